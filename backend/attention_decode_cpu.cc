@@ -1,0 +1,92 @@
+#include "backend/attention_cpu.h"
+
+namespace ventris {
+namespace {
+
+/// Sum of x * y over a head, in lanes of fixed number.
+template <typename T, typename R>
+R dot(const R* x, const T* y, int64_t count) {
+  constexpr int n = kLanes<R>;
+  R lanes[n] = {};
+  int64_t c = 0;
+  for (; c + n <= count; c += n) {
+#pragma omp simd
+    for (int l = 0; l < n; ++l) lanes[l] += x[c + l] * load(y[c + l]);
+  }
+  for (int l = 0; c + l < count; ++l) lanes[l] += x[c + l] * load(y[c + l]);
+  Vector<R> sum = load_vector(lanes);
+  return sum_of_lanes<R>(sum);
+}
+
+template <typename T>
+void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>* query, Master<T>* scores,
+                 Master<T>* out) {
+  using R = Master<T>;
+  const int64_t d_head = args.query.cols / args.heads;
+  const int64_t column = head * d_head;
+  const int32_t* rows = args.key_rows + args.key_begin[r];
+  const int64_t keys = args.key_begin[r + 1] - args.key_begin[r];
+  load_rows(args.query.row<T>(r) + column, args.query.stride, 1, d_head, static_cast<R>(args.scale), query,
+            d_head);
+  R maximum = -std::numeric_limits<R>::infinity();
+  for (int64_t j = 0; j < keys; ++j) {
+    scores[j] = dot(query, args.key.row<T>(rows[j]) + column, d_head);
+    maximum = scores[j] > maximum ? scores[j] : maximum;
+  }
+#pragma omp simd
+  for (int64_t j = 0; j < keys; ++j) scores[j] = exp_approx(scores[j] - maximum);
+  R sum = 0;
+  for (int64_t j = 0; j < keys; ++j) sum += scores[j];
+  std::fill_n(out, d_head, R(0));
+  for (int64_t j = 0; j < keys; ++j) {
+    const T* value = args.value.row<T>(rows[j]) + column;
+    const R p = scores[j];
+#pragma omp simd
+    for (int64_t c = 0; c < d_head; ++c) out[c] += p * load(value[c]);
+  }
+  const R factor = keys == 0 ? R(0) : R(1) / sum;
+  store_rows(out, d_head, 1, d_head, factor, args.out.row<T>(r) + column, args.out.stride);
+  if (args.probabilities) {
+    R* mean = args.probabilities.row<R>(r);
+    for (int64_t j = 0; j < keys; ++j) mean[j] += scores[j] * factor / static_cast<R>(args.heads);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args) {
+  using R = Master<T>;
+  const int64_t hypotheses = args.query.rows;
+  const int64_t d_head = args.query.cols / args.heads;
+  int64_t keys = 0;
+  for (int64_t r = 0; r < hypotheses; ++r)
+    keys = std::max<int64_t>(keys, args.key_begin[r + 1] - args.key_begin[r]);
+  struct Scratch {
+    Scratch(void* base, int64_t keys, int64_t d_head) : pieces(base) {
+      query = pieces.take<R>(d_head);
+      out = pieces.take<R>(d_head);
+      scores = pieces.take<R>(keys);
+    }
+    ScratchPieces pieces;
+    R* query;   // [d_head], times scale
+    R* out;     // [d_head]
+    R* scores;  // [keys]
+  };
+  ArenaScope scope(context.scratch());
+  const size_t bytes = Scratch(nullptr, keys, d_head).pieces.used();
+  char* slices = thread_slices(context, bytes);
+  context.pool().for_each(hypotheses, [&](int64_t r, int thread) {
+    const Scratch scratch(slices + static_cast<size_t>(thread) * bytes, keys, d_head);
+    if (args.probabilities) std::fill_n(args.probabilities.row<R>(r), args.probabilities.cols, R(0));
+    for (int head = 0; head < args.heads; ++head) {
+      decode_head<T>(args, r, head, scratch.query, scratch.scores, scratch.out);
+    }
+  });
+}
+
+template void attention_decode_cpu<float>(Context&, const AttentionDecodeArgs&);
+template void attention_decode_cpu<BF16>(Context&, const AttentionDecodeArgs&);
+template void attention_decode_cpu<double>(Context&, const AttentionDecodeArgs&);
+
+}  // namespace ventris

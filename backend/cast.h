@@ -1,0 +1,24 @@
+#pragma once
+
+#include "backend/context.h"
+
+namespace ventris {
+
+/// destination = source, converted. Any pair of dtypes; equal shapes.
+struct CastArgs {
+  ConstTensor source;   // [rows, cols]
+  Tensor destination;   // [rows, cols]
+};
+void cast(Context& context, const CastArgs& args);
+
+/// y += x, elementwise.
+struct AddArgs {
+  ConstTensor x;  // [rows, cols] T
+  Tensor y;       // [rows, cols] T
+};
+void add(Context& context, const AddArgs& args);
+
+/// Sets all elements to zero.
+void fill_zero(Context& context, Tensor tensor);
+
+}  // namespace ventris

@@ -1,0 +1,119 @@
+#include "backend/cross_entropy_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "backend/op_checks.h"
+#include "backend/simd_cpu.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kRows = 8;      // rows of one piece of work
+constexpr int64_t kBlock = 1024;  // columns whose sums are carried in Master<T>; sums of blocks in f64
+
+/// bf16 cannot hold e^x well enough: it is computed a second time for the gradient.
+template <typename T>
+constexpr bool kKeepExp = !std::is_same_v<T, BF16>;
+
+struct RowSums {
+  double exp = 0.0;      // sum of e^(x - max)
+  double shifted = 0.0;  // sum of x - max
+};
+
+/// With kStore, x becomes e^(x - max).
+template <bool kStore, typename T>
+RowSums sum_row(T* x, int64_t n, Master<T> max) {
+  using M = Master<T>;
+  RowSums sums;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock);
+    M exp_sum = 0;
+    M shifted_sum = 0;
+#pragma omp simd reduction(+ : exp_sum, shifted_sum)
+    for (int64_t i = begin; i < end; ++i) {
+      const M shifted = load(x[i]) - max;
+      const M e = exp_approx(shifted);
+      exp_sum += e;
+      shifted_sum += shifted;
+      if constexpr (kStore) store(x[i], e);
+    }
+    sums.exp += static_cast<double>(exp_sum);
+    sums.shifted += static_cast<double>(shifted_sum);
+  }
+  return sums;
+}
+
+template <typename T>
+void run(Context& context, const CrossEntropyArgs& args) {
+  using M = Master<T>;
+  const int64_t vocab = args.vocab;
+  const double smoothing = static_cast<double>(args.smoothing);
+  const double scale = args.gradient ? static_cast<double>(*args.gradient_scale) : 0.0;
+  M* loss = args.loss.as<M>();
+  M* nll = args.nll.as<M>();
+  context.pool().for_ranges(args.logits.rows, kRows, [&](int64_t first, int64_t last, int) {
+    for (int64_t t = first; t < last; ++t) {
+      T* x = args.logits.row<T>(t);
+      if (t >= args.tokens) {
+        if (args.gradient) std::fill_n(x, args.logits.cols, T{});
+        loss[t] = nll[t] = M{0};
+        continue;
+      }
+      const int32_t label = args.labels[t];
+      VENTRIS_CHECK(label >= 0 && label < vocab, "labels[{}] is {}, the vocabulary holds {}", t, label,
+                    vocab);
+      const M max = row_max(x, vocab);
+      const M at_label = load(x[label]) - max;
+      const RowSums sums =
+          args.gradient && kKeepExp<T> ? sum_row<kKeepExp<T>>(x, vocab, max) : sum_row<false>(x, vocab, max);
+      const double log_sum = std::log(sums.exp);
+      const double row_nll = log_sum - static_cast<double>(at_label);
+      nll[t] = static_cast<M>(row_nll);
+      // -sum_w q(w) log p(w), as the q(w) sum to 1.
+      loss[t] = static_cast<M>((1.0 - smoothing) * row_nll +
+                               smoothing * (log_sum - sums.shifted / static_cast<double>(vocab)));
+      if (!args.gradient) continue;
+      const M normal = static_cast<M>(scale / sums.exp);
+      const M uniform = static_cast<M>(scale * smoothing / static_cast<double>(vocab));
+      const double p_label = std::exp(-row_nll);
+      if constexpr (kKeepExp<T>) {
+#pragma omp simd
+        for (int64_t i = 0; i < vocab; ++i) x[i] = x[i] * normal - uniform;
+      } else {
+#pragma omp simd
+        for (int64_t i = 0; i < vocab; ++i) store(x[i], exp_approx(load(x[i]) - max) * normal - uniform);
+      }
+      store(x[label],
+            static_cast<M>(scale * (p_label - (1.0 - smoothing) - smoothing / static_cast<double>(vocab))));
+      std::fill(x + vocab, x + args.logits.cols, T{});
+    }
+  });
+}
+
+template <typename M>
+void sum_losses(const LossSumArgs& args) {
+  const M* loss = args.loss.as<M>();
+  const M* nll = args.nll.as<M>();
+  for (int64_t t = 0; t < args.loss.cols; ++t) {
+    args.totals[0] += static_cast<double>(loss[t]);
+    args.totals[1] += static_cast<double>(nll[t]);
+  }
+}
+
+}  // namespace
+
+void cross_entropy_cpu(Context& context, const CrossEntropyArgs& args) {
+  dispatch_dtype(args.logits.dtype, [&](auto tag) { run<decltype(tag)>(context, args); });
+}
+
+void loss_sum_cpu(Context&, const LossSumArgs& args) {
+  if (args.loss.dtype == DType::kF64) {
+    sum_losses<double>(args);
+  } else {
+    sum_losses<float>(args);
+  }
+}
+
+}  // namespace ventris

@@ -1,0 +1,60 @@
+#include "backend/embedding.h"
+
+#include <cmath>
+
+#include "backend/embedding_cpu.h"
+#include "backend/op_checks.h"
+
+namespace ventris {
+
+void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
+  const int64_t d = args.out.cols;
+  const DType dtype = args.out.dtype;
+  check_tensor(args.out, args.out.rows, d, dtype, "out");
+  check_tensor(args.table, args.table.rows, d, dtype, "table");
+  check_tensor(args.positions, args.positions.rows, d, master_dtype(dtype), "positions");
+  VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
+  check_dropout(args.dropout);
+  check_cpu(context, "embedding_forward");
+  embedding_forward_cpu(context, args);
+}
+
+void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
+  const int64_t d = args.d_out.cols;
+  const DType master = master_dtype(args.d_out.dtype);
+  check_tensor(args.d_out, args.d_out.rows, d, args.d_out.dtype, "d_out");
+  check_tensor(args.d_table, args.d_table.rows, d, master, "d_table");
+  check_optional(args.d_positions, args.d_positions.rows, d, master, "d_positions");
+  VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
+  check_dropout(args.dropout);
+  check_cpu(context, "embedding_backward");
+  embedding_backward_cpu(context, args);
+}
+
+namespace {
+
+template <typename M>
+void fill_sinusoids(const Tensor& positions) {
+  const int64_t d = positions.cols;
+  for (int64_t p = 0; p < positions.rows; ++p) {
+    M* row = positions.row<M>(p);
+    for (int64_t c = 0; c < d; ++c) {
+      const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(d);  // 2i / d
+      const double angle = static_cast<double>(p) / std::pow(10000.0, exponent);
+      row[c] = static_cast<M>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+}
+
+}  // namespace
+
+void sinusoidal_positions(Tensor positions) {
+  check_tensor(positions, positions.rows, positions.cols, master_dtype(positions.dtype), "positions");
+  if (positions.dtype == DType::kF64) {
+    fill_sinusoids<double>(positions);
+  } else {
+    fill_sinusoids<float>(positions);
+  }
+}
+
+}  // namespace ventris

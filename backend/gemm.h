@@ -1,0 +1,23 @@
+#pragma once
+
+#include "backend/context.h"
+
+namespace ventris {
+
+/// c = op(a) op(b) [+ bias] [then ReLU], or c += op(a) op(b) with `accumulate`.
+/// a, b: T. c: T, or master_dtype(T) (weight gradients). Accumulation in f32 (f64 for f64).
+/// The sum over k is cut at fixed places that depend on the shapes alone.
+struct GemmArgs {
+  ConstTensor a;             // [m, k], or [k, m] with transpose_a
+  ConstTensor b;             // [k, n], or [n, k] with transpose_b
+  Tensor c;                  // [m, n]
+  bool transpose_a = false;
+  bool transpose_b = false;
+  ConstTensor bias = {};     // [1, n] of master_dtype(T), or empty; not with accumulate
+  bool relu = false;         // not with accumulate
+  bool accumulate = false;
+};
+
+void gemm(Context& context, const GemmArgs& args);
+
+}  // namespace ventris

@@ -1,0 +1,165 @@
+#include "backend/gemm_cache.h"
+
+#include <dnnl.hpp>
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/arena.h"
+#include "backend/error.h"
+
+// The only file that speaks to oneDNN. It compiles with oneDNN 2 and 3.
+
+namespace ventris {
+namespace {
+
+using dnnl::memory;
+
+struct ShapeHash {
+  size_t operator()(const GemmShape& s) const {
+    uint64_t hash = static_cast<uint64_t>(s.dtype) | static_cast<uint64_t>(s.c_dtype) << 2 | uint64_t{s.transpose_a} << 4 |
+                    uint64_t{s.transpose_b} << 5 | uint64_t{s.bias} << 6 | uint64_t{s.relu} << 7 |
+                    uint64_t{s.accumulate} << 8;
+    for (const int64_t value : {s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride}) {
+      hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 29;
+    }
+    return static_cast<size_t>(hash);
+  }
+};
+
+memory::data_type type_of(DType dtype) {
+  return dtype == DType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
+dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const GemmShape& s) {
+  using Dims = memory::dims;
+  const memory::desc a({s.m, s.k}, type_of(s.dtype), s.transpose_a ? Dims{1, s.a_stride} : Dims{s.a_stride, 1});
+  const memory::desc b({s.k, s.n}, type_of(s.dtype), s.transpose_b ? Dims{1, s.b_stride} : Dims{s.b_stride, 1});
+  const memory::desc c({s.m, s.n}, type_of(s.c_dtype), Dims{s.c_stride, 1});
+  const memory::desc bias =
+      s.bias ? memory::desc({1, s.n}, memory::data_type::f32, Dims{s.n, 1}) : memory::desc();
+  dnnl::post_ops post;
+  if (s.accumulate) post.append_sum(1.0F);
+#if DNNL_VERSION_MAJOR >= 3
+  if (s.relu) post.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+#else
+  if (s.relu) post.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+#endif
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(post);
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+#if DNNL_VERSION_MAJOR >= 3
+  return s.bias ? dnnl::matmul::primitive_desc(engine, a, b, bias, c, attributes)
+                : dnnl::matmul::primitive_desc(engine, a, b, c, attributes);
+#else
+  const auto operation = s.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+  return {operation, attributes, engine};
+#endif
+}
+
+// The memory objects of one thread; their addresses are set before each run.
+struct Arguments {
+  memory a;
+  memory b;
+  memory bias;
+  memory c;
+  memory scratchpad;
+};
+
+struct Primitive {
+  dnnl::matmul primitive;
+  std::vector<Arguments> arguments;  // by thread
+};
+
+}  // namespace
+
+struct GemmCache::Impl {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  std::vector<dnnl::stream> streams;  // by thread
+  std::vector<Arena> scratchpads;     // by thread, as large as the largest primitive asks
+  Arena padding;
+  std::unordered_map<GemmShape, Primitive, ShapeHash> primitives;
+};
+
+GemmCache::GemmCache(int threads) : impl_(std::make_unique<Impl>()) {
+  for (int thread = 0; thread < threads; ++thread) {
+    impl_->streams.emplace_back(impl_->engine);
+    impl_->scratchpads.emplace_back(Device::kCpu, size_t{1} << 20);
+  }
+}
+
+GemmCache::~GemmCache() = default;
+
+size_t GemmCache::size() const { return impl_->primitives.size(); }
+
+bool GemmCache::prepare(const GemmShape& shape) {
+  if (const auto found = impl_->primitives.find(shape); found != impl_->primitives.end()) {
+    return static_cast<bool>(found->second.primitive);
+  }
+  omp_set_num_threads(1);  // what is made for one thread needs scratch for one thread
+  Primitive made;
+  try {
+    const auto description = describe(impl_->engine, shape);
+    made.primitive = dnnl::matmul(description);
+    const size_t bytes = description.scratchpad_desc().get_size();
+    for (size_t thread = 0; thread < impl_->streams.size(); ++thread) {
+      if (bytes > impl_->scratchpads[thread].capacity()) {
+        impl_->scratchpads[thread] = Arena(Device::kCpu, bytes);
+      }
+      const dnnl::engine& engine = impl_->engine;
+      Arguments arguments{memory(description.src_desc(), engine, nullptr),
+                          memory(description.weights_desc(), engine, nullptr),
+                          {},
+                          memory(description.dst_desc(), engine, nullptr),
+                          memory(description.scratchpad_desc(), engine, nullptr)};
+      if (shape.bias) arguments.bias = memory(description.bias_desc(), engine, nullptr);
+      made.arguments.push_back(std::move(arguments));
+    }
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) {
+      fail(ExitCode::kInternal, "oneDNN makes no matrix product of {} x {} x {} ({}, result {}): {}", shape.m, shape.n, shape.k,
+           name_of(shape.dtype), name_of(shape.c_dtype), error.what());
+    }
+    made = {};
+  }
+  const bool usable = static_cast<bool>(made.primitive);
+  impl_->primitives.emplace(shape, std::move(made));
+  return usable;
+}
+
+void GemmCache::run(const GemmShape& shape, int thread, const void* a, const void* b, const void* bias, void* c) const {
+  const auto found = impl_->primitives.find(shape);
+  VENTRIS_CHECK(found != impl_->primitives.end(), "no primitive of {} x {} x {} was prepared", shape.m, shape.n, shape.k);
+  const Arguments& arguments = found->second.arguments[static_cast<size_t>(thread)];
+  Arena& scratchpad = impl_->scratchpads[static_cast<size_t>(thread)];
+  const size_t mark = scratchpad.used();
+  std::array<dnnl_exec_arg_t, 5> list;
+  int count = 0;
+  const auto add = [&](int name, const memory& where, const void* address) {
+    // The library takes all addresses as writable; it writes to c and to the scratchpad alone.
+    dnnl_memory_set_data_handle(where.get(), const_cast<void*>(address));
+    list[static_cast<size_t>(count++)] = {name, where.get()};
+  };
+  add(DNNL_ARG_SRC, arguments.a, a);
+  add(DNNL_ARG_WEIGHTS, arguments.b, b);
+  if (shape.bias) add(DNNL_ARG_BIAS, arguments.bias, bias);
+  add(DNNL_ARG_DST, arguments.c, c);
+  add(DNNL_ARG_SCRATCHPAD, arguments.scratchpad, scratchpad.allocate(1));
+  scratchpad.release_to(mark);
+  const dnnl_status_t status = dnnl_primitive_execute(
+      found->second.primitive.get(), impl_->streams[static_cast<size_t>(thread)].get(), count, list.data());
+  VENTRIS_CHECK(status == dnnl_success, "oneDNN failed with status {} on {} x {} x {}", static_cast<int>(status), shape.m,
+                shape.n, shape.k);
+}
+
+void* GemmCache::padding(size_t bytes) {
+  impl_->padding.release_to(0);
+  if (bytes > impl_->padding.capacity()) impl_->padding = Arena(Device::kCpu, bytes);
+  return impl_->padding.allocate(bytes);
+}
+
+}  // namespace ventris

@@ -1,0 +1,78 @@
+#include "backend/global_norm_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/op_checks.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kChunk = 16384;  // elements of one partial sum
+constexpr int kLanes = 32;         // running sums within it
+
+template <typename M>
+double chunk_squares(const M* x, int64_t n) {
+  double lanes[kLanes] = {};
+  const int64_t whole = n / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+#pragma omp simd
+    for (int l = 0; l < kLanes; ++l) {
+      const double value = static_cast<double>(x[i + l]);
+      lanes[l] += value * value;
+    }
+  }
+  for (int64_t i = whole; i < n; ++i)
+    lanes[i - whole] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  double total = 0.0;
+  for (const double lane : lanes) total += lane;
+  return total;
+}
+
+template <typename M>
+void sum(Context& context, const SumOfSquaresArgs& args) {
+  const int64_t n = args.x.cols;
+  const int64_t chunks = (n + kChunk - 1) / kChunk;
+  need_scratch(context, static_cast<size_t>(chunks) * sizeof(double));
+  ArenaScope scope(context.scratch());
+  double* partial = context.scratch().allocate_array<double>(chunks);
+  const M* x = args.x.as<M>();
+  context.pool().for_ranges(n, kChunk, [&](int64_t begin, int64_t end, int) {
+    partial[begin / kChunk] = chunk_squares(x + begin, end - begin);
+  });
+  double total = 0.0;
+  for (int64_t k = 0; k < chunks; ++k) total += partial[k];
+  args.result[0] = total;
+}
+
+template <typename M>
+int64_t find(Context& context, const ConstTensor& tensor) {
+  const int64_t n = tensor.cols;
+  const int64_t chunks = (n + kChunk - 1) / kChunk;
+  need_scratch(context, static_cast<size_t>(chunks) * sizeof(int64_t));
+  ArenaScope scope(context.scratch());
+  int64_t* first = context.scratch().allocate_array<int64_t>(chunks);
+  const M* x = tensor.as<M>();
+  context.pool().for_ranges(n, kChunk, [&](int64_t begin, int64_t end, int) {
+    const M* found = std::find_if(x + begin, x + end, [](M value) { return !std::isfinite(value); });
+    first[begin / kChunk] = found == x + end ? -1 : found - x;
+  });
+  const int64_t* found = std::find_if(first, first + chunks, [](int64_t index) { return index >= 0; });
+  return found == first + chunks ? -1 : *found;
+}
+
+}  // namespace
+
+void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args) {
+  if (args.x.dtype == DType::kF64) {
+    sum<double>(context, args);
+  } else {
+    sum<float>(context, args);
+  }
+}
+
+int64_t first_not_finite_cpu(Context& context, ConstTensor x) {
+  return x.dtype == DType::kF64 ? find<double>(context, x) : find<float>(context, x);
+}
+
+}  // namespace ventris

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+
+#include "backend/context.h"
+#include "backend/dropout.h"
+
+/// What the operations check of their arguments before they run. All throw Error(kInternal) naming the
+/// values.
+namespace ventris {
+
+inline void check_cpu(const Context& context, const char* operation) {
+  VENTRIS_CHECK(context.device() == Device::kCpu, "{} runs on {} only; the context is on {}", operation,
+                name_of(Device::kCpu), name_of(context.device()));
+}
+
+/// `name` is the operation's argument as its struct calls it.
+inline void check_tensor(const ConstTensor& tensor, int64_t rows, int64_t cols, DType dtype,
+                         const char* name) {
+  VENTRIS_CHECK(tensor.data != nullptr, "{} is missing; expected [{}, {}]", name, rows, cols);
+  VENTRIS_CHECK(tensor.rows == rows && tensor.cols == cols, "{} is [{}, {}], expected [{}, {}]", name,
+                tensor.rows, tensor.cols, rows, cols);
+  VENTRIS_CHECK(tensor.dtype == dtype, "{} holds {}, expected {}", name, name_of(tensor.dtype),
+                name_of(dtype));
+  VENTRIS_CHECK(rows <= 1 || tensor.stride >= cols, "{}: rows of {} columns lie {} apart", name, cols,
+                tensor.stride);
+}
+
+inline void check_optional(const ConstTensor& tensor, int64_t rows, int64_t cols, DType dtype,
+                           const char* name) {
+  if (tensor) check_tensor(tensor, rows, cols, dtype, name);
+}
+
+inline void check_dropout(const DropoutKey& key) {
+  VENTRIS_CHECK(key.rate >= 0.0F && key.rate < 1.0F && key.threshold() < 65536U,
+                "the dropout rate is {}, expected at least 0 and below 1", key.rate);
+}
+
+/// Makes room for `bytes` and for the alignment of a few pieces in the scratch arena. An arena in use cannot
+/// grow.
+inline void need_scratch(Context& context, size_t bytes) {
+  const size_t padded = bytes + 16 * 128;
+  Arena& scratch = context.scratch();
+  if (scratch.capacity() - scratch.used() >= padded) return;
+  VENTRIS_CHECK(scratch.used() == 0, "{} bytes of scratch needed, {} of {} are in use; raise scratch_bytes",
+                padded, scratch.used(), scratch.capacity());
+  context.reserve_scratch(padded);
+}
+
+}  // namespace ventris

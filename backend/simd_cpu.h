@@ -1,0 +1,114 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "backend/dropout_cpu.h"
+#include "backend/dtype.h"
+
+/// Building blocks of the CPU kernels, written so that the compiler turns loops over them (`#pragma omp
+/// simd`) into vector code for whatever instruction set it compiles for. No function here depends on a vector
+/// width for its result.
+namespace ventris {
+
+/// Loads and stores of activations in the type that sums are carried in: float for f32 and bf16, double for
+/// f64.
+inline float load(float value) {
+  return value;
+}
+inline double load(double value) {
+  return value;
+}
+inline float load(BF16 value) {
+  return static_cast<float>(value);
+}
+inline void store(float& to, float value) {
+  to = value;
+}
+inline void store(double& to, double value) {
+  to = value;
+}
+inline void store(BF16& to, float value) {
+  to = BF16(value);
+}
+
+/// Calls body(T{}) with the element type that `dtype` stands for.
+template <typename Body>
+void dispatch_dtype(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::kF32:
+      return body(float{});
+    case DType::kBF16:
+      return body(BF16{});
+    case DType::kF64:
+      return body(double{});
+  }
+}
+
+/// e^x within 2 units in the last place for x in [-87.3, 88.3]; 0 below, e^88.3 above, NaN for NaN. No
+/// branch, no table.
+inline float exp_approx(float x) {
+  constexpr float kMin = -87.3F;  // below, the result would not be a normal number
+  constexpr float kMax = 88.3F;   // above, 2^n would not be finite
+  constexpr float kLog2E = 1.44269504F;
+  constexpr float kLn2High = 0.693359375F;  // few bits: n * kLn2High is exact
+  constexpr float kLn2Low = -2.12194440e-4F;
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
+  const float y = x > kMax ? kMax : x;
+  const float shifted = y * kLog2E + kRound;
+  const float n = shifted - kRound;
+  const float r = (y - n * kLn2High) - n * kLn2Low;  // |r| <= ln(2) / 2
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + (r + 1.0F);
+  const float power = std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) << 23) + 0x3F800000U);  // 2^n
+  return x < kMin ? 0.0F : p * power;
+}
+inline double exp_approx(double x) {
+  return std::exp(x);
+}
+
+/// Largest of x[0, n), or -infinity. A NaN among them may be passed over.
+template <typename T>
+Master<T> row_max(const T* x, int64_t n) {
+  using M = Master<T>;
+  constexpr int kLanes = 64;
+  M lanes[kLanes];
+  std::fill_n(lanes, kLanes, -std::numeric_limits<M>::infinity());
+  const int64_t whole = n / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+#pragma omp simd
+    for (int l = 0; l < kLanes; ++l) {
+      const M value = load(x[i + l]);
+      lanes[l] = value > lanes[l] ? value : lanes[l];
+    }
+  }
+  M largest = *std::max_element(lanes, lanes + kLanes);
+  for (int64_t i = whole; i < n; ++i) largest = std::max(largest, static_cast<M>(load(x[i])));
+  return largest;
+}
+
+/// Sum of e^(x[i] - shift) over [0, n): blocks in Master<T>, their sums in f64.
+template <typename T>
+double row_exp_sum(const T* x, int64_t n, Master<T> shift) {
+  using M = Master<T>;
+  constexpr int64_t kBlock = 1024;
+  double total = 0.0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock);
+    M sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = begin; i < end; ++i) sum += exp_approx(load(x[i]) - shift);
+    total += static_cast<double>(sum);
+  }
+  return total;
+}
+
+}  // namespace ventris

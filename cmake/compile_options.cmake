@@ -1,0 +1,31 @@
+# Options that every target of the project compiles with.
+
+add_library(ventris_options INTERFACE)
+target_include_directories(ventris_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_features(ventris_options INTERFACE cxx_std_20)
+# -ffp-contract=off for f64 reference code is not needed: results are compared within tolerances, and one binary
+# always gives the same bits. -fno-math-errno and -fno-trapping-math allow vector code and change no result.
+target_compile_options(ventris_options INTERFACE -Wall -Wextra -Werror -fopenmp-simd -fno-math-errno
+                                                 -fno-trapping-math)
+# GCC 12 sees overlapping copies in std::string's operator+ (its bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(ventris_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(VENTRIS_NATIVE)
+  target_compile_options(ventris_options INTERFACE -march=native -mprefer-vector-width=512)
+endif()
+if(VENTRIS_SANITIZE)
+  target_compile_options(ventris_options INTERFACE -fsanitize=${VENTRIS_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(ventris_options INTERFACE -fsanitize=${VENTRIS_SANITIZE})
+  if(VENTRIS_SANITIZE MATCHES "undefined")
+    target_compile_options(ventris_options INTERFACE -fno-sanitize-recover=all)
+  endif()
+endif()
+
+# ventris_library(NAME LINKS...): the static library of one folder, from the sources in it.
+function(ventris_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  add_library(ventris_${name} STATIC ${sources})
+  add_library(ventris::${name} ALIAS ventris_${name})
+  target_link_libraries(ventris_${name} PUBLIC ventris_options ${ARGN})
+endfunction()

@@ -1,0 +1,42 @@
+#include "comm/communicator.h"
+
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+/// One rank: every sum is what it was.
+class SelfCommunicator : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_reduce_sum(Tensor) override {}
+  void start_all_reduce_sum(Tensor) override {}
+  void progress() override {}
+  void finish_reductions() override {}
+  void barrier() override {}
+  std::string broadcast(const std::string& bytes, int) override { return bytes; }
+  std::vector<std::string> all_gather(const std::string& bytes) override { return {bytes}; }
+  int64_t all_reduce_max(int64_t value) override { return value; }
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_self_communicator() {
+  return std::make_unique<SelfCommunicator>();
+}
+
+void check_equal_on_all_ranks(Communicator& communicator, const std::string& key, const std::string& value) {
+  const std::vector<std::string> values = communicator.all_gather(value);
+  for (size_t rank = 1; rank < values.size(); ++rank) {
+    if (values[rank] != values[0]) {
+      fail(ExitCode::kRanksDisagree,
+           "the ranks disagree on {}: rank {} has \"{}\", rank 0 has \"{}\". Start all ranks with the same "
+           "program, options "
+           "and files",
+           key, rank, values[rank], values[0]);
+    }
+  }
+}
+
+}  // namespace ventris

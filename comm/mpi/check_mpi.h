@@ -1,0 +1,23 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <string>
+
+#include "backend/error.h"
+
+namespace ventris {
+
+/// Throws Error(kUnavailable) with MPI's own words if `code`, which the call named `what` returned, is not
+/// MPI_SUCCESS.
+inline void check_mpi(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  fail(ExitCode::kUnavailable, "{} failed: {}. Another rank may have ended: look at its message first", what,
+       length > 0 ? std::string(text.data(), static_cast<size_t>(length)) : "error " + std::to_string(code));
+}
+
+}  // namespace ventris

@@ -1,0 +1,183 @@
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+#include "comm/communicator.h"
+#include "comm/mpi/check_mpi.h"
+#include "comm/mpi_environment.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kMaxCount = int64_t{1} << 30;  // elements of one call: MPI counts are int
+
+/// Waits by polling. Ranks that share a core must let each other run, which the blocking calls of MPI do not:
+/// after a short while each poll yields, and in a long wait it sleeps.
+class Waiting {
+ public:
+  void pause() {
+    using namespace std::chrono_literals;
+    if (++polls_ < kPollsWithoutYield) return;
+    if (polls_ % kPollsWithoutYield == 0 && std::chrono::steady_clock::now() - begin_ > 50ms)
+      long_wait_ = true;
+    if (long_wait_) {
+      std::this_thread::sleep_for(50us);
+    } else {
+      sched_yield();
+    }
+  }
+
+ private:
+  static constexpr int kPollsWithoutYield = 64;
+  int polls_ = 0;
+  bool long_wait_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+void wait(MPI_Request& request, const char* what) {
+  Waiting waiting;
+  for (int done = 0;;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    if (done != 0) return;
+    waiting.pause();
+  }
+}
+
+MPI_Datatype mpi_type(DType dtype) {
+  VENTRIS_CHECK(dtype != DType::kBF16, "sums over ranks are of f32 or f64, not {}", name_of(dtype));
+  return dtype == DType::kF32 ? MPI_FLOAT : MPI_DOUBLE;
+}
+
+class MpiCommunicator : public Communicator {
+ public:
+  // A communicator of its own keeps our messages apart from those of other users of MPI.
+  MpiCommunicator() {
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+    check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  }
+  // Freeing waits for all ranks: where one leaves with an exception, the job is about to be aborted.
+  ~MpiCommunicator() override {
+    if (std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void all_reduce_sum(Tensor data) override {
+    VENTRIS_CHECK(requests_.empty(), "{} reductions are under way", requests_.size());
+    start_all_reduce_sum(data);
+    finish_reductions();
+  }
+
+  void start_all_reduce_sum(Tensor data) override {
+    VENTRIS_CHECK(data.contiguous(), "the range has rows of {} elements {} apart", data.cols, data.stride);
+    const MPI_Datatype type = mpi_type(data.dtype);
+    const int64_t element = static_cast<int64_t>(size_of(data.dtype));
+    for (int64_t begin = 0; begin < data.size(); begin += kMaxCount) {
+      const int count = static_cast<int>(std::min(kMaxCount, data.size() - begin));
+      MPI_Request request = MPI_REQUEST_NULL;
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, static_cast<char*>(data.data) + begin * element, count, type,
+                               MPI_SUM, comm_, &request),
+                "MPI_Iallreduce");
+      requests_.push_back(request);
+    }
+  }
+
+  void progress() override { test_all(); }
+
+  void finish_reductions() override {
+    Waiting waiting;
+    while (!test_all()) waiting.pause();
+    requests_.clear();
+  }
+
+  void barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
+    wait(request, "MPI_Ibarrier");
+  }
+
+  std::string broadcast(const std::string& bytes, int root) override {
+    int64_t length = static_cast<int64_t>(bytes.size());
+    broadcast_bytes(&length, sizeof(length), root);
+    std::string result = rank_ == root ? bytes : std::string(static_cast<size_t>(length), '\0');
+    broadcast_bytes(result.data(), length, root);
+    return result;
+  }
+
+  std::vector<std::string> all_gather(const std::string& bytes) override {
+    std::vector<int64_t> lengths(static_cast<size_t>(size_));
+    const int64_t mine = static_cast<int64_t>(bytes.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, comm_, &request),
+              "MPI_Iallgather");
+    wait(request, "MPI_Iallgather");
+
+    const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    VENTRIS_CHECK(total <= std::numeric_limits<int>::max(), "{} bytes are too many to gather on every rank",
+                  total);
+    const std::vector<int> counts(lengths.begin(), lengths.end());
+    std::vector<int> begins(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
+    std::string all(static_cast<size_t>(total), '\0');
+    check_mpi(MPI_Iallgatherv(bytes.data(), static_cast<int>(mine), MPI_CHAR, all.data(), counts.data(),
+                              begins.data(), MPI_CHAR, comm_, &request),
+              "MPI_Iallgatherv");
+    wait(request, "MPI_Iallgatherv");
+
+    std::vector<std::string> result;
+    for (size_t rank = 0; rank < counts.size(); ++rank) {
+      result.push_back(all.substr(static_cast<size_t>(begins[rank]), static_cast<size_t>(counts[rank])));
+    }
+    return result;
+  }
+
+  int64_t all_reduce_max(int64_t value) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, comm_, &request),
+              "MPI_Iallreduce");
+    wait(request, "MPI_Iallreduce");
+    return value;
+  }
+
+ private:
+  bool test_all() {
+    int done = 1;
+    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+              "MPI_Iallreduce");
+    return done != 0;
+  }
+
+  void broadcast_bytes(void* data, int64_t bytes, int root) {
+    for (int64_t begin = 0; begin < bytes; begin += kMaxCount) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check_mpi(
+          MPI_Ibcast(static_cast<char*>(data) + begin, static_cast<int>(std::min(kMaxCount, bytes - begin)),
+                     MPI_CHAR, root, comm_, &request),
+          "MPI_Ibcast");
+      wait(request, "MPI_Ibcast");
+    }
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  std::vector<MPI_Request> requests_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environment) {
+  if (environment.size() == 1) return make_self_communicator();
+  return std::make_unique<MpiCommunicator>();
+}
+
+}  // namespace ventris

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+namespace ventris {
+
+/// MPI for the life of the program, where it was built in; else one rank. At most one object; made first in
+/// main(). Initialises MPI only if the process was started by a launcher (mpirun, srun, PMIx: their
+/// environment variables), so that a single process needs no MPI runtime. Thread level: MPI_THREAD_SERIALIZED
+/// or better is required of a job of several ranks.
+class MpiEnvironment {
+ public:
+  MpiEnvironment(int* argc, char*** argv);
+  ~MpiEnvironment();
+  MpiEnvironment(const MpiEnvironment&) = delete;
+  MpiEnvironment& operator=(const MpiEnvironment&) = delete;
+
+  bool active() const { return active_; }  // MPI was initialised
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int local_rank() const { return local_rank_; }  // among the ranks of this host (MPI_Comm_split_type)
+  int local_size() const { return local_size_; }
+  const std::string& host() const { return host_; }
+  /// Cores of this process' affinity mask, each divided by the ranks of the host whose masks hold it too; at
+  /// least 1.
+  int core_share() const { return core_share_; }
+  /// Ends all ranks of the job with `code`; does not return.
+  [[noreturn]] void abort(int code) const;
+
+ private:
+  bool active_ = false;
+  int rank_ = 0;
+  int size_ = 1;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  int core_share_ = 1;
+  std::string host_;
+};
+
+/// CPU threads for a rank: `requested` if positive, else the cores of this process' affinity mask, shared
+/// among the ranks of the host where the mask holds cores that they share (at least 1).
+int threads_per_rank(const MpiEnvironment& environment, int requested);
+
+}  // namespace ventris

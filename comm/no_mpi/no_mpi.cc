@@ -1,0 +1,22 @@
+#include <cstdlib>
+
+#include "comm/affinity.h"
+#include "comm/communicator.h"
+#include "comm/mpi_environment.h"
+
+namespace ventris {
+
+MpiEnvironment::MpiEnvironment(int*, char***)
+    : core_share_(ventris::core_share({affinity_mask()}, 0)), host_(host_name()) {}
+
+MpiEnvironment::~MpiEnvironment() = default;
+
+void MpiEnvironment::abort(int code) const {
+  std::_Exit(code);
+}
+
+std::unique_ptr<Communicator> make_communicator(const MpiEnvironment&) {
+  return make_self_communicator();
+}
+
+}  // namespace ventris

@@ -1,0 +1,125 @@
+#include "data/batches.h"
+
+#include <algorithm>
+
+#include "data/error.h"
+#include "data/permutation.h"
+
+namespace ventris::data {
+
+namespace {
+
+// Each sentence takes one row more than it has words: the end mark, or the begin mark of a shifted target.
+int64_t rows(const SentenceArray& side, int64_t sentence) {
+  return side.length(sentence) + int64_t{1};
+}
+
+int64_t longest_rows(const SentenceArray& side) {
+  int64_t longest = 0;
+  for (int64_t i = 0; i < side.size(); ++i) {
+    longest = std::max(longest, rows(side, i));
+  }
+  return longest;
+}
+
+void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
+  if (longest > tokens / shards) {
+    fail(ErrorKind::kBadConfiguration,
+         "the longest {} sentence takes {} tokens with its end mark, but each of the {} shards of a batch of "
+         "{} {} "
+         "tokens holds {}: raise {} to at least {}, use fewer shards, or prepare the corpus with a smaller "
+         "--max-length",
+         side, longest, shards, tokens, side, tokens / shards, option, longest * shards);
+  }
+}
+
+}  // namespace
+
+BatchSource::BatchSource(const SentencePairs& pairs, const BatchOptions& options)
+    : pairs_(pairs), options_(options), source_capacity_(0), target_capacity_(0) {
+  if (pairs.size() == 0) {
+    fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs to make batches of");
+  }
+  if (options.shards < 1) {
+    fail(ErrorKind::kBadConfiguration, "a batch of {} shards was asked for; at least 1 is needed",
+         options.shards);
+  }
+  check_capacity("source", "--batch-source-tokens", longest_rows(pairs.source), options.source_tokens,
+                 options.shards);
+  check_capacity("target", "--batch-target-tokens", longest_rows(pairs.target), options.target_tokens,
+                 options.shards);
+  source_capacity_ = options.source_tokens / options.shards;
+  target_capacity_ = options.target_tokens / options.shards;
+}
+
+GlobalBatch BatchSource::at(const DataPosition& position) const {
+  const int64_t count = pairs_.size();
+  if (position.epoch < 0 || position.index < 0 || position.index >= count) {
+    fail(ErrorKind::kBadData,
+         "position {} of epoch {} is not in a corpus of {} pairs: was the corpus changed?", position.index,
+         position.epoch, count);
+  }
+  GlobalBatch batch;
+  batch.next = position;
+  Permutation order(count, options_.seed, static_cast<uint64_t>(position.epoch));
+  Shard shard;
+  const auto close_shard = [&] {
+    batch.source_tokens += shard.source_rows;
+    batch.target_tokens += shard.target_rows;
+    batch.pairs += static_cast<int64_t>(shard.pairs.size());
+    batch.shards.push_back(std::move(shard));
+    shard = Shard{};
+    shard.source_row_base = batch.source_tokens;
+    shard.target_row_base = batch.target_tokens;
+  };
+  while (static_cast<int>(batch.shards.size()) < options_.shards) {
+    const int64_t pair = order(batch.next.index);
+    const int64_t source_rows = rows(pairs_.source, pair);
+    const int64_t target_rows = rows(pairs_.target, pair);
+    if (shard.source_rows + source_rows > source_capacity_ ||
+        shard.target_rows + target_rows > target_capacity_) {
+      close_shard();
+      continue;
+    }
+    shard.pairs.push_back(pair);
+    shard.source_rows += source_rows;
+    shard.target_rows += target_rows;
+    if (++batch.next.index == count) {
+      batch.next = {batch.next.epoch + 1, 0};
+      order = Permutation(count, options_.seed, static_cast<uint64_t>(batch.next.epoch));
+    }
+  }
+  return batch;
+}
+
+void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, int32_t begin_id, int32_t end_id,
+          PackedBatch& packed) {
+  for (auto* array : {&packed.source_ids, &packed.source_position, &packed.source_offsets, &packed.target_ids,
+                      &packed.target_position, &packed.target_offsets, &packed.labels}) {
+    array->clear();
+  }
+  packed.source_offsets.push_back(0);
+  packed.target_offsets.push_back(0);
+  const auto count_up = [](std::vector<int32_t>& positions, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      positions.push_back(static_cast<int32_t>(i));
+    }
+  };
+  for (const int64_t index : indices) {
+    const std::span<const int32_t> source = pairs.source[index];
+    packed.source_ids.insert(packed.source_ids.end(), source.begin(), source.end());
+    packed.source_ids.push_back(end_id);
+    count_up(packed.source_position, source.size() + 1);
+    packed.source_offsets.push_back(static_cast<int32_t>(packed.source_ids.size()));
+
+    const std::span<const int32_t> target = pairs.target[index];
+    packed.target_ids.push_back(begin_id);
+    packed.target_ids.insert(packed.target_ids.end(), target.begin(), target.end());
+    packed.labels.insert(packed.labels.end(), target.begin(), target.end());
+    packed.labels.push_back(end_id);
+    count_up(packed.target_position, target.size() + 1);
+    packed.target_offsets.push_back(static_cast<int32_t>(packed.target_ids.size()));
+  }
+}
+
+}  // namespace ventris::data

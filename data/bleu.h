@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ventris::data {
+
+enum class BleuTokenizer { k13a, kNone, kChar, kInternational };
+enum class BleuSmoothing { kExp, kFloor, kAddK, kNone };
+
+const char* name_of(BleuTokenizer tokenizer);
+const char* name_of(BleuSmoothing smoothing);
+
+struct BleuOptions {
+  BleuTokenizer tokenizer = BleuTokenizer::k13a;
+  BleuSmoothing smoothing = BleuSmoothing::kExp;
+  double smoothing_value = -1.0;  // of floor (0.1 unless given) and add-k (1 unless given)
+  bool lowercase = false;
+  bool effective_order = false;
+};
+
+/// n-gram counts of a corpus; sums over sentences, so that ranks can add theirs.
+struct BleuCounts {
+  std::array<int64_t, 4> correct{};
+  std::array<int64_t, 4> total{};
+  int64_t hypothesis_length = 0;
+  int64_t reference_length = 0;
+  BleuCounts& operator+=(const BleuCounts& other);
+};
+
+struct BleuScore {
+  double score = 0.0;  // 0 to 100
+  std::array<double, 4> precisions{};
+  double brevity_penalty = 0.0;
+  BleuCounts counts;
+};
+
+/// BLEU (Papineni et al. 2002) as sacreBLEU 2 computes it (Post 2018). Agreement to 1e-9 is tested against
+/// release 2.6.0, whose number bleu_signature() gives. Bytes that are not UTF-8, which sacreBLEU refuses,
+/// count as characters of no class.
+
+/// The words of a line, one space between them: lower case where asked for, white space at the end removed,
+/// tokenized.
+std::string bleu_tokenize(std::string_view line, const BleuOptions& options);
+/// Throws DataError kBadData without references. The reference length is the closest; the shorter of two
+/// equally close ones.
+BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std::string>& references,
+                           const BleuOptions& options);
+BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options);
+
+/// `references[r]` is reference r for every sentence. Throws DataError kBadData on unequal numbers of lines,
+/// naming them, or without references.
+BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
+                      const std::vector<std::vector<std::string>>& references, const BleuOptions& options);
+
+/// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
+/// with.
+std::string bleu_signature(const BleuOptions& options, int references);
+/// "BLEU = 27.30 58.1/32.9/20.9/13.8 (BP = 1.000 ratio = 1.007 hyp_len = 65000 ref_len = 64500)"
+std::string bleu_verbose(const BleuScore& score);
+
+}  // namespace ventris::data

@@ -1,0 +1,150 @@
+#include "data/bleu_unicode.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ventris::data::unicode {
+namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+/// Code points first, first + step, ..., last whose lower case is `difference` away.
+struct LowerRun {
+  char32_t first;
+  char32_t last;
+  int step;
+  int difference;
+};
+
+#include "data/bleu_unicode_tables.inc"
+
+constexpr char32_t kCapitalSigma = 0x3A3;
+constexpr char32_t kSmallSigma = 0x3C3;
+constexpr char32_t kFinalSigma = 0x3C2;
+constexpr char32_t kCapitalIWithDot = 0x130;
+constexpr char32_t kCombiningDotAbove = 0x307;
+constexpr char32_t kByteBase = 0xDC00;
+
+template <size_t n>
+bool contains(const Range (&ranges)[n], char32_t c) {
+  const Range* after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
+                                        [](char32_t x, const Range& r) { return x < r.first; });
+  return after != std::begin(ranges) && c <= std::prev(after)->last;
+}
+
+char32_t simple_lower(char32_t c) {
+  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
+  const LowerRun* run = std::upper_bound(std::begin(kLowerRuns), std::end(kLowerRuns), c,
+                                         [](char32_t x, const LowerRun& r) { return x < r.first; });
+  if (run == std::begin(kLowerRuns)) return c;
+  --run;
+  if (c > run->last || (c - run->first) % static_cast<char32_t>(run->step) != 0) return c;
+  return static_cast<char32_t>(static_cast<int>(c) + run->difference);
+}
+
+/// Unicode's Final_Sigma: a cased character before it and none after it, case-ignorable ones skipped.
+bool sigma_is_final(std::u32string_view text, size_t at) {
+  size_t before = at;
+  while (before > 0 && contains(kCaseIgnorable, text[before - 1])) --before;
+  if (before == 0 || !contains(kCased, text[before - 1])) return false;
+  size_t after = at + 1;
+  while (after < text.size() && contains(kCaseIgnorable, text[after])) ++after;
+  return after == text.size() || !contains(kCased, text[after]);
+}
+
+/// Length of the valid UTF-8 sequence at `at`, or 0. Sets `c`.
+size_t decode_one(std::string_view text, size_t at, char32_t& c) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(at);
+  const size_t length = lead < 0x80   ? 1
+                        : lead < 0xC2 ? 0
+                        : lead < 0xE0 ? 2
+                        : lead < 0xF0 ? 3
+                        : lead < 0xF5 ? 4
+                                      : 0;
+  if (length == 0 || at + length > text.size()) return 0;
+  c = length == 1 ? lead : lead & (0xFFu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+    c = (c << 6) | (byte(at + i) & 0x3F);
+  }
+  const bool overlong = (length == 3 && c < 0x800) || (length == 4 && c < 0x10000);
+  return overlong || (c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF ? 0 : length;
+}
+
+}  // namespace
+
+std::u32string decode(std::string_view text) {
+  std::u32string points;
+  points.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    char32_t c = 0;
+    const size_t length = decode_one(text, at, c);
+    points.push_back(length > 0 ? c : kByteBase + static_cast<unsigned char>(text[at]));
+    at += std::max<size_t>(length, 1);
+  }
+  return points;
+}
+
+std::string encode(std::u32string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  const auto put = [&](char32_t value) { bytes.push_back(static_cast<char>(value)); };
+  for (const char32_t c : text) {
+    if (c < 0x80) {
+      put(c);
+    } else if (c < 0x800) {
+      put(0xC0 | (c >> 6));
+      put(0x80 | (c & 0x3F));
+    } else if (c > kByteBase && c <= kByteBase + 0xFF) {
+      put(c - kByteBase);
+    } else if (c < 0x10000) {
+      put(0xE0 | (c >> 12));
+      put(0x80 | ((c >> 6) & 0x3F));
+      put(0x80 | (c & 0x3F));
+    } else {
+      put(0xF0 | (c >> 18));
+      put(0x80 | ((c >> 12) & 0x3F));
+      put(0x80 | ((c >> 6) & 0x3F));
+      put(0x80 | (c & 0x3F));
+    }
+  }
+  return bytes;
+}
+
+bool is_space(char32_t c) {
+  if (c < 0x80) return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool is_punctuation(char32_t c) {
+  return contains(kPunctuation, c);
+}
+bool is_symbol(char32_t c) {
+  return contains(kSymbols, c);
+}
+bool is_number(char32_t c) {
+  return contains(kNumbers, c);
+}
+
+std::u32string lower(std::u32string_view text) {
+  std::u32string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char32_t c = text[i];
+    if (c == kCapitalSigma) {
+      result.push_back(sigma_is_final(text, i) ? kFinalSigma : kSmallSigma);
+    } else if (c == kCapitalIWithDot) {
+      result.append({U'i', kCombiningDotAbove});
+    } else {
+      result.push_back(simple_lower(c));
+    }
+  }
+  return result;
+}
+
+}  // namespace ventris::data::unicode

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ventris::data::unicode {
+
+/// Code points of UTF-8 text. A byte b that is not part of valid UTF-8 becomes 0xDC00 + b, which encode()
+/// turns into the byte again and which is in none of the classes below.
+std::u32string decode(std::string_view text);
+std::string encode(std::u32string_view text);
+
+/// White space as Python's str.split and str.rstrip understand it.
+bool is_space(char32_t c);
+bool is_punctuation(char32_t c);  // general category P*
+bool is_symbol(char32_t c);       // S*
+bool is_number(char32_t c);       // N*
+
+/// As Python's str.lower: full mapping, with the rule for a final capital sigma.
+std::u32string lower(std::u32string_view text);
+
+}  // namespace ventris::data::unicode

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+// Private to data/: what names and numbers the layout of a corpus file.
+
+namespace ventris::data {
+
+inline constexpr char kCorpusFormat[] = "ventris-corpus";
+inline constexpr int64_t kCorpusFormatVersion = 1;
+
+}  // namespace ventris::data

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ventris::data {
+
+struct DemoCorpusOptions {
+  std::string output_dir;
+  int64_t train_pairs = 50000;
+  int64_t valid_pairs = 1000;
+  int64_t test_pairs = 1000;
+  uint64_t seed = 1;
+};
+
+struct DemoPair {
+  std::string english;
+  std::string german;
+};
+
+/// Writes train.en, train.de, valid.en, valid.de, test.en and test.de: numbers, dates, times, prices and short sentences in words, with
+/// their German translations; a pure function of the options. No English line is in two sets.
+void write_demo_corpus(const DemoCorpusOptions& options);
+
+/// German and English number words, for the generator and its tests. Requires 0 <= n <= 999,999,999.
+std::string english_cardinal(int64_t n);
+std::string german_cardinal(int64_t n);
+std::string english_ordinal(int64_t n);
+std::string german_ordinal(int64_t n);  // without ending, e.g. "einundzwanzigst"
+
+}  // namespace ventris::data

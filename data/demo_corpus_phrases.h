@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/demo_corpus.h"
+
+// Private to data/: the phrases that sentences of the demo corpus are made of.
+
+namespace ventris::data::demo {
+
+/// SplitMix64 (Steele et al. 2014): the same numbers with every compiler and library.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next();
+  /// In [0, bound).
+  int64_t below(int64_t bound) { return static_cast<int64_t>(next() % static_cast<uint64_t>(bound)); }
+  bool chance(int64_t in_hundred) { return below(100) < in_hundred; }
+  template <typename T>
+  const T& pick(const std::vector<T>& from) {
+    return from[static_cast<size_t>(below(static_cast<int64_t>(from.size())))];
+  }
+
+ private:
+  uint64_t state_;
+};
+
+/// A number of 1 to `digits` digits, each length equally likely; about a third are round.
+int64_t random_number(Random& random, int digits);
+
+/// As random_number, for counting a noun: at least 2, and not 101, 201, ..., for which German has two usual
+/// forms.
+int64_t random_count(Random& random, int digits);
+
+/// Phrases, each with its one translation; the first letter is as inside a sentence.
+DemoPair year(int64_t year);  // "nineteen eighty-seven" | "neunzehnhundertsiebenundachtzig"; 1100 to 2099
+DemoPair clock_time(int hour, int minute);               // hour 1 to 12: "half past seven" | "halb acht"
+DemoPair price(int64_t whole, int cents, bool dollars);  // accusative; whole or cents may be 0, not both
+DemoPair date_on(Random& random);  // "on the third of May" | "am dritten Mai", maybe with a year
+DemoPair date_nominative(
+    Random& random);  // "Monday, the third of May" | "Montag, der dritte Mai", maybe with a year
+DemoPair random_time(Random& random);
+DemoPair random_price(Random& random);
+
+/// One line of the corpus.
+DemoPair sentence(Random& random);
+
+}  // namespace ventris::data::demo

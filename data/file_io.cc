@@ -1,0 +1,117 @@
+#include "data/file_io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "data/error.h"
+
+namespace ventris::data {
+
+void FileHandle::close() {
+  if (fd_ >= 0) {
+    ::close(std::exchange(fd_, -1));
+  }
+}
+
+Digest::Digest() : state_(XXH3_createState()) {
+  if (state_ == nullptr) {
+    throw std::bad_alloc();
+  }
+  XXH3_128bits_reset(state_);
+}
+
+Digest::~Digest() {
+  XXH3_freeState(state_);
+}
+
+void Digest::add(const void* data, size_t bytes) {
+  if (bytes > 0) {
+    XXH3_128bits_update(state_, data, bytes);
+  }
+}
+
+XXH128_canonical_t Digest::value() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_));
+  return canonical;
+}
+
+std::string Digest::hexadecimal() const {
+  return data::hexadecimal(value());
+}
+
+std::string hexadecimal(const XXH128_canonical_t& value) {
+  std::string text;
+  for (const unsigned char byte : value.digest) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path) {
+  Digest digest;
+  std::vector<char> buffer(size_t{1} << 20);
+  for (int64_t at = begin; at < end;) {
+    const int64_t bytes = std::min<int64_t>(end - at, static_cast<int64_t>(buffer.size()));
+    read_all(fd, buffer.data(), bytes, at, path);
+    digest.add(buffer.data(), static_cast<size_t>(bytes));
+    at += bytes;
+  }
+  return digest.value();
+}
+
+void write_all(int fd, const void* data, int64_t bytes, int64_t offset, const std::string& path) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pwrite(fd, from, static_cast<size_t>(bytes), offset);
+    if (done < 0 && errno == EINTR) {
+      continue;
+    }
+    if (done <= 0) {
+      fail(ErrorKind::kIo, "{}: cannot write {} bytes at byte {}: {}. Free some space or write elsewhere.",
+           path, bytes, offset, done < 0 ? system_reason(errno) : "nothing was written");
+    }
+    from += done;
+    offset += done;
+    bytes -= done;
+  }
+}
+
+void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path) {
+  char* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pread(fd, to, static_cast<size_t>(bytes), offset);
+    if (done < 0 && errno == EINTR) {
+      continue;
+    }
+    if (done <= 0) {
+      fail(ErrorKind::kIo, "{}: cannot read {} bytes at byte {}: {}", path, bytes, offset,
+           done < 0 ? system_reason(errno) : "the file ends there");
+    }
+    to += done;
+    offset += done;
+    bytes -= done;
+  }
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string without_folder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string system_reason(int error) {
+  return std::generic_category().message(error);
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <xxhash.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+// Private to data/: file descriptors and digests.
+
+namespace ventris::data {
+
+/// Owns a file descriptor.
+class FileHandle {
+ public:
+  FileHandle() = default;
+  explicit FileHandle(int fd) : fd_(fd) {}
+  ~FileHandle() { close(); }
+  FileHandle(FileHandle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileHandle& operator=(FileHandle&& other) noexcept {
+    if (this != &other) {
+      close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+
+  int fd() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  void close();
+  /// Gives up ownership.
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+/// XXH3-128 of bytes that come in pieces.
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  void add(const void* data, size_t bytes);
+  XXH128_canonical_t value() const;
+  std::string hexadecimal() const;
+
+ private:
+  XXH3_state_t* state_;
+};
+
+std::string hexadecimal(const XXH128_canonical_t& value);
+
+/// The digest of bytes [begin, end) of an open file, read in pieces. Throws DataError kIo, naming `path`.
+XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path);
+
+/// Writes or reads all the bytes at an offset. Throws DataError kIo with the path and the system's reason.
+void write_all(int fd, const void* data, int64_t bytes, int64_t offset, const std::string& path);
+void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path);
+
+/// The folder of a path, "." if it names none; and the path without its folder.
+std::string folder_of(const std::string& path);
+std::string without_folder(const std::string& path);
+
+/// The system's message for errno.
+std::string system_reason(int error);
+
+}  // namespace ventris::data

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ventris::data {
+
+/// Element types of datasets.
+enum class ElementType { kF32, kF64, kI32, kI64, kU8 };
+
+/// Writes one HDF5 file of ours: to a temporary name in the same folder; commit() flushes, fills the 512-byte user block
+/// (magic "VENTRIS1", length and XXH3-128 of everything after the block), fsyncs, renames to `path` and fsyncs the folder.
+/// Without commit() the temporary file is removed. Library version bounds v110, creation order tracked, no object times: equal
+/// content gives equal bytes. Errors: DataError kCannotCreate (cannot open), kIo (disk full and the like, with the path and
+/// the reason of the system).
+class Hdf5Writer {
+ public:
+  explicit Hdf5Writer(const std::string& path);
+  ~Hdf5Writer();
+  Hdf5Writer(const Hdf5Writer&) = delete;
+  Hdf5Writer& operator=(const Hdf5Writer&) = delete;
+
+  /// Object names are paths; missing groups are created. Attributes sit on a group or dataset that exists, "/" for the file.
+  void write_attribute(const std::string& object, const std::string& name, const std::string& value);
+  void write_attribute(const std::string& object, const std::string& name, int64_t value);
+  void write_attribute(const std::string& object, const std::string& name, double value);
+  /// A contiguous dataset of row-major data with the given dimensions.
+  void write(const std::string& name, ElementType type, std::span<const int64_t> dimensions, const void* data);
+  /// A contiguous one-dimensional dataset that grows up to a size known now, written in pieces with append().
+  void create(const std::string& name, ElementType type, int64_t size);
+  void append(const std::string& name, const void* data, int64_t count);
+
+  void commit();
+  /// Hexadecimal XXH3-128 of the committed file.
+  const std::string& digest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees the file. Errors:
+/// DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of another type or shape).
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(const std::string& path);
+  ~Hdf5Reader();
+  Hdf5Reader(const Hdf5Reader&) = delete;
+  Hdf5Reader& operator=(const Hdf5Reader&) = delete;
+
+  bool exists(const std::string& name) const;
+  /// Names of the members of a group, in creation order.
+  std::vector<std::string> members(const std::string& group) const;
+  bool is_group(const std::string& name) const;
+  bool has_attribute(const std::string& object, const std::string& name) const;
+  std::string string_attribute(const std::string& object, const std::string& name) const;
+  int64_t int_attribute(const std::string& object, const std::string& name) const;
+  double double_attribute(const std::string& object, const std::string& name) const;
+  std::vector<int64_t> dimensions(const std::string& dataset) const;
+  ElementType type(const std::string& dataset) const;
+  /// Reads a whole dataset of `type` with exactly these dimensions.
+  void read(const std::string& name, ElementType type, std::span<const int64_t> dimensions, void* data) const;
+  std::vector<uint8_t> read_bytes(const std::string& name) const;
+  /// Byte offset in the file of a contiguous dataset's data, for mapping.
+  int64_t file_offset(const std::string& name) const;
+
+  const std::string& path() const;
+  const std::string& digest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Element types by C++ type, for the calls above.
+template <typename T>
+struct ElementTypeOf;
+template <>
+struct ElementTypeOf<float> {
+  static constexpr ElementType value = ElementType::kF32;
+};
+template <>
+struct ElementTypeOf<double> {
+  static constexpr ElementType value = ElementType::kF64;
+};
+template <>
+struct ElementTypeOf<int32_t> {
+  static constexpr ElementType value = ElementType::kI32;
+};
+template <>
+struct ElementTypeOf<int64_t> {
+  static constexpr ElementType value = ElementType::kI64;
+};
+template <>
+struct ElementTypeOf<uint8_t> {
+  static constexpr ElementType value = ElementType::kU8;
+};
+
+}  // namespace ventris::data

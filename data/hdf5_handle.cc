@@ -1,0 +1,104 @@
+#include "data/hdf5_handle.h"
+
+#include <bit>
+
+namespace ventris::data {
+
+static_assert(std::endian::native == std::endian::little,
+              "the files hold little-endian numbers that are memory-mapped");
+
+namespace {
+
+std::mutex& library_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
+  if (depth == 0 && error->desc != nullptr) {
+    *static_cast<std::string*>(text) = error->desc;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
+  static const bool ready = [] {
+    H5dont_atexit();
+    H5open();
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    return true;
+  }();
+  static_cast<void>(ready);
+}
+
+std::string hdf5_reason() {
+  std::string text;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, &text);
+  const std::string mark = "error message = '";
+  const size_t begin = text.find(mark);
+  if (begin != std::string::npos) {
+    const size_t end = text.find('\'', begin + mark.size());
+    return text.substr(begin + mark.size(), end == std::string::npos ? end : end - begin - mark.size());
+  }
+  return text.empty() ? "the HDF5 library gave no reason" : text;
+}
+
+Hdf5Handle hdf5_file_access() {
+  Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+  H5Pset_alignment(access.id(), 1, 64);
+#if H5_VERSION_GE(1, 10, 7) && !(H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 12 && H5_VERS_RELEASE == 0)
+  H5Pset_file_locking(access.id(), false, true);
+#endif
+  return access;
+}
+
+hid_t hdf5_type(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+      return H5T_IEEE_F32LE;
+    case ElementType::kF64:
+      return H5T_IEEE_F64LE;
+    case ElementType::kI32:
+      return H5T_STD_I32LE;
+    case ElementType::kI64:
+      return H5T_STD_I64LE;
+    case ElementType::kU8:
+      return H5T_STD_U8LE;
+  }
+  return -1;
+}
+
+const char* name_of(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+      return "f32";
+    case ElementType::kF64:
+      return "f64";
+    case ElementType::kI32:
+      return "i32";
+    case ElementType::kI64:
+      return "i64";
+    case ElementType::kU8:
+      return "u8";
+  }
+  return "?";
+}
+
+size_t size_of(ElementType type) {
+  switch (type) {
+    case ElementType::kF64:
+    case ElementType::kI64:
+      return 8;
+    case ElementType::kF32:
+    case ElementType::kI32:
+      return 4;
+    case ElementType::kU8:
+      return 1;
+  }
+  return 0;
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,54 @@
+#include "data/permutation.h"
+
+#include "data/error.h"
+
+namespace ventris::data {
+
+namespace {
+
+constexpr int kRounds = 8;
+
+// The finaliser of splitmix64: every input bit reaches every output bit.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch) : size_(size), half_bits_(1) {
+  if (size < 1) {
+    fail(ErrorKind::kBadConfiguration, "a permutation of {} elements was asked for; at least 1 is needed",
+         size);
+  }
+  while (half_bits_ < 31 && (int64_t{1} << (2 * half_bits_)) < size) {
+    ++half_bits_;
+  }
+  uint64_t state = mix(mix(seed) ^ (epoch * 0xd1342543de82ef95ull));
+  for (uint64_t& key : key_) {
+    state = mix(state);
+    key = state;
+  }
+}
+
+int64_t Permutation::operator()(int64_t index) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  auto value = static_cast<uint64_t>(index);
+  // A bijection of [0, 4^half_bits): following it until it enters [0, size) is a bijection of [0, size).
+  do {
+    uint64_t left = value >> half_bits_;
+    uint64_t right = value & mask;
+    for (int round = 0; round < kRounds; ++round) {
+      const uint64_t next =
+          left ^ (mix(right ^ key_[round % 4] ^ (static_cast<uint64_t>(round) << 56)) & mask);
+      left = right;
+      right = next;
+    }
+    value = (left << half_bits_) | right;
+  } while (value >= static_cast<uint64_t>(size_));
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,58 @@
+#include "data/spool_file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "data/error.h"
+#include "data/hdf5_handle.h"
+
+namespace ventris::data {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+}  // namespace
+
+SpoolFile::SpoolFile(const std::string& output, ElementType type)
+    : output_(output), type_(type), width_(static_cast<int64_t>(size_of(type))) {
+  std::string name = output + ".spool.XXXXXX";
+  file_ = FileHandle(::mkostemp(name.data(), O_CLOEXEC));
+  if (!file_.valid()) {
+    fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
+         system_reason(errno));
+  }
+  ::unlink(name.c_str());
+}
+
+void SpoolFile::append(const void* data, int64_t count) {
+  const char* const bytes = static_cast<const char*>(data);
+  buffer_.insert(buffer_.end(), bytes, bytes + count * width_);
+  if (buffer_.size() >= kBufferBytes) {
+    flush();
+  }
+}
+
+void SpoolFile::flush() {
+  write_all(file_.fd(), buffer_.data(), static_cast<int64_t>(buffer_.size()), written_, output_);
+  written_ += static_cast<int64_t>(buffer_.size());
+  buffer_.clear();
+}
+
+void SpoolFile::copy_to(Hdf5Writer& writer, const std::string& name) {
+  flush();
+  writer.create(name, type_, size());
+  std::vector<char> piece(kBufferBytes);
+  for (int64_t at = 0; at < written_;) {
+    const int64_t bytes = std::min<int64_t>(written_ - at, static_cast<int64_t>(kBufferBytes));
+    read_all(file_.fd(), piece.data(), bytes, at, output_);
+    writer.append(name, piece.data(), bytes / width_);
+    at += bytes;
+  }
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,113 @@
+#include "data/tokenizer.h"
+
+#include <fcntl.h>
+#include <sentencepiece_processor.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "data/error.h"
+#include "data/file_io.h"
+
+namespace ventris::data {
+
+struct Tokenizer::Impl {
+  std::string model;
+  std::string origin;
+  sentencepiece::SentencePieceProcessor processor;
+};
+
+Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::make_unique<Impl>()) {
+  impl_->model = std::move(model);
+  impl_->origin = origin;
+  const auto status = impl_->processor.LoadFromSerializedProto(impl_->model);
+  if (!status.ok()) {
+    fail(ErrorKind::kBadData, "{}: the tokenizer is not a SentencePiece model ({})", origin,
+         status.error_message());
+  }
+  const auto require = [&](int id, const char* mark) {
+    if (id < 0) {
+      fail(ErrorKind::kBadData,
+           "{}: the SentencePiece model has no {}; train it with --unk_id=0 --bos_id=1 --eos_id=2, or give "
+           "none",
+           origin, mark);
+    }
+  };
+  require(unknown_id(), "mark for unknown words");
+  require(begin_id(), "begin mark");
+  require(end_id(), "end mark");
+}
+
+Tokenizer::~Tokenizer() = default;
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+
+Tokenizer Tokenizer::from_file(const std::string& path) {
+  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
+    fail(ErrorKind::kMissingInput, "{}: cannot open the tokenizer model: {}", path, system_reason(errno));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    fail(ErrorKind::kMissingInput, "{}: not a regular file, where a SentencePiece model is expected", path);
+  }
+  std::string model(static_cast<size_t>(status.st_size), '\0');
+  read_all(file.fd(), model.data(), status.st_size, 0, path);
+  return {std::move(model), path};
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {
+  const auto status = impl_->processor.Encode(text, &ids);
+  if (!status.ok()) {
+    fail(ErrorKind::kBadData, "{}: the tokenizer cannot encode a line of {} bytes: {}", impl_->origin,
+         text.size(), status.error_message());
+  }
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  encode(text, ids);
+  return ids;
+}
+
+std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocab_size()) {
+      fail(ErrorKind::kBadData, "{}: word {} is not in the vocabulary of {} words", impl_->origin, id,
+           vocab_size());
+    }
+  }
+  std::string text;
+  const auto status = impl_->processor.Decode(ids, &text);
+  if (!status.ok()) {
+    fail(ErrorKind::kBadData, "{}: the tokenizer cannot decode {} words: {}", impl_->origin, ids.size(),
+         status.error_message());
+  }
+  return text;
+}
+
+std::string Tokenizer::piece(int32_t id) const {
+  if (id < 0 || id >= vocab_size()) {
+    fail(ErrorKind::kBadData, "{}: word {} is not in the vocabulary of {} words", impl_->origin, id,
+         vocab_size());
+  }
+  return impl_->processor.IdToPiece(id);
+}
+
+int32_t Tokenizer::vocab_size() const {
+  return impl_->processor.GetPieceSize();
+}
+int32_t Tokenizer::unknown_id() const {
+  return impl_->processor.unk_id();
+}
+int32_t Tokenizer::begin_id() const {
+  return impl_->processor.bos_id();
+}
+int32_t Tokenizer::end_id() const {
+  return impl_->processor.eos_id();
+}
+const std::string& Tokenizer::model() const {
+  return impl_->model;
+}
+
+}  // namespace ventris::data

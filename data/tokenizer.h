@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ventris::data {
+
+enum class TokenizerKind { kBpe, kUnigram };
+
+/// A SentencePiece model: text to word ids and back. Marks: unknown 0, begin 1, end 2 in models that we train; a given model may
+/// have others, but must have all three. Thread-safe for const use.
+class Tokenizer {
+ public:
+  /// From the bytes of a SentencePiece model. Throws DataError kBadData, naming `origin`, if they are none or a mark is missing.
+  Tokenizer(std::string model, const std::string& origin);
+  ~Tokenizer();
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+
+  static Tokenizer from_file(const std::string& path);
+
+  void encode(std::string_view text, std::vector<int32_t>& ids) const;  // overwrites ids; no marks
+  std::vector<int32_t> encode(std::string_view text) const;
+  std::string decode(const std::vector<int32_t>& ids) const;
+  std::string piece(int32_t id) const;
+
+  int32_t vocab_size() const;
+  int32_t unknown_id() const;
+  int32_t begin_id() const;
+  int32_t end_id() const;
+  const std::string& model() const;  // the bytes
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct TokenizerTraining {
+  TokenizerKind kind = TokenizerKind::kBpe;
+  int vocab_size = 32000;
+  double character_coverage = 1.0;
+  int64_t max_sentences = 2000000;  // sampled evenly from the text
+  bool lowercase = false;           // normalisation nmt_nfkc_cf instead of nmt_nfkc
+  bool identity = false;            // no normalisation, for text that is tokenised already
+};
+
+/// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of cores. Throws DataError
+/// kBadConfiguration if the vocabulary is too large for the text, saying the largest that works.
+std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
+
+}  // namespace ventris::data

@@ -1,0 +1,85 @@
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+#include "backend/error.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "trainer/checkpoint.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  std::string model_dir;
+  int last = 5;
+  std::vector<std::string> checkpoints;
+  std::string output;
+  bool json = false;
+};
+
+std::vector<std::string> chosen(const Options& options) {
+  if (options.model_dir.empty() == options.checkpoints.empty()) {
+    fail(ExitCode::kUsage, "give either --model-dir, with --last, or --checkpoints");
+  }
+  if (!options.checkpoints.empty()) return options.checkpoints;
+  std::vector<std::string> paths = list_checkpoints(options.model_dir);
+  if (paths.empty()) fail(ExitCode::kMissingInput, "{} holds no checkpoints", options.model_dir);
+  const auto wanted = static_cast<size_t>(options.last);
+  if (paths.size() < wanted) {
+    fail(ExitCode::kMissingInput,
+         "--last {} checkpoints were asked for, but {} holds {}; ask for fewer, or train with a larger "
+         "--keep-checkpoints",
+         options.last, options.model_dir, paths.size());
+  }
+  paths.erase(paths.begin(), paths.end() - static_cast<ptrdiff_t>(wanted));
+  return paths;
+}
+
+int run_average(const Options& options, const Job& job) {
+  const std::vector<std::string> paths = chosen(options);
+  average_checkpoints(paths, options.output, job.provenance());
+  if (options.json) {
+    write_output(nlohmann::json{{"output", options.output}, {"checkpoints", paths}}.dump() + "\n");
+    return 0;
+  }
+  std::string text = fmt::format("{}: average of {} checkpoints\n", options.output, paths.size());
+  for (const std::string& path : paths) text += "  " + path + "\n";
+  write_output(text);
+  return 0;
+}
+
+}  // namespace
+
+Command average_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "average";
+  command.summary = "averages the parameters of checkpoints into a weights file";
+  command.synopsis = "{--model-dir DIR [--last N] | --checkpoints FILE...} --output FILE";
+  command.description = {
+      "Writes the mean of the parameters of several checkpoints (or weights files) of one model as a weights "
+      "file. The "
+      "paper averages the last 5 checkpoints of its base models and the last 20 of its big ones; it often "
+      "gains half a "
+      "point of BLEU."};
+  command.examples = {
+      {"average --model-dir model --last 5 --output averaged.h5", "The last five of a run:"},
+      {"average --checkpoints model/checkpoint-00008000.h5 model/checkpoint-00009000.h5 --output averaged.h5",
+       "Chosen ones:"}};
+  OptionTable& table = command.options;
+  table.group("Input and output");
+  table.text("model-dir", "DIR", options->model_dir, "Run folder of 'ventris train'.");
+  table.integer("last", options->last, {.least = 1, .most = 100000},
+                "How many of its newest checkpoints to average.");
+  table.texts("checkpoints", "FILE...", options->checkpoints,
+              "The files to average, instead of --model-dir.");
+  table.text("output", "FILE", options->output, "The weights file.").required = true;
+  table.toggle("json", options->json, "Prints one JSON object.");
+  command.run = [options](Job& job) { return run_average(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

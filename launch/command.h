@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/option_table.h"
+
+namespace ventris {
+
+struct Job;
+
+struct Example {
+  std::string line;  // without the leading "ventris"; or a whole shell line if it holds a "|" or "mpirun"
+  std::string meaning;
+};
+
+struct ExitStatus {
+  int code;
+  std::string meaning;
+};
+
+/// A command of the program: its documentation, its options, and what it does. Made by the functions below,
+/// one file each.
+struct Command {
+  std::string name;
+  std::string summary;                   // one line, for the list of commands
+  std::string synopsis;                  // what follows the command's name
+  std::vector<std::string> description;  // paragraphs
+  std::vector<Example> examples;
+  std::vector<ExitStatus> exit_codes;  // besides 0 and those of every command
+  bool many_ranks = false;             // may run under mpirun with several ranks
+  OptionTable options;
+  /// Called before options are stored, with the text given for --preset ("" if none): sets defaults that
+  /// depend on it.
+  std::function<void(const std::string& preset)> before_store;
+  std::function<int(Job&)> run;  // returns the exit code
+};
+
+Command demo_corpus_command();
+Command prepare_command();
+Command train_command();
+Command translate_command();
+Command evaluate_command();
+Command bleu_command();
+Command average_command();
+Command export_command();
+Command inspect_command();
+
+/// All commands in the order of the help text.
+std::vector<Command> all_commands();
+
+}  // namespace ventris

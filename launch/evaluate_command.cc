@@ -1,0 +1,131 @@
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "launch/bleu_options.h"
+#include "launch/command.h"
+#include "launch/decoding_options.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "trainer/translation.h"
+#include "trainer/weights.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  DecodingOptions decoding;
+  std::string source;
+  std::vector<std::string> references;
+  std::string output;
+  data::BleuOptions bleu;
+  bool json = false;
+};
+
+// Reads the texts on one rank, before time is spent on translation, and gives the source to all.
+std::vector<std::string> read_texts(const Options& options, Job& job,
+                                    std::vector<std::vector<std::string>>& references) {
+  std::string packed;
+  if (job.speaks()) {
+    const std::vector<std::string> source = read_text(options.source);
+    for (const std::string& path : options.references) {
+      references.push_back(read_text(path));
+      if (references.back().size() != source.size()) {
+        fail(ExitCode::kBadData,
+             "{} has {} lines but {} has {}; line i of one must belong to line i of the other",
+             options.source, source.size(), path, references.back().size());
+      }
+    }
+    for (const std::string& line : source) packed += line + "\n";
+  }
+  packed = job.communicator.broadcast(packed, 0);
+  std::vector<std::string> source;
+  for (size_t begin = 0; begin < packed.size();) {
+    const size_t end = packed.find('\n', begin);
+    source.push_back(packed.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (source.empty())
+    fail(ExitCode::kBadData, "{} has no lines; there is nothing to evaluate", options.source);
+  return source;
+}
+
+int run_evaluate(const Options& options, Job& job) {
+  const DecodingOptions& decoding = options.decoding;
+  std::vector<std::vector<std::string>> references;
+  const std::vector<std::string> source = read_texts(options, job, references);
+  const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
+  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision);
+  const auto start = std::chrono::steady_clock::now();
+  int64_t cut = 0;
+  const auto translations = translate_text(*context, job.communicator, *model, source, decoding.search, &cut);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!job.speaks()) return 0;
+
+  std::vector<std::string> hypotheses;
+  std::string text;
+  for (const std::vector<Translation>& translation : translations) {
+    hypotheses.push_back(translation.front().text);
+    text += hypotheses.back() + "\n";
+  }
+  if (!options.output.empty()) write_text_file(options.output, text);
+  const data::BleuScore score = data::corpus_bleu(hypotheses, references, options.bleu);
+  say(job, fmt::format("{}: {} sentences in {:.1f} s, beam {}, length penalty {}", model->path,
+                       grouped(std::ssize(source)), seconds, decoding.search.beam_size,
+                       decoding.search.length_penalty));
+  if (cut > 0) {
+    say(job, fmt::format("{} sentences were cut after {} words, the longest that the model takes",
+                         grouped(cut), model->config.max_positions - 1));
+  }
+  if (options.json) {
+    nlohmann::json result = nlohmann::json::parse(bleu_json(score, options.bleu, references.size()));
+    result["model"] = model->path;
+    result["sentences"] = source.size();
+    result["seconds"] = seconds;
+    result["beam_size"] = decoding.search.beam_size;
+    result["length_penalty"] = decoding.search.length_penalty;
+    write_output(result.dump() + "\n");
+  } else {
+    write_output(bleu_line(score, options.bleu, references.size()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command evaluate_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "evaluate";
+  command.summary = "translates a test set and scores it with BLEU";
+  command.synopsis = "--model FILE|DIR --source FILE --reference FILE... [options]";
+  command.description = {
+      "Translates the source text with beam search on all ranks, compares it with the references, and prints "
+      "BLEU with "
+      "sacreBLEU's signature. The translations and the score do not depend on the number of ranks."};
+  command.examples = {
+      {"evaluate --model model --source test.en --reference test.de", "The best checkpoint of a run:"},
+      {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de --beam-size 5 "
+       "--output test.out --json",
+       "On two ranks, with the translations kept:"}};
+  command.exit_codes = {{69, "the device or the transport between ranks is not available"}};
+  command.many_ranks = true;
+  OptionTable& table = command.options;
+  table.group("Input and output");
+  add_model_option(options->decoding, table);
+  table.text("source", "FILE", options->source, "Text to translate, one sentence a line, plain or gzipped.")
+      .required = true;
+  table.texts("reference", "FILE...", options->references, "Reference translations, one file each.")
+      .required = true;
+  table.text("output", "FILE", options->output, "Writes the translations to this file.");
+  table.toggle("json", options->json, "Prints one JSON object.");
+  add_bleu_options(options->bleu, table);
+  add_search_options(options->decoding, table);
+  command.run = [options](Job& job) { return run_evaluate(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

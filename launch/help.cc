@@ -1,0 +1,188 @@
+#include "launch/help.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace ventris {
+
+namespace {
+
+constexpr size_t kWidth = 90;
+
+const std::vector<ExitStatus>& common_exit_codes() {
+  static const std::vector<ExitStatus> codes = {
+      {0, "done"},
+      {64, "the command line is wrong"},
+      {65, "input is damaged, or is not what it should be"},
+      {66, "an input is missing or cannot be read"},
+      {70, "internal error, or out of memory"},
+      {73, "an output cannot be created"},
+      {74, "reading or writing failed, for example because the disk is full"},
+      {78, "the configuration is wrong"},
+  };
+  return codes;
+}
+
+std::string wrapped(const std::string& text, size_t indent) {
+  std::string result;
+  std::string line(indent, ' ');
+  bool fresh = true;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = text.find(' ', begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (!fresh && line.size() + 1 + word.size() > kWidth) {
+      result += line + "\n";
+      line.assign(indent, ' ');
+      fresh = true;
+    }
+    line += (fresh ? "" : " ") + word;
+    fresh = false;
+  }
+  return result + line + "\n";
+}
+
+std::string title_of(const Option& option) {
+  if (option.operand) return option.placeholder;
+  std::string title = "--" + option.name;
+  if (!option.placeholder.empty()) title += " " + option.placeholder;
+  if (option.arity == Arity::kMany && title.find("...") == std::string::npos) title += "...";
+  return title;
+}
+
+std::string default_of(const Option& option) {
+  if (option.required) return "required";
+  if (option.arity == Arity::kSwitch && !option.from_preset) return "";
+  if (option.from_preset) return "default: that of the preset";
+  const std::string value = option.show();
+  return value.empty() ? "" : "default: " + value;
+}
+
+std::string notes_of(const Option& option) {
+  std::string notes = option.limits;
+  const std::string standard = default_of(option);
+  if (!standard.empty()) notes += (notes.empty() ? "" : "; ") + standard;
+  return notes;
+}
+
+std::vector<std::string> groups_of(const Command& command) {
+  std::vector<std::string> groups;
+  for (const Option& option : command.options.options()) {
+    if (groups.empty() || groups.back() != option.group) groups.push_back(option.group);
+  }
+  return groups;
+}
+
+std::string example_line(const Example& example) {
+  return example.line.find("ventris") == std::string::npos ? "ventris " + example.line : example.line;
+}
+
+std::map<int, std::string> exit_codes_of(const Command& command) {
+  std::map<int, std::string> codes;
+  for (const ExitStatus& status : common_exit_codes()) codes[status.code] = status.meaning;
+  for (const ExitStatus& status : command.exit_codes) codes[status.code] = status.meaning;
+  return codes;
+}
+
+constexpr const char* kConfigHelp =
+    "Reads options from a file with lines of the form 'option = value', without the dashes; '#' begins a "
+    "comment. "
+    "A switch is 'option = yes'; an option with several values stands on several lines. Options on the "
+    "command line "
+    "win.";
+
+}  // namespace
+
+std::string program_help(const std::vector<Command>& commands) {
+  std::string text =
+      "ventris - trains the Transformer of \"Attention Is All You Need\" on parallel text\n\n"
+      "Usage:\n"
+      "  ventris COMMAND [options]\n"
+      "  mpirun -np RANKS ventris train|translate|evaluate [options]\n\n"
+      "Commands, in the order of a first run:\n";
+  for (const Command& command : commands) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
+  text +=
+      "\n"
+      "  help COMMAND  shows the options of a command, as COMMAND --help does\n"
+      "  --version     prints the version, the commit and what the program was built with\n\n"
+      "Results go to the standard output, messages to the standard error.\n";
+  return text;
+}
+
+std::string command_help(const Command& command) {
+  std::string text = fmt::format("NAME\n    ventris {} - {}\n\nSYNOPSIS\n", command.name, command.summary);
+  text += wrapped(fmt::format("ventris {} {}", command.name, command.synopsis), 4);
+  text += "\nDESCRIPTION\n";
+  for (size_t i = 0; i < command.description.size(); ++i) {
+    text += (i > 0 ? "\n" : "") + wrapped(command.description[i], 4);
+  }
+  for (const std::string& group : groups_of(command)) {
+    text += "\n";
+    for (const char c : group) text += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    text += "\n";
+    for (const Option& option : command.options.options()) {
+      if (option.group != group) continue;
+      text += "    " + title_of(option) + "\n" + wrapped(option.help, 8);
+      const std::string notes = notes_of(option);
+      if (!notes.empty()) text += wrapped("[" + notes + "]", 8);
+    }
+  }
+  text +=
+      "\nGENERAL\n    --config FILE\n" + wrapped(kConfigHelp, 8) + "    --help\n        Prints this text.\n";
+  text += "\nEXAMPLES\n";
+  for (const Example& example : command.examples) {
+    text += wrapped(example.meaning, 4) + "        " + example_line(example) + "\n";
+  }
+  text += "\nEXIT CODES\n";
+  for (const auto& [code, meaning] : exit_codes_of(command))
+    text += fmt::format("    {:>2}  {}\n", code, meaning);
+  return text;
+}
+
+std::string markdown_reference(const std::vector<Command>& commands) {
+  const auto escaped = [](const std::string& text) {
+    std::string result;
+    for (const char c : text) result += (c == '|' ? std::string("\\|") : std::string(1, c));
+    return result;
+  };
+  std::string text =
+      "# Commands\n\n"
+      "This page is made from the program's own option tables: `ventris help --markdown > "
+      "docs/commands.md`.\n\n"
+      "| command | what it does |\n|---|---|\n";
+  for (const Command& command : commands) {
+    text += fmt::format("| [`{0}`](#ventris-{0}) | {1} |\n", command.name, escaped(command.summary));
+  }
+  text += "\nEvery command also has `--help`, and `--config FILE`: " + std::string(kConfigHelp) +
+          " Results go to the standard output, messages to the standard error. Options are written in full "
+          "and given "
+          "once. [Exit codes](exit-codes.md) are the same for all commands.\n";
+  for (const Command& command : commands) {
+    text += fmt::format("\n## ventris {}\n\n```\nventris {} {}\n```\n\n", command.name, command.name,
+                        command.synopsis);
+    for (const std::string& paragraph : command.description) text += paragraph + "\n\n";
+    for (const std::string& group : groups_of(command)) {
+      text += fmt::format("### {}: {}\n\n| option | meaning |\n|---|---|\n", command.name, group);
+      for (const Option& option : command.options.options()) {
+        if (option.group != group) continue;
+        const std::string notes = notes_of(option);
+        text += fmt::format("| `{}` | {}{} |\n", escaped(title_of(option)), escaped(option.help),
+                            notes.empty() ? "" : " *" + escaped(notes) + "*");
+      }
+      text += "\n";
+    }
+    text += fmt::format("### {}: Examples\n\n", command.name);
+    for (const Example& example : command.examples) {
+      text += example.meaning + "\n\n```\n" + example_line(example) + "\n```\n\n";
+    }
+    text += fmt::format("### {}: Exit codes\n\n| code | meaning |\n|---|---|\n", command.name);
+    for (const auto& [code, meaning] : exit_codes_of(command))
+      text += fmt::format("| {} | {} |\n", code, meaning);
+  }
+  return text;
+}
+
+}  // namespace ventris

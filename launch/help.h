@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/command.h"
+
+namespace ventris {
+
+/// The text of `ventris --help`.
+std::string program_help(const std::vector<Command>& commands);
+/// The text of `ventris COMMAND --help`: name, synopsis, description, options by group, examples, exit codes.
+std::string command_help(const Command& command);
+/// The same for all commands as docs/commands.md.
+std::string markdown_reference(const std::vector<Command>& commands);
+
+}  // namespace ventris

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "comm/mpi_environment.h"
+#include "data/error.h"
+#include "launch/command.h"
+#include "launch/help.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "launch/parse.h"
+#include "launch/version.h"
+
+namespace ventris {
+namespace {
+
+// A failure that several ranks share is told by rank 0, which then ends the job; the others wait this long
+// for it, so that there is one message, and speak only if rank 0 had no reason to.
+constexpr std::chrono::milliseconds kPatienceForRankZero{500};
+
+bool is_help(const std::string& word) {
+  return word == "--help" || word == "-h";
+}
+
+int help_command(const std::vector<Command>& commands, const std::vector<std::string>& words) {
+  if (words.empty()) {
+    write_output(program_help(commands));
+    return 0;
+  }
+  if (words.front() == "--markdown") {
+    write_output(markdown_reference(commands));
+    return 0;
+  }
+  for (const Command& command : commands) {
+    if (command.name != words.front()) continue;
+    write_output(command_help(command));
+    return 0;
+  }
+  fail(ExitCode::kUsage, "there is no command '{}'; 'ventris help' lists the commands", words.front());
+}
+
+int run_command(const Command& command, const std::vector<std::string>& words,
+                const MpiEnvironment& environment, const std::string& command_line) {
+  if (std::any_of(words.begin(), words.end(), is_help)) {
+    if (environment.rank() == 0) write_output(command_help(command));
+    return 0;
+  }
+  parse_options(command, words);
+  if (environment.size() > 1 && !command.many_ranks) {
+    fail(ExitCode::kUsage, "this command is one process, but the job has {} ranks; start it without mpirun",
+         environment.size());
+  }
+  const std::unique_ptr<Communicator> communicator = make_communicator(environment);
+  Job job{environment, *communicator, command_line};
+  return command.run(job);
+}
+
+int dispatch(const std::vector<std::string>& words, const MpiEnvironment& environment,
+             const std::string& command_line) {
+  const std::vector<Command> commands = all_commands();
+  if (words.empty()) {
+    fail(ExitCode::kUsage, "no command is given; 'ventris help' lists the commands");
+  }
+  const std::string& name = words.front();
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  const bool speaks = environment.rank() == 0;
+  if (name == "--version" || name == "version") {
+    if (speaks) write_output(version_text());
+    return 0;
+  }
+  if (is_help(name) || name == "help") return speaks ? help_command(commands, rest) : 0;
+  std::vector<std::string> names = {"help"};
+  for (const Command& command : commands) {
+    if (command.name == name) return run_command(command, rest, environment, command_line);
+    names.push_back(command.name);
+  }
+  const std::string near = nearest(name, names);
+  fail(ExitCode::kUsage, "unknown command '{}'; {}", name,
+       near.empty() ? "'ventris help' lists the commands" : fmt::format("did you mean '{}'?", near));
+}
+
+// What is told of a failure, and the exit code.
+struct Failure {
+  int code;
+  std::string message;  // empty: nothing is to be said
+};
+
+Failure describe_current_exception() {
+  try {
+    throw;
+  } catch (const ClosedOutput&) {
+    return {static_cast<int>(ExitCode::kIo), ""};
+  } catch (const Error& error) {
+    return {static_cast<int>(error.code()), error.what()};
+  } catch (const data::DataError& error) {
+    return {static_cast<int>(error.kind()), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {
+        static_cast<int>(ExitCode::kInternal),
+        "out of memory; use a smaller model, smaller batches (--batch-source-tokens, --batch-target-tokens, "
+        "--batch-rows) or fewer ranks on a host"};
+  } catch (const std::exception& error) {
+    return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
+  }
+}
+
+// Tells the failure once a job and ends it on all ranks.
+int report(const Failure& failure, const std::string& command, const MpiEnvironment& environment) {
+  const bool many = environment.size() > 1;
+  if (many && environment.rank() != 0) std::this_thread::sleep_for(kPatienceForRankZero);
+  if (!failure.message.empty()) {
+    const std::string place =
+        many ? fmt::format("[rank {} on {}] ", environment.rank(), environment.host()) : std::string();
+    fmt::print(stderr, "{}ventris{}: error: {}\n", place, command.empty() ? "" : " " + command,
+               failure.message);
+    std::fflush(stderr);
+  }
+  if (many) environment.abort(failure.code);
+  return failure.code;
+}
+
+// The command's name for messages; "" if there is none of that name.
+std::string known_command(const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  for (const Command& command : all_commands()) {
+    if (command.name == words.front()) return command.name;
+  }
+  return "";
+}
+
+std::string join_command_line(int argc, char** argv) {
+  std::string line = "ventris";
+  for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
+  return line;
+}
+
+}  // namespace
+}  // namespace ventris
+
+int main(int argc, char** argv) {
+  using namespace ventris;
+  // A write to a closed pipe fails with EPIPE instead of killing the process in the middle of its files.
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::string command_line = join_command_line(argc, argv);
+  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
+  try {
+    const MpiEnvironment environment(&argc, &argv);
+    try {
+      return dispatch(words, environment, command_line);
+    } catch (...) {
+      return report(describe_current_exception(), known_command(words), environment);
+    }
+  } catch (...) {
+    const Failure failure = describe_current_exception();
+    fmt::print(stderr, "ventris: error: {}\n", failure.message);
+    return failure.code;
+  }
+}

@@ -1,0 +1,220 @@
+#include "launch/option_table.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "backend/error.h"
+
+namespace ventris {
+
+namespace {
+
+template <typename... Args>
+[[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) {
+  throw OptionError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <typename T>
+T parse_number(const std::string& text, const char* kind, const std::string& where) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range) reject("{}: {} is out of range", where, text);
+  if (error != std::errc() || end != text.data() + text.size())
+    reject("{}: '{}' is not {}", where, text, kind);
+  return value;
+}
+
+bool parse_yes_no(const std::string& text, const std::string& where) {
+  if (text == "yes" || text == "true" || text == "on" || text == "1") return true;
+  if (text == "no" || text == "false" || text == "off" || text == "0") return false;
+  reject("{}: '{}' is neither yes nor no", where, text);
+}
+
+// "at least 1", "from 0 to 1", "above 0": empty if everything of the type is allowed.
+template <typename T, typename Limits>
+std::string describe(const Limits& range, const char* format) {
+  const auto shown = [format](T value) { return fmt::format(fmt::runtime(format), value); };
+  const bool low = range.least != std::numeric_limits<T>::lowest();
+  const bool high = range.most != std::numeric_limits<T>::max();
+  const std::string least = (range.above_least ? "above " : "at least ") + shown(range.least);
+  const std::string most = (range.below_most ? "below " : "at most ") + shown(range.most);
+  if (low && high && !range.above_least && !range.below_most) {
+    return fmt::format("from {} to {}", shown(range.least), shown(range.most));
+  }
+  if (low && high) return least + " and " + most;
+  return low ? least : high ? most : "";
+}
+
+template <typename T>
+bool inside(T value, const OptionTable::Range<T>& range) {
+  const bool low = range.above_least ? value > range.least : value >= range.least;
+  const bool high = range.below_most ? value < range.most : value <= range.most;
+  return low && high;
+}
+
+}  // namespace
+
+Option& OptionTable::add(Option option) {
+  VENTRIS_CHECK(find(option.name) == nullptr, "option {} is declared twice", option.name);
+  option.group = group_;
+  options_.push_back(std::move(option));
+  return options_.back();
+}
+
+const Option* OptionTable::find(const std::string& name) const {
+  for (const Option& option : options_) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+Option& OptionTable::text(const std::string& name, const std::string& placeholder, std::string& variable,
+                          const std::string& help) {
+  Option option;
+  option.name = name;
+  option.placeholder = placeholder;
+  option.help = help;
+  option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
+    if (values.front().empty()) reject("{}: the value is empty", where);
+    variable = values.front();
+  };
+  option.show = [&variable] { return variable; };
+  return add(std::move(option));
+}
+
+Option& OptionTable::texts(const std::string& name, const std::string& placeholder,
+                           std::vector<std::string>& variable, const std::string& help) {
+  Option option;
+  option.name = name;
+  option.placeholder = placeholder;
+  option.help = help;
+  option.arity = Arity::kMany;
+  option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
+    for (const std::string& value : values) {
+      if (value.empty()) reject("{}: a value is empty", where);
+    }
+    variable = values;
+  };
+  option.show = [] { return std::string(); };
+  return add(std::move(option));
+}
+
+Option& OptionTable::operands(const std::string& placeholder, std::vector<std::string>& variable,
+                              const std::string& help) {
+  Option& option = texts(placeholder, placeholder, variable, help);
+  option.operand = true;
+  return option;
+}
+
+template <typename T>
+Option& OptionTable::add_integer(const std::string& name, T& variable, Range<T> range,
+                                 const std::string& help) {
+  Option option;
+  option.name = name;
+  option.placeholder = "N";
+  option.help = help;
+  option.limits = describe<T>(range, "{}");
+  const std::string limits = option.limits;
+  option.store = [&variable, range, limits](const std::vector<std::string>& values,
+                                            const std::string& where) {
+    const T value = parse_number<T>(values.front(), "a whole number", where);
+    if (!inside(value, range)) reject("{} must be {}, not {}", where, limits, value);
+    variable = value;
+  };
+  option.show = [&variable] { return fmt::format("{}", variable); };
+  return add(std::move(option));
+}
+
+Option& OptionTable::integer(const std::string& name, int& variable, Range<int> range,
+                             const std::string& help) {
+  return add_integer(name, variable, range, help);
+}
+Option& OptionTable::integer(const std::string& name, int64_t& variable, Range<int64_t> range,
+                             const std::string& help) {
+  return add_integer(name, variable, range, help);
+}
+Option& OptionTable::integer(const std::string& name, uint64_t& variable, Range<uint64_t> range,
+                             const std::string& help) {
+  return add_integer(name, variable, range, help);
+}
+
+template <typename T>
+Option& OptionTable::add_number(const std::string& name, const std::string& placeholder, T& variable,
+                                Range<double> range, const std::string& help) {
+  Option option;
+  option.name = name;
+  option.placeholder = placeholder;
+  option.help = help;
+  option.limits = describe<double>(range, "{}");
+  const std::string limits = option.limits;
+  option.store = [&variable, range, limits](const std::vector<std::string>& values,
+                                            const std::string& where) {
+    const T value = parse_number<T>(values.front(), "a number", where);
+    if (!std::isfinite(value)) reject("{}: {} is not a finite number", where, values.front());
+    if (!inside<double>(value, range)) reject("{} must be {}, not {}", where, limits, values.front());
+    variable = value;
+  };
+  option.show = [&variable] { return fmt::format("{}", variable); };
+  return add(std::move(option));
+}
+
+Option& OptionTable::number(const std::string& name, float& variable, Range<double> range,
+                            const std::string& help) {
+  return add_number(name, "X", variable, range, help);
+}
+Option& OptionTable::number(const std::string& name, double& variable, Range<double> range,
+                            const std::string& help) {
+  return add_number(name, "X", variable, range, help);
+}
+
+Option& OptionTable::toggle(const std::string& name, bool& variable, const std::string& help) {
+  Option option;
+  option.name = name;
+  option.help = help;
+  option.arity = Arity::kSwitch;
+  option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
+    variable = values.empty() || parse_yes_no(values.front(), where);
+  };
+  option.show = [&variable] { return std::string(variable ? "yes" : "no"); };
+  return add(std::move(option));
+}
+
+Option& OptionTable::yes_no(const std::string& name, bool& variable, const std::string& help) {
+  Option option;
+  option.name = name;
+  option.placeholder = "yes|no";
+  option.help = help;
+  option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
+    variable = parse_yes_no(values.front(), where);
+  };
+  option.show = [&variable] { return std::string(variable ? "yes" : "no"); };
+  return add(std::move(option));
+}
+
+Option& OptionTable::add_choice(const std::string& name, const std::vector<std::string>& words,
+                                std::function<void(size_t)> set, std::function<size_t()> get,
+                                const std::string& help) {
+  Option option;
+  option.name = name;
+  option.placeholder = fmt::format("{}", fmt::join(words, "|"));
+  option.help = help;
+  option.store = [words, set](const std::vector<std::string>& values, const std::string& where) {
+    for (size_t index = 0; index < words.size(); ++index) {
+      if (words[index] == values.front()) return set(index);
+    }
+    reject("{}: '{}' is not one of {}", where, values.front(), fmt::join(words, ", "));
+  };
+  option.show = [words, get] { return words[get()]; };
+  return add(std::move(option));
+}
+
+Option& OptionTable::choice(const std::string& name, std::string& variable,
+                            const std::vector<std::string>& choices, const std::string& help) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& word : choices) pairs.emplace_back(word, word);
+  return choice<std::string>(name, variable, pairs, help);
+}
+
+}  // namespace ventris

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ventris {
+
+/// How many words an option takes on the command line.
+enum class Arity { kSwitch, kOne, kMany };
+
+/// One option of a command: what the parser, the help text and docs/commands.md are made from.
+struct Option {
+  std::string name;         // long name without the dashes; for an operand, what help calls it
+  std::string placeholder;  // of the value, e.g. "FILE" or "N"; empty for a switch
+  std::string help;         // one or more sentences
+  std::string group;        // heading in the help text
+  std::string limits;       // "at least 1", "f32 or bf16"; empty where any text is accepted
+  Arity arity = Arity::kOne;
+  bool required = false;
+  bool operand = false;      // given without its name
+  bool from_preset = false;  // the default is that of the preset
+
+  /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
+  std::function<void(const std::vector<std::string>& values, const std::string& where)> store;
+  /// The value at present as the user would write it; the default, before anything was stored. "" for none.
+  std::function<std::string()> show;
+};
+
+/// A value that the user gave is not acceptable.
+class OptionError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The options of one command in the order of the help text, bound to variables that outlive the table. A
+/// variable's value at the time of the call to show() is the default that help prints.
+class OptionTable {
+ public:
+  /// Heading for the options that follow.
+  void group(const std::string& title) { group_ = title; }
+
+  template <typename T>
+  struct Range {
+    T least = std::numeric_limits<T>::lowest();
+    T most = std::numeric_limits<T>::max();
+    bool above_least = false;  // `least` itself is not allowed
+    bool below_most = false;
+  };
+
+  Option& text(const std::string& name, const std::string& placeholder, std::string& variable,
+               const std::string& help);
+  Option& texts(const std::string& name, const std::string& placeholder, std::vector<std::string>& variable,
+                const std::string& help);
+  Option& integer(const std::string& name, int& variable, Range<int> range, const std::string& help);
+  Option& integer(const std::string& name, int64_t& variable, Range<int64_t> range, const std::string& help);
+  Option& integer(const std::string& name, uint64_t& variable, Range<uint64_t> range,
+                  const std::string& help);
+  Option& number(const std::string& name, float& variable, Range<double> range, const std::string& help);
+  Option& number(const std::string& name, double& variable, Range<double> range, const std::string& help);
+  /// A switch: false unless given; `NAME = yes` or `NAME = no` in a configuration file.
+  Option& toggle(const std::string& name, bool& variable, const std::string& help);
+  /// yes or no.
+  Option& yes_no(const std::string& name, bool& variable, const std::string& help);
+  /// One of some words, stored as `value` of the same place.
+  template <typename T>
+  Option& choice(const std::string& name, T& variable, const std::vector<std::pair<std::string, T>>& choices,
+                 const std::string& help);
+  Option& choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
+                 const std::string& help);
+  /// The operands: words without an option name. At most one such entry in a table.
+  Option& operands(const std::string& placeholder, std::vector<std::string>& variable,
+                   const std::string& help);
+
+  const std::vector<Option>& options() const { return options_; }
+  /// Null if there is none of that name.
+  const Option* find(const std::string& name) const;
+
+ private:
+  Option& add(Option option);
+  Option& add_choice(const std::string& name, const std::vector<std::string>& words,
+                     std::function<void(size_t)> set, std::function<size_t()> get, const std::string& help);
+  template <typename T>
+  Option& add_number(const std::string& name, const std::string& placeholder, T& variable,
+                     Range<double> range, const std::string& help);
+  template <typename T>
+  Option& add_integer(const std::string& name, T& variable, Range<T> range, const std::string& help);
+
+  std::vector<Option> options_;
+  std::string group_ = "Options";
+};
+
+template <typename T>
+Option& OptionTable::choice(const std::string& name, T& variable,
+                            const std::vector<std::pair<std::string, T>>& choices, const std::string& help) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : choices) words.push_back(word);
+  return add_choice(
+      name, words, [&variable, choices](size_t index) { variable = choices[index].second; },
+      [&variable, choices]() {
+        size_t index = 0;
+        while (index + 1 < choices.size() && choices[index].second != variable) ++index;
+        return index;
+      },
+      help);
+}
+
+}  // namespace ventris

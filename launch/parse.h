@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/command.h"
+
+namespace ventris {
+
+/// Reads the words after the command's name, and the file of --config if there is one (flags win), into the
+/// variables of the command's options. Throws Error: kUsage for a fault on the command line,
+/// kBadConfiguration for one in the file, kMissingInput if that file cannot be read.
+void parse_options(const Command& command, const std::vector<std::string>& words);
+
+/// The candidate nearest to `word` by edit distance, "" if none is near.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace ventris

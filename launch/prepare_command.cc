@@ -1,0 +1,169 @@
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <memory>
+
+#include "backend/error.h"
+#include "comm/mpi_environment.h"
+#include "data/prepare.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  data::PrepareOptions prepare;
+  std::vector<std::string> train_sets;
+  std::vector<std::string> valid_sets;
+  bool json = false;
+};
+
+// SRC TGT SRC TGT ...: the files of each side.
+void split_sides(const std::string& option, const std::vector<std::string>& files,
+                 std::vector<std::string>& source, std::vector<std::string>& target) {
+  if (files.size() % 2 != 0) {
+    fail(ExitCode::kUsage, "--{} needs pairs of files, source then target, but {} were given", option,
+         files.size());
+  }
+  source.clear();
+  target.clear();
+  for (size_t i = 0; i < files.size(); i += 2) {
+    source.push_back(files[i]);
+    target.push_back(files[i + 1]);
+  }
+}
+
+nlohmann::json to_json(const data::PrepareCounts& counts) {
+  return {{"read", counts.read},
+          {"kept", counts.kept},
+          {"empty", counts.empty},
+          {"too_long", counts.too_long},
+          {"bad_ratio", counts.bad_ratio},
+          {"repaired_crlf", counts.repaired_crlf},
+          {"repaired_nul", counts.repaired_nul},
+          {"source_words", counts.source_words},
+          {"target_words", counts.target_words},
+          {"unknown_words", counts.unknown_words}};
+}
+
+std::string describe(const std::string& name, const data::PrepareCounts& counts, bool cut) {
+  std::string text =
+      fmt::format("{}: {} pairs read, {} kept ({} source words, {} target words, {} unknown)\n", name,
+                  grouped(counts.read), grouped(counts.kept), grouped(counts.source_words),
+                  grouped(counts.target_words), grouped(counts.unknown_words));
+  const auto line = [&text](int64_t count, const char* what) {
+    if (count > 0) text += fmt::format("  {} {}\n", grouped(count), what);
+  };
+  line(counts.empty, "dropped: a side is empty");
+  line(counts.too_long, cut ? "cut: longer than --max-length" : "dropped: longer than --max-length");
+  line(counts.bad_ratio, "dropped: the lengths differ by more than --max-length-ratio");
+  line(counts.repaired_crlf, "repaired: carriage return removed from the line end");
+  line(counts.repaired_nul, "repaired: NUL bytes replaced by spaces");
+  return text;
+}
+
+int run_prepare(Options& options, const Job& job) {
+  data::PrepareOptions& prepare = options.prepare;
+  split_sides("train-sets", options.train_sets, prepare.train_source, prepare.train_target);
+  split_sides("valid-sets", options.valid_sets, prepare.valid_source, prepare.valid_target);
+  prepare.threads = threads_per_rank(job.environment, prepare.threads);
+  const auto start = std::chrono::steady_clock::now();
+  const data::PrepareReport report = data::prepare(prepare);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.json) {
+    const nlohmann::json result = {{"output", prepare.output},        {"digest", report.digest},
+                                   {"vocab_size", report.vocab_size}, {"seconds", seconds},
+                                   {"train", to_json(report.train)},  {"valid", to_json(report.valid)}};
+    write_output(result.dump() + "\n");
+    return 0;
+  }
+  std::string text = describe("train", report.train, false);
+  if (report.valid.read > 0) text += describe("valid", report.valid, true);
+  text += fmt::format("{}: vocabulary of {} words, digest {}, {:.1f} s\n", prepare.output,
+                      grouped(report.vocab_size), report.digest, seconds);
+  write_output(text);
+  say(job, fmt::format("Next: mpirun -np 2 ventris train --corpus {} --model-dir model --preset tiny",
+                       prepare.output));
+  return 0;
+}
+
+}  // namespace
+
+Command prepare_command() {
+  const auto options = std::make_shared<Options>();
+  data::PrepareOptions& prepare = options->prepare;
+  prepare.threads = 0;
+  Command command;
+  command.name = "prepare";
+  command.summary = "turns parallel text into one corpus file, with its tokenizer";
+  command.synopsis =
+      "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | --tokenizer-model FILE] "
+      "--output FILE "
+      "[options]";
+  command.description = {
+      "Trains a SentencePiece model on both languages together, or takes a given one, checks and tokenizes "
+      "the text on "
+      "all cores with memory that does not grow with the corpus, and writes one HDF5 file: the word ids of "
+      "the training "
+      "and validation pairs, the tokenizer, and where it all came from (docs/file-formats.md).",
+      "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, plain or "
+      "gzipped. Pairs with "
+      "an empty side, with a side of more than --max-length words, or with lengths too different are dropped "
+      "from "
+      "training and counted. A carriage return at the end of a line is removed and NUL bytes become spaces, "
+      "counted "
+      "too. Invalid UTF-8, different numbers of lines, and a damaged file are errors. Validation pairs are "
+      "never "
+      "dropped for their length, only cut.",
+      "Nothing is left at --output if the command fails."};
+  command.examples = {
+      {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de --vocab-size 8000 --output "
+       "corpus.h5",
+       "A joint vocabulary of 8,000 words:"},
+      {"prepare --train-sets a.en.gz a.de.gz b.en.gz b.de.gz --tokenizer-model spm.model --output corpus.h5",
+       "Two pairs of gzipped files with a tokenizer that exists already:"}};
+  OptionTable& table = command.options;
+  table.group("Text");
+  table
+      .texts("train-sets", "SRC TGT...", options->train_sets,
+             "Files to train on: source, target; several pairs may follow one another.")
+      .required = true;
+  table.texts("valid-sets", "SRC TGT...", options->valid_sets, "Files to validate on.");
+  table.integer("max-length", prepare.max_length, {.least = 1, .most = 65535},
+                "Longest side of a pair in words of the vocabulary; longer training pairs are dropped.");
+  table.number(
+      "max-length-ratio", prepare.max_length_ratio, {.least = 0, .most = 1e6},
+      "Drops training pairs whose longer side, in words and one, is more than so many times the shorter; at "
+      "least 1, or 0 to keep all.");
+  table.group("Tokenizer");
+  table.integer("vocab-size", prepare.tokenizer.vocab_size, {.least = 8, .most = 1000000},
+                "Words of the vocabulary to train, shared by both languages.");
+  table.choice<data::TokenizerKind>(
+      "tokenizer", prepare.tokenizer.kind,
+      {{"bpe", data::TokenizerKind::kBpe}, {"unigram", data::TokenizerKind::kUnigram}},
+      "Kind of SentencePiece model to train.");
+  table.number("character-coverage", prepare.tokenizer.character_coverage, {.least = 0.5, .most = 1},
+               "Share of the characters of the text that the vocabulary covers.");
+  table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.least = 1, .most = 100000000},
+                "Sentences to train the tokenizer on, sampled evenly from the text.");
+  table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
+  table.toggle("no-normalization", prepare.tokenizer.identity,
+               "Leaves the characters as they are, for text that was normalised and tokenised before.");
+  table.text(
+      "tokenizer-model", "FILE", prepare.tokenizer_model,
+      "A SentencePiece model to use instead of training one. It needs marks for unknown, begin and end.");
+  table.group("Output and machine");
+  table.text("output", "FILE", prepare.output, "The corpus file.").required = true;
+  table.text("dropped-report", "FILE", prepare.dropped_report,
+             "Writes one line for each pair that was dropped or repaired, with its file, line and reason.");
+  table.integer("threads", prepare.threads, {.least = 0, .most = 1024},
+                "Cores to use; 0 is all that the process may use.");
+  table.toggle("json", options->json, "Prints one JSON object.");
+  command.run = [options](Job& job) { return run_prepare(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

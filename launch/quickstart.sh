@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 machine to a translation: installs what is missing, builds, and trains a small Transformer on two ranks.
+# Usage: launch/quickstart.sh [RUN_FOLDER]      (default: quickstart-run in the project folder; made anew each time)
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=launch/setup.sh
+source "$root/launch/setup.sh"
+
+run=${1:-$root/quickstart-run}
+build=${VENTRIS_BUILD_DIR:-$root/build/quickstart}
+marker=.ventris-quickstart
+
+install_packages "${VENTRIS_BUILD_PACKAGES[@]}"
+
+note "Building ventris (release, for the instruction set of this machine) in $build"
+mkdir -p "$build"
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF \
+  "$(compiler_cache)" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2 && exit 1; }
+cmake --build "$build" --target ventris --parallel "$(cores)"
+PATH=$build:$PATH
+ventris --version
+
+# Only a folder that this script made is removed.
+if [[ -e $run && ! -e $run/$marker ]]; then die "$run exists and was not made by this script; name another folder"; fi
+rm -rf "$run"
+mkdir -p "$run"
+touch "$run/$marker"
+cd "$run"
+start=$SECONDS
+mpirun_command 2
+
+note "1. A translation task: numbers, dates, times and prices in words, English to German"
+ventris demo-corpus --output-dir demo 2>/dev/null
+printf '\nThree pairs of it:\n'
+paste -d '|' <(head -3 demo/train.en) <(head -3 demo/train.de) | sed 's/|/   ->   /; s/^/  /'
+
+note "2. Preparing: a shared vocabulary of 2,000 subwords, and the text as word ids in one HDF5 file"
+ventris prepare --train-sets demo/train.en demo/train.de --valid-sets demo/valid.en demo/valid.de \
+  --vocab-size 2000 --output corpus.h5 2>/dev/null
+
+note "3. Training a Transformer of 4 layers with two ranks, for four minutes at most"
+"${MPIRUN[@]}" ventris train --corpus corpus.h5 --model-dir model --preset tiny \
+  --dropout 0.1 --attention-dropout 0.1 --warmup-steps 400 --learning-rate-scale 1 \
+  --batch-source-tokens 2048 --batch-target-tokens 2048 --max-steps 4000 --max-minutes 4 \
+  --valid-every 500 --valid-beam-size 1 --valid-max-sentences 200 --save-every 500 --log-every 100
+
+note "4. BLEU on 1,000 sentence pairs that training never saw, decoded by both ranks with beam 4"
+"${MPIRUN[@]}" ventris evaluate --model model --source demo/test.en --reference demo/test.de --output test.out
+
+note "5. Exporting the weights to one HDF5 file that h5py and h5dump read as well"
+ventris export --model model --output weights.h5
+
+note "6. Translating"
+sentence=$(head -1 demo/test.en)
+printf '%s\n  -> %s\n' "$sentence" "$(ventris translate --model weights.h5 <<<"$sentence")"
+
+note "Done in $((SECONDS - start)) seconds. All files are in $run"
+cat <<END
+Go on from here:
+  cd $run && export PATH=$build:\$PATH
+  echo "half past seven" | ventris translate --model weights.h5     a sentence of yours
+  ventris inspect weights.h5                                        what the file holds
+  tail -3 model/metrics.jsonl                                       the course of training
+  ventris help, and ventris train --help                            all options
+  $root/launch/recipes/multi30k.sh TEXT_FOLDER                      a real corpus, see README.md
+END

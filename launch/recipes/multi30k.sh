@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Multi30k English-German with the preset tiny: a real corpus of image captions, BLEU on test_2016.
+# Usage: launch/recipes/multi30k.sh TEXT_FOLDER [RUN_FOLDER]
+# TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset (data/task1/tok):
+#   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}, plain or with .gz
+# Run again, it goes on where it stopped. RANKS (default 2) and MAX_MINUTES (default 110) come from the environment.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=launch/setup.sh
+source "$root/launch/setup.sh"
+
+text=${1:-}
+run=${2:-multi30k-run}
+[[ -n $text ]] || die "usage: $0 TEXT_FOLDER [RUN_FOLDER]"
+command -v ventris >/dev/null || PATH=$root/build/quickstart:$root/build/release:$PATH
+command -v ventris >/dev/null || die "ventris is not on the PATH; build it first (README.md)"
+
+# file NAME: the plain file of that name in the text folder, or the gzipped one.
+file() {
+  if [[ -r $text/$1 ]]; then
+    printf '%s' "$text/$1"
+  elif [[ -r $text/$1.gz ]]; then
+    printf '%s' "$text/$1.gz"
+  else
+    die "$text holds neither $1 nor $1.gz"
+  fi
+}
+train_en=$(file train.lc.norm.tok.en)
+train_de=$(file train.lc.norm.tok.de)
+valid_en=$(file val.lc.norm.tok.en)
+valid_de=$(file val.lc.norm.tok.de)
+test_en=$(file test_2016_flickr.lc.norm.tok.en)
+test_de=$(file test_2016_flickr.lc.norm.tok.de)
+
+mkdir -p "$run"
+mpirun_command "${RANKS:-2}"
+
+if [[ ! -e $run/corpus.h5 ]]; then
+  note "Preparing: joint vocabulary of 10,000"
+  ventris prepare --train-sets "$train_en" "$train_de" --valid-sets "$valid_en" "$valid_de" --vocab-size 10000 \
+    --no-normalization --output "$run/corpus.h5"
+fi
+
+note "Training on ${RANKS:-2} ranks"
+"${MPIRUN[@]}" ventris train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny \
+  --max-steps 8000 --max-minutes "${MAX_MINUTES:-110}" \
+  --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
+
+note "Averaging the last ten checkpoints"
+ventris average --model-dir "$run/model" --last 10 --output "$run/averaged.h5"
+
+note "BLEU on test_2016, beam 5: the text is tokenised and lowercased already"
+"${MPIRUN[@]}" ventris evaluate --model "$run/averaged.h5" --source "$test_en" --reference "$test_de" \
+  --beam-size 5 --tokenize none --lowercase --output "$run/test_2016.out"

@@ -1,0 +1,65 @@
+# Shared by launch/quickstart.sh and tests/run.sh: the packages that the project needs and how they are installed.
+# Sourced, not run.
+# shellcheck shell=bash disable=SC2034
+
+# Debian 12 packages, by what needs them.
+VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev
+  libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev
+  libxxhash-dev)
+VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev python3 python3-numpy python3-h5py)
+
+# note TEXT...: a step, on a line of its own.
+note() { printf '\n== %s\n' "$*"; }
+
+# die TEXT...: the end, with a reason.
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# install_packages PACKAGE...: installs what is missing with apt-get, as root or with sudo; else says what to install.
+install_packages() {
+  local missing=() package
+  if ! command -v dpkg-query >/dev/null; then
+    printf 'This is no Debian system; install the equivalents of these packages first if the build stops:\n  %s\n' "$*"
+    return 0
+  fi
+  for package in "$@"; do
+    if [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
+      missing+=("$package")
+    fi
+  done
+  if ((${#missing[@]} == 0)); then return 0; fi
+  note "Installing ${#missing[@]} packages: ${missing[*]}"
+  local as_root=()
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      die "these packages are missing; as root, run: apt-get install ${missing[*]}"
+    fi
+    as_root=(sudo)
+  fi
+  # The lists are fetched only if the first try fails: a machine that is up to date loses no time.
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+  if ! "${as_root[@]}" "${install[@]}"; then
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" "${install[@]}" || die "apt-get could not install: ${missing[*]}"
+  fi
+}
+
+# The cores that this process may use.
+cores() { nproc; }
+
+# A compiler cache is used where there is one.
+compiler_cache() {
+  printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$(command -v ccache || true)"
+}
+
+# mpirun_command RANKS: the words that start RANKS ranks here, in the array MPIRUN. The program shares out the cores among its
+# ranks by itself; as root Open MPI has to be told that this is meant.
+mpirun_command() {
+  local ranks=$1
+  MPIRUN=(mpirun -np "$ranks")
+  if ((EUID == 0)); then MPIRUN+=(--allow-run-as-root); fi
+  if (($(cores) < ranks)); then MPIRUN+=(--oversubscribe); fi
+  MPIRUN+=(--bind-to none)
+}

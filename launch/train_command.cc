@@ -1,0 +1,123 @@
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "launch/train_option_table.h"
+#include "trainer/trainer.h"
+
+namespace ventris {
+
+namespace {
+
+// The options that a preset sets, in the form that --config reads.
+void show_preset(const Command& command, const std::string& name, TrainOptions& train) {
+  train = preset_options(name);
+  std::string text = fmt::format(
+      "# The preset {}. A file like this one can be given to --config.\npreset = {}\n", name, name);
+  std::string group;
+  for (const Option& option : command.options.options()) {
+    if (!option.from_preset) continue;
+    if (option.group != group) text += fmt::format("\n# {}\n", group = option.group);
+    text += fmt::format("{} = {}\n", option.name, option.show());
+  }
+  write_output(text);
+}
+
+int run_train(TrainCommandOptions& options, Job& job) {
+  TrainOptions& train = options.train;
+  if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
+  if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
+  const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
+  install_stop_handlers();
+  const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line);
+  const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
+  if (job.speaks() && options.json) {
+    nlohmann::json object = {{"end", stopped ? "stopped" : "done"},
+                             {"step", result.step},
+                             {"last_checkpoint", result.last_checkpoint}};
+    if (result.best_step > 0) {
+      object["best_step"] = result.best_step;
+      object["best_" + train.valid_metric] = result.best_metric;
+    }
+    write_output(object.dump() + "\n");
+  } else if (job.speaks()) {
+    std::string text = fmt::format("{} at step {}; last checkpoint {}\n", stopped ? "stopped" : "trained",
+                                   grouped(result.step), result.last_checkpoint);
+    if (result.best_step > 0) {
+      text += fmt::format("best valid {} {:.4g} at step {}\n", train.valid_metric, result.best_metric,
+                          grouped(result.best_step));
+    }
+    write_output(text);
+  }
+  if (stopped) {
+    say(job, "Stopped on request; the state is saved. The same command goes on from here.");
+    return static_cast<int>(ExitCode::kStopped);
+  }
+  say(job, fmt::format("Next: ventris translate --model {0}, or ventris evaluate --model {0} --source FILE "
+                       "--reference FILE",
+                       train.model_dir));
+  return 0;
+}
+
+}  // namespace
+
+Command train_command() {
+  const auto options = std::make_shared<TrainCommandOptions>();
+  Command command;
+  command.name = "train";
+  command.summary = "trains a Transformer, on one process or on all ranks of mpirun";
+  command.synopsis = "--corpus FILE --model-dir DIR [--preset tiny|small|base|big] [options]";
+  command.description = {
+      "Trains the Transformer of \"Attention Is All You Need\" on a corpus file of 'ventris prepare'. "
+      "Started with mpirun "
+      "or srun, all ranks train one model: each computes its share of every global batch, and gradients are "
+      "summed while "
+      "backward goes on. The model does not depend on the number of ranks but for the rounding of sums.",
+      "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON object "
+      "an interval and "
+      "one a validation, and the resolved configuration with the command. On a terminal one live line shows "
+      "the progress; "
+      "in a log there is one line an interval.",
+      "Ctrl-C, SIGTERM and SIGUSR1 save a checkpoint and end the program with exit code 75; the same command "
+      "goes on from "
+      "there and comes to the same parameters, bit for bit, as a run that was never interrupted on the same "
+      "number of "
+      "ranks. mpirun passes SIGUSR1 on to the ranks."};
+  command.examples = {
+      {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
+      {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",
+       "Two ranks:"},
+      {"mpirun -np 16 --hostfile hosts ventris train --corpus /shared/corpus.h5 --model-dir /shared/model",
+       "Several hosts, with the corpus and the run folder on a shared disk:"},
+      {"train --show-preset base > base.ini",
+       "Writes the settings of a preset, to edit and give to --config:"}};
+  command.exit_codes = {{69, "the device or the transport between ranks is not available"},
+                        {75, "stopped on request, checkpoint saved; start again to go on"},
+                        {76, "the ranks do not agree on the program, the configuration or the corpus"},
+                        {77, "training diverged: NaN or Inf in ten steps in a row"}};
+  command.many_ranks = true;
+  add_train_options(*options, command.options);
+  command.before_store = [options](const std::string& preset) {
+    // A name that is no preset is refused when --preset itself is stored.
+    const std::string wanted = preset.empty() ? options->train.preset : preset;
+    for (const std::string& name : preset_names()) {
+      if (name == wanted) options->train = preset_options(name);
+    }
+  };
+  command.run = [options](Job& job) {
+    if (options->show_preset.empty()) return run_train(*options, job);
+    TrainCommandOptions shown;
+    Command table;
+    add_train_options(shown, table.options);
+    if (job.speaks()) show_preset(table, options->show_preset, shown.train);
+    return 0;
+  };
+  return command;
+}
+
+}  // namespace ventris

@@ -1,0 +1,151 @@
+#include "launch/train_option_table.h"
+
+namespace ventris {
+
+namespace {
+
+constexpr int64_t kManyTokens = int64_t{1} << 30;
+constexpr int64_t kManySteps = int64_t{1} << 40;
+
+void preset(Option& option) {
+  option.from_preset = true;
+}
+
+void add_model_options(TransformerConfig& model, OptionTable& table) {
+  table.group("Model");
+  preset(table.integer("encoder-layers", model.encoder_layers, {.least = 1, .most = 256},
+                       "Layers of the encoder."));
+  preset(table.integer("decoder-layers", model.decoder_layers, {.least = 1, .most = 256},
+                       "Layers of the decoder."));
+  preset(table.integer("d-model", model.d_model, {.least = 1, .most = 65536},
+                       "Width of the model; a multiple of --heads."));
+  preset(table.integer("d-ff", model.d_ff, {.least = 1, .most = 1048576},
+                       "Inner width of the feed-forward layers."));
+  preset(table.integer("heads", model.heads, {.least = 1, .most = 1024}, "Attention heads."));
+  preset(table.toggle(
+      "pre-norm", model.pre_norm,
+      "LayerNorm before each sublayer, and once after the last layer, instead of after each sublayer as in "
+      "the paper."));
+  preset(table.toggle("learned-positions", model.learned_positions,
+                      "Learns positions instead of using sinusoids."));
+  preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 65536},
+                       "Longest sentence in words, its end mark counted."));
+  preset(table.number("dropout", model.dropout, {.least = 0, .most = 1, .below_most = true},
+                      "Dropout rate of sublayer outputs and of the sums of embeddings and positions."));
+  preset(table.number("attention-dropout", model.attention_dropout,
+                      {.least = 0, .most = 1, .below_most = true}, "Dropout rate of attention weights."));
+  preset(table.number("label-smoothing", model.label_smoothing, {.least = 0, .most = 1, .below_most = true},
+                      "Probability that label smoothing spreads over the vocabulary."));
+  preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon,
+                      {.least = 0, .most = 1, .above_least = true}, "Added to the variance in LayerNorm."));
+}
+
+void add_batch_options(TrainOptions& train, OptionTable& table) {
+  table.group("Data and batches");
+  table.text("corpus", "FILE", train.corpus, "Corpus file of 'ventris prepare'. Required.");
+  preset(table.integer("batch-source-tokens", train.batch_source_tokens, {.least = 1, .most = kManyTokens},
+                       "Source words of a global batch, end marks counted, over all ranks."));
+  preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.least = 1, .most = kManyTokens},
+                       "Target words of a global batch."));
+  table.integer(
+      "logical-shards", train.logical_shards, {.least = 0, .most = 65536},
+      "Micro-batches that a global batch is cut into, a multiple of the number of ranks. 0 is the smallest "
+      "multiple with at most --micro-batch-tokens in each. Give it to train on the same batches with "
+      "different numbers of ranks.");
+  table.integer("micro-batch-tokens", train.micro_batch_tokens, {.least = 1, .most = kManyTokens},
+                "Words of a micro-batch, where --logical-shards is 0. Less needs less memory.");
+  table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
+}
+
+void add_optimizer_options(TrainOptions& train, OptionTable& table) {
+  table.group("Optimization");
+  preset(table.integer("max-steps", train.max_steps, {.least = 0, .most = 4294967295},
+                       "Ends training at this step, counted from the first start of the run."));
+  table.integer("max-epochs", train.max_epochs, {.least = 0, .most = kManySteps},
+                "Ends training after so many passes over the corpus; 0 is no limit.");
+  table.number("max-minutes", train.max_minutes, {.least = 0, .most = 1e7},
+               "Ends this run after so many minutes, saved and counted as done; 0 is no limit.");
+  preset(table.number(
+      "learning-rate-scale", train.learning_rate_scale, {.least = 0, .most = 1e6, .above_least = true},
+      "Factor on the schedule of the paper, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The "
+      "peak is scale * (d_model * warmup)^-0.5."));
+  preset(table.integer("warmup-steps", train.warmup_steps, {.least = 1, .most = kManySteps},
+                       "Steps in which the learning rate rises."));
+  preset(table.number("beta1", train.beta1, {.least = 0, .most = 1, .below_most = true}, "Adam's beta1."));
+  preset(table.number("beta2", train.beta2, {.least = 0, .most = 1, .below_most = true}, "Adam's beta2."));
+  preset(table.number("adam-epsilon", train.adam_epsilon, {.least = 0, .most = 1, .above_least = true},
+                      "Adam's epsilon."));
+  preset(table.number("clip-norm", train.clip_norm, {.least = 0, .most = 1e9},
+                      "Longest gradient of a step; longer ones are scaled down. 0 is no clipping."));
+  preset(table.choice<DType>(
+      "precision", train.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
+      "Arithmetic of the matrix products and activations. bf16 keeps f32 master parameters, "
+      "statistics and sums."));
+}
+
+void add_validation_options(TrainOptions& train, OptionTable& table) {
+  table.group("Validation");
+  preset(table.integer("valid-every", train.valid_every, {.least = 0, .most = kManySteps},
+                       "Validates after so many steps, and at the end; 0 is never."));
+  preset(
+      table.yes_no("valid-bleu", train.valid_bleu, "Translates the validation set and scores it with BLEU. no needs --valid-metric loss."));
+  preset(table.integer("valid-beam-size", train.valid_beam_size, {.least = 1, .most = 256},
+                       "Beam for validation; 1 is greedy."));
+  preset(table.number("valid-length-penalty", train.valid_length_penalty, {.least = 0, .most = 10},
+                      "Length penalty for validation."));
+  preset(table.integer("valid-max-sentences", train.valid_max_sentences, {.least = 0, .most = kManySteps},
+                       "Sentences that are translated for BLEU, from the start of the set; 0 is all."));
+  preset(table.choice("valid-metric", train.valid_metric, {"bleu", "loss"},
+                      "What makes a checkpoint the best, for 'best' and --patience."));
+  preset(table.integer("patience", train.patience, {.least = 0, .most = 1000000},
+                       "Stops after so many validations in a row without a better one; 0 is never."));
+}
+
+void add_run_options(TrainOptions& train, OptionTable& table) {
+  table.group("Run folder");
+  table.text("model-dir", "DIR", train.model_dir,
+             "Folder for checkpoints, metrics and the configuration; made if it is missing. Required.");
+  preset(table.integer("save-every", train.save_every, {.least = 0, .most = kManySteps},
+                       "Saves a checkpoint after so many steps, and at the end; 0 is at the end only."));
+  preset(table.integer("keep-checkpoints", train.keep_checkpoints, {.least = 1, .most = 1000000},
+                       "Newest checkpoints to keep; the best stays besides."));
+  preset(table.integer("log-every", train.log_every, {.least = 1, .most = kManySteps},
+                       "Steps of an interval of the log and of metrics.jsonl."));
+  table.text("resume", "auto|never|FILE", train.resume,
+             "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
+             "and refuses a "
+             "folder with checkpoints; a file goes on from that checkpoint.");
+}
+
+}  // namespace
+
+const std::vector<std::string>& preset_names() {
+  static const std::vector<std::string> names = {"tiny", "small", "base", "big"};
+  return names;
+}
+
+void add_train_options(TrainCommandOptions& options, OptionTable& table) {
+  TrainOptions& train = options.train;
+  table.group("Preset");
+  table.choice("preset", train.preset, preset_names(),
+               "Settings to start from; other options override them. tiny suits Multi30k, small IWSLT, base "
+               "and big are "
+               "those of the paper.");
+  table
+      .choice("show-preset", options.show_preset, preset_names(),
+              "Prints the settings of a preset in the form that --config reads, and ends.")
+      .show = [] { return std::string(); };
+  add_batch_options(train, table);
+  add_model_options(train.model, table);
+  add_optimizer_options(train, table);
+  add_validation_options(train, table);
+  add_run_options(train, table);
+  table.group("Machine");
+  table.choice("device", train.device, {"auto", "cpu", "cuda"},
+               "Where to compute; auto takes the best there is.");
+  table.integer("threads", train.threads, {.least = 0, .most = 1024},
+                "CPU threads of a rank; 0 is its share of the cores it may use.");
+  table.toggle("json", options.json, "Prints one JSON object at the end.");
+}
+
+}  // namespace ventris

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/option_table.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+struct TrainCommandOptions {
+  TrainOptions train;
+  std::string show_preset;  // name; empty: train
+  bool json = false;
+};
+
+const std::vector<std::string>& preset_names();
+
+/// Declares the options of `ventris train`: every field of TrainOptions but the size of the vocabulary, which
+/// the corpus has.
+void add_train_options(TrainCommandOptions& options, OptionTable& table);
+
+}  // namespace ventris

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace ventris {
+
+/// "ventris 0.1.0 (commit 0123456789ab)"
+std::string program_name_and_version();
+
+/// Version, commit and what the program was built with, one line each, as --version prints them.
+std::string version_text();
+
+}  // namespace ventris

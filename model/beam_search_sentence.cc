@@ -1,0 +1,68 @@
+#include "model/beam_search_sentence.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ventris {
+
+BeamSearchSentence::BeamSearchSentence(const BeamSearchOptions& options, int max_words)
+    : options_(options), max_words_(max_words), live_(1) {}
+
+int32_t BeamSearchSentence::last_word(int hypothesis) const {
+  const std::vector<int32_t>& words = live_[static_cast<size_t>(hypothesis)].words;
+  return words.empty() ? options_.begin_id : words.back();
+}
+
+/// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the end mark counts in the length.
+double BeamSearchSentence::score(double log_probability, int words) const {
+  return log_probability / std::pow((5.0 + words + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
+}
+
+/// Whether a live hypothesis may still get into the result. Its probability cannot grow, but the penalty of a
+/// longer output may make its score better: so the best that it can reach is its present probability at its
+/// next or at the greatest length.
+bool BeamSearchSentence::can_improve() const {
+  if (finished_.size() < static_cast<size_t>(options_.n_best)) return true;
+  for (const Live& hypothesis : live_) {
+    const double best =
+        std::max(score(hypothesis.log_probability, words_), score(hypothesis.log_probability, max_words_));
+    if (best > finished_.back().score) return true;
+  }
+  return false;
+}
+
+std::vector<int> BeamSearchSentence::advance(std::vector<Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& x, const Candidate& y) {
+    return x.log_probability > y.log_probability;
+  });
+  candidates.resize(std::min(candidates.size(), static_cast<size_t>(options_.beam_size)));
+  std::vector<Live> next;
+  std::vector<int> parents;
+  for (const Candidate& candidate : candidates) {
+    const std::vector<int32_t>& words = live_[static_cast<size_t>(candidate.hypothesis)].words;
+    if (candidate.word == options_.end_id) {
+      const Hypothesis hypothesis{words, candidate.log_probability, score(candidate.log_probability, words_)};
+      const auto at = std::find_if(finished_.begin(), finished_.end(),
+                                   [&](const Hypothesis& other) { return hypothesis.score > other.score; });
+      finished_.insert(at, hypothesis);
+    } else {
+      next.push_back({words, candidate.log_probability});
+      next.back().words.push_back(candidate.word);
+      parents.push_back(candidate.hypothesis);
+    }
+  }
+  finished_.resize(std::min(finished_.size(), static_cast<size_t>(options_.n_best)));
+  live_ = std::move(next);
+  ++words_;
+  if (!can_improve()) {
+    live_.clear();
+    parents.clear();
+  }
+  return parents;
+}
+
+std::vector<Hypothesis> BeamSearchSentence::result() const {
+  return finished_;
+}
+
+}  // namespace ventris

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/beam_search.h"
+
+namespace ventris {
+
+/// The beam of one sentence: its live hypotheses and the finished ones. Knows nothing of the model.
+class BeamSearchSentence {
+ public:
+  /// A continuation of a live hypothesis.
+  struct Candidate {
+    int hypothesis;
+    int32_t word;
+    double log_probability;  // of the whole
+  };
+
+  /// At most `max_words` words, without the marks.
+  BeamSearchSentence(const BeamSearchOptions& options, int max_words);
+
+  int live() const { return static_cast<int>(live_.size()); }
+  bool done() const { return live_.empty(); }
+  /// All live hypotheses have as many words as are allowed: only the end mark may follow.
+  bool full() const { return words_ == max_words_; }
+  /// The last word of a live hypothesis, the begin mark at first.
+  int32_t last_word(int hypothesis) const;
+  double log_probability(int hypothesis) const {
+    return live_[static_cast<size_t>(hypothesis)].log_probability;
+  }
+
+  /// Keeps the beam_size best of `candidates`, which hold at least the beam_size best of all continuations,
+  /// ordered by hypothesis. Those that end are finished; the rest lives on. Returns, for each hypothesis that
+  /// lives on, the one that it continues. Ends the search where no live hypothesis can change the n_best
+  /// result any more.
+  std::vector<int> advance(std::vector<Candidate> candidates);
+
+  /// The n_best finished hypotheses, best first.
+  std::vector<Hypothesis> result() const;
+
+ private:
+  struct Live {
+    std::vector<int32_t> words;
+    double log_probability = 0.0;
+  };
+  double score(double log_probability, int words) const;
+  bool can_improve() const;
+
+  const BeamSearchOptions& options_;
+  int max_words_;
+  int words_ = 0;
+  std::vector<Live> live_;
+  std::vector<Hypothesis> finished_;  // best first, at most n_best
+};
+
+}  // namespace ventris

@@ -1,0 +1,83 @@
+#include "model/decoder.h"
+
+namespace ventris {
+
+Decoder::Decoder(const TransformerIds& ids, ConstTensor positions)
+    : embedding_(Stack::kDecoder, ids.embedding, ids.target_positions, positions),
+      key_value_(ids.memory_key_value),
+      key_value_first_(ids.memory_key_value.weight),
+      norm_first_(ids.decoder_norm.gamma) {
+  for (const DecoderLayerIds& layer : ids.decoder) {
+    const auto index = static_cast<int>(layers_.size());
+    layers_.push_back({SelfAttentionLayer(Stack::kDecoder, index, layer.self_attention),
+                       CrossAttentionLayer(index, layer.cross_attention),
+                       FeedForwardLayer(Stack::kDecoder, index, layer.feed_forward),
+                       layer.self_attention.query_key_value.weight});
+  }
+  if (ids.decoder_norm.gamma >= 0) norm_.emplace(ids.decoder_norm);
+}
+
+Decoder::Saved Decoder::plan(Arena& arena, const TransformerConfig& config, DType dtype,
+                             const MicroBatchCapacity& capacity, bool training) {
+  const int64_t rows = capacity.target_rows;
+  const int64_t wide = int64_t{2} * config.d_model * config.decoder_layers;
+  Saved saved;
+  saved.embedded = arena.allocate(rows, config.d_model, dtype);
+  saved.key_value = arena.allocate(capacity.source_rows, wide, dtype);
+  if (training) saved.d_key_value = arena.allocate(capacity.source_rows, wide, dtype);
+  for (int i = 0; i < config.decoder_layers; ++i) {
+    if (!training && i >= 2) {
+      saved.layers.push_back(saved.layers[static_cast<size_t>(i - 2)]);
+      continue;
+    }
+    saved.layers.push_back({SelfAttentionLayer::plan(arena, config, dtype, rows),
+                            CrossAttentionLayer::plan(arena, config, dtype, rows),
+                            FeedForwardLayer::plan(arena, config, dtype, rows)});
+  }
+  if (config.pre_norm) saved.norm = ResidualNorm::plan(arena, config, dtype, rows);
+  return saved;
+}
+
+ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const {
+  const int64_t pair = int64_t{2} * pass.config.d_model;
+  const Tensor key_value = saved.key_value.row_range(0, memory.rows);
+  saved.memory = memory;
+  key_value_.forward(pass, memory, key_value);
+  const Tensor embedded = saved.embedded.row_range(0, pass.batch.target_rows);
+  embedding_.forward(pass, embedded);
+  ResidualStream stream{.residual = embedded, .input = embedded};
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const ConstTensor layer_key_value = key_value.col_range(static_cast<int64_t>(i) * pair, pair);
+    layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
+    layers_[i].cross_attention.forward(pass, stream, layer_key_value, saved.layers[i].cross_attention);
+    layers_[i].feed_forward.forward(pass, stream, saved.layers[i].feed_forward);
+  }
+  if (norm_) norm_->forward(pass, stream, saved.norm);
+  return stream.input;
+}
+
+/// With [K V] = memory W + b for all layers at once, after the layers have filled d[K V]:
+///   dW += memory^T d[K V];  db += column sums;  d_memory = d[K V] W^T
+void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, const Saved& saved,
+                       const GradientsReady& ready) const {
+  const int64_t pair = int64_t{2} * pass.config.d_model;
+  const Tensor d_key_value = saved.d_key_value.row_range(0, saved.memory.rows);
+  if (norm_) {
+    norm_->backward(pass, gradients, saved.norm, /*first=*/true);
+    if (ready) ready(pass.store.offset(norm_first_));
+  }
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const Tensor layer_d_key_value = d_key_value.col_range(static_cast<int64_t>(i) * pair, pair);
+    layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
+    layers_[i].cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);
+    layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
+    if (ready) ready(pass.store.offset(layers_[i].first));
+  }
+  embedding_.backward(pass, gradients.residual);
+  key_value_.backward_bias(pass, d_key_value);
+  key_value_.backward_weight(pass, saved.memory, d_key_value);
+  key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
+  if (ready) ready(pass.store.offset(key_value_first_));
+}
+
+}  // namespace ventris

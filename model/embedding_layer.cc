@@ -1,0 +1,40 @@
+#include "model/embedding_layer.h"
+
+#include <cmath>
+
+#include "backend/embedding.h"
+
+namespace ventris {
+namespace {
+
+float embedding_scale(const TransformerConfig& config) {
+  return std::sqrt(static_cast<float>(config.d_model));
+}
+
+}  // namespace
+
+void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
+  const PackedRows packed = pass.packed(stack_);
+  embedding_forward(pass.context, {.ids = packed.ids,
+                                   .position = packed.position,
+                                   .table = pass.store.value(table_),
+                                   .positions = positions_,
+                                   .scale = embedding_scale(pass.config),
+                                   .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
+                                   .out = out});
+}
+
+/// d_table[id] += sqrt(d_model) * mask * d_out;  d_positions[position] += mask * d_out. Rows of padding have
+/// no gradient.
+void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
+  const PackedRows packed = pass.packed(stack_);
+  embedding_backward(pass.context, {.ids = packed.ids,
+                                    .position = packed.position,
+                                    .d_out = d_out,
+                                    .scale = embedding_scale(pass.config),
+                                    .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
+                                    .d_table = pass.store.gradient(table_),
+                                    .d_positions = learned_ >= 0 ? pass.store.gradient(learned_) : Tensor{}});
+}
+
+}  // namespace ventris

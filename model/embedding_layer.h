@@ -1,0 +1,28 @@
+#pragma once
+
+#include "backend/tensor.h"
+#include "model/pass.h"
+
+namespace ventris {
+
+/// out = dropout(sqrt(d_model) * table[id] + positions[position]) for one stack (sections 3.4 and 3.5 of the
+/// paper).
+class EmbeddingLayer {
+ public:
+  /// `positions`: [max_positions, d_model] master, sinusoids or learned; `learned` names the learned ones, or
+  /// is -1.
+  EmbeddingLayer(Stack stack, ParameterId table, ParameterId learned, ConstTensor positions)
+      : stack_(stack), table_(table), learned_(learned), positions_(positions) {}
+
+  /// out: [rows, d_model] T.
+  void forward(Pass& pass, Tensor out) const;
+  void backward(Pass& pass, ConstTensor d_out) const;
+
+ private:
+  Stack stack_;
+  ParameterId table_;
+  ParameterId learned_;
+  ConstTensor positions_;
+};
+
+}  // namespace ventris

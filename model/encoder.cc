@@ -1,0 +1,59 @@
+#include "model/encoder.h"
+
+namespace ventris {
+
+Encoder::Encoder(const TransformerIds& ids, ConstTensor positions)
+    : embedding_(Stack::kEncoder, ids.embedding, ids.source_positions, positions),
+      norm_first_(ids.encoder_norm.gamma) {
+  for (const EncoderLayerIds& layer : ids.encoder) {
+    const auto index = static_cast<int>(layers_.size());
+    layers_.push_back({SelfAttentionLayer(Stack::kEncoder, index, layer.self_attention),
+                       FeedForwardLayer(Stack::kEncoder, index, layer.feed_forward),
+                       layer.self_attention.query_key_value.weight});
+  }
+  if (ids.encoder_norm.gamma >= 0) norm_.emplace(ids.encoder_norm);
+}
+
+Encoder::Saved Encoder::plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity,
+                             bool training) {
+  Saved saved;
+  saved.embedded = arena.allocate(capacity, config.d_model, dtype);
+  for (int i = 0; i < config.encoder_layers; ++i) {
+    if (!training && i >= 2) {
+      saved.layers.push_back(saved.layers[static_cast<size_t>(i - 2)]);
+      continue;
+    }
+    saved.layers.push_back({SelfAttentionLayer::plan(arena, config, dtype, capacity),
+                            FeedForwardLayer::plan(arena, config, dtype, capacity)});
+  }
+  if (config.pre_norm) saved.norm = ResidualNorm::plan(arena, config, dtype, capacity);
+  return saved;
+}
+
+ConstTensor Encoder::forward(Pass& pass, Saved& saved) const {
+  const Tensor embedded = saved.embedded.row_range(0, pass.batch.source_rows);
+  embedding_.forward(pass, embedded);
+  ResidualStream stream{.residual = embedded, .input = embedded};
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
+    layers_[i].feed_forward.forward(pass, stream, saved.layers[i].feed_forward);
+  }
+  if (norm_) norm_->forward(pass, stream, saved.norm);
+  return stream.input;
+}
+
+void Encoder::backward(Pass& pass, GradientStream& gradients, const Saved& saved,
+                       const GradientsReady& ready) const {
+  if (norm_) {
+    norm_->backward(pass, gradients, saved.norm, /*first=*/true);
+    if (ready) ready(pass.store.offset(norm_first_));
+  }
+  for (size_t i = layers_.size(); i-- > 0;) {
+    layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
+    layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
+    if (ready) ready(pass.store.offset(layers_[i].first));
+  }
+  embedding_.backward(pass, gradients.residual);
+}
+
+}  // namespace ventris

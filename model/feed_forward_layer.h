@@ -1,0 +1,34 @@
+#pragma once
+
+#include "model/linear.h"
+#include "model/residual_norm.h"
+
+namespace ventris {
+
+/// The position-wise feed-forward sublayer with its residual and norm (section 3.3 of the paper):
+///   branch = ReLU(input W1 + b1) W2 + b2
+class FeedForwardLayer {
+ public:
+  struct Saved {
+    Tensor hidden;  // [capacity, d_ff] T: ReLU(input W1 + b1)
+    Tensor branch;  // [capacity, d_model] T, then the sum of the next norm
+    ResidualNorm::Saved norm;
+    ConstTensor input = {};  // [rows, d_model] T
+  };
+
+  FeedForwardLayer(Stack stack, int layer, const FeedForwardIds& ids)
+      : stack_(stack), layer_(layer), inner_(ids.inner), outer_(ids.outer), norm_(ids.norm) {}
+
+  static Saved plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity);
+  void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
+  void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
+
+ private:
+  Stack stack_;
+  int layer_;
+  Linear inner_;
+  Linear outer_;
+  ResidualNorm norm_;
+};
+
+}  // namespace ventris

@@ -1,0 +1,29 @@
+#include "model/transformer.h"
+
+namespace ventris {
+
+FlopCount training_flops(const TransformerConfig& config, const MicroBatch& batch) {
+  const double d = config.d_model;
+  const double ff = config.d_ff;
+  const double source = batch.source_offsets[batch.sentences];
+  const double target = batch.target_offsets[batch.sentences];
+  double encoder_pairs = 0;  // (query, key) pairs
+  double decoder_pairs = 0;
+  for (int s = 0; s < batch.sentences; ++s) {
+    const double n = batch.source_offsets[s + 1] - batch.source_offsets[s];
+    const double m = batch.target_offsets[s + 1] - batch.target_offsets[s];
+    encoder_pairs += n * n;
+    decoder_pairs += m * (m + 1) / 2 + m * n;
+  }
+  // A multiplication and an addition are two operations; backward has two products for each one of forward.
+  const double each = 3 * 2;
+  FlopCount count;
+  count.encoder = each * config.encoder_layers * source * (4 * d * d + 2 * d * ff);
+  count.decoder = each * config.decoder_layers * (target * (6 * d * d + 2 * d * ff) + source * 2 * d * d);
+  count.output_projection = each * target * d * static_cast<double>(config.vocab_size);
+  count.attention =
+      each * 2 * d * (config.encoder_layers * encoder_pairs + config.decoder_layers * decoder_pairs);
+  return count;
+}
+
+}  // namespace ventris

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/arena.h"
+#include "model/embedding_layer.h"
+#include "model/feed_forward_layer.h"
+#include "model/linear.h"
+#include "model/residual_norm.h"
+#include "model/transformer_parameters.h"
+
+namespace ventris {
+
+/// The decoder one word at a time, for search: every step gives each live hypothesis one more word and
+/// computes its one new row. Keys and values of earlier words stay in a cache. A hypothesis is a list of rows
+/// of the cache, so that those with a common beginning share it without copies.
+class IncrementalDecoder {
+ public:
+  /// Most rows that one call of logits() computes.
+  static constexpr int64_t kLogitRows = 256;
+
+  /// The references outlive the object.
+  IncrementalDecoder(Context& context, const TransformerConfig& config, ParameterStore& store,
+                     const TransformerIds& ids);
+
+  /// Begins with one hypothesis without words for each sentence, hypothesis s for sentence s. `memory` is the
+  /// encoder output, [source rows, d_model] T, read here only; source_offsets: [sentences + 1]. At most
+  /// `max_hypotheses` will live.
+  void begin(ConstTensor memory, std::span<const int32_t> source_offsets, int64_t max_hypotheses);
+
+  /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with words[i]; those
+  /// that nobody continues are forgotten. The first word is the begin mark. Requires position() <
+  /// max_positions.
+  void step(std::span<const int32_t> parents, std::span<const int32_t> words);
+
+  /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T; valid until the
+  /// next call.
+  ConstTensor logits(int64_t begin, int64_t rows);
+
+  /// Words that every hypothesis has, the begin mark among them.
+  int64_t position() const { return position_; }
+
+ private:
+  struct Layer {
+    SelfAttentionIds self_ids;
+    Linear self_output;
+    ResidualNorm self_norm;
+    Linear cross_query;
+    Linear cross_output;
+    ResidualNorm cross_norm;
+    FeedForwardLayer feed_forward;
+  };
+  /// Activations of one step; all layers use them in turn.
+  struct Activations {
+    Tensor embedded;      // [capacity, d_model] T
+    Tensor query;         // [capacity, d_model] T
+    Tensor attended;      // [capacity, d_model] T
+    Tensor self_branch;   // [capacity, d_model] T
+    Tensor cross_branch;  // [capacity, d_model] T
+    ResidualNorm::Saved self_norm;
+    ResidualNorm::Saved cross_norm;
+    FeedForwardLayer::Saved feed_forward;
+    ResidualNorm::Saved final_norm;
+    Tensor logits;  // [kLogitRows, padded_vocab] T
+  };
+
+  Activations plan_activations(Arena& arena, int64_t capacity) const;
+  void reserve_activations(int64_t hypotheses);
+  void project_memory(ConstTensor memory);
+  void make_room(int64_t rows);
+  void self_attention(Pass& pass, ResidualStream& stream, size_t layer, int64_t new_begin);
+  void cross_attention(Pass& pass, ResidualStream& stream, size_t layer);
+  MicroBatch micro_batch(int64_t rows) const;
+
+  Context& context_;
+  const TransformerConfig config_;
+  ParameterStore& store_;
+  ParameterId embedding_id_;
+  Arena sinusoid_memory_;
+  Tensor sinusoids_;  // [max_positions, d_model] master, where positions are not learned
+  EmbeddingLayer embedding_;
+  Linear memory_projection_;
+  std::vector<Layer> layers_;
+  NormIds final_norm_;
+
+  Arena activation_memory_;
+  int64_t activation_capacity_ = 0;
+  Activations activations_;
+  Arena memory_memory_;
+  int64_t memory_capacity_ = 0;
+  Tensor memory_key_value_;  // [source rows, layers * 2 * d_model] T
+  Arena cache_memory_;
+  int64_t cache_capacity_ = 0;
+  int64_t cache_used_ = 0;
+  std::vector<Tensor> cache_;  // for each layer [cache_capacity_, 2 * d_model] T: key, value
+
+  int64_t position_ = 0;
+  ConstTensor hidden_;                   // [hypotheses, d_model] T
+  std::vector<int32_t> source_offsets_;  // [sentences + 1]
+  std::vector<int32_t> sentence_;        // [hypotheses]
+  std::vector<int32_t> history_;         // [hypotheses, position_] rows of the cache
+  std::vector<int32_t> history_begin_;   // [hypotheses + 1]
+  std::vector<int32_t> source_rows_;     // for each hypothesis the rows of its source
+  std::vector<int32_t> source_begin_;    // [hypotheses + 1]
+  std::vector<int32_t> words_;           // [hypotheses]
+  std::vector<int32_t> positions_;       // [hypotheses]
+};
+
+}  // namespace ventris

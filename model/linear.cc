@@ -1,0 +1,37 @@
+#include "model/linear.h"
+
+#include "backend/bias_relu.h"
+#include "backend/gemm.h"
+
+namespace ventris {
+
+void Linear::forward(Pass& pass, ConstTensor x, Tensor y, bool relu) const {
+  gemm(pass.context, {.a = x,
+                      .b = pass.store.value(ids_.weight),
+                      .c = y,
+                      .bias = pass.store.value(ids_.bias),
+                      .relu = relu});
+}
+
+void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
+  gemm(pass.context,
+       {.a = x, .b = d_y, .c = pass.store.gradient(ids_.weight), .transpose_a = true, .accumulate = true});
+}
+
+void Linear::backward_bias(Pass& pass, ConstTensor d_y) const {
+  bias_backward(pass.context, {.d_y = d_y, .d_bias = pass.store.gradient(ids_.bias)});
+}
+
+void Linear::backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const {
+  bias_relu_backward(pass.context, {.d_y = d_y, .y = y, .d_bias = pass.store.gradient(ids_.bias)});
+}
+
+void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const {
+  gemm(pass.context, {.a = d_y,
+                      .b = pass.store.value(ids_.weight),
+                      .c = d_x,
+                      .transpose_b = true,
+                      .accumulate = accumulate});
+}
+
+}  // namespace ventris

@@ -1,0 +1,120 @@
+#include "model/parameters.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/cast.h"
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // elements
+
+int64_t round_up(int64_t n) {
+  return (n + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// The matrix [rows, cols] that starts at `offset` of a flat buffer.
+Tensor block(Tensor flat, int64_t offset, int64_t rows, int64_t cols) {
+  Tensor view = flat.col_range(offset, rows * cols);
+  view.rows = rows;
+  view.cols = view.stride = cols;
+  return view;
+}
+
+}  // namespace
+
+ParameterId ParameterStore::declare(const std::vector<std::string>& names, int64_t rows, int64_t cols_each,
+                                    int64_t padded_rows, bool vector, Initializer initializer) {
+  VENTRIS_CHECK(!flat_values_, "parameter {} is declared after the store was allocated", names.front());
+  VENTRIS_CHECK(rows > 0 && cols_each > 0, "parameter {} has shape [{}, {}]", names.front(), rows, cols_each);
+  const auto id = static_cast<ParameterId>(tensors_.size());
+  for (const std::string& name : names) {
+    VENTRIS_CHECK(find(name) == nullptr, "parameter {} is declared twice", name);
+    const auto position = static_cast<int64_t>(&name - names.data());
+    logical_.push_back({name, id, rows, position * cols_each, cols_each, vector, initializer});
+  }
+  const int64_t stored_rows = std::max(rows, padded_rows);
+  const int64_t cols = cols_each * static_cast<int64_t>(names.size());
+  tensors_.push_back({stored_rows, cols, flat_size_, vector});
+  flat_size_ += round_up(stored_rows * cols);
+  return id;
+}
+
+ParameterId ParameterStore::declare_matrix(const std::string& name, int64_t rows, int64_t cols,
+                                           Initializer initializer, int64_t padded_rows) {
+  return declare({name}, rows, cols, padded_rows, false, initializer);
+}
+
+ParameterId ParameterStore::declare_vector(const std::string& name, int64_t size, Initializer initializer) {
+  return declare({name}, 1, size, 1, true, initializer);
+}
+
+ParameterId ParameterStore::declare_fused_matrix(const std::vector<std::string>& names, int64_t rows,
+                                                 int64_t cols_each, Initializer initializer) {
+  return declare(names, rows, cols_each, rows, false, initializer);
+}
+
+ParameterId ParameterStore::declare_fused_vector(const std::vector<std::string>& names, int64_t size_each,
+                                                 Initializer initializer) {
+  return declare(names, 1, size_each, 1, true, initializer);
+}
+
+void ParameterStore::allocate(Device device, DType dtype, bool gradients) {
+  VENTRIS_CHECK(!flat_values_, "the store is allocated twice");
+  VENTRIS_CHECK(flat_size_ > 0, "the store has no parameters");
+  dtype_ = dtype;
+  const auto plan = [&](Arena& arena) {
+    flat_values_ = arena.allocate(1, flat_size_, master_dtype(dtype));
+    if (gradients) flat_gradients_ = arena.allocate(1, flat_size_, master_dtype(dtype));
+    if (dtype == DType::kBF16) flat_compute_ = arena.allocate(1, flat_size_, DType::kBF16);
+  };
+  Arena measure;
+  plan(measure);
+  memory_ = Arena(device, measure.high_water());
+  plan(memory_);
+}
+
+void ParameterStore::refresh_compute_copy(Context& context) {
+  if (flat_compute_) cast(context, {.source = flat_values_, .destination = flat_compute_});
+}
+
+int64_t ParameterStore::parameter_count() const {
+  int64_t count = 0;
+  for (const LogicalParameter& parameter : logical_) count += parameter.rows * parameter.cols;
+  return count;
+}
+
+ConstTensor ParameterStore::value(ParameterId id) const {
+  const Stored& stored = tensors_[static_cast<size_t>(id)];
+  const Tensor& flat = flat_compute_ && !stored.vector ? flat_compute_ : flat_values_;
+  return block(flat, stored.offset, stored.rows, stored.cols);
+}
+
+Tensor ParameterStore::gradient(ParameterId id) const {
+  VENTRIS_CHECK(flat_gradients_, "the store was allocated without gradients");
+  const Stored& stored = tensors_[static_cast<size_t>(id)];
+  return block(flat_gradients_, stored.offset, stored.rows, stored.cols);
+}
+
+Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
+  const Stored& stored = tensors_[static_cast<size_t>(parameter.tensor)];
+  return block(flat_values_, stored.offset, stored.rows, stored.cols)
+      .row_range(0, parameter.rows)
+      .col_range(parameter.col_begin, parameter.cols);
+}
+
+Tensor ParameterStore::logical_gradient(const LogicalParameter& parameter) const {
+  return gradient(parameter.tensor)
+      .row_range(0, parameter.rows)
+      .col_range(parameter.col_begin, parameter.cols);
+}
+
+const LogicalParameter* ParameterStore::find(std::string_view name) const {
+  const auto found = std::find_if(logical_.begin(), logical_.end(),
+                                  [&](const LogicalParameter& parameter) { return parameter.name == name; });
+  return found == logical_.end() ? nullptr : &*found;
+}
+
+}  // namespace ventris

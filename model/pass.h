@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/context.h"
+#include "backend/dropout.h"
+#include "model/micro_batch.h"
+#include "model/parameters.h"
+#include "model/transformer_config.h"
+
+namespace ventris {
+
+/// The two stacks. The encoder works on the source rows of a micro-batch, the decoder on its target rows.
+enum class Stack : uint32_t { kEncoder = 0, kDecoder = 1 };
+
+/// All places of dropout. DropoutKey::place of one of them is dropout_place(stack, layer, site); the
+/// embedding counts as layer 0. The low 8 bits are left to attention heads. Changing a number changes every
+/// mask, and so the bits of a run.
+enum class DropoutSite : uint32_t {
+  kEmbedding = 0,             // sum of embedding and position
+  kSelfAttentionWeights = 1,  // attention weights
+  kSelfAttentionOutput = 2,   // output of the sublayer, before the residual sum
+  kCrossAttentionWeights = 3,
+  kCrossAttentionOutput = 4,
+  kFeedForwardOutput = 5,
+};
+
+constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {
+  return (static_cast<uint32_t>(stack) << 16 | static_cast<uint32_t>(layer) << 3 |
+          static_cast<uint32_t>(site))
+         << 8;
+}
+
+/// One side of a micro-batch.
+struct PackedRows {
+  int64_t rows;
+  const int32_t* ids;       // [rows]
+  const int32_t* position;  // [rows]
+  const int32_t* offsets;   // [sentences + 1]
+  uint32_t row_base;        // index in the global batch of the first row
+};
+
+/// 1 / sqrt(d_head), section 3.2.1 of the paper.
+inline float attention_scale(const TransformerConfig& config) {
+  return 1.0F / std::sqrt(static_cast<float>(config.d_head()));
+}
+
+/// The memory of `tensor` as a contiguous matrix with fewer columns.
+inline Tensor first_columns(Tensor tensor, int64_t cols) {
+  return {tensor.data, tensor.rows, cols, cols, tensor.dtype};
+}
+
+/// What every layer needs to know about the forward and backward pass it works for.
+struct Pass {
+  Context& context;
+  const TransformerConfig& config;
+  ParameterStore& store;
+  const MicroBatch& batch;
+  bool dropout = false;  // on in training
+  uint64_t seed = 0;     // of dropout
+  uint32_t step = 0;
+
+  PackedRows packed(Stack stack) const {
+    if (stack == Stack::kEncoder) {
+      return {batch.source_rows, batch.source_ids, batch.source_position, batch.source_offsets,
+              batch.source_row_base};
+    }
+    return {batch.target_rows, batch.target_ids, batch.target_position, batch.target_offsets,
+            batch.target_row_base};
+  }
+
+  DropoutKey dropout_key(Stack stack, int layer, DropoutSite site) const {
+    const bool weights =
+        site == DropoutSite::kSelfAttentionWeights || site == DropoutSite::kCrossAttentionWeights;
+    const float rate = weights ? config.attention_dropout : config.dropout;
+    return {.rate = dropout ? rate : 0.0F,
+            .seed = seed,
+            .step = step,
+            .place = dropout_place(stack, layer, site),
+            .row_base = packed(stack).row_base};
+  }
+};
+
+}  // namespace ventris

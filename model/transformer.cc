@@ -1,0 +1,157 @@
+#include "model/transformer.h"
+
+#include <algorithm>
+
+#include "backend/embedding.h"
+#include "model/decoder.h"
+#include "model/encoder.h"
+#include "model/output_layer.h"
+#include "model/pass.h"
+
+namespace ventris {
+namespace {
+
+/// Everything a model holds beside its parameters, planned in one arena.
+struct Activations {
+  Tensor sinusoids = {};  // [max_positions, d_model] master, where positions are not learned
+  Encoder::Saved encoder;
+  Decoder::Saved decoder;
+  OutputLayer::Memory output;
+  GradientStream gradients;  // both stacks use it, one after the other
+
+  void plan(Arena& arena, const TransformerConfig& config, DType dtype, const MicroBatchCapacity& capacity,
+            bool training) {
+    if (!config.learned_positions) {
+      sinusoids = arena.allocate(config.max_positions, config.d_model, master_dtype(dtype));
+    }
+    encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, training);
+    decoder = Decoder::plan(arena, config, dtype, capacity, training);
+    output = OutputLayer::plan(arena, config, dtype, capacity.target_rows);
+    if (!training) return;
+    const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
+    const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
+    gradients.residual = arena.allocate(rows, config.d_model, dtype);
+    gradients.branch = arena.allocate(rows, config.d_model, dtype);
+    gradients.input = arena.allocate(rows, config.d_model, dtype);
+    gradients.wide = arena.allocate(rows, wide, dtype);
+  }
+};
+
+size_t measure(const TransformerConfig& config, DType dtype, const MicroBatchCapacity& capacity,
+               bool training) {
+  Arena arena;
+  Activations{}.plan(arena, config, dtype, capacity, training);
+  return arena.high_water();
+}
+
+/// The learned positions of one stack, or the sinusoids. Masters: the sum with the embedding is in that
+/// dtype.
+ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids) {
+  const LogicalParameter* learned = store.find(name);
+  return learned != nullptr ? store.logical_value(*learned) : sinusoids;
+}
+
+}  // namespace
+
+struct Transformer::Impl {
+  Impl(Context& context_in, const TransformerConfig& config_in, ParameterStore& store_in,
+       const TransformerIds& ids, const MicroBatchCapacity& capacity_in, bool training_in)
+      : context(context_in),
+        config(config_in),
+        store(store_in),
+        capacity(capacity_in),
+        training(training_in),
+        memory(context.device(), measure(config, store.dtype(), capacity, training)),
+        activations(plan()),
+        encoder(ids, positions_of(store, "source_positions", activations.sinusoids)),
+        decoder(ids, positions_of(store, "target_positions", activations.sinusoids)),
+        output(ids.embedding) {}
+
+  Activations plan() {
+    Activations planned;
+    planned.plan(memory, config, store.dtype(), capacity, training);
+    if (planned.sinusoids) sinusoidal_positions(planned.sinusoids);
+    return planned;
+  }
+
+  Pass pass(const MicroBatch& batch, bool source_only) {
+    VENTRIS_CHECK(batch.sentences <= capacity.sentences && batch.source_rows <= capacity.source_rows,
+                  "the micro-batch has {} sentences and {} source rows; the model is planned for {} and {}",
+                  batch.sentences, batch.source_rows, capacity.sentences, capacity.source_rows);
+    VENTRIS_CHECK(source_only ||
+                      (batch.target_rows <= capacity.target_rows && batch.target_tokens <= batch.target_rows),
+                  "the micro-batch has {} target tokens in {} rows; the model is planned for {} rows",
+                  batch.target_tokens, batch.target_rows, capacity.target_rows);
+    return {.context = context, .config = config, .store = store, .batch = batch};
+  }
+
+  ConstTensor decode(Pass& pass) {
+    return decoder.forward(pass, encoder.forward(pass, activations.encoder), activations.decoder);
+  }
+
+  Context& context;
+  const TransformerConfig config;
+  ParameterStore& store;
+  const MicroBatchCapacity capacity;
+  const bool training;
+  Arena memory;
+  Activations activations;
+  Encoder encoder;
+  Decoder decoder;
+  OutputLayer output;
+};
+
+Transformer::Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
+                         const TransformerIds& ids, const MicroBatchCapacity& capacity, bool training)
+    : impl_(std::make_unique<Impl>(context, config, store, ids, capacity, training)) {}
+
+Transformer::~Transformer() = default;
+
+LossSums Transformer::forward_backward(const MicroBatch& batch, const DropoutStream& dropout,
+                                       float gradient_scale, const GradientsReady& ready) {
+  VENTRIS_CHECK(impl_->training, "the model was made without training");
+  Pass pass = impl_->pass(batch, /*source_only=*/false);
+  LossSums sums;
+  if (batch.target_tokens > 0) {
+    pass.dropout = true;
+    pass.seed = dropout.seed;
+    pass.step = dropout.step;
+    Activations& activations = impl_->activations;
+    const ConstTensor hidden = impl_->decode(pass);
+    const bool pre_norm = impl_->config.pre_norm;
+    GradientStream target = activations.gradients.top(batch.target_rows);
+    GradientStream source = activations.gradients.top(batch.source_rows);
+    *activations.output.gradient_scale = gradient_scale;
+    sums = impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
+    impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, ready);
+    impl_->encoder.backward(pass, source, activations.encoder, ready);
+  }
+  if (ready) ready(0);
+  return sums;
+}
+
+LossSums Transformer::evaluate(const MicroBatch& batch) {
+  Pass pass = impl_->pass(batch, /*source_only=*/false);
+  if (batch.target_tokens == 0) return {};
+  return impl_->output.loss(pass, impl_->decode(pass), {}, impl_->activations.output);
+}
+
+ConstTensor Transformer::encode(const MicroBatch& batch) {
+  Pass pass = impl_->pass(batch, /*source_only=*/true);
+  return impl_->encoder.forward(pass, impl_->activations.encoder);
+}
+
+void Transformer::logits(const MicroBatch& batch, Tensor logits) {
+  Pass pass = impl_->pass(batch, /*source_only=*/false);
+  impl_->output.logits(pass, impl_->decode(pass), logits);
+}
+
+const TransformerConfig& Transformer::config() const {
+  return impl_->config;
+}
+
+size_t Transformer::activation_bytes() const {
+  return impl_->memory.capacity();
+}
+
+}  // namespace ventris

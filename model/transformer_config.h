@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ventris {
+
+/// The shape of a Transformer (section 3 and table 3 of the paper). Defaults are the base model.
+struct TransformerConfig {
+  int encoder_layers = 6;
+  int decoder_layers = 6;
+  int d_model = 512;
+  int d_ff = 2048;
+  int heads = 8;
+  int64_t vocab_size = 37000;      // words of the shared vocabulary
+  bool pre_norm = false;           // LayerNorm before each sublayer, and once after the last layer
+  bool learned_positions = false;  // else sinusoids
+  int max_positions = 1024;        // longest sentence, with its end mark
+  float dropout = 0.1F;            // sublayer outputs and embedding sums
+  float attention_dropout = 0.1F;  // attention weights
+  float label_smoothing = 0.1F;
+  float layer_norm_epsilon = 1e-5F;
+
+  int d_head() const { return d_model / heads; }
+  /// Rows of the embedding table in memory: the vocabulary padded to a multiple of 128. Padding is never predicted.
+  int64_t padded_vocab() const { return (vocab_size + 127) / 128 * 128; }
+  /// Throws Error(kBadConfiguration) naming the option, its value and what is allowed.
+  void validate() const;
+
+  bool operator==(const TransformerConfig&) const = default;
+};
+
+}  // namespace ventris

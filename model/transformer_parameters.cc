@@ -1,0 +1,105 @@
+#include "model/transformer_parameters.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace ventris {
+namespace {
+
+/// Declares parameters whose names begin with one prefix.
+class Declarer {
+ public:
+  Declarer(const TransformerConfig& config, ParameterStore& store) : config_(config), store_(store) {}
+
+  LinearIds linear(const std::vector<std::string>& names, int64_t in, int64_t out_each) {
+    std::vector<std::string> weights;
+    std::vector<std::string> biases;
+    for (const std::string& name : names) {
+      weights.push_back(name + "/weight");
+      biases.push_back(name + "/bias");
+    }
+    const ParameterId weight =
+        store_.declare_fused_matrix(weights, in, out_each, Initializer::kXavierUniform);
+    return {weight, store_.declare_fused_vector(biases, out_each, Initializer::kZero)};
+  }
+
+  NormIds norm(const std::string& prefix) {
+    const ParameterId gamma = store_.declare_vector(prefix + "/gamma", config_.d_model, Initializer::kOne);
+    return {gamma, store_.declare_vector(prefix + "/beta", config_.d_model, Initializer::kZero)};
+  }
+
+  SelfAttentionIds self_attention(const std::string& layer) {
+    const std::string prefix = layer + "/self_attention";
+    SelfAttentionIds ids;
+    ids.query_key_value =
+        linear({prefix + "/query", prefix + "/key", prefix + "/value"}, config_.d_model, config_.d_model);
+    ids.output = linear({prefix + "/output"}, config_.d_model, config_.d_model);
+    ids.norm = norm(prefix + "/norm");
+    return ids;
+  }
+
+  CrossAttentionIds cross_attention(const std::string& layer) {
+    const std::string prefix = layer + "/cross_attention";
+    CrossAttentionIds ids;
+    ids.query = linear({prefix + "/query"}, config_.d_model, config_.d_model);
+    ids.output = linear({prefix + "/output"}, config_.d_model, config_.d_model);
+    ids.norm = norm(prefix + "/norm");
+    return ids;
+  }
+
+  FeedForwardIds feed_forward(const std::string& layer) {
+    const std::string prefix = layer + "/feed_forward";
+    FeedForwardIds ids;
+    ids.inner = linear({prefix + "/inner"}, config_.d_model, config_.d_ff);
+    ids.outer = linear({prefix + "/outer"}, config_.d_ff, config_.d_model);
+    ids.norm = norm(prefix + "/norm");
+    return ids;
+  }
+
+ private:
+  const TransformerConfig& config_;
+  ParameterStore& store_;
+};
+
+}  // namespace
+
+TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store) {
+  config.validate();
+  Declarer declare(config, store);
+  TransformerIds ids;
+  ids.embedding = store.declare_matrix("embedding", config.vocab_size, config.d_model, Initializer::kNormal,
+                                       config.padded_vocab());
+  if (config.learned_positions) {
+    ids.source_positions =
+        store.declare_matrix("source_positions", config.max_positions, config.d_model, Initializer::kNormal);
+    ids.target_positions =
+        store.declare_matrix("target_positions", config.max_positions, config.d_model, Initializer::kNormal);
+  }
+  for (int i = 0; i < config.encoder_layers; ++i) {
+    const std::string layer = fmt::format("encoder/layers/{}", i);
+    EncoderLayerIds layer_ids;
+    layer_ids.self_attention = declare.self_attention(layer);
+    layer_ids.feed_forward = declare.feed_forward(layer);
+    ids.encoder.push_back(layer_ids);
+  }
+  if (config.pre_norm) ids.encoder_norm = declare.norm("encoder/norm");
+  std::vector<std::string> memory_names;
+  for (int i = 0; i < config.decoder_layers; ++i) {
+    memory_names.push_back(fmt::format("decoder/layers/{}/cross_attention/key", i));
+    memory_names.push_back(fmt::format("decoder/layers/{}/cross_attention/value", i));
+  }
+  ids.memory_key_value = declare.linear(memory_names, config.d_model, config.d_model);
+  for (int i = 0; i < config.decoder_layers; ++i) {
+    const std::string layer = fmt::format("decoder/layers/{}", i);
+    DecoderLayerIds layer_ids;
+    layer_ids.self_attention = declare.self_attention(layer);
+    layer_ids.cross_attention = declare.cross_attention(layer);
+    layer_ids.feed_forward = declare.feed_forward(layer);
+    ids.decoder.push_back(layer_ids);
+  }
+  if (config.pre_norm) ids.decoder_norm = declare.norm("decoder/norm");
+  return ids;
+}
+
+}  // namespace ventris

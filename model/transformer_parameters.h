@@ -1,0 +1,69 @@
+#pragma once
+
+#include <vector>
+
+#include "model/parameters.h"
+#include "model/transformer_config.h"
+
+namespace ventris {
+
+struct LinearIds {
+  ParameterId weight;  // [in, out]: y = x weight + bias
+  ParameterId bias;    // [out]
+};
+
+struct NormIds {
+  ParameterId gamma;  // [d_model]
+  ParameterId beta;   // [d_model]
+};
+
+struct FeedForwardIds {
+  LinearIds inner;  // [d_model, d_ff]
+  LinearIds outer;  // [d_ff, d_model]
+  NormIds norm;
+};
+
+struct SelfAttentionIds {
+  LinearIds query_key_value;  // [d_model, 3 * d_model]: query, key, value side by side
+  LinearIds output;           // [d_model, d_model]
+  NormIds norm;
+};
+
+struct CrossAttentionIds {
+  LinearIds query;   // [d_model, d_model]
+  LinearIds output;  // [d_model, d_model]
+  NormIds norm;
+};
+
+struct EncoderLayerIds {
+  SelfAttentionIds self_attention;
+  FeedForwardIds feed_forward;
+};
+
+struct DecoderLayerIds {
+  SelfAttentionIds self_attention;
+  CrossAttentionIds cross_attention;
+  FeedForwardIds feed_forward;
+};
+
+/// Where every parameter of a Transformer is, in forward order of declaration. In a post-norm model `norm` belongs to the
+/// end of its sublayer, in a pre-norm model to its start.
+struct TransformerIds {
+  ParameterId embedding;                   // [padded_vocab, d_model], shared by source, target and output
+  ParameterId source_positions = -1;       // [max_positions, d_model] where learned
+  ParameterId target_positions = -1;
+  std::vector<EncoderLayerIds> encoder;
+  NormIds encoder_norm = {-1, -1};         // pre-norm only
+  LinearIds memory_key_value;              // [d_model, decoder_layers * 2 * d_model]: key then value of layer 0, of layer 1, ...
+  std::vector<DecoderLayerIds> decoder;
+  NormIds decoder_norm = {-1, -1};         // pre-norm only
+};
+
+/// Declares all parameters of the model. Logical names:
+///   embedding; source_positions; target_positions;
+///   encoder/layers/N/{self_attention/{query,key,value,output}/{weight,bias}, self_attention/norm/{gamma,beta},
+///                     feed_forward/{inner,outer}/{weight,bias}, feed_forward/norm/{gamma,beta}}
+///   decoder/layers/N/... likewise with cross_attention/...; encoder/norm/..., decoder/norm/... (pre-norm)
+TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
+
+}  // namespace ventris

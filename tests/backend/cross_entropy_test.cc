@@ -1,0 +1,200 @@
+#include "backend/cross_entropy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/support/compare.h"
+#include "tests/support/finite_difference.h"
+
+namespace ventris {
+namespace {
+
+using testing::Buffer;
+using testing::kAllDTypes;
+
+struct Problem {
+  Problem(int64_t rows, int64_t tokens, int64_t vocab, int64_t padded, DType dtype, float smoothing = 0.1F)
+      : rows(rows),
+        tokens(tokens),
+        vocab(vocab),
+        padded(padded),
+        smoothing(smoothing),
+        logits(Buffer::random(rows, padded, dtype, 1, 3.0)),
+        loss(1, rows, master_dtype(dtype)),
+        nll(1, rows, master_dtype(dtype)) {
+    std::mt19937 generator(7);
+    for (int64_t t = 0; t < rows; ++t) {
+      labels.push_back(t < tokens ? static_cast<int32_t>(generator() % static_cast<uint64_t>(vocab)) : -1);
+    }
+  }
+
+  /// Runs on a copy of the logits and returns it: the gradient where wanted.
+  Buffer run(bool gradient, int threads = 1) {
+    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+    Buffer copy = logits;
+    cross_entropy(context, {.logits = copy.view(),
+                            .labels = labels.data(),
+                            .tokens = tokens,
+                            .vocab = vocab,
+                            .smoothing = smoothing,
+                            .gradient = gradient,
+                            .gradient_scale = gradient ? &scale : nullptr,
+                            .loss = loss.view(),
+                            .nll = nll.view()});
+    return copy;
+  }
+
+  int64_t rows, tokens, vocab, padded;
+  float smoothing;
+  float scale = 0.25F;
+  std::vector<int32_t> labels;
+  Buffer logits, loss, nll;
+};
+
+struct Size {
+  int64_t rows, tokens, vocab, padded;
+};
+const std::vector<Size> kSizes = {
+    {1, 1, 1, 1}, {5, 3, 7, 32}, {19, 19, 101, 101}, {9, 8, 2053, 2080}, {4, 0, 11, 16}};
+
+TEST(CrossEntropy, MatchesItsFormula) {
+  for (const DType dtype : kAllDTypes) {
+    for (const Size& size : kSizes) {
+      for (const float smoothing : {0.0F, 0.1F}) {
+        Problem p(size.rows, size.tokens, size.vocab, size.padded, dtype, smoothing);
+        const Buffer gradient = p.run(true);
+        const double eps = static_cast<double>(smoothing);
+        std::vector<double> loss(static_cast<size_t>(size.rows));
+        std::vector<double> nll = loss;
+        std::vector<double> expected(static_cast<size_t>(p.logits.size()));
+        for (int64_t t = 0; t < size.tokens; ++t) {
+          double sum = 0.0;
+          for (int64_t w = 0; w < size.vocab; ++w) sum += std::exp(p.logits.get(t, w));
+          const auto at = static_cast<size_t>(t);
+          for (int64_t w = 0; w < size.vocab; ++w) {
+            const double p_w = std::exp(p.logits.get(t, w)) / sum;
+            const double q = eps / static_cast<double>(size.vocab) + (w == p.labels[at] ? 1.0 - eps : 0.0);
+            loss[at] -= q * std::log(p_w);
+            if (w == p.labels[at]) nll[at] = -std::log(p_w);
+            expected[static_cast<size_t>(t * size.padded + w)] = 0.25 * (p_w - q);
+          }
+        }
+        testing::expect_close("loss", p.loss, loss, testing::tolerance_of(master_dtype(dtype)));
+        testing::expect_close("nll", p.nll, nll, testing::tolerance_of(master_dtype(dtype)));
+        // A bf16 gradient is one rounding of the right number.
+        const auto tolerance = testing::tolerance_of(dtype);
+        testing::expect_close("gradient", gradient, expected,
+                              {tolerance.absolute * 1e-2, tolerance.relative});
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, PaddingIsExactlyZero) {
+  for (const DType dtype : kAllDTypes) {
+    Problem p(5, 3, 7, 32, dtype);
+    const Buffer gradient = p.run(true);
+    for (int64_t t = 0; t < 5; ++t) {
+      for (int64_t w = t < 3 ? 7 : 0; w < 32; ++w) ASSERT_EQ(gradient.get(t, w), 0.0);
+      if (t >= 3) {
+        EXPECT_EQ(p.loss.get(t), 0.0);
+        EXPECT_EQ(p.nll.get(t), 0.0);
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, GradientOfARowSumsToZero) {
+  Problem p(7, 7, 1009, 1024, DType::kF64);
+  const Buffer gradient = p.run(true);
+  for (int64_t t = 0; t < 7; ++t) {
+    double sum = 0.0;
+    for (int64_t w = 0; w < 1009; ++w) sum += gradient.get(t, w);
+    EXPECT_NEAR(sum, 0.0, 1e-8);
+  }
+}
+
+TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
+  Problem p(5, 4, 13, 16, DType::kF64);
+  p.scale = 1.0F;
+  const Buffer gradient = p.run(true);
+  const auto loss = [&] {
+    p.run(false);
+    double sum = 0.0;
+    for (int64_t t = 0; t < p.rows; ++t) sum += p.loss.get(t);
+    return sum;
+  };
+  testing::check_gradient("logits", loss, p.logits, gradient);
+}
+
+TEST(CrossEntropy, WithoutGradientKeepsTheLogitsAndGivesTheSameLoss) {
+  for (const DType dtype : kAllDTypes) {
+    Problem p(11, 10, 503, 512, dtype);
+    p.run(true);
+    const auto loss = testing::to_doubles(p.loss);
+    const Buffer after = p.run(false);
+    testing::expect_same_bits("logits", after, p.logits);
+    testing::expect_close("loss", p.loss, loss, testing::tolerance_of(master_dtype(dtype)));
+  }
+}
+
+TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
+  Problem p(1, 1, 3, 3, DType::kF32, 0.0F);
+  p.logits.set(0, 10000.0);
+  p.logits.set(1, 9990.0);
+  p.logits.set(2, -10000.0);
+  p.labels[0] = 1;
+  p.run(true);
+  EXPECT_NEAR(p.loss.get(0), 10.0000454, 1e-5);
+}
+
+TEST(CrossEntropy, NotANumberReachesTheLoss) {
+  for (const DType dtype : kAllDTypes) {
+    for (const int64_t where : {0, 100, 199}) {
+      Problem p(1, 1, 200, 200, dtype);
+      p.logits.set(where, std::numeric_limits<double>::quiet_NaN());
+      p.run(true);
+      EXPECT_TRUE(std::isnan(p.loss.get(0))) << "NaN at column " << where << " of " << name_of(dtype);
+    }
+  }
+}
+
+TEST(CrossEntropy, BitsDoNotDependOnTheNumberOfThreads) {
+  for (const DType dtype : kAllDTypes) {
+    Problem p(41, 39, 311, 320, dtype);
+    const Buffer one = p.run(true);
+    const Buffer loss = p.loss;
+    for (const int threads : {2, 3}) {
+      testing::expect_same_bits("gradient", one, p.run(true, threads));
+      testing::expect_same_bits("loss", loss, p.loss);
+    }
+  }
+}
+
+TEST(CrossEntropy, RefusesLabelsOutsideTheVocabulary) {
+  Problem p(2, 2, 7, 8, DType::kF32);
+  p.labels[1] = 7;
+  EXPECT_THROW(p.run(true), Error);
+}
+
+TEST(LossSum, AddsToTheTotals) {
+  Context context({.scratch_bytes = 1 << 16});
+  const Buffer loss = Buffer::random(1, 1001, DType::kF32, 1);
+  const Buffer nll = Buffer::random(1, 1001, DType::kF32, 2);
+  double totals[2] = {1.0, 2.0};
+  loss_sum(context, {.loss = loss.view(), .nll = nll.view(), .totals = totals});
+  double expected[2] = {1.0, 2.0};
+  for (int64_t t = 0; t < 1001; ++t) {
+    expected[0] += loss.get(t);
+    expected[1] += nll.get(t);
+  }
+  EXPECT_EQ(totals[0], expected[0]);
+  EXPECT_EQ(totals[1], expected[1]);
+}
+
+}  // namespace
+}  // namespace ventris

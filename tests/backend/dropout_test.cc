@@ -1,0 +1,138 @@
+#include "backend/dropout.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "backend/layer_norm.h"
+#include "backend/simd_cpu.h"
+#include "tests/support/compare.h"
+
+namespace ventris {
+namespace {
+
+using testing::Buffer;
+
+const DropoutKey kKey = {
+    .rate = 0.3F, .seed = 0x123456789abcdefULL, .step = 17, .place = 0x500, .row_base = 1001};
+
+TEST(Dropout, TileHoldsTheNumbersOfTheDefinition) {
+  for (const int64_t cols : {1, 7, 8, 9, 127, 128, 129, 513}) {
+    for (const int64_t rows : {1, 2, 5, 17}) {
+      std::vector<uint16_t> bits(static_cast<size_t>(dropout_room(rows, cols)));
+      dropout_tile(kKey, 40, rows, cols, 3, bits.data());
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < cols; ++c) {
+          const auto block =
+              dropout_bits(kKey, static_cast<uint32_t>(40 + r), static_cast<uint32_t>(c / 8), 3);
+          ASSERT_EQ(bits[static_cast<size_t>(r * dropout_stride(cols) + c)],
+                    block[static_cast<size_t>(c % 8)])
+              << "row " << r << ", column " << c << " of " << rows << " x " << cols;
+        }
+      }
+    }
+  }
+}
+
+TEST(Dropout, EveryPartOfTheKeyChangesTheNumbers) {
+  const auto first = dropout_bits(kKey, 0, 0);
+  DropoutKey key = kKey;
+  key.seed += uint64_t{1} << 32;
+  EXPECT_NE(dropout_bits(key, 0, 0), first);
+  key = kKey;
+  key.step += 1;
+  EXPECT_NE(dropout_bits(key, 0, 0), first);
+  key = kKey;
+  key.place += 0x100;
+  EXPECT_NE(dropout_bits(key, 0, 0), first);
+  EXPECT_NE(dropout_bits(kKey, 1, 0), first);
+  EXPECT_NE(dropout_bits(kKey, 0, 1), first);
+  EXPECT_NE(dropout_bits(kKey, 0, 0, 1), first);
+}
+
+TEST(Dropout, RowsOfALaterMicroBatchHaveTheMaskOfTheirPlaceInTheGlobalBatch) {
+  DropoutKey later = kKey;
+  later.row_base += 64;
+  EXPECT_EQ(dropout_bits(later, 5, 2), dropout_bits(kKey, 69, 2));
+}
+
+/// The sum that LayerNorm forms of `x`, which shows the mask.
+Buffer dropped(const Buffer& x, const DropoutKey& key) {
+  const int64_t rows = x.view().rows;
+  const int64_t d = x.view().cols;
+  Context context({.scratch_bytes = 1 << 20});
+  Buffer residual(rows, d, DType::kF32);
+  Buffer gamma(1, d, DType::kF32);
+  Buffer sum(rows, d, DType::kF32);
+  Buffer y(rows, d, DType::kF32);
+  layer_norm_forward(context, {.x = x.view(),
+                               .residual = residual.view(),
+                               .dropout = key,
+                               .gamma = gamma.view(),
+                               .beta = gamma.view(),
+                               .sum = sum.view(),
+                               .y = y.view()});
+  return sum;
+}
+
+TEST(Dropout, DropsTheWantedShareAndScalesTheRest) {
+  for (const float rate : {0.1F, 0.3F, 0.5F, 0.9F}) {
+    DropoutKey key = kKey;
+    key.rate = rate;
+    Buffer x(300, 333, DType::kF32);
+    for (int64_t i = 0; i < x.size(); ++i) x.set(i, 1.0);
+    const Buffer y = dropped(x, key);
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < y.size(); ++i) {
+      if (y.get(i) == 0.0) {
+        ++zeros;
+      } else {
+        ASSERT_NEAR(y.get(i), 1.0 / (1.0 - rate), 1e-3);
+      }
+    }
+    const double n = static_cast<double>(y.size());
+    EXPECT_NEAR(static_cast<double>(zeros) / n, rate, 5.0 * std::sqrt(rate * (1.0 - rate) / n));
+  }
+}
+
+TEST(Dropout, CutIntoMicroBatchesGivesTheSameMask) {
+  const Buffer x = Buffer::random(50, 37, DType::kF32, 4);
+  const Buffer whole = dropped(x, kKey);
+  for (const int64_t begin : {0, 13, 31}) {
+    const int64_t rows = begin == 0 ? 13 : begin == 13 ? 18 : 19;
+    Buffer part(rows, 37, DType::kF32);
+    for (int64_t i = 0; i < part.size(); ++i) part.set(i, x.get(begin * 37 + i));
+    DropoutKey key = kKey;
+    key.row_base += static_cast<uint32_t>(begin);
+    const Buffer got = dropped(part, key);
+    for (int64_t i = 0; i < part.size(); ++i) ASSERT_EQ(got.get(i), whole.get(begin * 37 + i));
+  }
+}
+
+TEST(Dropout, SameKeyGivesTheSameMaskAndAnotherStepAnother) {
+  const Buffer x = Buffer::random(20, 65, DType::kF32, 4);
+  const Buffer once = dropped(x, kKey);
+  testing::expect_same_bits("same key", once, dropped(x, kKey));
+  DropoutKey next = kKey;
+  next.step += 1;
+  EXPECT_NE(testing::to_doubles(once), testing::to_doubles(dropped(x, next)));
+}
+
+TEST(Exponential, IsWithinTwoUnitsInTheLastPlace) {
+  for (double v = -87.2; v < 88.3; v += 0.00137) {
+    const float x = static_cast<float>(v);
+    const double expected = std::exp(static_cast<double>(x));
+    const double unit = std::ldexp(1.0, std::ilogb(expected) - 23);
+    ASSERT_LE(std::abs(static_cast<double>(exp_approx(x)) - expected), 2.0 * unit) << "exp(" << x << ")";
+  }
+}
+
+TEST(Exponential, KeepsItsEnds) {
+  EXPECT_EQ(exp_approx(0.0F), 1.0F);
+  EXPECT_EQ(exp_approx(-std::numeric_limits<float>::infinity()), 0.0F);
+  EXPECT_EQ(exp_approx(-1000.0F), 0.0F);
+  EXPECT_TRUE(std::isnan(exp_approx(std::numeric_limits<float>::quiet_NaN())));
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,174 @@
+#include "backend/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/support/compare.h"
+#include "tests/support/finite_difference.h"
+
+namespace ventris {
+namespace {
+
+using testing::Buffer;
+using testing::kAllDTypes;
+
+struct Problem {
+  Problem(int64_t rows, int64_t d, DType dtype, float rate)
+      : rows(rows),
+        d(d),
+        table(Buffer::random(kVocab, d, dtype, 1)),
+        positions(Buffer::random(kPositions, d, master_dtype(dtype), 2)),
+        d_out(Buffer::random(rows, d, dtype, 3)),
+        out(rows, d, dtype),
+        d_table(kVocab, d, master_dtype(dtype)),
+        d_positions(kPositions, d, master_dtype(dtype)) {
+    std::mt19937 generator(5);
+    for (int64_t t = 0; t < rows; ++t) {
+      ids.push_back(static_cast<int32_t>(generator() % kVocab));
+      position.push_back(static_cast<int32_t>(t % kPositions));
+    }
+    key = {.rate = rate, .seed = 5, .step = 9, .place = 0x100, .row_base = 11};
+  }
+
+  void forward(int threads = 1) {
+    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+    embedding_forward(context, {.ids = ids.data(),
+                                .position = position.data(),
+                                .table = table.view(),
+                                .positions = positions.view(),
+                                .scale = kScale,
+                                .dropout = key,
+                                .out = out.view()});
+  }
+
+  void backward(int threads = 1) {
+    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+    embedding_backward(context, {.ids = ids.data(),
+                                 .position = position.data(),
+                                 .d_out = d_out.view(),
+                                 .scale = kScale,
+                                 .dropout = key,
+                                 .d_table = d_table.view(),
+                                 .d_positions = d_positions.view()});
+  }
+
+  double mask(int64_t r, int64_t c) const {
+    if (!key.active()) return 1.0;
+    const auto bits = dropout_bits(key, static_cast<uint32_t>(r), static_cast<uint32_t>(c / 8));
+    return bits[static_cast<size_t>(c % 8)] < key.threshold() ? 0.0 : key.scale();
+  }
+
+  static constexpr int64_t kVocab = 13;
+  static constexpr int64_t kPositions = 5;
+  static constexpr float kScale = 2.5F;
+  int64_t rows;
+  int64_t d;
+  DropoutKey key;
+  std::vector<int32_t> ids;
+  std::vector<int32_t> position;
+  Buffer table, positions, d_out, out, d_table, d_positions;
+};
+
+TEST(Embedding, ForwardAndBackwardMatchTheirFormula) {
+  for (const DType dtype : kAllDTypes) {
+    for (const int64_t rows : {1, 7, 67}) {
+      for (const int64_t d : {1, 31, 130}) {
+        for (const float rate : {0.0F, 0.3F}) {
+          Problem p(rows, d, dtype, rate);
+          p.forward();
+          p.backward();
+          std::vector<double> out;
+          std::vector<double> d_table(static_cast<size_t>(p.d_table.size()));
+          std::vector<double> d_positions(static_cast<size_t>(p.d_positions.size()));
+          for (int64_t t = 0; t < rows; ++t) {
+            const int64_t id = p.ids[static_cast<size_t>(t)];
+            const int64_t place = p.position[static_cast<size_t>(t)];
+            for (int64_t c = 0; c < d; ++c) {
+              out.push_back(p.mask(t, c) *
+                            (Problem::kScale * p.table.get(id, c) + p.positions.get(place, c)));
+              const double gradient = p.mask(t, c) * p.d_out.get(t, c);
+              d_table[static_cast<size_t>(id * d + c)] += Problem::kScale * gradient;
+              d_positions[static_cast<size_t>(place * d + c)] += gradient;
+            }
+          }
+          testing::expect_close("out", p.out, out, testing::tolerance_of(dtype));
+          testing::expect_close("d_table", p.d_table, d_table, testing::tolerance_of(master_dtype(dtype)));
+          testing::expect_close("d_positions", p.d_positions, d_positions,
+                                testing::tolerance_of(master_dtype(dtype)));
+        }
+      }
+    }
+  }
+}
+
+TEST(Embedding, BackwardMatchesFiniteDifferences) {
+  Problem p(17, 9, DType::kF64, 0.3F);
+  const auto loss = [&] {
+    p.forward();
+    return testing::dot(p.out, p.d_out);
+  };
+  p.backward();
+  testing::check_gradient("table", loss, p.table, p.d_table);
+  testing::check_gradient("positions", loss, p.positions, p.d_positions);
+}
+
+TEST(Embedding, BitsDoNotDependOnTheNumberOfThreads) {
+  for (const DType dtype : kAllDTypes) {
+    Problem one(301, 37, dtype, 0.1F);
+    one.forward();
+    one.backward();
+    for (const int threads : {2, 3}) {
+      Problem many(301, 37, dtype, 0.1F);
+      many.forward(threads);
+      many.backward(threads);
+      testing::expect_same_bits("out", one.out, many.out);
+      testing::expect_same_bits("d_table", one.d_table, many.d_table);
+      testing::expect_same_bits("d_positions", one.d_positions, many.d_positions);
+    }
+  }
+}
+
+TEST(Embedding, RefusesIdsOutsideTheVocabulary) {
+  Problem p(3, 4, DType::kF32, 0.0F);
+  p.ids[2] = static_cast<int32_t>(Problem::kVocab);
+  EXPECT_THROW(p.forward(), Error);
+  EXPECT_THROW(p.backward(), Error);
+  p.ids[2] = 0;
+  p.position[1] = -1;
+  EXPECT_THROW(p.forward(), Error);
+}
+
+TEST(SinusoidalPositions, FollowThePaper) {
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    for (const int64_t d : {1, 7, 64, 512}) {
+      Buffer positions(300, d, dtype);
+      sinusoidal_positions(positions.view());
+      for (int64_t p = 0; p < 300; p += 23) {
+        for (int64_t i = 0; 2 * i < d; ++i) {
+          const double angle = static_cast<double>(p) /
+                               std::pow(10000.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
+          ASSERT_NEAR(positions.get(p, 2 * i), std::sin(angle), 1e-6);
+          if (2 * i + 1 < d) {
+            ASSERT_NEAR(positions.get(p, 2 * i + 1), std::cos(angle), 1e-6);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(SinusoidalPositions, HaveSineOnEvenAndCosineOnOddChannels) {
+  Buffer positions(2, 512, DType::kF32);
+  sinusoidal_positions(positions.view());
+  EXPECT_EQ(positions.get(0, 0), 0.0);
+  EXPECT_EQ(positions.get(0, 1), 1.0);
+  EXPECT_NEAR(positions.get(1, 0), 0.8414709848, 1e-7);  // sin 1
+  EXPECT_NEAR(positions.get(1, 1), 0.5403023059, 1e-7);  // cos 1
+  EXPECT_NEAR(positions.get(1, 2), 0.8218562, 1e-6);     // sin(10000^(-2/512))
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,312 @@
+#include "backend/layer_norm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/support/compare.h"
+#include "tests/support/finite_difference.h"
+
+namespace ventris {
+namespace {
+
+using testing::Buffer;
+using testing::kAllDTypes;
+
+/// One call forward and one backward with all that they read and write.
+struct Problem {
+  Problem(int64_t rows, int64_t d, DType dtype, float rate)
+      : rows(rows),
+        d(d),
+        dtype(dtype),
+        x(Buffer::random(rows, d, dtype, 1)),
+        residual(Buffer::random(rows, d, dtype, 2)),
+        gamma(Buffer::random(1, d, master_dtype(dtype), 3)),
+        beta(Buffer::random(1, d, master_dtype(dtype), 4)),
+        d_y(Buffer::random(rows, d, dtype, 5)),
+        d_sum_in(Buffer::random(rows, d, dtype, 6)),
+        sum(rows, d, dtype),
+        mean(1, rows, master_dtype(dtype)),
+        rstd(1, rows, master_dtype(dtype)),
+        y(rows, d, dtype),
+        d_residual(rows, d, dtype),
+        d_x(rows, d, dtype),
+        d_gamma(1, d, master_dtype(dtype)),
+        d_beta(1, d, master_dtype(dtype)),
+        d_bias(1, d, master_dtype(dtype)) {
+    key = {.rate = rate, .seed = 99, .step = 3, .place = 0x200, .row_base = 7};
+  }
+
+  void forward(int threads = 1) {
+    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+    layer_norm_forward(context, {.x = x.view(),
+                                 .residual = residual.view(),
+                                 .dropout = key,
+                                 .gamma = gamma.view(),
+                                 .beta = beta.view(),
+                                 .sum = sum.view(),
+                                 .mean = mean.view(),
+                                 .rstd = rstd.view(),
+                                 .y = y.view()});
+  }
+
+  void backward(int threads = 1) {
+    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+    layer_norm_backward(context, {.d_y = d_y.view(),
+                                  .d_sum_in = d_sum_in.view(),
+                                  .sum = sum.view(),
+                                  .mean = mean.view(),
+                                  .rstd = rstd.view(),
+                                  .gamma = gamma.view(),
+                                  .dropout = key,
+                                  .d_residual = d_residual.view(),
+                                  .d_x = d_x.view(),
+                                  .d_gamma = d_gamma.view(),
+                                  .d_beta = d_beta.view(),
+                                  .d_bias = d_bias.view()});
+  }
+
+  double mask(int64_t r, int64_t c) const {
+    if (!key.active()) return 1.0;
+    const auto bits = dropout_bits(key, static_cast<uint32_t>(r), static_cast<uint32_t>(c / 8));
+    return bits[static_cast<size_t>(c % 8)] < key.threshold() ? 0.0 : key.scale();
+  }
+
+  int64_t rows;
+  int64_t d;
+  DType dtype;
+  DropoutKey key;
+  Buffer x, residual, gamma, beta, d_y, d_sum_in;
+  Buffer sum, mean, rstd, y;
+  Buffer d_residual, d_x, d_gamma, d_beta, d_bias;
+};
+
+struct Size {
+  int64_t rows;
+  int64_t d;
+};
+const std::vector<Size> kSizes = {{1, 1}, {3, 7}, {37, 64}, {71, 229}, {131, 31}};
+
+TEST(LayerNorm, ForwardMatchesItsFormula) {
+  for (const DType dtype : kAllDTypes) {
+    for (const Size& size : kSizes) {
+      for (const float rate : {0.0F, 0.3F}) {
+        Problem p(size.rows, size.d, dtype, rate);
+        p.forward();
+        std::vector<double> sum;
+        std::vector<double> mean;
+        std::vector<double> rstd;
+        std::vector<double> y;
+        for (int64_t r = 0; r < size.rows; ++r) {
+          double total = 0.0;
+          double squares = 0.0;
+          for (int64_t c = 0; c < size.d; ++c) {
+            sum.push_back(p.residual.get(r, c) + p.mask(r, c) * p.x.get(r, c));
+            total += p.sum.get(r, c);
+          }
+          mean.push_back(total / static_cast<double>(size.d));
+          for (int64_t c = 0; c < size.d; ++c) squares += std::pow(p.sum.get(r, c) - mean.back(), 2);
+          rstd.push_back(1.0 / std::sqrt(squares / static_cast<double>(size.d) + static_cast<double>(1e-5F)));
+          for (int64_t c = 0; c < size.d; ++c) {
+            y.push_back(p.gamma.get(c) * (p.sum.get(r, c) - mean.back()) * rstd.back() + p.beta.get(c));
+          }
+        }
+        const auto tolerance = testing::tolerance_of(dtype);
+        testing::expect_close("sum", p.sum, sum, tolerance);
+        testing::expect_close("mean", p.mean, mean, testing::tolerance_of(master_dtype(dtype)));
+        testing::expect_close("rstd", p.rstd, rstd, testing::tolerance_of(master_dtype(dtype)));
+        testing::expect_close("y", p.y, y, tolerance);
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, BackwardMatchesItsFormula) {
+  for (const DType dtype : kAllDTypes) {
+    for (const Size& size : kSizes) {
+      if (size.d == 1) continue;  // xhat is 0 and rstd 1 / sqrt(epsilon) by chance of rounding
+      Problem p(size.rows, size.d, dtype, 0.3F);
+      p.forward();
+      p.backward();
+      const double n = static_cast<double>(size.d);
+      std::vector<double> d_residual;
+      std::vector<double> d_x;
+      std::vector<double> d_gamma(static_cast<size_t>(size.d));
+      std::vector<double> d_beta = d_gamma;
+      std::vector<double> d_bias = d_gamma;
+      for (int64_t r = 0; r < size.rows; ++r) {
+        double g_sum = 0.0;
+        double gx_sum = 0.0;
+        const auto xhat = [&](int64_t c) { return (p.sum.get(r, c) - p.mean.get(r)) * p.rstd.get(r); };
+        for (int64_t c = 0; c < size.d; ++c) {
+          g_sum += p.gamma.get(c) * p.d_y.get(r, c);
+          gx_sum += p.gamma.get(c) * p.d_y.get(r, c) * xhat(c);
+          d_gamma[static_cast<size_t>(c)] += p.d_y.get(r, c) * xhat(c);
+          d_beta[static_cast<size_t>(c)] += p.d_y.get(r, c);
+        }
+        for (int64_t c = 0; c < size.d; ++c) {
+          const double g = p.gamma.get(c) * p.d_y.get(r, c);
+          d_residual.push_back(p.rstd.get(r) * (g - g_sum / n - xhat(c) * gx_sum / n) + p.d_sum_in.get(r, c));
+          d_x.push_back(p.mask(r, c) * d_residual.back());
+          d_bias[static_cast<size_t>(c)] += d_x.back();
+        }
+      }
+      const auto tolerance = testing::tolerance_of(dtype);
+      testing::expect_close("d_residual", p.d_residual, d_residual, tolerance);
+      testing::expect_close("d_x", p.d_x, d_x, tolerance);
+      testing::expect_close("d_gamma", p.d_gamma, d_gamma, tolerance);
+      testing::expect_close("d_beta", p.d_beta, d_beta, tolerance);
+      testing::expect_close("d_bias", p.d_bias, d_bias, tolerance);
+    }
+  }
+}
+
+TEST(LayerNorm, BackwardMatchesFiniteDifferences) {
+  for (const Size& size : {Size{1, 5}, Size{3, 7}, Size{5, 33}}) {
+    Problem p(size.rows, size.d, DType::kF64, 0.3F);
+    // The loss reads y and, as pre-norm does, sum.
+    const auto loss = [&] {
+      p.forward();
+      return testing::dot(p.y, p.d_y) + testing::dot(p.sum, p.d_sum_in);
+    };
+    loss();
+    p.backward();
+    testing::check_gradient("x", loss, p.x, p.d_x);
+    testing::check_gradient("residual", loss, p.residual, p.d_residual);
+    testing::check_gradient("gamma", loss, p.gamma, p.d_gamma);
+    testing::check_gradient("beta", loss, p.beta, p.d_beta);
+    // The bias of the layer before is added to every row of x.
+    Buffer bias(1, size.d, DType::kF64);
+    const Buffer x = p.x;
+    const auto biased_loss = [&] {
+      for (int64_t i = 0; i < x.size(); ++i) p.x.set(i, x.get(i) + bias.get(i % size.d));
+      return loss();
+    };
+    testing::check_gradient("bias", biased_loss, bias, p.d_bias);
+  }
+}
+
+TEST(LayerNorm, BitsDoNotDependOnTheNumberOfThreads) {
+  for (const DType dtype : kAllDTypes) {
+    Problem one(331, 67, dtype, 0.1F);
+    one.forward();
+    one.backward();
+    for (const int threads : {2, 3}) {
+      Problem many(331, 67, dtype, 0.1F);
+      many.forward(threads);
+      many.backward(threads);
+      testing::expect_same_bits("y", one.y, many.y);
+      testing::expect_same_bits("d_residual", one.d_residual, many.d_residual);
+      testing::expect_same_bits("d_x", one.d_x, many.d_x);
+      testing::expect_same_bits("d_gamma", one.d_gamma, many.d_gamma);
+      testing::expect_same_bits("d_beta", one.d_beta, many.d_beta);
+      testing::expect_same_bits("d_bias", one.d_bias, many.d_bias);
+    }
+  }
+}
+
+TEST(LayerNorm, WithoutXNormalisesTheResidual) {
+  Context context({.scratch_bytes = 1 << 16});
+  for (const DType dtype : kAllDTypes) {
+    Problem with(13, 29, dtype, 0.0F);
+    with.x = Buffer(13, 29, dtype);
+    with.forward();
+    with.backward();
+    Problem without(13, 29, dtype, 0.0F);
+    layer_norm_forward(context, {.residual = without.residual.view(),
+                                 .gamma = without.gamma.view(),
+                                 .beta = without.beta.view(),
+                                 .mean = without.mean.view(),
+                                 .rstd = without.rstd.view(),
+                                 .y = without.y.view()});
+    layer_norm_backward(context, {.d_y = without.d_y.view(),
+                                  .d_sum_in = without.d_sum_in.view(),
+                                  .sum = without.residual.view(),
+                                  .mean = without.mean.view(),
+                                  .rstd = without.rstd.view(),
+                                  .gamma = without.gamma.view(),
+                                  .d_residual = without.d_residual.view(),
+                                  .d_gamma = without.d_gamma.view(),
+                                  .d_beta = without.d_beta.view()});
+    const auto tolerance = testing::tolerance_of(dtype);
+    testing::expect_close("y", without.y, testing::to_doubles(with.y), tolerance);
+    testing::expect_close("d_residual", without.d_residual, testing::to_doubles(with.d_residual), tolerance);
+    testing::expect_close("d_gamma", without.d_gamma, testing::to_doubles(with.d_gamma), tolerance);
+  }
+}
+
+TEST(LayerNorm, MemoryMayBeSharedWhereTheContractSaysSo) {
+  Context context({.scratch_bytes = 1 << 16});
+  for (const DType dtype : kAllDTypes) {
+    for (const float rate : {0.0F, 0.3F}) {
+      Problem apart(17, 41, dtype, rate);
+      apart.forward();
+      apart.backward();
+      Problem shared(17, 41, dtype, rate);
+      layer_norm_forward(context, {.x = shared.x.view(),
+                                   .residual = shared.residual.view(),
+                                   .dropout = shared.key,
+                                   .gamma = shared.gamma.view(),
+                                   .beta = shared.beta.view(),
+                                   .sum = shared.x.view(),
+                                   .mean = shared.mean.view(),
+                                   .rstd = shared.rstd.view(),
+                                   .y = shared.y.view()});
+      testing::expect_same_bits("sum", apart.sum, shared.x);
+      testing::expect_same_bits("y", apart.y, shared.y);
+      for (const bool over_d_y : {true, false}) {
+        Buffer d_y = apart.d_y;
+        Buffer d_sum_in = apart.d_sum_in;
+        const Tensor d_residual = over_d_y ? d_y.view() : d_sum_in.view();
+        Buffer d_x(17, 41, dtype);
+        Buffer ignored(3, 41, master_dtype(dtype));
+        layer_norm_backward(context, {.d_y = d_y.view(),
+                                      .d_sum_in = d_sum_in.view(),
+                                      .sum = shared.x.view(),
+                                      .mean = shared.mean.view(),
+                                      .rstd = shared.rstd.view(),
+                                      .gamma = shared.gamma.view(),
+                                      .dropout = shared.key,
+                                      .d_residual = d_residual,
+                                      .d_x = rate == 0.0F ? d_residual : d_x.view(),
+                                      .d_gamma = ignored.view().row_range(0, 1),
+                                      .d_beta = ignored.view().row_range(1, 1),
+                                      .d_bias = ignored.view().row_range(2, 1)});
+        testing::expect_same_bits("d_residual", apart.d_residual, over_d_y ? d_y : d_sum_in);
+        if (rate != 0.0F) testing::expect_same_bits("d_x", apart.d_x, d_x);
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, GradientsOfParametersAccumulate) {
+  Problem p(19, 23, DType::kF64, 0.3F);
+  p.forward();
+  p.backward();
+  const auto once = testing::to_doubles(p.d_gamma);
+  const auto once_x = testing::to_doubles(p.d_x);
+  p.backward();
+  for (size_t i = 0; i < once.size(); ++i)
+    EXPECT_NEAR(p.d_gamma.get(static_cast<int64_t>(i)), 2.0 * once[i], 1e-12);
+  EXPECT_EQ(testing::to_doubles(p.d_x), once_x);
+}
+
+TEST(LayerNorm, WrongShapesAreNamed) {
+  Problem p(4, 8, DType::kF32, 0.0F);
+  Buffer narrow(1, 7, DType::kF32);
+  Context context({.scratch_bytes = 1 << 16});
+  try {
+    layer_norm_forward(
+        context,
+        {.residual = p.residual.view(), .gamma = narrow.view(), .beta = p.beta.view(), .y = p.y.view()});
+    FAIL() << "a gamma of 7 columns was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kInternal);
+    EXPECT_NE(std::string(error.what()).find("gamma is [1, 7], expected [1, 8]"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,97 @@
+"""What the command-line tests share: running the program, and a small trained model."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BINARY = os.environ["VENTRIS_BINARY"]
+SOURCE_DIR = os.environ["VENTRIS_SOURCE_DIR"]
+MPIEXEC = os.environ.get("VENTRIS_MPIEXEC", "")
+
+# A model and batches so small that a step takes milliseconds.
+TINY_MODEL = [
+    "--encoder-layers", "1", "--decoder-layers", "2", "--d-model", "32", "--d-ff", "64", "--heads", "2",
+    "--batch-source-tokens", "512", "--batch-target-tokens", "512", "--warmup-steps", "20", "--valid-every", "0",
+    "--log-every", "5", "--threads", "1",
+]  # fmt: skip
+VOCABULARY = 300
+
+
+def environment():
+    """The environment of the tests without the traces of a launcher that may have started them."""
+    hidden = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+
+
+def command(*arguments, ranks=1):
+    """The words of a command line. Strings, numbers and paths alike."""
+    words = [BINARY, *map(str, arguments)]
+    if ranks > 1:
+        words = [MPIEXEC, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *words]
+    return words
+
+
+def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240):
+    """Runs the program to its end and returns what subprocess.run does, with bytes."""
+    return subprocess.run(
+        command(*arguments, ranks=ranks), input=stdin, capture_output=True, cwd=cwd, env=environment(),
+        timeout=timeout, check=False)  # fmt: skip
+
+
+class CommandLineTest(unittest.TestCase):
+    """A test class with a folder of its own, removed at the end."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="ventris-cli-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def write(self, name, content):
+        """Writes bytes or text to a file of the folder and returns its path."""
+        data = content if isinstance(content, bytes) else content.encode()
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+    def succeed(self, *arguments, **options):
+        """Runs the program, expects exit code 0, and returns the standard output."""
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, 0, f"{arguments}: {result.stderr.decode(errors='replace')}")
+        return result.stdout
+
+    def refuse(self, code, *arguments, says=(), **options):
+        """Runs the program, expects this exit code, no result, and an error message that says all of `says`."""
+        result = run(*arguments, **options)
+        message = result.stderr.decode(errors="replace")
+        self.assertEqual(result.returncode, code, f"{arguments}: {message}")
+        self.assertEqual(result.stdout, b"")
+        self.assertIn("error: ", message)
+        for words in [says] if isinstance(says, str) else says:
+            self.assertIn(words, message)
+        return message
+
+    @classmethod
+    def prepare_demo(cls, train_pairs=400):
+        """A small corpus: demo/ and corpus.h5 in the folder. Returns the path of the corpus file."""
+        demo = os.path.join(cls.folder, "demo")
+        corpus = os.path.join(cls.folder, "corpus.h5")
+        for arguments in (
+            ("demo-corpus", "--output-dir", demo, "--train-pairs", train_pairs, "--valid-pairs", 20, "--test-pairs", 24),
+            ("prepare", "--train-sets", f"{demo}/train.en", f"{demo}/train.de", "--valid-sets", f"{demo}/valid.en",
+             f"{demo}/valid.de", "--vocab-size", VOCABULARY, "--threads", 2, "--output", corpus),
+        ):  # fmt: skip
+            result = run(*arguments)
+            assert result.returncode == 0, result.stderr.decode(errors="replace")
+        return corpus
+
+    def demo_path(self, name):
+        return self.path("demo", name)
+
+    def read(self, path):
+        with open(path, "rb") as file:
+            return file.read()

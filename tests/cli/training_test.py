@@ -1,0 +1,169 @@
+"""ventris train: on one and two ranks, interrupted and resumed, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy
+
+import support
+
+
+def parameters(path):
+    """All datasets below /model of a file, by name."""
+    found = {}
+    with h5py.File(path, "r") as file:
+        file["model"].visititems(
+            lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+class Train(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+
+    def train(self, name, *options):
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *support.TINY_MODEL, *options]
+
+    def assert_equal_parameters(self, first, second):
+        a, b = parameters(first), parameters(second)
+        self.assertEqual(a.keys(), b.keys())
+        for name in a:
+            self.assertTrue(numpy.array_equal(a[name].view(numpy.uint32), b[name].view(numpy.uint32)), name)
+
+    def checkpoint(self, name, step):
+        return self.path(name, f"checkpoint-{step:08d}.h5")
+
+    def interrupt(self, number, *words, ranks=1):
+        """Starts a run, sends it a signal once it has written its first metrics, and returns its exit code and messages."""
+        folder = words[words.index("--model-dir") + 1]
+        process = subprocess.Popen(
+            support.command(*words, ranks=ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=support.environment())  # fmt: skip
+        metrics = os.path.join(folder, "metrics.jsonl")
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if os.path.exists(metrics) and os.path.getsize(metrics) > 0:
+                break
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, messages = process.communicate(timeout=120)
+        return process.returncode, messages.decode(errors="replace")
+
+    def test_a_run_folder_has_what_it_should(self):
+        result = json.loads(self.succeed(*self.train("run", "--max-steps", 12, "--valid-every", 6, "--save-every", 4, "--json")))
+        self.assertEqual((result["end"], result["step"]), ("done", 12))
+        self.assertEqual(result["last_checkpoint"], self.checkpoint("run", 12))
+        self.assertIn(result["best_step"], (6, 12))
+        lines = [json.loads(line) for line in self.read(self.path("run", "metrics.jsonl")).splitlines()]
+        intervals = [line for line in lines if "loss" in line]
+        validations = [line for line in lines if "valid_loss" in line]
+        self.assertEqual([line["step"] for line in validations], [6, 12])
+        self.assertEqual(intervals[-1]["step"], 12)
+        for key in ("step", "epoch", "loss", "nll", "perplexity", "learning_rate", "gradient_norm", "target_tokens",
+                    "target_tokens_per_second", "source_tokens_per_second", "elapsed_seconds", "skipped_steps"):
+            self.assertIsInstance(intervals[0][key], (int, float), key)
+        for key in ("valid_loss", "valid_perplexity", "valid_bleu"):
+            self.assertIsInstance(validations[0][key], (int, float), key)
+        self.assertLess(intervals[-1]["loss"], intervals[0]["loss"])
+
+    def test_two_runs_write_the_same_parameters(self):
+        for name in ("a", "b"):
+            self.succeed(*self.train(name, "--max-steps", 6))
+        self.assert_equal_parameters(self.checkpoint("a", 6), self.checkpoint("b", 6))
+        self.succeed(*self.train("c", "--max-steps", 6, "--seed", 2))
+        with self.assertRaises(AssertionError):
+            self.assert_equal_parameters(self.checkpoint("a", 6), self.checkpoint("c", 6))
+
+    def test_threads_change_nothing(self):
+        for threads in (1, 2):
+            options = self.train(f"threads{threads}", "--max-steps", 4)
+            options[options.index("--threads") + 1] = threads
+            self.succeed(*options)
+        self.assert_equal_parameters(self.checkpoint("threads1", 4), self.checkpoint("threads2", 4))
+
+    def test_stopped_and_resumed_runs_equal_one_that_was_not(self):
+        steps = 400
+        options = ["--max-steps", steps, "--save-every", 0]
+        self.succeed(*self.train("whole", *options))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            name = f"stopped{int(number)}"
+            code, messages = self.interrupt(number, *self.train(name, *options))
+            self.assertEqual(code, 75, messages)
+            saved = [file for file in os.listdir(self.path(name)) if file.startswith("checkpoint-")]
+            self.assertEqual(len(saved), 1)
+            self.assertLess(int(saved[0][len("checkpoint-"):-len(".h5")]), steps)
+            self.succeed(*self.train(name, *options))
+            self.assert_equal_parameters(self.checkpoint("whole", steps), self.checkpoint(name, steps))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_stop_and_resume(self):
+        steps = 200
+        options = ["--max-steps", steps, "--save-every", 0, "--logical-shards", 2]
+        self.succeed(*self.train("whole2", *options), ranks=2)
+        code, messages = self.interrupt(signal.SIGUSR1, *self.train("stopped2", *options), ranks=2)
+        self.assertEqual(code, 75, messages)
+        self.succeed(*self.train("stopped2", *options), ranks=2)
+        self.assert_equal_parameters(self.checkpoint("whole2", steps), self.checkpoint("stopped2", steps))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_one_and_two_ranks_agree_after_ten_steps(self):
+        options = ["--max-steps", 10, "--logical-shards", 2, "--dropout", 0.3]
+        self.succeed(*self.train("one", *options))
+        self.succeed(*self.train("two", *options), ranks=2)
+        one, two = parameters(self.checkpoint("one", 10)), parameters(self.checkpoint("two", 10))
+        for name in one:
+            scale = numpy.abs(one[name]).max()
+            self.assertLess(numpy.abs(one[name] - two[name]).max(), 1e-5 * scale, name)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_one_message_for_a_failure_of_all_ranks(self):
+        result = support.run("train", "--corpus", self.path("none.h5"), "--model-dir", self.path("m"), ranks=2)
+        self.assertEqual(result.returncode, 66)
+        message = result.stderr.decode()
+        self.assertEqual(message.count("ventris train: error: "), 1, message)
+        self.assertRegex(message, r"\[rank 0 on \S+\] ventris train: error: .*none\.h5")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_commands_of_one_process_refuse_several_ranks(self):
+        result = support.run("export", "--model", "x", "--output", self.path("w.h5"), ranks=2)
+        self.assertEqual(result.returncode, 64)
+
+    def test_a_run_of_another_shape_is_not_resumed(self):
+        self.succeed(*self.train("shape", "--max-steps", 2))
+        options = self.train("shape", "--max-steps", 4)
+        options[options.index("--d-ff") + 1] = 128
+        result = support.run(*options)
+        self.assertIn(result.returncode, (65, 78))
+        self.assertIn(b"d_ff", result.stderr.replace(b"-", b"_"))
+
+    def test_resume_never_leaves_a_run_alone(self):
+        self.succeed(*self.train("never", "--max-steps", 2))
+        before = self.read(self.checkpoint("never", 2))
+        result = support.run(*self.train("never", "--max-steps", 2, "--resume", "never"))
+        self.assertIn(result.returncode, (73, 78))
+        self.assertEqual(self.read(self.checkpoint("never", 2)), before)
+
+    def test_settings_that_cannot_be(self):
+        self.refuse(78, *self.train("bad", "--max-positions", 4), says="max")
+        options = self.train("bad")
+        options[options.index("--heads") + 1] = 3
+        self.refuse(78, *options, says="heads")
+        options = self.train("bad")
+        options[options.index("--batch-source-tokens") + 1] = 3
+        self.refuse(78, *options, says="batch-source-tokens")
+
+    def test_a_run_folder_that_cannot_be_made(self):
+        file = self.write("file", "x")
+        options = self.train("file/run", "--max-steps", 2)
+        self.refuse(73, *options, says=file)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

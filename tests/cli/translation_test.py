@@ -1,0 +1,181 @@
+"""A trained model in use: export, average, translate, evaluate, on one and two ranks."""
+
+import json
+import os
+import unittest
+
+import h5py
+import numpy
+
+import support
+
+
+class TrainedModel(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        corpus = cls.prepare_demo()
+        cls.model = os.path.join(cls.folder, "model")
+        ranks = 2 if support.MPIEXEC else 1
+        result = support.run(
+            "train", "--corpus", corpus, "--model-dir", cls.model, *support.TINY_MODEL, "--max-steps", 150,
+            "--save-every", 50, "--learning-rate-scale", 0.5, ranks=ranks)  # fmt: skip
+        assert result.returncode == 0, result.stderr.decode(errors="replace")
+        cls.weights = os.path.join(cls.folder, "weights.h5")
+        result = support.run("export", "--model", cls.model, "--output", cls.weights)
+        assert result.returncode == 0, result.stderr.decode(errors="replace")
+
+    def source(self):
+        return self.read(self.demo_path("test.en"))
+
+    def translate(self, *options, model=None, stdin=None, **more):
+        stdin = self.source() if stdin is None else stdin
+        return self.succeed("translate", "--model", model or self.weights, *options, stdin=stdin, **more)
+
+    def test_the_weights_open_in_h5py(self):
+        shapes = {}
+        with h5py.File(self.weights, "r") as file:
+            file["model"].visititems(
+                lambda name, item: shapes.__setitem__(name, item.shape) if isinstance(item, h5py.Dataset) else None)
+            for dataset in (file["model/embedding"], file["model/decoder/layers/1/feed_forward/norm/gamma"]):
+                self.assertEqual(dataset.dtype, numpy.float32)
+                self.assertTrue(numpy.isfinite(dataset[()]).all())
+            self.assertIn("config", file.attrs)
+            self.assertGreater(len(file["tokenizer"]), 1000)
+        self.assertEqual(shapes["embedding"], (support.VOCABULARY, 32))
+        self.assertEqual(shapes["encoder/layers/0/self_attention/query/weight"], (32, 32))
+        self.assertEqual(shapes["encoder/layers/0/self_attention/query/bias"], (32,))
+        self.assertEqual(shapes["encoder/layers/0/feed_forward/inner/weight"], (32, 64))
+        self.assertEqual(shapes["decoder/layers/1/cross_attention/key/weight"], (32, 32))
+        self.assertNotIn("encoder/layers/1/self_attention/query/weight", shapes)
+        listed = json.loads(self.succeed("inspect", self.weights, "--json"))
+        self.assertEqual(listed["parameters"], sum(int(numpy.prod(shape)) for shape in shapes.values()))
+        self.assertEqual(listed["config"]["d_model"], 32)
+
+    def test_weights_checkpoint_and_run_folder_translate_alike(self):
+        expected = self.translate()
+        self.assertEqual(expected.count(b"\n"), 24)
+        self.assertGreater(len(set(expected.splitlines())), 3)
+        checkpoint = os.path.join(self.model, "checkpoint-00000150.h5")
+        self.assertEqual(self.translate(model=checkpoint), expected)
+        self.assertEqual(self.translate(model=self.model), expected)
+
+    def test_export_of_an_export_is_the_same_model(self):
+        self.succeed("export", "--model", self.weights, "--output", self.path("again.h5"))
+        self.assertEqual(self.translate(model=self.path("again.h5")), self.translate())
+
+    def test_results_do_not_depend_on_blocks_batches_or_threads(self):
+        expected = self.translate()
+        self.assertEqual(self.translate("--block-lines", 5), expected)
+        self.assertEqual(self.translate("--batch-rows", 64), expected)
+        self.assertEqual(self.translate("--threads", 2), expected)
+        backwards = b"".join(reversed(self.source().splitlines(keepends=True)))
+        self.assertEqual(
+            list(reversed(self.translate(stdin=backwards).splitlines())), expected.splitlines())
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_translate_on_two_ranks(self):
+        self.assertEqual(self.translate(ranks=2), self.translate())
+
+    def test_empty_input_and_empty_lines(self):
+        self.assertEqual(self.translate(stdin=b""), b"")
+        self.assertEqual(self.translate(stdin=b"\n"), b"\n")
+        lines = self.translate(stdin=b"\nhalf past seven\n   \n\nthe end").split(b"\n")
+        self.assertEqual((len(lines), lines[0], lines[2], lines[3], lines[5]), (6, b"", b"", b"", b""))
+        self.assertNotEqual(lines[1], b"")
+
+    def test_odd_lines(self):
+        self.assertEqual(self.translate(stdin=b"half past seven\r\n"), self.translate(stdin=b"half past seven\n"))
+        self.assertEqual(self.translate(stdin="日本語 \U0001f600\n".encode()).count(b"\n"), 1)
+        self.refuse(65, "translate", "--model", self.weights, stdin=b"good\nK\xe4se\n", says=[":2:", "UTF-8"])
+
+    def test_a_sentence_longer_than_the_model_is_cut_and_told(self):
+        result = support.run(
+            "translate", "--model", self.weights, "--beam-size", 1, "--max-extra-length", 0,
+            stdin=b"seven " * 3000 + b"\n")  # fmt: skip
+        self.assertEqual((result.returncode, result.stdout.count(b"\n")), (0, 1))
+        self.assertIn(b"1 of 1 sentences", result.stderr)
+        self.assertIn(b"cut", result.stderr)
+
+    def test_n_best(self):
+        lines = self.translate("--n-best", 3, "--beam-size", 4).decode().splitlines()
+        best = self.translate("--beam-size", 4).decode().splitlines()
+        groups = {}
+        for line in lines:
+            number, text, score = line.split(" ||| ")
+            groups.setdefault(int(number), []).append((text, float(score)))
+        self.assertEqual(sorted(groups), list(range(24)))
+        for number, hypotheses in groups.items():
+            self.assertTrue(1 <= len(hypotheses) <= 3)
+            scores = [score for _, score in hypotheses]
+            self.assertEqual(scores, sorted(scores, reverse=True))
+            self.assertLess(scores[0], 0)
+            self.assertEqual(hypotheses[0][0], best[number])
+
+    def evaluate(self, *options, **more):
+        return self.succeed(
+            "evaluate", "--model", self.weights, "--source", self.demo_path("test.en"), "--reference",
+            self.demo_path("test.de"), *options, **more)  # fmt: skip
+
+    def test_evaluate_agrees_with_translate_and_bleu(self):
+        line = self.evaluate("--output", self.path("test.out"))
+        self.assertEqual(self.read(self.path("test.out")), self.translate())
+        self.assertEqual(
+            self.succeed("bleu", "--input", self.path("test.out"), "--reference", self.demo_path("test.de")), line)
+        self.assertRegex(line.decode(), r"^BLEU\|nrefs:1\|.*tok:13a.* = \d+\.\d+ ")
+        result = json.loads(self.evaluate("--json", "--lowercase", "--tokenize", "none"))
+        self.assertEqual(result["sentences"], 24)
+        self.assertIn("case:lc", result["signature"])
+        self.assertTrue(0 <= result["score"] <= 100)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_evaluate_on_two_ranks_gives_the_same_file_and_score(self):
+        one = self.evaluate("--output", self.path("one.out"))
+        two = self.evaluate("--output", self.path("two.out"), ranks=2)
+        self.assertEqual(one, two)
+        self.assertEqual(self.read(self.path("one.out")), self.read(self.path("two.out")))
+
+    def test_evaluate_refuses_texts_that_do_not_fit(self):
+        short = self.write("short", "one line\n")
+        source = self.demo_path("test.en")
+        self.refuse(65, "evaluate", "--model", self.weights, "--source", source, "--reference", short, says=["24", "1"])
+        self.refuse(66, "evaluate", "--model", self.weights, "--source", source, "--reference", self.path("none"), says="none")
+        empty = self.write("empty", "")
+        self.refuse(65, "evaluate", "--model", self.weights, "--source", empty, "--reference", empty, says="no lines")
+
+    def test_average(self):
+        output = self.path("averaged.h5")
+        report = json.loads(self.succeed("average", "--model-dir", self.model, "--last", 2, "--output", output, "--json"))
+        self.assertEqual(
+            [os.path.basename(path) for path in report["checkpoints"]],
+            ["checkpoint-00000100.h5", "checkpoint-00000150.h5"])  # fmt: skip
+        name = "model/encoder/layers/0/self_attention/query/weight"
+        values = []
+        for path in (*report["checkpoints"], output):
+            with h5py.File(path, "r") as file:
+                values.append(file[name][:].astype(numpy.float64))
+        self.assertTrue(numpy.array_equal(((values[0] + values[1]) / 2).astype(numpy.float32), values[2].astype(numpy.float32)))
+        self.assertEqual(self.translate(model=output).count(b"\n"), 24)
+        self.succeed("average", "--checkpoints", *report["checkpoints"], "--output", self.path("chosen.h5"))
+        self.assertEqual(self.translate(model=self.path("chosen.h5")), self.translate(model=output))
+        self.refuse(66, "average", "--model-dir", self.model, "--last", 9, "--output", output, says="9")
+
+    def test_damaged_and_missing_models(self):
+        damaged = bytearray(self.read(self.weights))
+        damaged[len(damaged) // 2] ^= 1
+        file = self.write("damaged.h5", bytes(damaged))
+        self.refuse(65, "translate", "--model", file, stdin=b"x\n", says="damaged.h5")
+        self.refuse(65, "inspect", file, "--verify", says="damaged.h5")
+        self.refuse(66, "translate", "--model", self.path("none.h5"), stdin=b"x\n", says="none.h5")
+        os.makedirs(self.path("hollow"), exist_ok=True)
+        self.refuse(66, "export", "--model", self.path("hollow"), "--output", self.path("w.h5"), says="hollow")
+        corpus = self.path("corpus.h5")
+        self.refuse(65, "translate", "--model", corpus, stdin=b"x\n", says="corpus.h5")
+        self.refuse(73, "export", "--model", self.weights, "--output", self.path("none", "w.h5"), says="none")
+
+    def test_bf16_translates(self):
+        self.assertEqual(self.translate("--precision", "bf16").count(b"\n"), 24)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,129 @@
+#include "comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "backend/error.h"
+#include "tests/comm/rank_test.h"
+
+namespace ventris {
+namespace {
+
+using testing::world;
+
+TEST(Communicator, RanksAreThoseOfTheEnvironment) {
+  EXPECT_EQ(world().rank(), testing::environment().rank());
+  EXPECT_EQ(world().size(), testing::environment().size());
+  EXPECT_LT(testing::environment().local_rank(), testing::environment().local_size());
+  EXPECT_LE(testing::environment().local_size(), world().size());
+  EXPECT_FALSE(testing::environment().host().empty());
+}
+
+TEST(Communicator, EachRankHasAThreadAndARequestedNumberIsTaken) {
+  EXPECT_GE(threads_per_rank(testing::environment(), 0), 1);
+  EXPECT_EQ(threads_per_rank(testing::environment(), 3), 3);
+}
+
+TEST(Communicator, SumsF32AndF64OverTheRanks) {
+  const int size = world().size();
+  for (const int64_t count : {1, 7, 1000, 100003}) {
+    std::vector<float> singles(static_cast<size_t>(count));
+    std::vector<double> doubles(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+      singles[static_cast<size_t>(i)] = static_cast<float>(i % 97 + world().rank());
+      doubles[static_cast<size_t>(i)] = static_cast<double>(i) * (world().rank() + 1);
+    }
+    world().all_reduce_sum({singles.data(), 1, count, count, DType::kF32});
+    world().all_reduce_sum({doubles.data(), 1, count, count, DType::kF64});
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(singles[static_cast<size_t>(i)], static_cast<float>(i % 97 * size + size * (size - 1) / 2))
+          << i;
+      ASSERT_EQ(doubles[static_cast<size_t>(i)], static_cast<double>(i) * size * (size + 1) / 2) << i;
+    }
+  }
+}
+
+TEST(Communicator, SumsOfRoundedNumbersHaveTheSameBitsOnEveryRank) {
+  std::vector<float> data(70001);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = 1.0F / static_cast<float>(i + 3 + 7 * world().rank());
+  const auto count = static_cast<int64_t>(data.size());
+  world().all_reduce_sum({data.data(), 1, count, count, DType::kF32});
+  const std::string bytes(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(float));
+  for (const std::string& other : world().all_gather(bytes)) EXPECT_TRUE(other == bytes);
+}
+
+TEST(Communicator, RefusesToSumBf16) {
+  std::vector<uint16_t> data(4);
+  if (world().size() == 1) GTEST_SKIP() << "one rank sums nothing";
+  EXPECT_THROW(world().all_reduce_sum({data.data(), 1, 4, 4, DType::kBF16}), Error);
+}
+
+TEST(Communicator, BroadcastsFromAnyRoot) {
+  for (int root = 0; root < world().size(); ++root) {
+    std::string bytes;
+    if (world().rank() == root)
+      bytes = std::string(100000, static_cast<char>('a' + root)) + std::string(1, '\0') + "end";
+    const std::string got = world().broadcast(bytes, root);
+    EXPECT_TRUE(got == std::string(100000, static_cast<char>('a' + root)) + std::string(1, '\0') + "end")
+        << root;
+    EXPECT_EQ(world().broadcast("", root), "");
+  }
+}
+
+TEST(Communicator, GathersBytesOfEveryLengthInRankOrder) {
+  const std::string mine(static_cast<size_t>(1000 * world().rank()), static_cast<char>('A' + world().rank()));
+  const std::vector<std::string> all = world().all_gather(mine);
+  ASSERT_EQ(static_cast<int>(all.size()), world().size());
+  for (int rank = 0; rank < world().size(); ++rank) {
+    EXPECT_TRUE(all[static_cast<size_t>(rank)] ==
+                std::string(static_cast<size_t>(1000 * rank), static_cast<char>('A' + rank)))
+        << rank;
+  }
+}
+
+TEST(Communicator, FindsTheLargestNumberOfAllRanks) {
+  EXPECT_EQ(world().all_reduce_max(int64_t{5'000'000'000} + world().rank()),
+            int64_t{5'000'000'000} + world().size() - 1);
+  EXPECT_EQ(world().all_reduce_max(-3 - world().rank()), -3);
+  EXPECT_EQ(world().all_reduce_max(std::numeric_limits<int64_t>::min()), std::numeric_limits<int64_t>::min());
+  world().barrier();
+}
+
+TEST(Communicator, EqualValuesPassTheCheck) {
+  EXPECT_NO_THROW(check_equal_on_all_ranks(world(), "the corpus", "0123abcd"));
+}
+
+TEST(Communicator, ADisagreementNamesTheKeyTheRankAndBothValuesOnEveryRank) {
+  const int last = world().size() - 1;
+  if (last == 0) GTEST_SKIP() << "one rank cannot disagree";
+  try {
+    check_equal_on_all_ranks(world(), "the corpus", world().rank() == last ? "other" : "same");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kRanksDisagree);
+    const std::string message = error.what();
+    for (const std::string& part : {std::string("the corpus"), "rank " + std::to_string(last),
+                                    std::string("\"other\""), std::string("\"same\"")}) {
+      EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
+    }
+  }
+  world().barrier();
+}
+
+TEST(Communicator, OneRankWithoutTransportKeepsItsValues) {
+  const auto self = make_self_communicator();
+  std::vector<float> data = {1.0F, 2.0F};
+  self->all_reduce_sum({data.data(), 1, 2, 2, DType::kF32});
+  EXPECT_EQ(data, (std::vector<float>{1.0F, 2.0F}));
+  EXPECT_EQ(self->broadcast("x", 0), "x");
+  EXPECT_EQ(self->all_gather("y"), std::vector<std::string>{"y"});
+  EXPECT_EQ(self->all_reduce_max(-4), -4);
+  EXPECT_NO_THROW(check_equal_on_all_ranks(*self, "key", "value"));
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <memory>
+
+#include "tests/comm/rank_test.h"
+
+namespace ventris::testing {
+namespace {
+
+MpiEnvironment* the_environment = nullptr;
+Communicator* the_world = nullptr;
+
+/// What a rank other than the first prints: its failures.
+class FailurePrinter : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    std::cout << "rank " << world().rank() << ": "
+              << (result.file_name() != nullptr ? result.file_name() : "") << ":" << result.line_number()
+              << ": " << result.message() << std::endl;
+  }
+};
+
+}  // namespace
+
+MpiEnvironment& environment() {
+  return *the_environment;
+}
+Communicator& world() {
+  return *the_world;
+}
+
+}  // namespace ventris::testing
+
+int main(int argc, char** argv) {
+  ventris::MpiEnvironment environment(&argc, &argv);
+  const std::unique_ptr<ventris::Communicator> world = ventris::make_communicator(environment);
+  ventris::testing::the_environment = &environment;
+  ventris::testing::the_world = world.get();
+  ::testing::InitGoogleTest(&argc, argv);
+  if (world->rank() != 0) {
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new ventris::testing::FailurePrinter);
+  }
+  return RUN_ALL_TESTS();
+}

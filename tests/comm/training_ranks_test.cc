@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "backend/error.h"
+#include "data/corpus.h"
+#include "tests/comm/rank_test.h"
+#include "tests/support/tiny_run.h"
+#include "trainer/agreement.h"
+#include "trainer/translation.h"
+#include "trainer/weights.h"
+
+namespace ventris {
+namespace {
+
+using testing::kTinyVocabulary;
+using testing::LoadedState;
+using testing::TemporaryFolder;
+using testing::tiny_run_options;
+using testing::world;
+
+/// |a - b| / |b|, with Euclidean norms.
+double relative_difference(ConstTensor a, ConstTensor b) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (int64_t row = 0; row < b.rows; ++row) {
+    for (int64_t col = 0; col < b.cols; ++col) {
+      const double expected = b.row<float>(row)[col];
+      difference += std::pow(a.row<float>(row)[col] - expected, 2);
+      norm += std::pow(expected, 2);
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+/// A folder of rank 0 with a corpus, known to all ranks of this host.
+class RanksTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (world().rank() == 0) {
+      folder_.emplace();
+      testing::make_tiny_corpus(*folder_);
+    }
+    path_ = world().broadcast(folder_ ? *folder_ / "" : "", 0);
+  }
+  // No rank reads in the folder any more when it goes.
+  void TearDown() override { world().barrier(); }
+
+  TrainOptions options(const std::string& name) const {
+    TrainOptions options = tiny_run_options(path_ + "corpus.h5", path_ + name);
+    options.max_steps = 10;
+    options.logical_shards = 4;
+    return options;
+  }
+  TrainResult train_on_all(const TrainOptions& options) const {
+    Context context({.threads = 1});
+    return train(context, world(), options, "rank test");
+  }
+  std::vector<float> values_of(const TrainResult& result, const TrainOptions& options) const {
+    return LoadedState(result.last_checkpoint, options.model, kTinyVocabulary).values;
+  }
+
+  std::optional<TemporaryFolder> folder_;
+  std::string path_;
+};
+
+TEST_F(RanksTest, AllRanksTogetherComeToTheParametersOfOneRankAfterTenSteps) {
+  const TrainOptions together = options("together");
+  const TrainResult result = train_on_all(together);
+  EXPECT_EQ(result.step, 10);
+  if (world().rank() == 0) {
+    const TrainOptions alone = options("alone");
+    Context context({.threads = 1});
+    const auto self = make_self_communicator();
+    const TrainResult other = train(context, *self, alone, "rank test");
+    LoadedState expected(other.last_checkpoint, alone.model, kTinyVocabulary);
+    LoadedState got(result.last_checkpoint, together.model, kTinyVocabulary);
+    for (const LogicalParameter& parameter : expected.store.logical()) {
+      // The bias of the keys shifts all scores of a query alike, so that its gradient is zero but for
+      // rounding, and Adam makes steps of full length of it.
+      if (parameter.name.ends_with("/key/bias")) continue;
+      EXPECT_LE(
+          relative_difference(got.store.logical_value(parameter), expected.store.logical_value(parameter)),
+          1e-5)
+          << parameter.name;
+    }
+    EXPECT_EQ(got.state.target_tokens, expected.state.target_tokens);
+  }
+}
+
+TEST_F(RanksTest, AnInterruptedRunOnTheseRanksComesToTheSameBits) {
+  TrainOptions whole = options("whole");
+  whole.valid_every = 4;
+  const TrainResult expected = train_on_all(whole);
+  TrainOptions parts = options("parts");
+  parts.valid_every = 4;
+  parts.max_steps = 6;
+  train_on_all(parts);
+  parts.max_steps = 10;
+  const TrainResult got = train_on_all(parts);
+  EXPECT_TRUE(values_of(got, parts) == values_of(expected, whole));
+  for (const std::string& path : world().all_gather(got.last_checkpoint))
+    EXPECT_EQ(path, got.last_checkpoint);
+}
+
+TEST_F(RanksTest, RanksWithoutAShardTakePartAllTheSame) {
+  TrainOptions one_shard = options("one-shard");
+  one_shard.logical_shards = 1;
+  one_shard.max_steps = 3;
+  const TrainResult result = train_on_all(one_shard);
+  TrainOptions alone = one_shard;
+  alone.model_dir = path_ + "one-shard-alone-" + std::to_string(world().rank());
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  // Sums with zeros are exact, so the bits are those of one rank.
+  EXPECT_TRUE(values_of(result, one_shard) == values_of(train(context, *self, alone, "rank test"), alone));
+}
+
+TEST_F(RanksTest, ValidationAndTranslationDoNotDependOnTheRanks) {
+  TrainOptions run = options("run");
+  run.max_steps = 8;
+  const TrainResult result = train_on_all(run);
+  Context context({.threads = 1});
+  const auto model = load_model(context, result.last_checkpoint, DType::kF32);
+  std::vector<std::string> lines;
+  for (int i = 0; i < 400; ++i) lines.push_back(testing::tiny_pair(i).first);
+  const BeamSearchOptions search = {.beam_size = 3, .max_extra_length = 5, .n_best = 2};
+  const auto together = translate_text(context, world(), *model, lines, search, nullptr);
+  const auto self = make_self_communicator();
+  const auto alone = translate_text(context, *self, *model, lines, search, nullptr);
+  ASSERT_EQ(together.size(), alone.size());
+  for (size_t i = 0; i < alone.size(); ++i) {
+    ASSERT_EQ(together[i].size(), alone[i].size());
+    for (size_t n = 0; n < alone[i].size(); ++n) {
+      EXPECT_EQ(together[i][n].text, alone[i][n].text) << i;
+      EXPECT_EQ(together[i][n].score, alone[i][n].score) << i;
+    }
+  }
+}
+
+TEST_F(RanksTest, RanksWithOtherOptionsOrAnotherCorpusDoNotTrain) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank cannot disagree";
+  TrainOptions run = options("run");
+  const bool odd = world().rank() == 1;
+  if (odd) run.warmup_steps = 77;
+  try {
+    train_on_all(run);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kRanksDisagree);
+    const std::string message = error.what();
+    EXPECT_NE(message.find("warmup_steps"), std::string::npos) << message;
+    EXPECT_NE(message.find("rank 1"), std::string::npos) << message;
+    EXPECT_NE(message.find("77"), std::string::npos) << message;
+  }
+  world().barrier();
+  const TemporaryFolder mine;
+  run = options("run");
+  if (odd) run.corpus = testing::make_tiny_corpus(mine, "other.h5", 190);
+  try {
+    train_on_all(run);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kRanksDisagree);
+    EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(RanksTest, ParametersThatDriftApartAreNoticed) {
+  std::vector<float> values(1000, 0.5F);
+  EXPECT_NO_THROW(
+      check_same_bits_on_all_ranks(world(), "the parameters", {values.data(), 1, 1000, 1000, DType::kF32}));
+  if (world().size() == 1) return;
+  if (world().rank() == 1) values[999] = std::nextafter(0.5F, 1.0F);
+  EXPECT_THROW(
+      check_same_bits_on_all_ranks(world(), "the parameters", {values.data(), 1, 1000, 1000, DType::kF32}),
+      Error);
+  copy_from_first_rank(world(), {values.data(), 1, 1000, 1000, DType::kF32});
+  EXPECT_EQ(values[999], 0.5F);
+}
+
+TEST_F(RanksTest, NaNsAreSkippedByAllRanksAndEndTheRunOnAll) {
+  TrainOptions run = options("run");
+  run.learning_rate_scale = 1e38;
+  run.max_steps = 40;
+  try {
+    train_on_all(run);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kDiverged);
+    const auto messages = world().all_gather(error.what());
+    for (const std::string& message : messages) EXPECT_EQ(message, messages[0]);
+  }
+}
+
+}  // namespace
+}  // namespace ventris

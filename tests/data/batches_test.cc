@@ -1,0 +1,220 @@
+#include "data/batches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "data/error.h"
+#include "data/permutation.h"
+
+namespace ventris::data {
+namespace {
+
+/// Pairs in memory whose lengths vary; every word is unique to its place.
+class MemoryPairs {
+ public:
+  explicit MemoryPairs(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      add(source_, source_offsets_, (i * 7) % 13 + 1, 1000 * static_cast<int32_t>(i));
+      add(target_, target_offsets_, (i * 5) % 11 + 1, 1000 * static_cast<int32_t>(i) + 500);
+    }
+  }
+  SentencePairs pairs() const {
+    const auto count = static_cast<int64_t>(source_offsets_.size()) - 1;
+    return {{source_.data(), source_offsets_.data(), count}, {target_.data(), target_offsets_.data(), count}};
+  }
+
+ private:
+  static void add(std::vector<int32_t>& words, std::vector<int64_t>& offsets, int64_t length, int32_t first) {
+    for (int64_t i = 0; i < length; ++i) {
+      words.push_back(first + static_cast<int32_t>(i));
+    }
+    offsets.push_back(static_cast<int64_t>(words.size()));
+  }
+  std::vector<int32_t> source_, target_;
+  std::vector<int64_t> source_offsets_{0}, target_offsets_{0};
+};
+
+std::vector<int64_t> pairs_of(const GlobalBatch& batch) {
+  std::vector<int64_t> all;
+  for (const Shard& shard : batch.shards) {
+    all.insert(all.end(), shard.pairs.begin(), shard.pairs.end());
+  }
+  return all;
+}
+
+void expect_equal(const GlobalBatch& a, const GlobalBatch& b) {
+  EXPECT_EQ(pairs_of(a), pairs_of(b));
+  EXPECT_EQ(a.next, b.next);
+  ASSERT_EQ(a.shards.size(), b.shards.size());
+  for (size_t k = 0; k < a.shards.size(); ++k) {
+    EXPECT_EQ(a.shards[k].pairs, b.shards[k].pairs);
+    EXPECT_EQ(a.shards[k].source_row_base, b.shards[k].source_row_base);
+    EXPECT_EQ(a.shards[k].target_row_base, b.shards[k].target_row_base);
+  }
+}
+
+TEST(BatchesTest, EveryPairComesOnceAnEpochAcrossBatches) {
+  const MemoryPairs memory(503);
+  const SentencePairs pairs = memory.pairs();
+  const BatchSource source(pairs, {.source_tokens = 200, .target_tokens = 180, .shards = 4, .seed = 9});
+  std::vector<int64_t> sequence;
+  DataPosition position;
+  while (position.epoch < 4) {
+    const GlobalBatch batch = source.at(position);
+    const std::vector<int64_t> all = pairs_of(batch);
+    EXPECT_EQ(batch.pairs, static_cast<int64_t>(all.size()));
+    ASSERT_FALSE(all.empty());
+    sequence.insert(sequence.end(), all.begin(), all.end());
+    position = batch.next;
+  }
+  for (size_t epoch = 0; epoch < 4; ++epoch) {
+    const auto begin = sequence.begin() + static_cast<ptrdiff_t>(503 * epoch);
+    std::vector<int64_t> seen(begin, begin + 503);
+    EXPECT_EQ(seen[0], Permutation(503, 9, epoch)(0));
+    std::sort(seen.begin(), seen.end());
+    std::vector<int64_t> expected(503);
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(seen, expected) << "epoch " << epoch;
+  }
+}
+
+TEST(BatchesTest, ShardsKeepTheirCapacityAndAreFilled) {
+  const MemoryPairs memory(1000);
+  const SentencePairs pairs = memory.pairs();
+  for (const int shards : {1, 2, 3, 8}) {
+    const BatchSource source(pairs,
+                             {.source_tokens = 400, .target_tokens = 330, .shards = shards, .seed = 2});
+    EXPECT_EQ(source.shard_source_capacity(), 400 / shards);
+    EXPECT_EQ(source.shard_target_capacity(), 330 / shards);
+    DataPosition position;
+    for (int step = 0; step < 40; ++step) {
+      const GlobalBatch batch = source.at(position);
+      ASSERT_EQ(batch.shards.size(), static_cast<size_t>(shards));
+      for (const Shard& shard : batch.shards) {
+        EXPECT_LE(shard.source_rows, 400 / shards);
+        EXPECT_LE(shard.target_rows, 330 / shards);
+        // No pair is longer than 14 and 12 rows: a shard with more room than this on both sides was closed
+        // too early.
+        EXPECT_TRUE(shard.source_rows > 400 / shards - 14 || shard.target_rows > 330 / shards - 12);
+      }
+      position = batch.next;
+    }
+  }
+}
+
+TEST(BatchesTest, RowBasesAreSumsOfTheRowsBefore) {
+  const MemoryPairs memory(300);
+  const SentencePairs pairs = memory.pairs();
+  const BatchSource source(pairs, {.source_tokens = 300, .target_tokens = 300, .shards = 5, .seed = 2});
+  const GlobalBatch batch = source.at({1, 17});
+  int64_t source_rows = 0;
+  int64_t target_rows = 0;
+  for (const Shard& shard : batch.shards) {
+    EXPECT_EQ(shard.source_row_base, source_rows);
+    EXPECT_EQ(shard.target_row_base, target_rows);
+    int64_t in_shard = 0;
+    for (const int64_t pair : shard.pairs) {
+      in_shard += pairs.source.length(pair) + 1;
+      target_rows += pairs.target.length(pair) + 1;
+    }
+    EXPECT_EQ(shard.source_rows, in_shard);
+    source_rows += in_shard;
+  }
+  EXPECT_EQ(batch.source_tokens, source_rows);
+  EXPECT_EQ(batch.target_tokens, target_rows);
+}
+
+TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
+  const MemoryPairs memory(211);
+  const SentencePairs pairs = memory.pairs();
+  const BatchOptions options{.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5};
+  const BatchSource one(pairs, options);
+  std::vector<DataPosition> positions{{0, 0}};
+  std::vector<GlobalBatch> batches;
+  for (int step = 0; step < 30; ++step) {
+    batches.push_back(one.at(positions.back()));
+    positions.push_back(batches.back().next);
+  }
+  EXPECT_GT(positions.back().epoch, 0);
+  const BatchSource other(pairs, options);
+  for (size_t step = 30; step-- > 0;) {
+    expect_equal(other.at(positions[step]), batches[step]);
+  }
+}
+
+TEST(BatchesTest, AnotherSeedGivesOtherBatches) {
+  const MemoryPairs memory(211);
+  const SentencePairs pairs = memory.pairs();
+  const BatchSource one(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5});
+  const BatchSource two(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 6});
+  EXPECT_NE(pairs_of(one.at({0, 0})), pairs_of(two.at({0, 0})));
+}
+
+TEST(BatchesTest, ABatchMayBeLargerThanTheCorpus) {
+  const MemoryPairs memory(3);
+  const SentencePairs pairs = memory.pairs();
+  const BatchSource source(pairs, {.source_tokens = 500, .target_tokens = 500, .shards = 1, .seed = 5});
+  const GlobalBatch batch = source.at({0, 1});
+  EXPECT_GT(batch.pairs, 9);
+  EXPECT_EQ((batch.next.epoch * 3 + batch.next.index) - 1, batch.pairs);
+}
+
+TEST(BatchesTest, APairThatFitsNoShardIsAnErrorThatNamesTheOption) {
+  const MemoryPairs memory(100);
+  const SentencePairs pairs = memory.pairs();
+  EXPECT_NO_THROW(BatchSource(pairs, {.source_tokens = 14, .target_tokens = 12, .shards = 1, .seed = 1}));
+  try {
+    const BatchSource source(pairs, {.source_tokens = 27, .target_tokens = 100, .shards = 2, .seed = 1});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadConfiguration);
+    EXPECT_NE(std::string(error.what()).find("--batch-source-tokens to at least 28"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(BatchSource(pairs, {.source_tokens = 100, .target_tokens = 11, .shards = 1, .seed = 1}),
+               DataError);
+  EXPECT_THROW(BatchSource(pairs, {.source_tokens = 100, .target_tokens = 100, .shards = 0, .seed = 1}),
+               DataError);
+  const SentencePairs none;
+  EXPECT_THROW(BatchSource(none, BatchOptions{}), DataError);
+}
+
+TEST(BatchesTest, APositionOutsideTheCorpusIsRefused) {
+  const MemoryPairs memory(10);
+  const SentencePairs pairs = memory.pairs();
+  const BatchSource source(pairs, BatchOptions{});
+  EXPECT_THROW(source.at({0, 10}), DataError);
+  EXPECT_THROW(source.at({0, -1}), DataError);
+  EXPECT_THROW(source.at({-1, 0}), DataError);
+}
+
+TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
+  const std::vector<int32_t> source = {11, 12, 13, 21};
+  const std::vector<int64_t> source_offsets = {0, 3, 4};
+  const std::vector<int32_t> target = {31, 41, 42};
+  const std::vector<int64_t> target_offsets = {0, 1, 3};
+  const SentencePairs pairs{{source.data(), source_offsets.data(), 2},
+                            {target.data(), target_offsets.data(), 2}};
+  PackedBatch packed;
+  pack(pairs, {0, 1, 0}, 1, 2, packed);  // overwritten by the next call
+  pack(pairs, {1, 0}, 1, 2, packed);
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(packed.source_ids, (Ids{21, 2, 11, 12, 13, 2}));
+  EXPECT_EQ(packed.source_position, (Ids{0, 1, 0, 1, 2, 3}));
+  EXPECT_EQ(packed.source_offsets, (Ids{0, 2, 6}));
+  EXPECT_EQ(packed.target_ids, (Ids{1, 41, 42, 1, 31}));
+  EXPECT_EQ(packed.labels, (Ids{41, 42, 2, 31, 2}));
+  EXPECT_EQ(packed.target_position, (Ids{0, 1, 2, 0, 1}));
+  EXPECT_EQ(packed.target_offsets, (Ids{0, 3, 5}));
+  EXPECT_EQ(packed.sentences(), 2);
+  EXPECT_EQ(packed.source_rows(), 6);
+  EXPECT_EQ(packed.target_rows(), 5);
+  pack(pairs, {}, 1, 2, packed);
+  EXPECT_EQ(packed.sentences(), 0);
+  EXPECT_EQ(packed.source_offsets, (Ids{0}));
+}
+
+}  // namespace
+}  // namespace ventris::data

@@ -1,0 +1,189 @@
+#include "data/cached_encoder.h"
+
+#include <gtest/gtest.h>
+#include <sentencepiece_trainer.h>
+
+#include <random>
+#include <unordered_map>
+
+#include "data/word_independence.h"
+#include "tests/data/test_files.h"
+
+namespace ventris::data {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Arguments = std::unordered_map<std::string, std::string>;
+
+Strings training_text() {
+  Strings text;
+  for (int i = 0; i < 300; ++i) {
+    text.push_back("The quick brown fox jumps over " + std::to_string(i) +
+                   " lazy dogs; größere Hunde, Äpfel & café naïve ...");
+    text.push_back("tomorrow's newspaper can't be 'quoted' \"twice\" (A) in the garden of " +
+                   std::to_string(i * 37));
+  }
+  return text;
+}
+
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  bool done() const override { return at_ >= sentences_.size(); }
+  void Next() override { ++at_; }
+  const std::string& value() const override { return sentences_[at_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  Strings sentences_ = training_text();
+  size_t at_ = 0;
+};
+
+/// A model with any of SentencePiece's training options, not only those that we offer.
+std::string train_with(Arguments arguments) {
+  arguments.insert({{"model_type", "bpe"}, {"vocab_size", "160"}, {"minloglevel", "3"}});
+  Sentences sentences;
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &sentences, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return model;
+}
+
+/// Lines of parts that try every rule about spaces: white space of all kinds, combining marks, characters
+/// that normalise to nothing, to a space, or to a space and more, unknown characters, long words.
+Strings odd_lines(int count_of_lines = 2500) {
+  const Strings parts = {
+      "fox",    "jumps",  "größere", "Äpfel",  "dogs;",  "'quoted'", "The",     "9",
+      " ",      " ",      " ",       "  ",     "\t",     "\u00a0",   "\u3000",  "\u200b",
+      "\u0308", "\u0301", "\u00a8",  "\u0385", "\u00b4", "\u1fbf",   "\u00ad",  "\x01",
+      "\x7f",   "\r",     "日",      "語",     "ﬁ",      "Ｗ",       "e\u0301", "…",
+      "\u2581", "\ufeff", "½",       "℃",      "\u2028", "🙂",     "\u037a",  std::string(70, 'x')};
+  std::mt19937 random(7);
+  Strings lines = {"", " ", "   ", "\t", "a", " a", "a ", "  a  b  "};
+  for (int i = 0; i < count_of_lines; ++i) {
+    std::string line;
+    const unsigned count = random() % 12;
+    for (unsigned k = 0; k < count; ++k) {
+      line += parts[random() % parts.size()];
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+void expect_same_ids(const Tokenizer& tokenizer, const Strings& lines) {
+  CachedEncoder encoder(tokenizer, words_are_independent(tokenizer.model()));
+  std::vector<int32_t> ids;
+  for (const std::string& line : lines) {
+    encoder.encode(line, ids);
+    ASSERT_EQ(ids, tokenizer.encode(line)) << "\"" << line << "\"";
+  }
+}
+
+TEST(CachedEncoderTest, OddLinesGiveTheIdsOfTheTokenizer) {
+  for (const char* rule : {"nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf", "identity"}) {
+    SCOPED_TRACE(rule);
+    const Tokenizer tokenizer(train_with({{"normalization_rule_name", rule}}), "test");
+    EXPECT_TRUE(words_are_independent(tokenizer.model()))
+        << "words are worth remembering for the models that we train";
+    expect_same_ids(tokenizer, odd_lines());
+  }
+}
+
+TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
+  const std::vector<Arguments> all = {
+      {{"model_type", "unigram"}, {"vocab_size", "100"}},
+      {{"add_dummy_prefix", "false"}},
+      {{"remove_extra_whitespaces", "false"}},
+      {{"treat_whitespace_as_suffix", "true"}},
+      {{"user_defined_symbols", "quick,fox jumps"}},
+  };
+  for (const Arguments& arguments : all) {
+    SCOPED_TRACE(arguments.begin()->first);
+    const Tokenizer tokenizer(train_with(arguments), "test");
+    EXPECT_FALSE(words_are_independent(tokenizer.model()));
+    expect_same_ids(tokenizer, odd_lines(300));
+  }
+}
+
+TEST(CachedEncoderTest, OtherTrainingOptionsGiveTheIdsOfTheTokenizer) {
+  const std::vector<Arguments> all = {
+      {{"split_by_whitespace", "false"}, {"vocab_size", "400"}},
+      {{"byte_fallback", "true"}, {"vocab_size", "420"}},
+      {{"split_digits", "true"}},
+      {{"split_by_unicode_script", "false"}},
+      {{"character_coverage", "0.98"}},
+  };
+  for (const Arguments& arguments : all) {
+    SCOPED_TRACE(arguments.begin()->first);
+    expect_same_ids(Tokenizer(train_with(arguments), "test"), odd_lines());
+  }
+  EXPECT_FALSE(words_are_independent(train_with({{"split_by_whitespace", "false"}, {"vocab_size", "400"}})))
+      << "pieces of several words";
+}
+
+class CachedEncoderRuleTest : public FolderTest {};
+
+TEST_F(CachedEncoderRuleTest, RulesThatReachOverSpacesAreNotCovered) {
+  const auto independent = [&](const std::string& rules) {
+    return words_are_independent(train_with({{"normalization_rule_tsv", put("rules.tsv", rules)}}));
+  };
+  EXPECT_TRUE(independent("41\t61\n42\t62\n"));  // A -> a, B -> b
+  EXPECT_FALSE(independent("41 20 42\t61\n"));   // "A B" -> a
+  EXPECT_FALSE(independent("20 41\t61\n"));      // " A" -> a
+  EXPECT_FALSE(independent("20\t61\n"));         // " " -> a
+  EXPECT_FALSE(independent("41\t61 20 20\n"));   // A -> "a  "
+  EXPECT_FALSE(independent("41\t61 2581\n"));    // A -> "a" and the mark of a space
+  const Tokenizer tokenizer(
+      train_with({{"normalization_rule_tsv", put("rules.tsv", "66 20\t78\n6F\t61 20\n")}}), "test");
+  expect_same_ids(tokenizer, odd_lines());
+}
+
+TEST(CachedEncoderTest, BytesThatAreNoModelAreNotCovered) {
+  const std::string model = train_with({});
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{100}, model.size() / 2, model.size() - 1}) {
+    EXPECT_FALSE(words_are_independent(std::string_view(model).substr(0, size))) << size;
+  }
+  EXPECT_FALSE(words_are_independent("garbage garbage"));
+}
+
+TEST(CachedEncoderTest, MoreWordsThanItRemembersGiveTheSameIds) {
+  const Tokenizer tokenizer(train_with({}), "test");
+  CachedEncoder encoder(tokenizer, true);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 300000; ++i) {
+    const std::string word = "w" + std::to_string(i % 140000);
+    encoder.encode(word, ids);
+    if (i % 97 == 0 || i > 299000) {
+      ASSERT_EQ(ids, tokenizer.encode(word)) << word;
+    }
+  }
+}
+
+TEST(CachedEncoderSharedTest, SharedTextGivesTheIdsOfTheTokenizer) {
+  const Strings paths = {"multi30k/tok/train.lc.norm.tok.de.gz",
+                         "multi30k/raw/val.cs.gz",
+                         "multi30k/raw/val.fr.gz",
+                         "tatoeba-en-de/dev.de.gz",
+                         "tatoeba-en-fr/dev.fr.gz",
+                         "tanaka-en-ja-50k/dev.ja.gz",
+                         "europarl-fr-en-20k/train.tok.fr.gz",
+                         "python-docs-en-fr/train.fr.gz",
+                         "wmt-newstest/newstest2013.en-de.de.gz",
+                         "sentencepiece/botchan.txt.gz",
+                         "sentencepiece/wagahaiwa_nekodearu.txt.gz"};
+  Strings lines;
+  for (const std::string& path : paths) {
+    VENTRIS_NEEDS_SHARED_DATA(path);
+    const Strings more = lines_of(shared_data(path), 400);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  TokenizerTraining options;
+  options.vocab_size = 4000;
+  options.character_coverage = 0.999;
+  const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
+  EXPECT_TRUE(words_are_independent(tokenizer.model()));
+  expect_same_ids(tokenizer, lines);
+}
+
+}  // namespace
+}  // namespace ventris::data

@@ -1,0 +1,309 @@
+#include "data/demo_corpus.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "data/demo_corpus_phrases.h"
+#include "data/error.h"
+
+namespace ventris::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Words {
+  int64_t n;
+  const char* english;
+  const char* german;
+};
+
+class DemoCorpusFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ =
+        fs::temp_directory_path() / ("ventris-demo-" + std::string(test->name()) + std::to_string(getpid()));
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  DemoCorpusOptions options(const std::string& name) const {
+    DemoCorpusOptions options;
+    options.output_dir = (folder_ / name).string();
+    options.train_pairs = 3000;
+    options.valid_pairs = 200;
+    options.test_pairs = 100;
+    return options;
+  }
+  std::vector<std::string> lines(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    EXPECT_TRUE(file) << name;
+    std::vector<std::string> result;
+    for (std::string line; std::getline(file, line);) result.push_back(line);
+    return result;
+  }
+  std::string content(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  fs::path folder_;
+};
+
+const char* const kNames[] = {"train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de"};
+
+TEST(DemoNumbers, CardinalsAreThoseOfASpeaker) {
+  const Words cases[] = {
+      {0, "zero", "null"},
+      {1, "one", "eins"},
+      {2, "two", "zwei"},
+      {7, "seven", "sieben"},
+      {11, "eleven", "elf"},
+      {12, "twelve", "zwölf"},
+      {16, "sixteen", "sechzehn"},
+      {17, "seventeen", "siebzehn"},
+      {18, "eighteen", "achtzehn"},
+      {20, "twenty", "zwanzig"},
+      {21, "twenty-one", "einundzwanzig"},
+      {30, "thirty", "dreißig"},
+      {40, "forty", "vierzig"},
+      {66, "sixty-six", "sechsundsechzig"},
+      {77, "seventy-seven", "siebenundsiebzig"},
+      {99, "ninety-nine", "neunundneunzig"},
+      {100, "one hundred", "einhundert"},
+      {101, "one hundred and one", "einhunderteins"},
+      {110, "one hundred and ten", "einhundertzehn"},
+      {121, "one hundred and twenty-one", "einhunderteinundzwanzig"},
+      {200, "two hundred", "zweihundert"},
+      {999, "nine hundred and ninety-nine", "neunhundertneunundneunzig"},
+      {1000, "one thousand", "eintausend"},
+      {1001, "one thousand and one", "eintausendeins"},
+      {1100, "one thousand one hundred", "eintausendeinhundert"},
+      {2016, "two thousand and sixteen", "zweitausendsechzehn"},
+      {21000, "twenty-one thousand", "einundzwanzigtausend"},
+      {21305, "twenty-one thousand three hundred and five", "einundzwanzigtausenddreihundertfünf"},
+      {100000, "one hundred thousand", "einhunderttausend"},
+      {101000, "one hundred and one thousand", "einhunderteintausend"},
+      {1000000, "one million", "eine Million"},
+      {1000001, "one million and one", "eine Million eins"},
+      {2000000, "two million", "zwei Millionen"},
+      {21000017, "twenty-one million and seventeen", "einundzwanzig Millionen siebzehn"},
+      {101000000, "one hundred and one million", "einhunderteine Millionen"},
+      {300040000, "three hundred million forty thousand", "dreihundert Millionen vierzigtausend"},
+      {999999999,
+       "nine hundred and ninety-nine million nine hundred and ninety-nine thousand nine hundred and "
+       "ninety-nine",
+       "neunhundertneunundneunzig Millionen neunhundertneunundneunzigtausendneunhundertneunundneunzig"},
+  };
+  for (const Words& c : cases) {
+    EXPECT_EQ(english_cardinal(c.n), c.english);
+    EXPECT_EQ(german_cardinal(c.n), c.german);
+  }
+}
+
+TEST(DemoNumbers, OrdinalsAreThoseOfASpeaker) {
+  const Words cases[] = {
+      {1, "first", "erst"},
+      {2, "second", "zweit"},
+      {3, "third", "dritt"},
+      {4, "fourth", "viert"},
+      {5, "fifth", "fünft"},
+      {7, "seventh", "siebt"},
+      {8, "eighth", "acht"},
+      {9, "ninth", "neunt"},
+      {12, "twelfth", "zwölft"},
+      {16, "sixteenth", "sechzehnt"},
+      {19, "nineteenth", "neunzehnt"},
+      {20, "twentieth", "zwanzigst"},
+      {21, "twenty-first", "einundzwanzigst"},
+      {30, "thirtieth", "dreißigst"},
+      {38, "thirty-eighth", "achtunddreißigst"},
+      {100, "one hundredth", "einhundertst"},
+      {101, "one hundred and first", "einhunderterst"},
+      {103, "one hundred and third", "einhundertdritt"},
+      {112, "one hundred and twelfth", "einhundertzwölft"},
+      {120, "one hundred and twentieth", "einhundertzwanzigst"},
+      {1000, "one thousandth", "eintausendst"},
+      {1007, "one thousand and seventh", "eintausendsiebt"},
+      {21000, "twenty-one thousandth", "einundzwanzigtausendst"},
+      {1000000, "one millionth", "einmillionst"},
+      {2000003, "two million and third", "zweimilliondritt"},
+  };
+  for (const Words& c : cases) {
+    EXPECT_EQ(english_ordinal(c.n), c.english);
+    EXPECT_EQ(german_ordinal(c.n), c.german);
+  }
+}
+
+TEST(DemoNumbers, DifferentNumbersHaveDifferentWords) {
+  std::set<std::string> english, german;
+  int64_t count = 0;
+  for (int64_t n = 0; n < 1000000000; n += 1 + n / 50, ++count) {
+    english.insert(english_cardinal(n));
+    german.insert(german_cardinal(n));
+  }
+  EXPECT_EQ(static_cast<int64_t>(english.size()), count);
+  EXPECT_EQ(static_cast<int64_t>(german.size()), count);
+}
+
+TEST(DemoNumbers, RefusesNumbersWithoutWords) {
+  EXPECT_THROW(english_cardinal(-1), DataError);
+  EXPECT_THROW(german_cardinal(1000000000), DataError);
+  EXPECT_THROW(german_ordinal(-5), DataError);
+}
+
+TEST(DemoPhrases, YearsTimesAndPricesAreIdiomatic) {
+  const auto expect = [](const DemoPair& pair, const char* english, const char* german) {
+    EXPECT_EQ(pair.english, english);
+    EXPECT_EQ(pair.german, german);
+  };
+  expect(demo::year(1987), "nineteen eighty-seven", "neunzehnhundertsiebenundachtzig");
+  expect(demo::year(1900), "nineteen hundred", "neunzehnhundert");
+  expect(demo::year(1805), "eighteen oh five", "achtzehnhundertfünf");
+  expect(demo::year(1100), "eleven hundred", "elfhundert");
+  expect(demo::year(2000), "two thousand", "zweitausend");
+  expect(demo::year(2001), "two thousand and one", "zweitausendeins");
+  expect(demo::year(2024), "twenty twenty-four", "zweitausendvierundzwanzig");
+  expect(demo::clock_time(7, 30), "half past seven", "halb acht");
+  expect(demo::clock_time(12, 30), "half past twelve", "halb eins");
+  expect(demo::clock_time(12, 45), "quarter to one", "Viertel vor eins");
+  expect(demo::clock_time(8, 40), "twenty to nine", "zwanzig vor neun");
+  expect(demo::clock_time(1, 15), "quarter past one", "Viertel nach eins");
+  expect(demo::clock_time(1, 0), "one o'clock", "ein Uhr");
+  expect(demo::clock_time(10, 5), "five past ten", "fünf nach zehn");
+  expect(demo::clock_time(1, 42), "one forty-two", "ein Uhr zweiundvierzig");
+  expect(demo::clock_time(3, 1), "three oh one", "drei Uhr eins");
+  expect(demo::price(12, 50, false), "twelve euros and fifty cents", "zwölf Euro und fünfzig Cent");
+  expect(demo::price(1, 0, true), "one dollar", "einen Dollar");
+  expect(demo::price(0, 1, false), "one cent", "einen Cent");
+}
+
+TEST(DemoPhrases, EveryEnglishLineHasOneTranslation) {
+  std::map<std::string, std::string> translations;
+  demo::Random random(7);
+  for (int i = 0; i < 20000; ++i) {
+    const DemoPair pair = demo::sentence(random);
+    const auto [known, fresh] = translations.emplace(pair.english, pair.german);
+    ASSERT_EQ(known->second, pair.german) << pair.english;
+  }
+}
+
+/// How an English line begins and what it holds further on, and how its translation must begin and end.
+struct Shape {
+  const char* english_begin;
+  const char* english_part;
+  const char* german_begin;
+  const char* german_end;
+};
+
+TEST(DemoPhrases, VerbsTakeTheirPlaces) {
+  // Fronted adverb, separated prefix, clause-final verb with its prefix, clause-final modal, dative plural,
+  // verb first after a clause, nominative and accusative.
+  const Shape shapes[] = {
+      {"Yesterday she bought ", "", "Gestern kaufte sie ", "."},
+      {"Tomorrow ", " must pick up ", "Morgen m", " abholen."},
+      {"The train arrives at half past ten.", "", "Der Zug kommt um halb elf an.", ""},
+      {"When the bus arrived, it was half past two.", "", "Als der Bus ankam, war es halb drei.", ""},
+      {"I believe that she gave away ", "", "Ich glaube, dass sie ", " weggab."},
+      {"I am happy because she wants to buy ", "", "Ich bin froh, weil sie ", " kaufen will."},
+      {"He came back with ", " books.", "Er kam mit ", " Büchern zurück."},
+      {"If he sells ", ", ", "Wenn er ", "en."},
+      {"She was born on the seventh of May", "", "Sie wurde am siebten Mai", " geboren."},
+      {"The red table costs ", "", "Der rote Tisch kostet ", "."},
+      {"the third dog", "", "der dritte Hund", ""},
+      {"She paid ", " for the dog", "Sie zahlte ", " für den Hund."},
+  };
+  std::map<const Shape*, int> found;
+  demo::Random random(3);
+  for (int i = 0; i < 200000; ++i) {
+    const DemoPair pair = demo::sentence(random);
+    for (const Shape& shape : shapes) {
+      if (!pair.english.starts_with(shape.english_begin) ||
+          pair.english.find(shape.english_part) == std::string::npos) {
+        continue;
+      }
+      ++found[&shape];
+      EXPECT_TRUE(pair.german.starts_with(shape.german_begin)) << pair.english << " | " << pair.german;
+      EXPECT_TRUE(pair.german.ends_with(shape.german_end)) << pair.english << " | " << pair.german;
+    }
+  }
+  for (const Shape& shape : shapes) EXPECT_GT(found[&shape], 0) << shape.english_begin;
+}
+
+TEST_F(DemoCorpusFiles, SetsAreDisjointAndOfTheSizeAskedFor) {
+  write_demo_corpus(options("new/folder"));
+  std::set<std::string> seen;
+  for (const auto& [name, count] :
+       {std::pair<std::string, size_t>{"train", 3000}, {"valid", 200}, {"test", 100}}) {
+    const auto english = lines("new/folder/" + name + ".en");
+    EXPECT_EQ(english.size(), count);
+    EXPECT_EQ(lines("new/folder/" + name + ".de").size(), count);
+    for (const std::string& line : english) EXPECT_TRUE(seen.insert(line).second) << line;
+  }
+}
+
+TEST_F(DemoCorpusFiles, LinesAreCleanText) {
+  write_demo_corpus(options("a"));
+  for (const char* name : kNames) {
+    for (const std::string& line : lines(std::string("a/") + name)) {
+      ASSERT_FALSE(line.empty());
+      EXPECT_TRUE(std::none_of(line.begin(), line.end(), [](char c) {
+        return (c >= 0 && c < 32) || c == 127;
+      })) << line;
+      EXPECT_EQ(line.find("  "), std::string::npos) << line;
+      EXPECT_NE(line.front(), ' ') << line;
+      EXPECT_NE(line.back(), ' ') << line;
+      EXPECT_TRUE(std::none_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; }))
+          << line;
+    }
+  }
+}
+
+TEST_F(DemoCorpusFiles, AreAPureFunctionOfTheOptions) {
+  write_demo_corpus(options("a"));
+  write_demo_corpus(options("b"));
+  DemoCorpusOptions more = options("more");
+  more.train_pairs = 4000;
+  write_demo_corpus(more);
+  DemoCorpusOptions other = options("other");
+  other.seed = 2;
+  write_demo_corpus(other);
+  for (const char* name : kNames) {
+    EXPECT_EQ(content(std::string("a/") + name), content(std::string("b/") + name)) << name;
+    EXPECT_NE(content(std::string("a/") + name), content(std::string("other/") + name)) << name;
+  }
+  EXPECT_EQ(content("a/test.en"), content("more/test.en"));
+  EXPECT_EQ(content("a/valid.de"), content("more/valid.de"));
+}
+
+TEST_F(DemoCorpusFiles, RefusesWhatCannotBeWritten) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "text";
+  try {
+    write_demo_corpus(options("file/folder"));
+    FAIL() << "accepted";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCannotCreate);
+    EXPECT_NE(std::string(error.what()).find("file/folder"), std::string::npos) << error.what();
+  }
+  DemoCorpusOptions empty = options("a");
+  empty.valid_pairs = 0;
+  try {
+    write_demo_corpus(empty);
+    FAIL() << "accepted";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+  }
+}
+
+}  // namespace
+}  // namespace ventris::data

@@ -1,0 +1,383 @@
+#include "data/prepare.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "data/corpus.h"
+#include "data/hdf5_file.h"
+#include "tests/data/test_files.h"
+
+namespace ventris::data {
+namespace {
+
+std::string english(int i) {
+  static const std::vector<std::string> kWords = {"a small boy", "the tall woman", "an old dog", "my friend"};
+  return kWords[static_cast<size_t>(i) % 4] + " sees " + std::to_string(i % 97) + " birds in the garden";
+}
+
+std::string german(int i) {
+  static const std::vector<std::string> kWords = {"ein kleiner Junge", "die große Frau", "ein alter Hund",
+                                                  "mein Freund"};
+  return kWords[static_cast<size_t>(i) % 4] + " sieht " + std::to_string(i % 97) + " Vögel im Garten";
+}
+
+std::string text_of(const std::function<std::string(int)>& line, int begin, int end) {
+  std::string text;
+  for (int i = begin; i < end; ++i) {
+    text += line(i) + "\n";
+  }
+  return text;
+}
+
+class PrepareTest : public FolderTest {
+ protected:
+  void SetUp() override {
+    FolderTest::SetUp();
+    options_.train_source = {put("train.en", text_of(english, 0, 500))};
+    options_.train_target = {put("train.de", text_of(german, 0, 500))};
+    options_.valid_source = {put("valid.en", text_of(english, 500, 520))};
+    options_.valid_target = {put("valid.de", text_of(german, 500, 520))};
+    options_.tokenizer.vocab_size = 100;
+    options_.threads = 2;
+    options_.output = in_folder("corpus.h5");
+    options_.dropped_report = in_folder("dropped.tsv");
+  }
+
+  std::string expect_failure(ErrorKind kind) {
+    const int before = files();
+    const std::string message = message_of(kind, [&] { prepare(options_); });
+    EXPECT_EQ(files(), before) << "a failure must leave nothing behind";
+    return message;
+  }
+
+  PrepareOptions options_;
+};
+
+TEST_F(PrepareTest, ACorpusHoldsTheTextAsWords) {
+  const int before = files();
+  const PrepareReport report = prepare(options_);
+  EXPECT_EQ(files(), before + 2) << "the corpus, the report and nothing else";
+  EXPECT_EQ(report.train.read, 500);
+  EXPECT_EQ(report.train.kept, 500);
+  EXPECT_EQ(report.valid.kept, 20);
+  EXPECT_EQ(report.vocab_size, 100);
+  EXPECT_EQ(report.train.unknown_words, 0);
+  EXPECT_EQ(bytes_of(options_.dropped_report), "");
+  const Corpus corpus(options_.output);
+  EXPECT_EQ(corpus.digest(), report.digest);
+  EXPECT_EQ(corpus.path(), options_.output);
+  ASSERT_EQ(corpus.train().size(), 500);
+  ASSERT_EQ(corpus.valid().size(), 20);
+  EXPECT_EQ(corpus.train().source.total_tokens(), report.train.source_words);
+  EXPECT_EQ(corpus.train().target.total_tokens(), report.train.target_words);
+  int longest = 0;
+  const auto check = [&](const SentenceArray& side, int64_t i, const std::string& line) {
+    const std::vector<int32_t> ids(side[i].begin(), side[i].end());
+    EXPECT_EQ(corpus.tokenizer().decode(ids), line);
+    EXPECT_EQ(ids, corpus.tokenizer().encode(line));
+    longest = std::max(longest, side.length(i));
+  };
+  for (int i = 0; i < 500; ++i) {
+    check(corpus.train().source, i, english(i));
+    check(corpus.train().target, i, german(i));
+  }
+  for (int i = 0; i < 20; ++i) {
+    check(corpus.valid().source, i, english(500 + i));
+    check(corpus.valid().target, i, german(500 + i));
+    EXPECT_EQ(corpus.valid_reference(i), german(500 + i));
+  }
+  EXPECT_EQ(corpus.max_length(), longest);
+  EXPECT_THROW(corpus.valid_reference(20), DataError);
+}
+
+TEST_F(PrepareTest, ThreadsCompressionAndFoldersDoNotChangeTheBytes) {
+  options_.train_source = {put("train.en", text_of(english, 0, 20000))};
+  options_.train_target = {put("train.de", text_of(german, 0, 20000))};
+  options_.tokenizer.max_sentences = 3000;
+  options_.threads = 1;
+  const std::string digest = prepare(options_).digest;
+  const std::string bytes = bytes_of(options_.output);
+  options_.threads = 5;
+  EXPECT_EQ(prepare(options_).digest, digest);
+  EXPECT_EQ(bytes_of(options_.output), bytes);
+  std::filesystem::create_directory(folder_ / "elsewhere");
+  options_.train_source = {put_gzip("elsewhere/train.en", text_of(english, 0, 20000))};
+  EXPECT_EQ(prepare(options_).digest, digest);
+}
+
+TEST_F(PrepareTest, SeveralFilesASideAreReadInOrder) {
+  const std::string whole = prepare(options_).digest;
+  const Corpus one(options_.output);
+  options_.train_source = {put("1.en", text_of(english, 0, 123)),
+                           put_gzip("2.en.gz", text_of(english, 123, 500))};
+  options_.train_target = {put_gzip("1.de.gz", text_of(german, 0, 123)),
+                           put("2.de", text_of(german, 123, 500))};
+  options_.output = in_folder("other.h5");
+  EXPECT_EQ(prepare(options_).train.kept, 500);
+  const Corpus two(options_.output);
+  for (int64_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(std::ranges::equal(one.train().source[i], two.train().source[i]));
+    ASSERT_TRUE(std::ranges::equal(one.train().target[i], two.train().target[i]));
+  }
+}
+
+TEST_F(PrepareTest, AGivenTokenizerIsUsed) {
+  prepare(options_);
+  const std::string model = Corpus(options_.output).tokenizer().model();
+  options_.tokenizer_model = put("t.model", model);
+  options_.tokenizer.vocab_size = 7;  // of no account now
+  EXPECT_EQ(prepare(options_).vocab_size, 100);
+  EXPECT_EQ(Corpus(options_.output).tokenizer().model(), model);
+  EXPECT_EQ(Hdf5Reader(options_.output).string_attribute("/", "tokenizer_origin"), R"({"given":"t.model"})");
+}
+
+TEST_F(PrepareTest, TheFileTellsWhatItWasMadeOf) {
+  const PrepareReport report = prepare(options_);
+  const Hdf5Reader reader(options_.output);
+  EXPECT_EQ(reader.string_attribute("/", "format"), "ventris-corpus");
+  EXPECT_EQ(reader.int_attribute("/", "format_version"), 1);
+  EXPECT_EQ(reader.int_attribute("/", "train_pairs"), 500);
+  EXPECT_EQ(reader.int_attribute("/", "valid_pairs"), 20);
+  EXPECT_EQ(reader.int_attribute("/", "train_source_words"), report.train.source_words);
+  EXPECT_EQ(reader.double_attribute("/", "max_length_ratio"), 9.0);
+  const std::string inputs = reader.string_attribute("/", "train_inputs");
+  EXPECT_TRUE(inputs.starts_with(R"([{"name":"train.en","lines":500,"xxh3_128":")")) << inputs;
+}
+
+TEST_F(PrepareTest, DroppedPairsAreCountedAndReported) {
+  std::string source = text_of(english, 0, 400);
+  std::string target = text_of(german, 0, 400);
+  const auto pair = [&](const std::string& english_line, const std::string& german_line) {
+    source += english_line + "\n";
+    target += german_line + "\n";
+  };
+  std::string long_line;
+  for (int i = 0; i < 100; ++i) {
+    long_line += "garden ";
+  }
+  pair("", "die große Frau");           // 401
+  pair("the tall woman", " \t ");       // 402
+  pair(long_line, long_line);           // 403
+  pair("a", long_line.substr(0, 300));  // 404
+  pair("the old dog", "der alte Hund");
+  options_.train_source = {put("train.en", source)};
+  options_.train_target = {put("train.de", target)};
+  options_.max_length = 90;
+  options_.max_length_ratio = 3.0;
+  const PrepareCounts counts = prepare(options_).train;
+  EXPECT_EQ(counts.read, 405);
+  EXPECT_EQ(counts.kept, 401);
+  EXPECT_EQ(counts.empty, 2);
+  EXPECT_EQ(counts.too_long, 1);
+  EXPECT_EQ(counts.bad_ratio, 1);
+  const std::vector<std::string> lines = lines_of(options_.dropped_report);
+  ASSERT_EQ(lines.size(), 4u);
+  const std::string path = options_.train_source[0];
+  EXPECT_TRUE(lines[0].starts_with("train\t" + path + ":401\tempty\t0 source and ")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("train\t" + path + ":402\tempty\t")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("train\t" + path + ":403\ttoo_long\t")) << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("train\t" + path + ":404\tbad_ratio\t")) << lines[3];
+  const Corpus corpus(options_.output);
+  const std::span<const int32_t> last = corpus.train().source[400];
+  EXPECT_EQ(corpus.tokenizer().decode({last.begin(), last.end()}), "the old dog");
+}
+
+TEST_F(PrepareTest, ARatioOfZeroKeepsAllRatios) {
+  options_.train_source = {put("train.en", text_of(english, 0, 500) + "a\n")};
+  options_.train_target = {
+      put("train.de", text_of(german, 0, 500) + text_of(german, 0, 2).substr(0, 40) + "\n")};
+  options_.max_length_ratio = 1.5;
+  const PrepareCounts strict = prepare(options_).train;
+  EXPECT_GT(strict.bad_ratio, 0);
+  EXPECT_EQ(strict.kept + strict.bad_ratio, 501);
+  options_.max_length_ratio = 0.0;
+  EXPECT_EQ(prepare(options_).train.kept, 501);
+}
+
+TEST_F(PrepareTest, ValidationPairsAreCutNotDropped) {
+  std::string long_line;
+  for (int i = 0; i < 50; ++i) {
+    long_line += "garden ";
+  }
+  options_.valid_source = {put("valid.en", long_line + "\na\n")};
+  options_.valid_target = {put("valid.de", "Garten\n" + long_line + "\n")};
+  options_.max_length = 20;
+  const PrepareCounts counts = prepare(options_).valid;
+  EXPECT_EQ(counts.kept, 2);
+  EXPECT_EQ(counts.too_long, 2);
+  const Corpus corpus(options_.output);
+  EXPECT_EQ(corpus.valid().source.length(0), 20);
+  EXPECT_EQ(corpus.valid().target.length(1), 20);
+  EXPECT_EQ(corpus.valid_reference(1), long_line) << "the reference is the whole line";
+}
+
+TEST_F(PrepareTest, ValidationIsOptional) {
+  options_.valid_source.clear();
+  options_.valid_target.clear();
+  prepare(options_);
+  const Corpus corpus(options_.output);
+  EXPECT_EQ(corpus.train().size(), 500);
+  EXPECT_EQ(corpus.valid().size(), 0);
+  EXPECT_EQ(corpus.valid().source.total_tokens(), 0);
+}
+
+TEST_F(PrepareTest, CarriageReturnsAreRepairedAndCounted) {
+  const std::string clean = prepare(options_).digest;
+  std::string target;
+  for (int i = 0; i < 500; ++i) {
+    target += german(i) + "\r\n";
+  }
+  const Corpus without(options_.output);
+  options_.output = in_folder("other.h5");
+  options_.train_target = {put("train.de", target)};
+  const PrepareReport report = prepare(options_);
+  EXPECT_EQ(report.train.repaired_crlf, 500);
+  EXPECT_EQ(report.train.kept, 500);
+  EXPECT_NE(report.digest, clean) << "the provenance tells the inputs apart";
+  const Corpus with(options_.output);
+  for (int64_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(std::ranges::equal(with.train().target[i], without.train().target[i]));
+  }
+  EXPECT_EQ(lines_of(options_.dropped_report).size(), 500u);
+  EXPECT_TRUE(contains(bytes_of(options_.dropped_report), ":500\trepaired_crlf\tkept\n"));
+}
+
+TEST_F(PrepareTest, NulBytesAreRepairedAndCounted) {
+  options_.train_source = {put("train.en", text_of(english, 0, 500) + std::string("the\0old dog\n", 12))};
+  options_.train_target = {put("train.de", text_of(german, 0, 500) + std::string("ein alter\0Hund\r\n", 16))};
+  const PrepareCounts counts = prepare(options_).train;
+  EXPECT_EQ(counts.repaired_nul, 1);
+  EXPECT_EQ(counts.repaired_crlf, 1);
+  const Corpus corpus(options_.output);
+  const std::span<const int32_t> last = corpus.train().source[500];
+  EXPECT_EQ(corpus.tokenizer().decode({last.begin(), last.end()}), "the old dog");
+  EXPECT_TRUE(contains(bytes_of(options_.dropped_report), ":501\trepaired_crlf,repaired_nul\tkept\n"));
+}
+
+TEST_F(PrepareTest, UnequalLineCountsNameBothNumbers) {
+  options_.train_target = {put("train.de", text_of(german, 0, 487))};
+  const std::string message = expect_failure(ErrorKind::kBadData);
+  EXPECT_TRUE(contains(message, "train.en has 500 lines") && contains(message, "train.de has 487"))
+      << message;
+  options_.train_target = {put("train.de", text_of(german, 0, 600))};
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "train.de has 600"));
+}
+
+TEST_F(PrepareTest, UnequalLineCountsOfTheValidationSetAreToldWithAGivenTokenizerToo) {
+  prepare(options_);
+  options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizer().model());
+  options_.output = in_folder("other.h5");
+  options_.dropped_report = in_folder("other.tsv");
+  options_.valid_target = {put("valid.de", text_of(german, 0, 19))};
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "valid.de has 19"));
+}
+
+TEST_F(PrepareTest, InvalidUtf8NamesFileLineAndByte) {
+  const std::string bad = text_of(german, 0, 321) +
+                          "gr\xf6\xdf"
+                          "er\n" +
+                          text_of(german, 322, 500);
+  const auto check = [&] {
+    options_.train_target = {put("train.de", bad)};
+    const std::string message = expect_failure(ErrorKind::kBadData);
+    EXPECT_TRUE(contains(message, options_.train_target[0] + ":322: byte 3 ") && contains(message, "f6"))
+        << message;
+  };
+  check();
+  // With a given tokenizer the text is read only once, by the workers.
+  options_.train_target = {put("train.de", text_of(german, 0, 500))};
+  prepare(options_);
+  options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizer().model());
+  check();
+}
+
+TEST_F(PrepareTest, AnOldCorpusStaysWhenANewOneFails) {
+  const std::string digest = prepare(options_).digest;
+  options_.train_target = {put("train.de", text_of(german, 0, 499) + "\xff\n")};
+  expect_failure(ErrorKind::kBadData);
+  EXPECT_EQ(Corpus(options_.output).digest(), digest);
+}
+
+TEST_F(PrepareTest, ALineOfAMegabyteIsNamed) {
+  options_.train_source = {
+      put("train.en", text_of(english, 0, 499) + std::string((1 << 20) + 1, 'a') + "\n")};
+  const std::string message = expect_failure(ErrorKind::kBadData);
+  EXPECT_TRUE(contains(message, options_.train_source[0] + ":500: ")) << message;
+}
+
+TEST_F(PrepareTest, ALineJustUnderAMegabyteIsDroppedAsTooLong) {
+  std::string line;
+  while (line.size() < 500000) {
+    line += "the old dog ";
+  }
+  options_.train_source = {put("train.en", text_of(english, 0, 500) + line + "\n")};
+  options_.train_target = {put("train.de", text_of(german, 0, 500) + line + "\n")};
+  EXPECT_EQ(prepare(options_).train.too_long, 1);
+}
+
+TEST_F(PrepareTest, EmptyFilesAreTold) {
+  options_.train_source = {put("train.en", "")};
+  options_.train_target = {put("train.de", "")};
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "no sentence pairs"));
+  options_.train_target = {put("train.de", text_of(german, 0, 3))};
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "has 0 lines"));
+}
+
+TEST_F(PrepareTest, MissingFilesAreToldBeforeAnythingIsDone) {
+  options_.valid_target = {in_folder("absent.de")};
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kMissingInput), "absent.de"));
+  options_.valid_target = {folder_.string()};
+  expect_failure(ErrorKind::kMissingInput);
+  options_.valid_target = {in_folder("valid.de")};
+  options_.tokenizer_model = in_folder("absent.model");
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kMissingInput), "absent.model"));
+}
+
+TEST_F(PrepareTest, TruncatedGzipIsTold) {
+  const std::string good = bytes_of(put_gzip("good.gz", text_of(english, 0, 500)));
+  std::filesystem::remove(in_folder("good.gz"));
+  options_.train_source = {put("train.en.gz", good.substr(0, good.size() / 2))};
+  const std::string message = expect_failure(ErrorKind::kBadData);
+  EXPECT_TRUE(contains(message, "train.en.gz") && contains(message, "truncated")) << message;
+}
+
+TEST_F(PrepareTest, ATooLargeVocabularyIsTold) {
+  options_.tokenizer.vocab_size = 32000;
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadConfiguration), "the largest that works is"));
+}
+
+TEST_F(PrepareTest, NoPairLeftIsAnError) {
+  options_.max_length = 1;
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "500"));
+}
+
+TEST_F(PrepareTest, AnOutputThatCannotBeMadeIsTold) {
+  options_.output = in_folder("absent/corpus.h5");
+  expect_failure(ErrorKind::kCannotCreate);
+  options_.output = folder_.string();
+  expect_failure(ErrorKind::kCannotCreate);
+  options_.output = in_folder("corpus.h5");
+  options_.dropped_report = in_folder("absent/dropped.tsv");
+  expect_failure(ErrorKind::kCannotCreate);
+}
+
+TEST_F(PrepareTest, BadOptionsAreRefused) {
+  const auto refused = [&](ErrorKind kind, const std::function<void(PrepareOptions&)>& change) {
+    const PrepareOptions good = options_;
+    change(options_);
+    expect_failure(kind);
+    options_ = good;
+  };
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.train_source.clear(); });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.train_source.clear(), o.train_target.clear(); });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.valid_source.clear(); });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.train_source = {"-"}; });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.output.clear(); });
+  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.max_length = 0; });
+  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.max_length_ratio = 0.5; });
+  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.threads = 0; });
+}
+
+}  // namespace
+}  // namespace ventris::data

@@ -1,0 +1,123 @@
+#include "data/text_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/data/test_files.h"
+
+namespace ventris::data {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class TextReaderTest : public FolderTest {};
+
+TEST_F(TextReaderTest, LinesOfPlainAndGzippedFilesAreTheSame) {
+  std::string text;
+  Strings expected;
+  for (int i = 0; i < 50000; ++i) {
+    expected.push_back("line " + std::to_string(i * 7919) + std::string(static_cast<size_t>(i % 40), 'x'));
+    text += expected.back() + "\n";
+  }
+  ASSERT_GT(text.size(), size_t{1} << 20);  // several buffers
+  EXPECT_EQ(lines_of(put("plain", text)), expected);
+  EXPECT_EQ(lines_of(put_gzip("gzipped.gz", text)), expected);
+}
+
+TEST_F(TextReaderTest, ALastLineWithoutLineFeedCounts) {
+  EXPECT_EQ(lines_of(put("a", "one\ntwo")), (Strings{"one", "two"}));
+  EXPECT_EQ(lines_of(put("a", "one\ntwo\n")), (Strings{"one", "two"}));
+  EXPECT_EQ(lines_of(put("a", "one\n\n\n")), (Strings{"one", "", ""}));
+  EXPECT_EQ(lines_of(put("a", "\n")), (Strings{""}));
+  EXPECT_EQ(lines_of(put("a", "")), (Strings{}));
+  EXPECT_EQ(lines_of(put("a", std::string("a\0b\r\nc\r", 7))), (Strings{std::string("a\0b\r", 4), "c\r"}));
+}
+
+TEST_F(TextReaderTest, LinesAreCounted) {
+  TextReader reader(put("a", "one\ntwo\nthree"));
+  std::string line;
+  EXPECT_EQ(reader.line_number(), 0);
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(reader.line_number(), i);
+  }
+  EXPECT_FALSE(reader.next(line));
+  EXPECT_FALSE(reader.next(line));
+  EXPECT_EQ(reader.line_number(), 3);
+}
+
+TEST_F(TextReaderTest, TwoGzipFilesEndToEndAreOneText) {
+  put_gzip("a.gz", "one\ntw");
+  put_gzip("b.gz", "o\nthree\n");
+  EXPECT_EQ(lines_of(put("c.gz", bytes_of(in_folder("a.gz")) + bytes_of(in_folder("b.gz")))),
+            (Strings{"one", "two", "three"}));
+}
+
+TEST_F(TextReaderTest, AMissingFileAndAFolderAreTold) {
+  EXPECT_TRUE(contains(message_of(ErrorKind::kMissingInput, [&] { TextReader reader(in_folder("absent")); }),
+                       in_folder("absent")));
+  message_of(ErrorKind::kMissingInput, [&] { TextReader reader(folder_.string()); });
+}
+
+TEST_F(TextReaderTest, TruncatedGzipIsAnError) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) {
+    text += std::to_string(i * 7919) + "\n";
+  }
+  const std::string good = bytes_of(put_gzip("a.gz", text));
+  for (const size_t length : {size_t{5}, size_t{11}, good.size() / 2, good.size() - 1}) {
+    const std::string path = put("b.gz", good.substr(0, length));
+    const std::string message = message_of(ErrorKind::kBadData, [&] { lines_of(path); });
+    EXPECT_TRUE(contains(message, "truncated") && contains(message, path)) << message;
+  }
+}
+
+TEST_F(TextReaderTest, CorruptGzipIsAnError) {
+  std::string bytes = bytes_of(put_gzip("a.gz", std::string(100000, 'a') + "\n"));
+  bytes[bytes.size() - 6] = static_cast<char>(bytes[bytes.size() - 6] ^ 1);  // of the checksum
+  const std::string path = put("b.gz", bytes);
+  EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { lines_of(path); }), "corrupt"));
+}
+
+TEST_F(TextReaderTest, ALineThatIsTooLongIsNamed) {
+  const std::string longest(1 << 20, 'a');
+  EXPECT_EQ(lines_of(put("a", "one\n" + longest + "\n")).size(), 2u);
+  const std::string path = put("a", "one\n" + longest + "a\n");
+  EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { lines_of(path); }), path + ":2:"));
+}
+
+TEST_F(TextReaderTest, TheStandardInputCanBeRead) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const int saved = ::dup(0);
+  ASSERT_EQ(::dup2(ends[0], 0), 0);
+  ASSERT_EQ(::write(ends[1], "one\ntwo\n", 8), 8);
+  ::close(ends[1]);
+  const Strings lines = lines_of("-");
+  ::dup2(saved, 0);
+  ::close(saved);
+  ::close(ends[0]);
+  EXPECT_EQ(lines, (Strings{"one", "two"}));
+}
+
+TEST(Utf8Test, ValidTextIsAccepted) {
+  for (const char* text :
+       {"", "plain", "größer als", "日本語テキスト", "😀 and more than eight bytes", "\x7f", "\xc2\x80",
+        "\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(find_invalid_utf8(text), -1) << text;
+  }
+}
+
+TEST(Utf8Test, TheFirstInvalidByteIsFound) {
+  const std::string prefix = "größe 123456789 ";
+  for (const char* bad : {"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x80\x80",
+                          "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82", "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf",
+                          "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xfe", "\xff", "\xf0\x9f\x98"}) {
+    EXPECT_EQ(find_invalid_utf8(bad), 0);
+    EXPECT_EQ(find_invalid_utf8(prefix + bad), static_cast<int64_t>(prefix.size()));
+    EXPECT_EQ(find_invalid_utf8(prefix + bad + " after it"), static_cast<int64_t>(prefix.size()));
+  }
+}
+
+}  // namespace
+}  // namespace ventris::data

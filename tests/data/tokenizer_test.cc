@@ -1,0 +1,201 @@
+#include "data/tokenizer.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
+
+#include "tests/data/test_files.h"
+
+namespace ventris::data {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// Sentences of a small grammar: enough different words for a vocabulary of some hundred.
+Strings small_text(int sentences = 400) {
+  const Strings who = {"the small boy", "a tall woman", "an old man",
+                       "the quick fox", "my neighbour", "größere Hunde"};
+  const Strings does = {"jumps over", "looks at", "walks towards", "paints", "remembers", "überholt"};
+  const Strings what = {"the lazy dog", "seven wooden chairs", "a house by the river", "tomorrow's newspaper",
+                        "zwölf Äpfel"};
+  Strings text;
+  for (int i = 0; i < sentences; ++i) {
+    const auto n = static_cast<size_t>(i);
+    text.push_back(who[n % who.size()] + " " + does[n / 6 % does.size()] + " " + what[n / 36 % what.size()] +
+                   " " + std::to_string(i));
+  }
+  return text;
+}
+
+TokenizerTraining options_of(TokenizerKind kind, int vocab_size) {
+  TokenizerTraining options;
+  options.kind = kind;
+  options.vocab_size = vocab_size;
+  return options;
+}
+
+class TokenizerKindTest : public ::testing::TestWithParam<TokenizerKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TokenizerKindTest,
+                         ::testing::Values(TokenizerKind::kBpe, TokenizerKind::kUnigram),
+                         [](const auto& info) {
+                           return info.param == TokenizerKind::kBpe ? "Bpe" : "Unigram";
+                         });
+
+TEST_P(TokenizerKindTest, ATrainedModelHasTheVocabularyAndTheMarks) {
+  const Tokenizer tokenizer(train_tokenizer(small_text(), options_of(GetParam(), 90)), "test");
+  EXPECT_EQ(tokenizer.vocab_size(), 90);
+  EXPECT_EQ(tokenizer.unknown_id(), 0);
+  EXPECT_EQ(tokenizer.begin_id(), 1);
+  EXPECT_EQ(tokenizer.end_id(), 2);
+  EXPECT_EQ(tokenizer.piece(1), "<s>");
+}
+
+TEST_P(TokenizerKindTest, DecodingUndoesEncoding) {
+  const Strings text = small_text();
+  const Tokenizer tokenizer(train_tokenizer(text, options_of(GetParam(), 90)), "test");
+  for (const std::string& sentence : text) {
+    const std::vector<int32_t> ids = tokenizer.encode(sentence);
+    EXPECT_GT(ids.size(), 1u);
+    EXPECT_EQ(tokenizer.decode(ids), sentence);
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer.unknown_id()), 0);
+  }
+}
+
+TEST_P(TokenizerKindTest, TrainingAgainGivesTheSameBytes) {
+  const std::string first = train_tokenizer(small_text(), options_of(GetParam(), 90));
+  EXPECT_EQ(train_tokenizer(small_text(), options_of(GetParam(), 90)), first);
+  // On one core only, as on a smaller machine.
+  std::string second;
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    second = train_tokenizer(small_text(), options_of(GetParam(), 90));
+  }).join();
+  EXPECT_EQ(second, first);
+}
+
+TEST_P(TokenizerKindTest, ATooLargeVocabularyNamesTheLargestThatWorks) {
+  const Strings text = small_text(40);
+  const std::string message =
+      message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(text, options_of(GetParam(), 32000)); });
+  const std::string mark = "the largest that works is ";
+  const size_t at = message.find(mark);
+  ASSERT_NE(at, std::string::npos) << message;
+  const int largest = std::stoi(message.substr(at + mark.size()));
+  const Tokenizer tokenizer(train_tokenizer(text, options_of(GetParam(), largest)), "test");
+  EXPECT_EQ(tokenizer.vocab_size(), largest);
+  message_of(ErrorKind::kBadConfiguration,
+             [&] { train_tokenizer(text, options_of(GetParam(), largest + 1)); });
+}
+
+TEST_P(TokenizerKindTest, ATooSmallVocabularyIsTold) {
+  const std::string message = message_of(ErrorKind::kBadConfiguration,
+                                         [&] { train_tokenizer(small_text(), options_of(GetParam(), 10)); });
+  EXPECT_TRUE(contains(message, "too small")) << message;
+}
+
+TEST(TokenizerTest, BadTrainingOptionsAreRefused) {
+  TokenizerTraining options = options_of(TokenizerKind::kBpe, 90);
+  message_of(ErrorKind::kBadData, [&] { train_tokenizer({}, options); });
+  message_of(ErrorKind::kBadData, [&] { train_tokenizer({"", ""}, options); });
+  message_of(ErrorKind::kBadConfiguration,
+             [&] { train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 3)); });
+  options.character_coverage = 0.0;
+  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  options.character_coverage = 1.0;
+  options.lowercase = true;
+  options.identity = true;
+  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+}
+
+TEST(TokenizerTest, NormalisationFollowsTheOptions) {
+  Strings text = small_text();
+  text.push_back("ﬁne Ｗｉｄｅ THE UPPER Case");
+  TokenizerTraining options = options_of(TokenizerKind::kBpe, 90);
+  const auto round_trip = [&](const std::string& sentence) {
+    const Tokenizer tokenizer(train_tokenizer(text, options), "test");
+    return tokenizer.decode(tokenizer.encode(sentence));
+  };
+  EXPECT_EQ(round_trip("ﬁne Ｗｉｄｅ Case"), "fine Wide Case");
+  options.lowercase = true;
+  EXPECT_EQ(round_trip("ﬁne Ｗｉｄｅ Case"), "fine wide case");
+  options.lowercase = false;
+  options.identity = true;
+  EXPECT_EQ(round_trip("ﬁne Ｗｉｄｅ Case"), "ﬁne Ｗｉｄｅ Case");
+}
+
+TEST(TokenizerTest, AnUnknownCharacterGetsTheUnknownMark) {
+  const Tokenizer tokenizer(train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 90)), "test");
+  const std::vector<int32_t> ids = tokenizer.encode("the 日 dog");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 0), 1);
+  EXPECT_TRUE(tokenizer.encode("").empty());
+  EXPECT_TRUE(tokenizer.encode("  \t ").empty());
+  std::vector<int32_t> overwritten = {5, 6, 7};
+  tokenizer.encode("", overwritten);
+  EXPECT_TRUE(overwritten.empty());
+}
+
+TEST(TokenizerTest, WordsOutsideTheVocabularyAreRefused) {
+  const Tokenizer tokenizer(train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 90)), "test");
+  message_of(ErrorKind::kBadData, [&] { tokenizer.decode({90}); });
+  message_of(ErrorKind::kBadData, [&] { tokenizer.decode({-1}); });
+  message_of(ErrorKind::kBadData, [&] { tokenizer.piece(90); });
+  EXPECT_EQ(tokenizer.decode({1, 2}), "");
+}
+
+class TokenizerFileTest : public FolderTest {};
+
+TEST_F(TokenizerFileTest, AModelIsReadFromItsFile) {
+  const std::string model = train_tokenizer(small_text(), options_of(TokenizerKind::kUnigram, 90));
+  const Tokenizer tokenizer = Tokenizer::from_file(put("t.model", model));
+  EXPECT_EQ(tokenizer.model(), model);
+}
+
+TEST_F(TokenizerFileTest, BadModelFilesAreTold) {
+  message_of(ErrorKind::kMissingInput, [&] { Tokenizer::from_file(in_folder("absent")); });
+  const std::string path = put("t.model", "this is no model at all");
+  EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { Tokenizer::from_file(path); }), path));
+  put("t.model", "");
+  message_of(ErrorKind::kBadData, [&] { Tokenizer::from_file(path); });
+  const std::string model = train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 90));
+  for (const size_t length : {model.size() / 3, model.size() / 2, model.size() - 1}) {
+    put("t.model", model.substr(0, length));
+    message_of(ErrorKind::kBadData, [&] { Tokenizer::from_file(path); });
+  }
+  message_of(ErrorKind::kMissingInput, [&] { Tokenizer::from_file(folder_.string()); });
+}
+
+TEST(TokenizerSharedTest, SentencePieceTestModelsLoad) {
+  VENTRIS_NEEDS_SHARED_DATA("sentencepiece/test_model.model");
+  const Tokenizer english = Tokenizer::from_file(shared_data("sentencepiece/test_model.model"));
+  EXPECT_EQ(english.vocab_size(), 1000);
+  EXPECT_EQ(english.decode(english.encode("this is a test")), "this is a test");
+  const Tokenizer japanese = Tokenizer::from_file(shared_data("sentencepiece/test_ja_model.model"));
+  EXPECT_GT(japanese.vocab_size(), 1000);
+  EXPECT_FALSE(japanese.encode("吾輩は猫である").empty());
+}
+
+TEST(TokenizerSharedTest, DecodingUndoesEncodingOnMulti30k) {
+  const std::string english = "multi30k/tok/train.lc.norm.tok.en.gz";
+  const std::string german = "multi30k/tok/train.lc.norm.tok.de.gz";
+  VENTRIS_NEEDS_SHARED_DATA(english);
+  Strings text = lines_of(shared_data(english), 3000);
+  const Strings more = lines_of(shared_data(german), 3000);
+  text.insert(text.end(), more.begin(), more.end());
+  TokenizerTraining options = options_of(TokenizerKind::kBpe, 2000);
+  options.identity = true;
+  const Tokenizer tokenizer(train_tokenizer(text, options), "test");
+  for (const std::string& line : text) {
+    // Runs of spaces and spaces at the ends are not kept by the tokenizer.
+    if (line.find("  ") == std::string::npos && !line.starts_with(' ') && !line.ends_with(' ')) {
+      ASSERT_EQ(tokenizer.decode(tokenizer.encode(line)), line);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris::data

@@ -1,0 +1,254 @@
+// What a model must not depend on: later words, other sentences, padding, threads, the cut into
+// micro-batches.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "backend/error.h"
+#include "tests/support/tiny_model.h"
+
+namespace ventris {
+namespace {
+
+using testing::PackedBatch;
+using testing::random_sentences;
+using testing::SentencePair;
+using testing::TinyModel;
+
+class TransformerBehaviour : public ::testing::TestWithParam<std::tuple<bool, DType>> {
+ protected:
+  TransformerConfig config() const { return testing::tiny_config(std::get<0>(GetParam())); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+  std::vector<SentencePair> sentences() const { return random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Variants, TransformerBehaviour,
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(DType::kF32, DType::kBF16)),
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param) ? "pre_norm_" : "post_norm_") +
+                                  name_of(std::get<1>(instance.param));
+                         });
+
+/// Rows [begin, end) of the logits.
+std::vector<double> rows_of(TinyModel& tiny, const std::vector<SentencePair>& pairs, size_t begin,
+                            size_t end) {
+  const std::vector<double> all = tiny.logits(PackedBatch(pairs).view());
+  const auto width = static_cast<size_t>(tiny.config().padded_vocab());
+  return {all.begin() + static_cast<std::ptrdiff_t>(begin * width),
+          all.begin() + static_cast<std::ptrdiff_t>(end * width)};
+}
+
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST_P(TransformerBehaviour, LaterTargetWordsDoNotChangeEarlierLogits) {
+  TinyModel tiny(config(), dtype());
+  auto pairs = sentences();
+  // Target rows of sentence 1: 5 (begin mark) to 12; word 3 is the input of row 9.
+  const auto before = rows_of(tiny, pairs, 5, 9);
+  const auto later_before = rows_of(tiny, pairs, 9, 10);
+  pairs[1].target[3] = pairs[1].target[3] == 5 ? 6 : 5;
+  EXPECT_EQ(rows_of(tiny, pairs, 5, 9), before);
+  EXPECT_NE(rows_of(tiny, pairs, 9, 10), later_before);
+}
+
+TEST_P(TransformerBehaviour, OtherSentencesDoNotChangeLogits) {
+  TinyModel tiny(config(), dtype());
+  auto pairs = sentences();
+  const auto first = rows_of(tiny, pairs, 0, 5);
+  const auto last = rows_of(tiny, pairs, 13, 16);
+  pairs[1].source[0] = pairs[1].source[0] == 5 ? 6 : 5;
+  pairs[1].target[2] = pairs[1].target[2] == 5 ? 6 : 5;
+  EXPECT_EQ(rows_of(tiny, pairs, 0, 5), first);
+  EXPECT_EQ(rows_of(tiny, pairs, 13, 16), last);
+}
+
+TEST_P(TransformerBehaviour, SourceWordsChangeTheirOwnSentence) {
+  TinyModel tiny(config(), dtype());
+  auto pairs = sentences();
+  const auto before = rows_of(tiny, pairs, 5, 13);
+  pairs[1].source[0] = pairs[1].source[0] == 5 ? 6 : 5;
+  EXPECT_NE(rows_of(tiny, pairs, 5, 13), before);
+}
+
+TEST_P(TransformerBehaviour, PaddingRowsChangeNothing) {
+  TinyModel tiny(config(), dtype());
+  const PackedBatch bare(sentences());
+  const PackedBatch padded(sentences(), 7, 9);
+  tiny.zero_gradients();
+  const LossSums expected = tiny.step(bare.view());
+  const auto expected_gradients = tiny.gradients();
+  // Rows of padding hold leftovers of a larger batch, as they do in training.
+  tiny.step(PackedBatch(random_sentences({{14, 13}, {12, 14}, {13, 12}}, 19, 3)).view());
+  tiny.zero_gradients();
+  const LossSums got = tiny.step(padded.view());
+  const double bound = dtype() == DType::kF32 ? 1e-6 : 1e-2;
+  EXPECT_NEAR(got.loss, expected.loss, bound * expected.loss);
+  EXPECT_NEAR(got.nll, expected.nll, bound * expected.nll);
+  EXPECT_LT(relative_distance(tiny.gradients(), expected_gradients), bound);
+}
+
+TEST_P(TransformerBehaviour, DropoutRateZeroEqualsNoDropout) {
+  TransformerConfig none = config();
+  none.dropout = none.attention_dropout = 0.0F;
+  TinyModel without(none, dtype());
+  TinyModel with(config(), dtype());
+  const PackedBatch batch(sentences());
+  const double expected = without.model().evaluate(batch.view()).loss;
+  EXPECT_EQ(without.step(batch.view()).loss, expected);
+  EXPECT_EQ(with.model().evaluate(batch.view()).loss, expected);
+  EXPECT_NE(with.step(batch.view()).loss, expected);
+}
+
+TEST_P(TransformerBehaviour, DropoutDependsOnSeedStepAndRowBase) {
+  TinyModel tiny(config(), dtype());
+  const PackedBatch batch(sentences());
+  const auto loss = [&](uint64_t seed, uint32_t step, uint32_t source_base, uint32_t target_base) {
+    return tiny.model().forward_backward(batch.view(source_base, target_base), {seed, step}, 1.0F, {}).loss;
+  };
+  const double expected = loss(1, 2, 3, 4);
+  EXPECT_EQ(loss(1, 2, 3, 4), expected);
+  EXPECT_NE(loss(2, 2, 3, 4), expected);
+  EXPECT_NE(loss(1, 3, 3, 4), expected);
+  EXPECT_NE(loss(1, 2, 4, 4), expected);
+  EXPECT_NE(loss(1, 2, 3, 5), expected);
+}
+
+TEST_P(TransformerBehaviour, TwoMicroBatchesEqualOneJointBatch) {
+  TinyModel tiny(config(), dtype());
+  const auto pairs = sentences();
+  tiny.zero_gradients();
+  const LossSums joint = tiny.step(PackedBatch(pairs).view(), 0.25F);
+  const auto joint_gradients = tiny.gradients();
+  tiny.zero_gradients();
+  const LossSums first = tiny.step(PackedBatch({pairs[0]}).view(0, 0), 0.25F);
+  const LossSums second = tiny.step(PackedBatch({pairs[1], pairs[2]}).view(4, 5), 0.25F);
+  const double bound = dtype() == DType::kF32 ? 2e-6 : 1e-2;
+  EXPECT_NEAR(first.loss + second.loss, joint.loss, bound * joint.loss);
+  EXPECT_NEAR(first.nll + second.nll, joint.nll, bound * joint.nll);
+  EXPECT_LT(relative_distance(tiny.gradients(), joint_gradients), bound);
+}
+
+TEST_P(TransformerBehaviour, ThreadsAndRepetitionChangeNoBit) {
+  const PackedBatch batch(sentences());
+  const auto run = [&](int threads) {
+    TinyModel tiny(config(), dtype(), threads);
+    tiny.zero_gradients();
+    const double loss = tiny.step(batch.view()).loss;
+    auto result = tiny.gradients();
+    result.push_back(loss);
+    return result;
+  };
+  const auto expected = run(1);
+  EXPECT_EQ(run(1), expected);
+  EXPECT_EQ(run(2), expected);
+  EXPECT_EQ(run(3), expected);
+}
+
+TEST_P(TransformerBehaviour, InferenceModelGivesTheSameLossAndLogits) {
+  TransformerConfig deep = config();
+  deep.encoder_layers = deep.decoder_layers = 5;
+  TinyModel training(deep, dtype());
+  TinyModel inference(deep, dtype(), 1, /*training=*/false);
+  const PackedBatch batch(sentences());
+  EXPECT_EQ(inference.model().evaluate(batch.view()).loss, training.model().evaluate(batch.view()).loss);
+  EXPECT_EQ(inference.logits(batch.view()), training.logits(batch.view()));
+  EXPECT_LT(inference.model().activation_bytes(), training.model().activation_bytes());
+  EXPECT_THROW(inference.step(batch.view()), Error);
+}
+
+TEST_P(TransformerBehaviour, GradientsAreFinalWhenTheyAreReady) {
+  TinyModel tiny(config(), dtype());
+  const PackedBatch batch(sentences());
+  tiny.zero_gradients();
+  std::map<int64_t, std::vector<double>> seen;
+  std::vector<int64_t> begins;
+  tiny.step(batch.view(), 1.0F, [&](int64_t begin) {
+    begins.push_back(begin);
+    seen[begin] = tiny.gradients();
+  });
+  const auto final = tiny.gradients();
+  ASSERT_GE(begins.size(), 6U);  // two layers a stack, the keys and values of the memory, the embedding
+  EXPECT_EQ(begins.back(), 0);
+  for (size_t i = 1; i < begins.size(); ++i) EXPECT_LT(begins[i], begins[i - 1]);
+  for (const auto& [begin, gradients] : seen) {
+    for (size_t i = static_cast<size_t>(begin); i < final.size(); ++i) {
+      ASSERT_EQ(gradients[i], final[i]) << "element " << i << " after " << begin << " was ready";
+    }
+  }
+}
+
+TEST_P(TransformerBehaviour, GapsAndPaddedWordsHaveNoGradient) {
+  TinyModel tiny(config(), dtype());
+  tiny.zero_gradients();
+  tiny.step(PackedBatch(sentences()).view());
+  std::vector<bool> real(static_cast<size_t>(tiny.store().flat_size()));
+  for (const LogicalParameter& parameter : tiny.store().logical()) {
+    const Tensor view = tiny.store().logical_gradient(parameter);
+    const auto* base = tiny.store().gradients().as<float>();
+    for (int64_t r = 0; r < view.rows; ++r) {
+      std::fill_n(real.begin() + (view.row<float>(r) - base), view.cols, true);
+    }
+  }
+  const auto gradients = tiny.gradients();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!real[i]) {
+      ASSERT_EQ(gradients[i], 0.0) << "element " << i << " belongs to no parameter";
+    }
+  }
+}
+
+TEST(Transformer, EncoderOutputIsWhatTheDecoderSees) {
+  TinyModel tiny(testing::tiny_config(false), DType::kF32);
+  const auto pairs = random_sentences({{3, 4}, {5, 1}}, 19, 2);
+  const PackedBatch packed(pairs);
+  const MicroBatch batch = packed.view();
+  const ConstTensor memory = tiny.model().encode(batch);
+  ASSERT_EQ(memory.rows, batch.source_rows);
+  ASSERT_EQ(memory.cols, tiny.config().d_model);
+  std::vector<float> together(memory.as<float>() + 4 * memory.stride,
+                              memory.as<float>() + 10 * memory.stride);
+  const PackedBatch alone({pairs[1]});
+  const ConstTensor second = tiny.model().encode(alone.view());
+  for (size_t i = 0; i < together.size(); ++i) EXPECT_NEAR(second.as<float>()[i], together[i], 1e-5);
+}
+
+TEST(Transformer, EmptyMicroBatchAddsNothingAndIsReady) {
+  TinyModel tiny(testing::tiny_config(false), DType::kF32);
+  const PackedBatch empty({});
+  tiny.fill(1.0);
+  std::vector<int64_t> begins;
+  const LossSums sums = tiny.step(empty.view(), 1.0F, [&](int64_t begin) { begins.push_back(begin); });
+  EXPECT_EQ(sums.loss, 0.0);
+  EXPECT_EQ(sums.nll, 0.0);
+  EXPECT_EQ(begins, std::vector<int64_t>{0});
+  EXPECT_EQ(tiny.gradients(), std::vector<double>(static_cast<size_t>(tiny.store().flat_size()), 1.0));
+}
+
+TEST(Transformer, MicroBatchBeyondTheCapacityIsRefused) {
+  TinyModel tiny(testing::tiny_config(false), DType::kF32);
+  const PackedBatch batch(random_sentences({{10, 5}, {10, 5}}, 19, 2), 64, 0);
+  EXPECT_THROW(tiny.step(batch.view()), Error);
+}
+
+TEST(Transformer, FlopsOfOneSentenceAreThoseOfItsProducts) {
+  const TransformerConfig config = {
+      .encoder_layers = 1, .decoder_layers = 1, .d_model = 4, .d_ff = 8, .heads = 2, .vocab_size = 10};
+  const PackedBatch batch({{{5, 6}, {7}}});  // 3 source rows, 2 target rows
+  const FlopCount count = training_flops(config, batch.view());
+  EXPECT_EQ(count.encoder, 3 * 2 * 3 * (4 * 16 + 2 * 32));
+  EXPECT_EQ(count.decoder, 3 * 2 * (2 * (6 * 16 + 2 * 32) + 3 * 2 * 16));
+  EXPECT_EQ(count.output_projection, 3 * 2 * 2 * 4 * 10);
+  EXPECT_EQ(count.attention, 3 * 2 * 2 * 4 * (9 + 3 + 6));
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,111 @@
+#include "trainer/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "backend/error.h"
+#include "tests/support/tiny_run.h"
+#include "trainer/progress.h"
+
+namespace ventris {
+namespace {
+
+using testing::TemporaryFolder;
+
+std::vector<nlohmann::json> lines_of(const std::string& path) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+IntervalMetrics some_metrics(int64_t step) {
+  return {.step = step,
+          .epoch = 1.25,
+          .sums = {.loss = 500.0, .nll = 400.0, .target_tokens = 200, .source_tokens = 100, .seconds = 2.0},
+          .learning_rate = 0.001,
+          .gradient_norm = 0.5,
+          .target_tokens = 4000,
+          .elapsed_seconds = 12.5,
+          .skipped_steps = 1};
+}
+
+TEST(Metrics, AnIntervalIsOneObjectOfNumbers) {
+  const TemporaryFolder folder;
+  MetricsLog log(folder / "", 0);
+  log.write(some_metrics(50));
+  const auto lines = lines_of(folder / "metrics.jsonl");
+  ASSERT_EQ(lines.size(), 1U);
+  for (const char* key :
+       {"step", "epoch", "loss", "nll", "perplexity", "learning_rate", "gradient_norm", "target_tokens",
+        "target_tokens_per_second", "source_tokens_per_second", "elapsed_seconds", "skipped_steps"}) {
+    EXPECT_TRUE(lines[0].contains(key) && lines[0][key].is_number()) << key;
+  }
+  EXPECT_EQ(lines[0]["step"], 50);
+  EXPECT_DOUBLE_EQ(lines[0]["loss"], 2.5);
+  EXPECT_DOUBLE_EQ(lines[0]["nll"], 2.0);
+  EXPECT_DOUBLE_EQ(lines[0]["perplexity"], std::exp(2.0));
+  EXPECT_DOUBLE_EQ(lines[0]["target_tokens_per_second"], 100.0);
+  EXPECT_DOUBLE_EQ(lines[0]["source_tokens_per_second"], 50.0);
+}
+
+TEST(Metrics, AValidationIsOneObjectAndNothingIsEverNaN) {
+  const TemporaryFolder folder;
+  MetricsLog log(folder / "", 0);
+  log.write(ValidationMetrics{.step = 100, .loss = 2.0, .nll = 1.0, .has_bleu = true, .bleu = 33.5});
+  log.write(ValidationMetrics{.step = 200, .loss = std::numeric_limits<double>::quiet_NaN(), .nll = 1e9});
+  IntervalMetrics skipped = some_metrics(300);
+  skipped.sums = {};
+  log.write(skipped);
+  const auto lines = lines_of(folder / "metrics.jsonl");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_DOUBLE_EQ(lines[0]["valid_loss"], 2.0);
+  EXPECT_DOUBLE_EQ(lines[0]["valid_perplexity"], std::exp(1.0));
+  EXPECT_DOUBLE_EQ(lines[0]["valid_bleu"], 33.5);
+  EXPECT_FALSE(lines[1].contains("valid_loss"));
+  EXPECT_TRUE(lines[1]["valid_perplexity"].is_number());
+  EXPECT_FALSE(lines[1].contains("valid_bleu"));
+  EXPECT_FALSE(lines[2].contains("loss"));
+  for (const auto& line : lines) {
+    for (const auto& value : line) EXPECT_TRUE(value.is_number()) << line;
+  }
+}
+
+TEST(Metrics, AResumedRunDropsTheLinesOfStepsThatItRepeats) {
+  const TemporaryFolder folder;
+  {
+    MetricsLog log(folder / "", 0);
+    for (const int64_t step : {10, 20, 30}) log.write(some_metrics(step));
+    log.write(ValidationMetrics{.step = 30});
+  }
+  std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"step\": 40, \"lo";  // the power failed here
+  {
+    MetricsLog log(folder / "", 20);
+    log.write(some_metrics(30));
+  }
+  const auto lines = lines_of(folder / "metrics.jsonl");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[2]["step"], 30);
+  EXPECT_TRUE(lines[2].contains("loss"));
+}
+
+TEST(Metrics, AFolderThatCannotBeWrittenIsAnError) {
+  EXPECT_THROW(MetricsLog("/nonexistent/folder", 0), Error);
+}
+
+TEST(Progress, TellsNumbersAndTimeToAPerson) {
+  EXPECT_EQ(duration_text(12.4), "12 s");
+  EXPECT_EQ(duration_text(200), "3 min 20 s");
+  EXPECT_EQ(duration_text(3900), "1 h 05 min");
+  const std::string text = progress_text(some_metrics(50), 1000, 90.0);
+  for (const char* part : {"step 50/1000", "epoch 1.25", "loss 2.5", "perplexity 7.39", "lr 1.000e-03",
+                           "100 target tokens/s", "1 skipped", "1 min 30 s left"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+}
+
+}  // namespace
+}  // namespace ventris

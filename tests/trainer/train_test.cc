@@ -1,0 +1,315 @@
+#include "trainer/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "backend/error.h"
+#include "tests/support/tiny_run.h"
+#include "trainer/training_run.h"
+
+namespace ventris {
+namespace {
+
+using testing::kTinyVocabulary;
+using testing::LoadedState;
+using testing::make_tiny_corpus;
+using testing::TemporaryFolder;
+using testing::tiny_run_options;
+
+TrainResult train_alone(const TrainOptions& options) {
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  return train(context, *self, options, "ventris train (test)");
+}
+
+LoadedState state_of(const std::string& path, const TrainOptions& options) {
+  return {path, options.model, kTinyVocabulary};
+}
+
+std::vector<nlohmann::json> metrics_of(const TrainOptions& options) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(options.model_dir + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+template <typename Call>
+std::string message_of(ExitCode code, const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+class TrainTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    corpus_ = new std::string(make_tiny_corpus(*folder_));
+  }
+  static void TearDownTestSuite() {
+    delete corpus_;
+    delete folder_;
+  }
+  TrainOptions options(const std::string& name) const { return tiny_run_options(*corpus_, runs_ / name); }
+
+  static TemporaryFolder* folder_;
+  static std::string* corpus_;
+  TemporaryFolder runs_;
+};
+TemporaryFolder* TrainTest::folder_ = nullptr;
+std::string* TrainTest::corpus_ = nullptr;
+
+TEST_F(TrainTest, TheLossFallsAndEveryFileOfTheRunFolderIsThere) {
+  TrainOptions run = options("run");
+  run.max_steps = 60;
+  run.learning_rate_scale = 2.0;
+  run.valid_every = 30;
+  run.valid_metric = "bleu";
+  run.save_every = 20;
+  run.keep_checkpoints = 2;
+  const TrainResult result = train_alone(run);
+  EXPECT_EQ(result.end, TrainEnd::kDone);
+  EXPECT_EQ(result.step, 60);
+  EXPECT_EQ(result.last_checkpoint, run.model_dir + "/checkpoint-00000060.h5");
+  EXPECT_GT(result.best_step, 0);
+
+  std::vector<double> losses;
+  int validations = 0;
+  for (const auto& line : metrics_of(run)) {
+    if (line.contains("loss")) losses.push_back(line["loss"]);
+    if (line.contains("valid_loss")) ++validations;
+  }
+  ASSERT_EQ(losses.size(), 60U);
+  EXPECT_LT(losses.back(), 0.75 * losses.front());
+  EXPECT_EQ(validations, 2);
+
+  const auto checkpoints = list_checkpoints(run.model_dir);
+  EXPECT_GE(checkpoints.size(), 2U);
+  EXPECT_LE(checkpoints.size(), 3U);  // the best besides
+  EXPECT_FALSE(read_best(run.model_dir).empty());
+  std::ifstream config(run.model_dir + "/config.json");
+  const auto json = nlohmann::json::parse(config);
+  EXPECT_FALSE(json.empty());
+  std::string command;
+  std::getline(std::ifstream(run.model_dir + "/command.txt"), command);
+  EXPECT_EQ(command, "ventris train (test)");
+}
+
+TEST_F(TrainTest, AnInterruptedRunComesToTheSameBits) {
+  for (const DType precision : {DType::kF32, DType::kBF16}) {
+    const std::string name = name_of(precision);
+    TrainOptions whole = options("whole-" + name);
+    whole.precision = precision;
+    const TrainResult uninterrupted = train_alone(whole);
+    TrainOptions parts = whole;
+    parts.model_dir = runs_ / ("parts-" + name);
+    parts.max_steps = 7;
+    const TrainResult first = train_alone(parts);
+    EXPECT_EQ(first.step, 7);
+    const LoadedState middle = state_of(first.last_checkpoint, parts);
+    EXPECT_GT(middle.state.position.index, 0) << "the interruption is to be in the middle of an epoch";
+    parts.max_steps = 12;
+    const TrainResult second = train_alone(parts);
+    EXPECT_EQ(second.step, 12);
+
+    const LoadedState expected = state_of(uninterrupted.last_checkpoint, whole);
+    const LoadedState got = state_of(second.last_checkpoint, parts);
+    EXPECT_TRUE(got.values == expected.values) << name;
+    EXPECT_TRUE(got.m == expected.m) << name;
+    EXPECT_TRUE(got.v == expected.v) << name;
+    EXPECT_EQ(got.state.position, expected.state.position);
+    EXPECT_EQ(got.state.target_tokens, expected.state.target_tokens);
+    EXPECT_FALSE(middle.values == expected.values);
+    EXPECT_EQ(metrics_of(parts).size(), 12U);
+    // The losses of the steps after the interruption are the same numbers too.
+    EXPECT_EQ(metrics_of(parts).back()["loss"], metrics_of(whole).back()["loss"]);
+  }
+}
+
+TEST_F(TrainTest, TheNumberOfThreadsChangesNoBit) {
+  const TrainOptions one = options("one");
+  TrainOptions two = options("two");
+  two.max_steps = 12;
+  const TrainResult first = train_alone(one);
+  Context context({.threads = 3});
+  const auto self = make_self_communicator();
+  const TrainResult second = train(context, *self, two, "test");
+  EXPECT_TRUE(state_of(first.last_checkpoint, one).values == state_of(second.last_checkpoint, two).values);
+}
+
+TEST_F(TrainTest, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
+  TrainOptions run = options("run");
+  run.save_every = 4;
+  run.max_steps = 8;
+  const TrainResult whole = train_alone(run);
+  const LoadedState expected = state_of(whole.last_checkpoint, run);
+  {
+    std::fstream file(whole.last_checkpoint, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000);
+    file.put('\x5a');
+  }
+  const TrainResult again = train_alone(run);
+  EXPECT_EQ(again.step, 8);
+  EXPECT_TRUE(state_of(again.last_checkpoint, run).values == expected.values);
+  EXPECT_TRUE(std::filesystem::exists(whole.last_checkpoint + ".damaged"));
+}
+
+TEST_F(TrainTest, AFinishedRunIsLeftAsItIs) {
+  const TrainOptions run = options("run");
+  const TrainResult first = train_alone(run);
+  const auto before = std::filesystem::last_write_time(first.last_checkpoint);
+  const TrainResult second = train_alone(run);
+  EXPECT_EQ(second.step, first.step);
+  EXPECT_EQ(second.last_checkpoint, first.last_checkpoint);
+  EXPECT_EQ(std::filesystem::last_write_time(first.last_checkpoint), before);
+}
+
+TEST_F(TrainTest, ResumingRefusesAnotherModelSeedOrCorpusByName) {
+  TrainOptions run = options("run");
+  run.max_steps = 2;
+  train_alone(run);
+  TrainOptions other = run;
+  other.max_steps = 3;
+  other.seed = 99;
+  std::string message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
+  EXPECT_NE(message.find("seed"), std::string::npos) << message;
+  EXPECT_NE(message.find("99"), std::string::npos) << message;
+  other = run;
+  other.model.d_ff = 64;
+  message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
+  EXPECT_NE(message.find("d_ff"), std::string::npos) << message;
+  other = run;
+  const TemporaryFolder elsewhere;
+  other.corpus = make_tiny_corpus(elsewhere, "other.h5", 180);
+  message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
+  EXPECT_NE(message.find("corpus"), std::string::npos) << message;
+  other = run;
+  other.resume = "never";
+  message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
+  EXPECT_NE(message.find("checkpoint"), std::string::npos) << message;
+}
+
+TEST_F(TrainTest, AGivenCheckpointIsGoneOnFromInAnotherFolder) {
+  TrainOptions run = options("run");
+  run.save_every = 5;
+  const TrainResult whole = train_alone(run);
+  TrainOptions other = options("other");
+  other.resume = run.model_dir + "/checkpoint-00000005.h5";
+  const TrainResult again = train_alone(other);
+  EXPECT_TRUE(state_of(again.last_checkpoint, other).values == state_of(whole.last_checkpoint, run).values);
+  run.resume = other.resume;  // there are later checkpoints beside it
+  message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); });
+}
+
+TEST_F(TrainTest, NaNsAreSkippedAndTenInARowEndTheRunWithTheirPlace) {
+  TrainOptions run = options("run");
+  run.learning_rate_scale = 1e38;
+  run.max_steps = 40;
+  const std::string message = message_of(ExitCode::kDiverged, [&] { train_alone(run); });
+  for (const char* part : {"10 steps in a row", "first seen in", "at step "}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
+  }
+  const auto lines = metrics_of(run);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back()["skipped_steps"], 9);
+  for (const auto& line : lines) {
+    for (const auto& value : line) EXPECT_TRUE(value.is_number()) << line;
+  }
+}
+
+TEST_F(TrainTest, ASkippedStepChangesNoParameter) {
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  TrainOptions run = options("run");
+  run.max_steps = 3;
+  run.learning_rate_scale = 1e38;
+  const TrainResult result = train(context, *self, run, "test");
+  const LoadedState three = state_of(result.last_checkpoint, run);
+  run.max_steps = 5;
+  const LoadedState five = state_of(train(context, *self, run, "test").last_checkpoint, run);
+  EXPECT_EQ(five.state.skipped_steps - three.state.skipped_steps, 2);
+  EXPECT_TRUE(five.values == three.values);
+  EXPECT_TRUE(five.v == three.v);
+  EXPECT_FALSE(five.state.position == three.state.position);
+}
+
+TEST_F(TrainTest, PatienceEndsARunThatGetsNoBetter) {
+  TrainOptions run = options("run");
+  run.learning_rate_scale = 1e-30;  // nothing changes, so the first validation stays the best
+  run.max_steps = 100;
+  run.valid_every = 2;
+  run.valid_bleu = false;
+  run.valid_metric = "loss";
+  run.patience = 3;
+  const TrainResult result = train_alone(run);
+  EXPECT_EQ(result.step, 8);
+  EXPECT_EQ(result.best_step, 2);
+  EXPECT_EQ(std::filesystem::path(read_best(run.model_dir)).filename(), "checkpoint-00000002.h5");
+}
+
+TEST_F(TrainTest, EpochsAndMinutesEndARunToo) {
+  TrainOptions run = options("epochs");
+  run.max_steps = 1000;
+  run.max_epochs = 1;
+  const TrainResult result = train_alone(run);
+  EXPECT_LT(result.step, 20);
+  EXPECT_EQ(state_of(result.last_checkpoint, run).state.position.epoch, 1);
+  TrainOptions short_run = options("minutes");
+  short_run.max_minutes = 1e-9;
+  EXPECT_EQ(train_alone(short_run).step, 1);
+}
+
+TEST_F(TrainTest, ASignalStopsAtTheEndOfTheStepAndSaves) {
+  const TrainOptions run = options("run");
+  // In a process of its own, because the request stays.
+  EXPECT_EXIT(
+      {
+        install_stop_handlers();
+        std::raise(SIGTERM);
+        const TrainResult result = train_alone(run);
+        std::_Exit(result.end == TrainEnd::kStoppedOnRequest && result.step == 1 ? 42 : 1);
+      },
+      ::testing::ExitedWithCode(42), "");
+  EXPECT_EQ(list_checkpoints(run.model_dir).size(), 1U);
+  EXPECT_EQ(train_alone(run).step, 12);
+}
+
+TEST_F(TrainTest, ShardsAreTheSmallestMultipleOfTheRanksThatFits) {
+  TrainOptions run;
+  run.batch_source_tokens = 25000;
+  run.batch_target_tokens = 24000;
+  run.micro_batch_tokens = 4096;
+  EXPECT_EQ(resolved_shards(run, 1), 7);
+  EXPECT_EQ(resolved_shards(run, 2), 8);
+  EXPECT_EQ(resolved_shards(run, 4), 8);
+  EXPECT_EQ(resolved_shards(run, 16), 16);
+  run.logical_shards = 3;
+  EXPECT_EQ(resolved_shards(run, 2), 3);
+}
+
+TEST_F(TrainTest, BadOptionsAreRefusedByName) {
+  TrainOptions run = options("run");
+  run.keep_checkpoints = 0;
+  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--keep-checkpoints"),
+            std::string::npos);
+  run = options("run");
+  run.model.max_positions = 4;
+  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--max-positions"),
+            std::string::npos);
+  run = options("run");
+  run.valid_every = 1;
+  run.valid_bleu = false;
+  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--valid-metric"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace ventris

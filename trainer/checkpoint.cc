@@ -1,0 +1,97 @@
+#include "trainer/checkpoint.h"
+
+#include <filesystem>
+#include <type_traits>
+
+#include "backend/error.h"
+#include "data/hdf5_file.h"
+#include "trainer/model_files.h"
+#include "trainer/weights.h"
+
+namespace ventris {
+namespace {
+
+constexpr const char* kFirstMoment = "/adam/m";
+constexpr const char* kSecondMoment = "/adam/v";
+
+/// Calls `each(name, member)` for every number of the state.
+template <typename State, typename Each>
+void for_each_number(State& state, Each&& each) {
+  each("step", state.step);
+  each("epoch", state.position.epoch);
+  each("epoch_index", state.position.index);
+  each("skipped_steps", state.skipped_steps);
+  each("skipped_in_a_row", state.skipped_in_a_row);
+  each("target_tokens", state.target_tokens);
+  each("elapsed_seconds", state.elapsed_seconds);
+  each("best_metric", state.best_metric);
+  each("best_step", state.best_step);
+  each("validations_without_improvement", state.validations_without_improvement);
+}
+
+void check_moment(ConstTensor moment, const ParameterStore& store, const char* name) {
+  VENTRIS_CHECK(moment.rows == 1 && moment.cols == store.flat_size() && moment.dtype == DType::kF32,
+                "{} is [{}, {}] {}, not [1, {}] f32", name, moment.rows, moment.cols, name_of(moment.dtype),
+                store.flat_size());
+}
+
+}  // namespace
+
+std::string save_checkpoint(const std::string& model_dir, const TrainingState& state,
+                            const TransformerConfig& config, const ParameterStore& store, ConstTensor adam_m,
+                            ConstTensor adam_v, const std::string& tokenizer_model,
+                            const std::string& provenance) {
+  check_moment(adam_m, store, kFirstMoment);
+  check_moment(adam_v, store, kSecondMoment);
+  const std::string path =
+      (std::filesystem::path(model_dir) / fmt::format("checkpoint-{:08}.h5", state.step)).string();
+  data::Hdf5Writer writer(path);
+  write_model(writer, config, store, tokenizer_model);
+  const std::vector<int64_t> flat = {store.flat_size()};
+  writer.write(kFirstMoment, data::ElementType::kF32, flat, adam_m.data);
+  writer.write(kSecondMoment, data::ElementType::kF32, flat, adam_v.data);
+  writer.write_attribute("/", "format", std::string(kCheckpointFormat));
+  writer.write_attribute("/", "provenance", provenance);
+  for_each_number(state,
+                  [&](const char* name, const auto& value) { writer.write_attribute("/", name, value); });
+  writer.write_attribute("/", "corpus_digest", state.corpus_digest);
+  writer.write_attribute("/", "resume_signature", state.resume_signature);
+  writer.commit();
+  return path;
+}
+
+void load_checkpoint(const std::string& path, const TransformerConfig& config, ParameterStore& store,
+                     Tensor adam_m, Tensor adam_v, TrainingState& state) {
+  check_moment(adam_m, store, kFirstMoment);
+  check_moment(adam_v, store, kSecondMoment);
+  const data::Hdf5Reader reader(path);
+  const TransformerConfig in_file = read_config(reader);
+  if (reader.string_attribute("/", "format") != kCheckpointFormat) {
+    fail(ExitCode::kBadData,
+         "{}: is a weights file, without the state that training goes on from; expected a checkpoint-*.h5 of "
+         "a run",
+         path);
+  }
+  check_same_network(in_file, config, path);
+  TrainingState read;
+  for_each_number(read, [&]<typename T>(const char* name, T& value) {
+    if constexpr (std::is_same_v<T, double>) {
+      value = reader.double_attribute("/", name);
+    } else {
+      value = reader.int_attribute("/", name);
+    }
+  });
+  read.corpus_digest = reader.string_attribute("/", "corpus_digest");
+  read.resume_signature = reader.string_attribute("/", "resume_signature");
+  if (read.step < 0 || read.position.epoch < 0 || read.position.index < 0) {
+    fail(ExitCode::kBadData, "{}: step {}, epoch {} or place in the epoch {} is negative", path, read.step,
+         read.position.epoch, read.position.index);
+  }
+  read_model(reader, store);
+  const std::vector<int64_t> flat = {store.flat_size()};
+  reader.read(kFirstMoment, data::ElementType::kF32, flat, adam_m.data);
+  reader.read(kSecondMoment, data::ElementType::kF32, flat, adam_v.data);
+  state = read;
+}
+
+}  // namespace ventris

@@ -1,0 +1,95 @@
+#include "trainer/metrics.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "backend/error.h"
+#include "trainer/model_files.h"
+
+namespace ventris {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step) {
+  std::vector<std::string> kept;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const bool whole = object.is_object() && object.contains("step") && object["step"].is_number_integer();
+    if (whole && object["step"].get<int64_t>() <= last_step) kept.push_back(line);
+  }
+  return kept;
+}
+
+double per_second(int64_t count, double seconds) {
+  return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
+}
+
+}  // namespace
+
+double perplexity_of(double nll) {
+  return std::exp(std::min(nll, 700.0));
+}
+
+double IntervalMetrics::perplexity() const {
+  return perplexity_of(nll());
+}
+double IntervalMetrics::target_tokens_per_second() const {
+  return per_second(sums.target_tokens, sums.seconds);
+}
+double IntervalMetrics::source_tokens_per_second() const {
+  return per_second(sums.source_tokens, sums.seconds);
+}
+double ValidationMetrics::perplexity() const {
+  return perplexity_of(nll);
+}
+
+MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step)
+    : path_(model_dir + "/metrics.jsonl") {
+  std::string kept;
+  for (const std::string& line : lines_up_to(path_, last_step)) kept += line + '\n';
+  write_file_atomically(path_, kept);
+  file_.open(path_, std::ios::app);
+  if (!file_) fail(ExitCode::kCannotCreate, "{} cannot be opened: {}", path_, std::strerror(errno));
+}
+
+void MetricsLog::write_line(const std::string& line) {
+  file_ << line << std::endl;
+  if (!file_) fail(ExitCode::kIo, "{} cannot be written: {}", path_, std::strerror(errno));
+}
+
+void MetricsLog::write(const IntervalMetrics& metrics) {
+  Json line;
+  line["step"] = metrics.step;
+  line["epoch"] = metrics.epoch;
+  if (metrics.has_loss()) {
+    line["loss"] = metrics.loss();
+    line["nll"] = metrics.nll();
+    line["perplexity"] = metrics.perplexity();
+  }
+  line["learning_rate"] = metrics.learning_rate;
+  line["gradient_norm"] = metrics.gradient_norm;
+  line["target_tokens"] = metrics.target_tokens;
+  line["target_tokens_per_second"] = metrics.target_tokens_per_second();
+  line["source_tokens_per_second"] = metrics.source_tokens_per_second();
+  line["elapsed_seconds"] = metrics.elapsed_seconds;
+  line["skipped_steps"] = metrics.skipped_steps;
+  write_line(line.dump());
+}
+
+void MetricsLog::write(const ValidationMetrics& metrics) {
+  Json line;
+  line["step"] = metrics.step;
+  // A model that has diverged may have no finite loss; the object then says so by leaving it out.
+  if (std::isfinite(metrics.loss)) line["valid_loss"] = metrics.loss;
+  if (std::isfinite(metrics.nll)) line["valid_perplexity"] = metrics.perplexity();
+  if (metrics.has_bleu) line["valid_bleu"] = metrics.bleu;
+  write_line(line.dump());
+}
+
+}  // namespace ventris

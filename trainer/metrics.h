@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace ventris {
+
+/// What happened since the last log line. Sums are over target tokens and all ranks; skipped steps do not
+/// count in them.
+struct IntervalSums {
+  double loss = 0.0;
+  double nll = 0.0;
+  int64_t target_tokens = 0;
+  int64_t source_tokens = 0;
+  double seconds = 0.0;  // of training steps alone, without validation and checkpoints
+};
+
+/// One line of metrics.jsonl for an interval.
+struct IntervalMetrics {
+  int64_t step = 0;
+  double epoch = 0.0;
+  IntervalSums sums;
+  double learning_rate = 0.0;
+  double gradient_norm = 0.0;  // of the last step that was not skipped
+  int64_t target_tokens = 0;   // trained on since the start
+  double elapsed_seconds = 0.0;
+  int64_t skipped_steps = 0;
+
+  bool has_loss() const { return sums.target_tokens > 0; }
+  double loss() const { return sums.loss / static_cast<double>(sums.target_tokens); }
+  double nll() const { return sums.nll / static_cast<double>(sums.target_tokens); }
+  double perplexity() const;
+  double target_tokens_per_second() const;
+  double source_tokens_per_second() const;
+};
+
+struct ValidationMetrics {
+  int64_t step = 0;
+  double loss = 0.0;  // label-smoothed, per token
+  double nll = 0.0;
+  double perplexity() const;
+  bool has_bleu = false;
+  double bleu = 0.0;
+};
+
+/// exp(nll), kept finite.
+double perplexity_of(double nll);
+
+/// Appends to metrics.jsonl in a run folder: one JSON object a line, numbers only. Throws Error(kIo,
+/// kCannotCreate).
+class MetricsLog {
+ public:
+  /// Keeps the lines of steps up to `last_step` of an earlier run (0: none) and drops the others.
+  MetricsLog(const std::string& model_dir, int64_t last_step);
+  void write(const IntervalMetrics& metrics);
+  void write(const ValidationMetrics& metrics);
+
+ private:
+  void write_line(const std::string& line);
+  std::string path_;
+  std::ofstream file_;
+};
+
+}  // namespace ventris

@@ -1,0 +1,180 @@
+#include "trainer/model_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "backend/error.h"
+#include "trainer/checkpoint.h"
+#include "trainer/config_json.h"
+
+namespace ventris {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kPrefix = "checkpoint-";
+constexpr const char* kSuffix = ".h5";
+constexpr const char* kBestFile = "best.json";
+
+/// The step in the name of a checkpoint file, or -1.
+int64_t step_of_name(const std::string& name) {
+  const size_t prefix = std::strlen(kPrefix);
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return -1;
+  const std::string digits = name.substr(prefix, name.size() - prefix - std::strlen(kSuffix));
+  const bool number = digits.size() >= 8 && digits.size() <= 18 &&
+                      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return number ? std::stoll(digits) : -1;
+}
+
+/// An open file descriptor.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void fail_writing(const std::string& path, const std::string& temporary) {
+  const std::string reason = std::strerror(errno);
+  ::unlink(temporary.c_str());
+  fail(ExitCode::kIo, "{}: cannot write the file: {}", path, reason);
+}
+
+}  // namespace
+
+void write_file_atomically(const std::string& path, const std::string& content) {
+  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
+  {
+    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    if (file.get() < 0) {
+      fail(ExitCode::kCannotCreate, "{}: cannot create the file: {}", path, std::strerror(errno));
+    }
+    for (size_t written = 0; written < content.size();) {
+      const ssize_t n = ::write(file.get(), content.data() + written, content.size() - written);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail_writing(path, temporary);
+      written += static_cast<size_t>(n);
+    }
+    if (::fsync(file.get()) != 0) fail_writing(path, temporary);
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) fail_writing(path, temporary);
+  const fs::path folder = fs::path(path).parent_path();
+  const Descriptor directory(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
+  // Some file systems cannot sync a folder; the file itself is complete in any case.
+  if (directory.get() >= 0 && ::fsync(directory.get()) != 0 && errno != EINVAL) fail_writing(path, temporary);
+}
+
+std::vector<std::string> list_checkpoints(const std::string& model_dir) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(model_dir, error), end; !error && entry != end; entry.increment(error)) {
+    const int64_t step = step_of_name(entry->path().filename().string());
+    if (step >= 0) found.emplace_back(step, entry->path().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    fail(ExitCode::kIo, "{}: cannot list the folder: {}", model_dir, error.message());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
+                double value) {
+  const json best = {
+      {"checkpoint", fs::path(checkpoint_path).filename().string()}, {"metric", metric}, {"value", value}};
+  write_file_atomically((fs::path(model_dir) / kBestFile).string(), best.dump(2) + "\n");
+}
+
+std::string read_best(const std::string& model_dir) {
+  const fs::path path = fs::path(model_dir) / kBestFile;
+  std::ifstream file(path);
+  if (!file) return "";
+  const json best = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto name = best.is_object() ? best.find("checkpoint") : best.end();
+  if (name == best.end() || !name->is_string() || step_of_name(name->get<std::string>()) < 0) {
+    fail(ExitCode::kBadData,
+         "{}: does not name a checkpoint; remove it, or name the checkpoint to be used itself",
+         path.string());
+  }
+  return (fs::path(model_dir) / name->get<std::string>()).string();
+}
+
+void prune_checkpoints(const std::string& model_dir, int keep) {
+  VENTRIS_CHECK(keep >= 1, "at least one checkpoint has to stay, not {}", keep);
+  const std::vector<std::string> paths = list_checkpoints(model_dir);
+  const std::string best = read_best(model_dir);
+  for (size_t i = 0; i + static_cast<size_t>(keep) < paths.size(); ++i) {
+    if (fs::path(paths[i]).filename() == fs::path(best).filename()) continue;
+    std::error_code error;
+    fs::remove(paths[i], error);
+    if (error) fail(ExitCode::kIo, "{}: cannot remove the old checkpoint: {}", paths[i], error.message());
+  }
+}
+
+std::string resolve_model_file(const std::string& file_or_dir) {
+  std::error_code error;
+  if (!fs::is_directory(file_or_dir, error)) return file_or_dir;
+  const std::string best = read_best(file_or_dir);
+  if (!best.empty()) return best;
+  const std::vector<std::string> paths = list_checkpoints(file_or_dir);
+  if (paths.empty()) {
+    fail(ExitCode::kMissingInput,
+         "{}: the folder holds no checkpoint; expected the --model-dir of `ventris train`, a checkpoint or a "
+         "weights file",
+         file_or_dir);
+  }
+  return paths.back();
+}
+
+TransformerConfig read_config(const data::Hdf5Reader& reader) {
+  const std::string format =
+      reader.has_attribute("/", "format") ? reader.string_attribute("/", "format") : "";
+  if (format != kWeightsFormat && format != kCheckpointFormat) {
+    fail(ExitCode::kBadData, "{}: expected a checkpoint or a weights file, but its format is '{}'",
+         reader.path(), format);
+  }
+  return transformer_config_from_json(reader.string_attribute("/", "config"), reader.path());
+}
+
+std::string read_tokenizer_model(const data::Hdf5Reader& reader) {
+  const std::vector<uint8_t> bytes = reader.read_bytes("/tokenizer");
+  return {bytes.begin(), bytes.end()};
+}
+
+void check_same_network(const TransformerConfig& in_file, const TransformerConfig& expected,
+                        const std::string& path) {
+  TransformerConfig comparable = in_file;
+  comparable.dropout = expected.dropout;
+  comparable.attention_dropout = expected.attention_dropout;
+  comparable.label_smoothing = expected.label_smoothing;
+  if (comparable == expected) return;
+  const json there = json::parse(to_json(comparable));
+  const json here = json::parse(to_json(expected));
+  std::string differences;
+  for (const auto& [key, value] : here.items()) {
+    if (there.value(key, json()) == value) continue;
+    differences += fmt::format("{}{} is {} in the file and {} here", differences.empty() ? "" : "; ", key,
+                               there.value(key, json()).dump(), value.dump());
+  }
+  fail(ExitCode::kBadData, "{}: the model in the file is another one: {}", path, differences);
+}
+
+}  // namespace ventris

@@ -1,0 +1,96 @@
+#include "trainer/progress.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace ventris {
+
+std::string duration_text(double seconds) {
+  const auto total = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  if (total >= 3600) return fmt::format("{} h {:02} min", total / 3600, total / 60 % 60);
+  if (total >= 60) return fmt::format("{} min {:02} s", total / 60, total % 60);
+  return fmt::format("{} s", total);
+}
+
+std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
+  const std::string loss =
+      metrics.has_loss() ? fmt::format("loss {:.4f}  perplexity {:.2f}", metrics.loss(), metrics.perplexity())
+                         : std::string("loss not finite");
+  const std::string skipped =
+      metrics.skipped_steps > 0 ? fmt::format("  {} skipped", metrics.skipped_steps) : "";
+  return fmt::format("step {}/{}  epoch {:.2f}  {}  lr {:.3e}  {:.0f} target tokens/s{}  {} left",
+                     metrics.step, max_steps, metrics.epoch, loss, metrics.learning_rate,
+                     metrics.target_tokens_per_second(), skipped, duration_text(seconds_left));
+}
+
+struct Progress::Impl {
+  bool speaks;
+  bool terminal;
+  int64_t max_steps;
+  bool line_is_open = false;
+  std::chrono::steady_clock::time_point next_line = std::chrono::steady_clock::now();
+  spdlog::logger log{"ventris", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+
+  Impl(bool speaks_in, int64_t max_steps_in)
+      : speaks(speaks_in), terminal(speaks && isatty(STDERR_FILENO) == 1), max_steps(max_steps_in) {
+    log.set_pattern("%Y-%m-%d %H:%M:%S  %v");
+    log.set_level(speaks ? spdlog::level::info : spdlog::level::off);
+    log.flush_on(spdlog::level::info);
+  }
+  void close_line() {
+    if (line_is_open) std::fputs("\r\033[K", stderr);
+    line_is_open = false;
+  }
+  void say(spdlog::level::level_enum level, const std::string& text) {
+    close_line();
+    log.log(level, "{}", text);
+  }
+};
+
+Progress::Progress(bool speaks, int64_t max_steps) : impl_(std::make_unique<Impl>(speaks, max_steps)) {}
+
+Progress::~Progress() {
+  if (impl_->line_is_open) std::fputc('\n', stderr);
+}
+
+bool Progress::wants_live_line() const {
+  return impl_->terminal && std::chrono::steady_clock::now() >= impl_->next_line;
+}
+
+void Progress::live_line(const IntervalMetrics& metrics, double seconds_left) {
+  if (!impl_->terminal) return;
+  impl_->next_line = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  std::fprintf(stderr, "\r\033[K%s", progress_text(metrics, impl_->max_steps, seconds_left).c_str());
+  std::fflush(stderr);
+  impl_->line_is_open = true;
+}
+
+void Progress::interval(const IntervalMetrics& metrics, double seconds_left) {
+  if (impl_->terminal) {
+    live_line(metrics, seconds_left);
+  } else {
+    message(progress_text(metrics, impl_->max_steps, seconds_left));
+  }
+}
+
+void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
+  const std::string bleu = metrics.has_bleu ? fmt::format("  BLEU {:.2f}", metrics.bleu) : "";
+  message(fmt::format("step {}  validation: loss {:.4f}  perplexity {:.2f}{}{}  ({})", metrics.step,
+                      metrics.loss, metrics.perplexity(), bleu, best ? "  best so far" : "",
+                      duration_text(seconds)));
+}
+
+void Progress::message(const std::string& text) {
+  impl_->say(spdlog::level::info, text);
+}
+
+void Progress::warning(const std::string& text) {
+  impl_->say(spdlog::level::warn, "warning: " + text);
+}
+
+}  // namespace ventris

@@ -1,0 +1,177 @@
+#include "trainer/resume.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "data/error.h"
+#include "data/hdf5_file.h"
+#include "trainer/agreement.h"
+#include "trainer/progress.h"
+
+namespace ventris {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& key, const std::string& theirs,
+                         const std::string& ours) {
+  fail(ExitCode::kBadConfiguration,
+       "{} was written with {} {}, but this run has {}. Give the same option, or another --model-dir to "
+       "start anew",
+       path, key, theirs, ours);
+}
+
+void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {
+  std::istringstream have(theirs);
+  std::istringstream want(ours);
+  std::string have_line;
+  std::string want_line;
+  while (true) {
+    const bool more_have = static_cast<bool>(std::getline(have, have_line));
+    const bool more_want = static_cast<bool>(std::getline(want, want_line));
+    if (!more_have && !more_want) return;
+    if (!more_have) have_line = "(nothing)";
+    if (!more_want) want_line = "(nothing)";
+    if (have_line == want_line) continue;
+    const size_t colon = std::min(want_line.find(": "), want_line.size());
+    const std::string key = want_line.substr(0, colon);
+    const auto value = [&](const std::string& line) {
+      return line.rfind(key + ": ", 0) == 0 ? line.substr(key.size() + 2) : "\"" + line + "\"";
+    };
+    refuse(path, key, value(have_line), value(want_line));
+  }
+}
+
+/// True if the file is one of ours and as it was written.
+bool is_sound(const std::string& path, std::string& why) {
+  try {
+    data::Hdf5Reader reader(path);
+    return true;
+  } catch (const data::DataError& error) {
+    if (error.kind() != data::ErrorKind::kBadData) throw;
+    why = error.what();
+    return false;
+  }
+}
+
+/// The checkpoint to go on from, or "". Of rank 0.
+std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
+  std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
+  if (options.resume == "never") {
+    if (!checkpoints.empty()) {
+      fail(ExitCode::kBadConfiguration,
+           "{} holds {} checkpoints of an earlier run, the newest {}. Go on from it with --resume auto, or "
+           "give another "
+           "--model-dir",
+           options.model_dir, checkpoints.size(), checkpoints.back());
+    }
+    return "";
+  }
+  if (options.resume != "auto") return options.resume;
+  std::string why;
+  for (; !checkpoints.empty(); checkpoints.pop_back()) {
+    const std::string& newest = checkpoints.back();
+    if (is_sound(newest, why)) return newest;
+    const std::string aside = newest + ".damaged";
+    std::error_code error;
+    fs::rename(newest, aside, error);
+    progress.warning(fmt::format("{} It is {} and the checkpoint before it is tried", why,
+                                 error ? "passed over" : "renamed to " + aside));
+  }
+  if (!why.empty()) {
+    fail(ExitCode::kBadData,
+         "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
+         options.model_dir, why);
+  }
+  return "";
+}
+
+/// A file given by name may lie anywhere, but the folder must not hold a later state of the run, which "auto"
+/// would take next time.
+void check_nothing_newer(const TrainOptions& options, const std::string& path, int64_t step) {
+  for (const std::string& other : list_checkpoints(options.model_dir)) {
+    const std::string name = fs::path(other).stem().string();
+    const size_t dash = name.rfind('-');
+    const int64_t other_step = dash == std::string::npos ? 0 : std::atoll(name.c_str() + dash + 1);
+    if (other_step <= step) continue;
+    fail(ExitCode::kBadConfiguration,
+         "{} is newer than {}, from which the run is to go on. Remove it, or give another --model-dir", other,
+         path);
+  }
+}
+
+/// The best checkpoint may be among those that were set aside: then the best before it counts again.
+void restore_best(const TrainOptions& options, const TrainingState& state) {
+  if (state.best_step == 0 || fs::exists(read_best(options.model_dir))) return;
+  const fs::path best = fs::path(options.model_dir) / fmt::format("checkpoint-{:08}.h5", state.best_step);
+  if (fs::exists(best)) write_best(options.model_dir, best.string(), options.valid_metric, state.best_metric);
+}
+
+void load_on_first_rank(const std::string& path, const TrainOptions& options, ParameterStore& store,
+                        Optimizer& optimizer, TrainingState& state) {
+  {
+    const data::Hdf5Reader reader(path);
+    // Before anything is loaded, so that the message names the option. A file of another kind has none;
+    // loading says so.
+    if (reader.has_attribute("/", "resume_signature")) {
+      check_same_signature(path, reader.string_attribute("/", "resume_signature"), state.resume_signature);
+    }
+  }
+  TrainingState loaded;
+  load_checkpoint(path, options.model, store, optimizer.m(), optimizer.v(), loaded);
+  if (loaded.corpus_digest != state.corpus_digest) {
+    refuse(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
+  }
+  check_nothing_newer(options, path, loaded.step);
+  restore_best(options, loaded);
+  state = loaded;
+}
+
+void copy_state_from_first_rank(Communicator& communicator, TrainingState& s) {
+  const Json mine = {{"step", s.step},
+                     {"epoch", s.position.epoch},
+                     {"index", s.position.index},
+                     {"skipped_steps", s.skipped_steps},
+                     {"skipped_in_a_row", s.skipped_in_a_row},
+                     {"target_tokens", s.target_tokens},
+                     {"elapsed_seconds", s.elapsed_seconds},
+                     {"best_metric", s.best_metric},
+                     {"best_step", s.best_step},
+                     {"validations_without_improvement", s.validations_without_improvement}};
+  const Json first = Json::parse(communicator.broadcast(mine.dump(), 0));
+  s.step = first.at("step");
+  s.position = {.epoch = first.at("epoch"), .index = first.at("index")};
+  s.skipped_steps = first.at("skipped_steps");
+  s.skipped_in_a_row = first.at("skipped_in_a_row");
+  s.target_tokens = first.at("target_tokens");
+  s.elapsed_seconds = first.at("elapsed_seconds");
+  s.best_metric = first.at("best_metric");
+  s.best_step = first.at("best_step");
+  s.validations_without_improvement = first.at("validations_without_improvement");
+}
+
+}  // namespace
+
+std::string resume(Context& context, Communicator& communicator, const TrainOptions& options,
+                   ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
+  std::string path;
+  if (communicator.rank() == 0) {
+    path = find_checkpoint(options, progress);
+    if (!path.empty()) load_on_first_rank(path, options, store, optimizer, state);
+  }
+  path = communicator.broadcast(path, 0);
+  copy_from_first_rank(communicator, store.values());
+  if (!path.empty()) {
+    copy_from_first_rank(communicator, optimizer.m());
+    copy_from_first_rank(communicator, optimizer.v());
+    copy_state_from_first_rank(communicator, state);
+  }
+  store.refresh_compute_copy(context);
+  return path;
+}
+
+}  // namespace ventris

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backend/dtype.h"
+#include "model/transformer_config.h"
+
+namespace ventris {
+
+/// Everything that `ventris train` can be told. Defaults are the base preset of the paper.
+struct TrainOptions {
+  std::string corpus;
+  std::string model_dir;
+  std::string preset = "base";
+  TransformerConfig model;  // vocab_size comes from the corpus
+
+  // Data and batches
+  int64_t batch_source_tokens = 25000;  // of a global batch
+  int64_t batch_target_tokens = 25000;
+  int logical_shards = 0;  // micro-batches of a global batch; 0: the smallest multiple of the rank count with
+                           // at most micro_batch_tokens a shard
+  int64_t micro_batch_tokens = 4096;
+  uint64_t seed = 1;
+
+  // Optimization
+  int64_t max_steps = 100000;
+  int64_t max_epochs = 0;    // 0: no limit
+  double max_minutes = 0.0;  // wall-clock limit of this run; 0: no limit. Saves and ends as done
+  double learning_rate_scale = 1.0;
+  int64_t warmup_steps = 4000;
+  float beta1 = 0.9F;
+  float beta2 = 0.98F;
+  float adam_epsilon = 1e-9F;
+  double clip_norm = 0.0;  // 0: no clipping
+  DType precision = DType::kF32;
+
+  // Validation, checkpoints, progress
+  int64_t valid_every = 1000;  // steps; 0: never
+  int valid_beam_size = 4;
+  float valid_length_penalty = 0.6F;
+  bool valid_bleu = true;
+  int64_t valid_max_sentences = 0;    // sentences decoded for BLEU; 0: all
+  std::string valid_metric = "bleu";  // best checkpoint by bleu or loss
+  int patience = 0;                   // stop after so many validations without a better one; 0: never
+  int64_t save_every = 1000;          // steps; 0: only at the end
+  int keep_checkpoints = 10;          // the newest; the best stays besides
+  int64_t log_every = 50;
+  std::string resume = "auto";  // auto, never, or a checkpoint file
+
+  // Machine
+  std::string device = "auto";  // auto, cpu, cuda
+  int threads = 0;              // CPU threads a rank; 0: what the rank may use
+};
+
+/// The settings of a preset of the design: tiny, small, base or big. Throws Error(kBadConfiguration) for
+/// another name.
+TrainOptions preset_options(const std::string& name);
+
+}  // namespace ventris

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/context.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+class Communicator;
+
+enum class TrainEnd { kDone, kStoppedOnRequest };
+
+/// What a run came to, for the closing message.
+struct TrainResult {
+  TrainEnd end = TrainEnd::kDone;
+  int64_t step = 0;
+  int64_t best_step = 0;
+  double best_metric = 0.0;
+  std::string last_checkpoint;
+};
+
+/// Trains by the options on all ranks: `command` is recorded in the run folder. Every rank returns the same
+/// result. Throws Error with the documented exit codes: kRanksDisagree, kDiverged (10 steps in a row with NaN
+/// or Inf, saying where it was first seen), ...
+TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
+                  const std::string& command);
+
+/// Installs handlers for SIGINT, SIGTERM and SIGUSR1 that ask train() to save and stop at the end of the
+/// step.
+void install_stop_handlers();
+bool stop_requested();
+
+}  // namespace ventris

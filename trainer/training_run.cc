@@ -1,0 +1,305 @@
+#include "trainer/training_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "trainer/agreement.h"
+#include "trainer/config_json.h"
+#include "trainer/model_files.h"
+#include "trainer/resume.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kSkippedStepsToDivergence = 10;
+
+TrainOptions checked(const TrainOptions& options) {
+  const auto require = [](bool holds, const char* option, const std::string& value, const char* allowed) {
+    if (!holds) fail(ExitCode::kBadConfiguration, "{} is {}; it must be {}", option, value, allowed);
+  };
+  require(!options.corpus.empty(), "--corpus", "empty", "a corpus file");
+  require(!options.model_dir.empty(), "--model-dir", "empty", "a folder");
+  require(options.batch_source_tokens >= 1, "--batch-source-tokens",
+          std::to_string(options.batch_source_tokens), "positive");
+  require(options.batch_target_tokens >= 1, "--batch-target-tokens",
+          std::to_string(options.batch_target_tokens), "positive");
+  require(options.micro_batch_tokens >= 1, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
+          "positive");
+  require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),
+          "0 or more");
+  require(options.max_steps >= 0 && options.max_steps < (int64_t{1} << 32), "--max-steps",
+          std::to_string(options.max_steps), "from 0 to 4294967295");
+  require(options.log_every >= 1, "--log-every", std::to_string(options.log_every), "positive");
+  require(options.keep_checkpoints >= 1, "--keep-checkpoints", std::to_string(options.keep_checkpoints),
+          "positive");
+  require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
+  require(options.valid_metric == "loss" || options.valid_metric == "bleu", "--valid-metric",
+          options.valid_metric, "bleu or loss");
+  require(options.valid_every == 0 || options.valid_bleu || options.valid_metric == "loss", "--valid-metric",
+          options.valid_metric, "loss where --valid-bleu is off");
+  return options;
+}
+
+}  // namespace
+
+int resolved_shards(const TrainOptions& options, int ranks) {
+  if (options.logical_shards > 0) return options.logical_shards;
+  const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
+  const int64_t least = (tokens + options.micro_batch_tokens - 1) / options.micro_batch_tokens;
+  return static_cast<int>((least + ranks - 1) / ranks * ranks);
+}
+
+TrainingRun::TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
+                         const std::string& command)
+    : context_(context),
+      communicator_(communicator),
+      options_(checked(options)),
+      command_(command),
+      progress_(communicator.rank() == 0, options.max_steps),
+      corpus_(options.corpus),
+      shards_(resolved_shards(options, communicator.size())),
+      batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
+                                 .target_tokens = options.batch_target_tokens,
+                                 .shards = shards_,
+                                 .seed = options.seed}),
+      schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
+  options_.model.vocab_size = corpus_.tokenizer().vocab_size();
+  options_.model.validate();
+  if (corpus_.max_length() >= options_.model.max_positions) {
+    fail(ExitCode::kBadConfiguration,
+         "the longest sentence of {} has {} words; with its end mark it needs --max-positions {} or more, "
+         "not {}",
+         corpus_.path(), corpus_.max_length(), corpus_.max_length() + 1, options_.model.max_positions);
+  }
+  check_same_run_on_all_ranks(communicator_, options_, corpus_);
+  state_.corpus_digest = corpus_.digest();
+  state_.resume_signature = resume_signature(options_);
+
+  ids_ = declare_transformer(options_.model, store_);
+  store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
+  store_.initialize(options_.seed);
+  optimizer_.emplace(context_, store_, options_);
+  MicroBatchCapacity capacity = Validation::capacity(corpus_);
+  capacity.source_rows = std::max(capacity.source_rows, batches_.shard_source_capacity());
+  capacity.target_rows = std::max(capacity.target_rows, batches_.shard_target_capacity());
+  capacity.sentences = static_cast<int>(std::min(capacity.source_rows, capacity.target_rows));
+  transformer_.emplace(context_, options_.model, store_, ids_, capacity, /*training=*/true);
+  reducer_.emplace(communicator_, store_.gradients());
+  if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
+
+  prepare_folder();
+  last_checkpoint_ = resume(context_, communicator_, options_, store_, *optimizer_, state_, progress_);
+  if (!last_checkpoint_.empty()) {
+    saved_step_ = state_.step;
+    progress_.message(fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
+  }
+  if (communicator_.rank() == 0)
+    metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
+  elapsed_before_ = state_.elapsed_seconds;
+  first_step_ = state_.step;
+  first_epoch_ = epochs();
+  progress_.message(
+      fmt::format("{} parameters, {} sentence pairs, {} ranks, batches of {} tokens in {} shards",
+                  store_.parameter_count(), corpus_.train().size(), communicator_.size(),
+                  options_.batch_target_tokens, shards_));
+  if (!validation_ && options_.valid_every > 0)
+    progress_.warning("the corpus has no validation pairs; there is no validation");
+}
+
+void TrainingRun::prepare_folder() {
+  if (communicator_.rank() != 0) return;
+  std::error_code error;
+  std::filesystem::create_directories(options_.model_dir, error);
+  if (error)
+    fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", options_.model_dir, error.message());
+  write_file_atomically(options_.model_dir + "/config.json", to_json(options_) + "\n");
+  write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
+}
+
+bool TrainingRun::goes_on() const {
+  return !stop_ && !out_of_time_ && state_.step < options_.max_steps &&
+         (options_.max_epochs == 0 || state_.position.epoch < options_.max_epochs) &&
+         (options_.patience == 0 || state_.validations_without_improvement < options_.patience);
+}
+
+data::GlobalBatch TrainingRun::begin_step() {
+  step_begin_ = Clock::now();
+  ++state_.step;
+  return batches_.at(state_.position);
+}
+
+LossSums TrainingRun::accumulate_gradients(const data::GlobalBatch& batch) {
+  const DropoutStream dropout = {.seed = options_.seed, .step = static_cast<uint32_t>(state_.step)};
+  const auto gradient_scale = static_cast<float>(1.0 / static_cast<double>(batch.target_tokens));
+  const GradientsReady ready = [this](int64_t begin) { reducer_->ready(begin); };
+  // Rank r of W computes shards [r K / W, (r + 1) K / W).
+  const int64_t rank = communicator_.rank();
+  const int64_t begin = rank * shards_ / communicator_.size();
+  const int64_t end = (rank + 1) * shards_ / communicator_.size();
+  LossSums sums;
+  for (int64_t s = begin; s < end; ++s) {
+    const data::Shard& shard = batch.shards[static_cast<size_t>(s)];
+    data::pack(corpus_.train(), shard.pairs, corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(),
+               packed_);
+    const LossSums added =
+        transformer_->forward_backward(micro_batch_of(packed_, shard.source_row_base, shard.target_row_base),
+                                       dropout, gradient_scale, s + 1 == end ? ready : GradientsReady());
+    sums.loss += added.loss;
+    sums.nll += added.nll;
+  }
+  if (begin == end) reducer_->ready(0);  // a rank without shards takes part all the same
+
+  const bool late =
+      rank == 0 && options_.max_minutes > 0.0 && seconds_of_run() >= 60.0 * options_.max_minutes;
+  double totals[4] = {sums.loss, sums.nll, stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0};
+  communicator_.start_all_reduce_sum({totals, 1, 4, 4, DType::kF64});
+  reducer_->finish();
+  stop_ = totals[2] > 0.0;
+  out_of_time_ = totals[3] > 0.0;
+  return {.loss = totals[0], .nll = totals[1]};
+}
+
+void TrainingRun::update_parameters(double gradient_norm) {
+  last_learning_rate_ = schedule_.learning_rate(state_.step);
+  last_gradient_norm_ = gradient_norm;
+  optimizer_->step(state_.step - state_.skipped_steps, last_learning_rate_, gradient_norm);
+  state_.skipped_in_a_row = 0;
+}
+
+void TrainingRun::skip_step() {
+  last_learning_rate_ = schedule_.learning_rate(state_.step);
+  ++state_.skipped_steps;
+  if (++state_.skipped_in_a_row == 1 || first_not_finite_.empty()) {
+    first_not_finite_ = fmt::format("{} at step {}", describe_not_finite(context_, store_), state_.step);
+  }
+  progress_.warning(
+      fmt::format("step {} is skipped: NaN or Inf, first seen in {}", state_.step, first_not_finite_));
+  if (state_.skipped_in_a_row < kSkippedStepsToDivergence) return;
+  fail(ExitCode::kDiverged,
+       "training diverged: the loss or a gradient was NaN or Inf in {} steps in a row, first seen in {}. {}. "
+       "Try a smaller "
+       "--learning-rate-scale, more --warmup-steps, or --clip-norm 1",
+       state_.skipped_in_a_row, first_not_finite_,
+       last_checkpoint_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + last_checkpoint_);
+}
+
+void TrainingRun::complete_step(const data::GlobalBatch& batch, const LossSums& sums, double gradient_norm) {
+  optimizer_->zero_gradients();
+  state_.position = batch.next;
+  state_.target_tokens += batch.target_tokens;
+  if (std::isfinite(sums.loss) && std::isfinite(gradient_norm)) {
+    interval_.loss += sums.loss;
+    interval_.nll += sums.nll;
+    interval_.target_tokens += batch.target_tokens;
+    interval_.source_tokens += batch.source_tokens;
+  }
+  interval_.seconds += std::chrono::duration<double>(Clock::now() - step_begin_).count();
+  state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
+  if (state_.step % options_.log_every == 0 || !goes_on()) {
+    const IntervalMetrics metrics = interval_metrics();
+    if (metrics_) metrics_->write(metrics);
+    progress_.interval(metrics, seconds_left());
+    interval_ = {};
+  } else if (progress_.wants_live_line()) {
+    progress_.live_line(interval_metrics(), seconds_left());
+  }
+}
+
+IntervalMetrics TrainingRun::interval_metrics() const {
+  return {.step = state_.step,
+          .epoch = epochs(),
+          .sums = interval_,
+          .learning_rate = last_learning_rate_,
+          .gradient_norm = last_gradient_norm_,
+          .target_tokens = state_.target_tokens,
+          .elapsed_seconds = state_.elapsed_seconds,
+          .skipped_steps = state_.skipped_steps};
+}
+
+bool TrainingRun::validation_is_due() const {
+  return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
+}
+
+void TrainingRun::validate() {
+  const Clock::time_point begin = Clock::now();
+  const ValidationMetrics metrics = validation_->run(*transformer_, store_, ids_, state_.step);
+  validated_step_ = state_.step;
+  const bool by_bleu = options_.valid_metric == "bleu";
+  const double metric = by_bleu ? metrics.bleu : metrics.loss;
+  const bool better =
+      std::isfinite(metric) &&
+      (state_.best_step == 0 || (by_bleu ? metric > state_.best_metric : metric < state_.best_metric));
+  if (better) {
+    state_.best_metric = metric;
+    state_.best_step = state_.step;
+    state_.validations_without_improvement = 0;
+  } else {
+    ++state_.validations_without_improvement;
+  }
+  if (metrics_) metrics_->write(metrics);
+  progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
+  if (!better) return;
+  save();
+  if (communicator_.rank() == 0)
+    write_best(options_.model_dir, last_checkpoint_, options_.valid_metric, metric);
+}
+
+bool TrainingRun::save_is_due() const {
+  return options_.save_every > 0 && state_.step % options_.save_every == 0 && saved_step_ != state_.step;
+}
+
+void TrainingRun::save() {
+  state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
+  check_same_bits_on_all_ranks(communicator_, fmt::format("the parameters after step {}", state_.step),
+                               store_.values());
+  std::string path;
+  if (communicator_.rank() == 0) {
+    path =
+        save_checkpoint(options_.model_dir, state_, options_.model, store_, optimizer_->m(), optimizer_->v(),
+                        corpus_.tokenizer().model(), fmt::format("step {} of: {}", state_.step, command_));
+    prune_checkpoints(options_.model_dir, options_.keep_checkpoints);
+  }
+  last_checkpoint_ = communicator_.broadcast(path, 0);
+  saved_step_ = state_.step;
+}
+
+TrainResult TrainingRun::finish() {
+  const bool stopped = stop_ && state_.step < options_.max_steps;
+  const bool validates = validation_ && options_.valid_every > 0 && !stopped && state_.step > first_step_;
+  if (validates && validated_step_ != state_.step) validate();
+  if (saved_step_ != state_.step) save();
+  progress_.message(fmt::format("{} at step {} after {}, saved in {}",
+                                stopped ? "stopped on request" : "done", state_.step,
+                                duration_text(state_.elapsed_seconds), last_checkpoint_));
+  return {.end = stopped ? TrainEnd::kStoppedOnRequest : TrainEnd::kDone,
+          .step = state_.step,
+          .best_step = state_.best_step,
+          .best_metric = state_.best_metric,
+          .last_checkpoint = last_checkpoint_};
+}
+
+double TrainingRun::seconds_of_run() const {
+  return std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+double TrainingRun::epochs() const {
+  return static_cast<double>(state_.position.epoch) +
+         static_cast<double>(state_.position.index) / static_cast<double>(corpus_.train().size());
+}
+
+double TrainingRun::seconds_left() const {
+  const double spent = seconds_of_run();
+  const auto steps = static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
+  double left = spent / steps * static_cast<double>(options_.max_steps - state_.step);
+  const double epochs_done = epochs() - first_epoch_;
+  if (options_.max_epochs > 0 && epochs_done > 0.0) {
+    left = std::min(left, spent / epochs_done * (static_cast<double>(options_.max_epochs) - epochs()));
+  }
+  if (options_.max_minutes > 0.0) left = std::min(left, 60.0 * options_.max_minutes - spent);
+  return left;
+}
+
+}  // namespace ventris

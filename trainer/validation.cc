@@ -1,0 +1,127 @@
+#include "trainer/validation.h"
+
+#include <algorithm>
+#include <string>
+
+#include "comm/communicator.h"
+#include "data/batches.h"
+#include "data/bleu.h"
+#include "model/beam_search.h"
+#include "trainer/translation.h"
+
+namespace ventris {
+namespace {
+
+// Greedy, in the order of the corpus: a batch ends where the next pair would not fit.
+std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pairs) {
+  std::vector<std::vector<int64_t>> batches;
+  int64_t source_rows = 0;
+  int64_t target_rows = 0;
+  for (int64_t pair = 0; pair < pairs.size(); ++pair) {
+    const int64_t source = pairs.source.length(pair) + 1;
+    const int64_t target = pairs.target.length(pair) + 1;
+    if (batches.empty() || std::max(source_rows + source, target_rows + target) > kValidationRows) {
+      batches.emplace_back();
+      source_rows = 0;
+      target_rows = 0;
+    }
+    batches.back().push_back(pair);
+    source_rows += source;
+    target_rows += target;
+  }
+  return batches;
+}
+
+}  // namespace
+
+MicroBatch micro_batch_of(const data::PackedBatch& packed, int64_t source_row_base, int64_t target_row_base) {
+  return {.sentences = packed.sentences(),
+          .source_rows = packed.source_rows(),
+          .target_rows = packed.target_rows(),
+          .target_tokens = packed.target_rows(),
+          .source_ids = packed.source_ids.data(),
+          .source_position = packed.source_position.data(),
+          .source_offsets = packed.source_offsets.data(),
+          .target_ids = packed.target_ids.data(),
+          .target_position = packed.target_position.data(),
+          .target_offsets = packed.target_offsets.data(),
+          .labels = packed.labels.data(),
+          .source_row_base = static_cast<uint32_t>(source_row_base),
+          .target_row_base = static_cast<uint32_t>(target_row_base)};
+}
+
+Validation::Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
+                       const TrainOptions& options)
+    : context_(context),
+      communicator_(communicator),
+      corpus_(corpus),
+      options_(options),
+      batches_(cut_into_batches(corpus.valid())) {}
+
+MicroBatchCapacity Validation::capacity(const data::Corpus& corpus) {
+  const int64_t rows = std::max<int64_t>(kValidationRows, corpus.max_length() + int64_t{1});
+  return {.source_rows = rows, .target_rows = rows, .sentences = static_cast<int>(rows)};
+}
+
+ValidationMetrics Validation::run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
+                                  int64_t step) {
+  ValidationMetrics metrics;
+  metrics.step = step;
+  add_loss(transformer, metrics);
+  if (options_.valid_bleu) {
+    metrics.has_bleu = true;
+    metrics.bleu = bleu(transformer.config(), store, ids);
+  }
+  return metrics;
+}
+
+void Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) {
+  const data::SentencePairs& pairs = corpus_.valid();
+  const auto ranks = static_cast<size_t>(communicator_.size());
+  // Each rank fills in the sums of its batches; added in the order of the batches they are the same for any
+  // number of ranks.
+  std::vector<double> sums(2 * batches_.size(), 0.0);
+  data::PackedBatch packed;
+  for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches_.size(); b += ranks) {
+    data::pack(pairs, batches_[b], corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed);
+    const LossSums batch = transformer.evaluate(micro_batch_of(packed));
+    sums[2 * b] = batch.loss;
+    sums[2 * b + 1] = batch.nll;
+  }
+  const auto count = static_cast<int64_t>(sums.size());
+  communicator_.all_reduce_sum({sums.data(), 1, count, count, DType::kF64});
+  for (size_t b = 0; b < batches_.size(); ++b) {
+    metrics.loss += sums[2 * b];
+    metrics.nll += sums[2 * b + 1];
+  }
+  const auto tokens = static_cast<double>(pairs.target.total_tokens() + pairs.size());
+  metrics.loss /= tokens;
+  metrics.nll /= tokens;
+}
+
+double Validation::bleu(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids) {
+  const data::SentencePairs& pairs = corpus_.valid();
+  const data::Tokenizer& tokenizer = corpus_.tokenizer();
+  const int64_t limit = options_.valid_max_sentences;
+  const int64_t count = limit > 0 ? std::min(limit, pairs.size()) : pairs.size();
+  std::vector<std::vector<int32_t>> sources;
+  std::vector<std::vector<std::string>> references(1);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto words = pairs.source[i];
+    sources.emplace_back(words.begin(), words.end());
+    references[0].push_back(corpus_.valid_reference(i));
+  }
+  BeamSearch search(context_, config, store, ids,
+                    {.beam_size = options_.valid_beam_size,
+                     .length_penalty = options_.valid_length_penalty,
+                     .begin_id = tokenizer.begin_id(),
+                     .end_id = tokenizer.end_id(),
+                     .unknown_id = tokenizer.unknown_id()});
+  std::vector<std::string> hypotheses;
+  for (const auto& found : translate_on_all_ranks(communicator_, search, sources)) {
+    hypotheses.push_back(tokenizer.decode(found.at(0).words));
+  }
+  return data::corpus_bleu(hypotheses, references, {}).score;
+}
+
+}  // namespace ventris

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/context.h"
+#include "data/corpus.h"
+#include "model/transformer.h"
+#include "trainer/metrics.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+class Communicator;
+
+namespace data {
+struct PackedBatch;
+}
+
+/// The view of a packed batch on the CPU, whose memory it is. Rows of the shard in the global batch begin at
+/// the bases.
+MicroBatch micro_batch_of(const data::PackedBatch& packed, int64_t source_row_base = 0,
+                          int64_t target_row_base = 0);
+
+/// Rows of a side that validation computes together, or the longest sentence where that is longer. It is
+/// fixed, so that results depend on neither ranks nor the batches of training.
+inline constexpr int64_t kValidationRows = 1024;
+
+/// Measures a model on the validation pairs of a corpus, on all ranks; every rank gets the same numbers, and
+/// they do not depend on the number of ranks.
+class Validation {
+ public:
+  /// The references outlive the object; the Transformer is planned for capacity().
+  Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
+             const TrainOptions& options);
+
+  static MicroBatchCapacity capacity(const data::Corpus& corpus);
+
+  /// Loss per target token without dropout and, where asked for, BLEU of beam search against the raw
+  /// reference lines.
+  ValidationMetrics run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
+                        int64_t step);
+
+ private:
+  void add_loss(Transformer& transformer, ValidationMetrics& metrics);
+  double bleu(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids);
+
+  Context& context_;
+  Communicator& communicator_;
+  const data::Corpus& corpus_;
+  const TrainOptions& options_;
+  std::vector<std::vector<int64_t>> batches_;  // pairs of each micro-batch
+};
+
+}  // namespace ventris
