@@ -61,10 +61,8 @@ Command average_command() {
   command.synopsis = "{--model-dir DIR [--last N] | --checkpoints FILE...} --output FILE";
   command.description = {
       "Writes the mean of the parameters of several checkpoints (or weights files) of one model as a weights "
-      "file. The "
-      "paper averages the last 5 checkpoints of its base models and the last 20 of its big ones; it often "
-      "gains half a "
-      "point of BLEU."};
+      "file. The paper averages the last 5 checkpoints of its base models and the last 20 of its big ones; "
+      "it often gains half a point of BLEU."};
   command.examples = {
       {"average --model-dir model --last 5 --output averaged.h5", "The last five of a run:"},
       {"average --checkpoints model/checkpoint-00008000.h5 model/checkpoint-00009000.h5 --output averaged.h5",

@@ -36,8 +36,7 @@ Command bleu_command() {
   command.synopsis = "--reference FILE... [--input FILE] [options]";
   command.description = {
       "Computes the BLEU of a file of translations as sacreBLEU does, to the last digit, and prints it with "
-      "sacreBLEU's "
-      "signature. Files are UTF-8, one sentence a line, plain or gzipped."};
+      "sacreBLEU's signature. Files are UTF-8, one sentence a line, plain or gzipped."};
   command.examples = {{"bleu --input test.out --reference test.de", "One reference:"},
                       {"bleu --input test.out --reference ref1.de ref2.de --lowercase --tokenize none",
                        "Two references, lowercased and tokenised text:"}};

@@ -6,8 +6,7 @@ void add_model_option(DecodingOptions& decoding, OptionTable& table) {
   table
       .text("model", "FILE|DIR", decoding.model,
             "A weights file, a checkpoint, or a run folder, which means its best checkpoint, or the newest "
-            "where none was "
-            "validated.")
+            "where none was validated.")
       .required = true;
 }
 

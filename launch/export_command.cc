@@ -45,19 +45,16 @@ Command export_command() {
   command.synopsis = "--model FILE|DIR --output FILE";
   command.description = {
       "Writes everything that 'translate' needs into one file: the parameters in f32, one dataset each, such "
-      "as "
-      "/model/encoder/layers/0/self_attention/query/weight, the configuration, and the tokenizer. h5py, "
-      "h5dump and every "
-      "other HDF5 reader open it (docs/file-formats.md). Translations from it equal those from the "
-      "checkpoint, byte for byte."};
+      "as /model/encoder/layers/0/self_attention/query/weight, the configuration, and the tokenizer. h5py, "
+      "h5dump and every other HDF5 reader open it (docs/file-formats.md). Translations from it equal those "
+      "from the checkpoint, byte for byte."};
   command.examples = {{"export --model model --output weights.h5", "The best checkpoint of a run:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table
       .text("model", "FILE|DIR", options->model,
             "A checkpoint, a weights file, or a run folder, which means its best checkpoint, or the newest "
-            "where none was "
-            "validated.")
+            "where none was validated.")
       .required = true;
   table.text("output", "FILE", options->output, "The weights file.").required = true;
   table.toggle("json", options->json, "Prints one JSON object.");

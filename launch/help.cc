@@ -89,10 +89,8 @@ std::map<int, std::string> exit_codes_of(const Command& command) {
 
 constexpr const char* kConfigHelp =
     "Reads options from a file with lines of the form 'option = value', without the dashes; '#' begins a "
-    "comment. "
-    "A switch is 'option = yes'; an option with several values stands on several lines. Options on the "
-    "command line "
-    "win.";
+    "comment. A switch is 'option = yes'; an option with several values stands on several lines. Options on "
+    "the command line win.";
 
 }  // namespace
 
@@ -158,8 +156,7 @@ std::string markdown_reference(const std::vector<Command>& commands) {
   }
   text += "\nEvery command also has `--help`, and `--config FILE`: " + std::string(kConfigHelp) +
           " Results go to the standard output, messages to the standard error. Options are written in full "
-          "and given "
-          "once. [Exit codes](exit-codes.md) are the same for all commands.\n";
+          "and given once. [Exit codes](exit-codes.md) are the same for all commands.\n";
   for (const Command& command : commands) {
     text += fmt::format("\n## ventris {}\n\n```\nventris {} {}\n```\n\n", command.name, command.name,
                         command.synopsis);

@@ -211,10 +211,8 @@ Command inspect_command() {
   command.synopsis = "FILE [--verify] [--json]";
   command.description = {
       "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number of "
-      "parameters. Every "
-      "file of ours carries a digest of its contents, which is checked before anything else: a damaged file "
-      "is an error, "
-      "exit code 65.",
+      "parameters. Every file of ours carries a digest of its contents, which is checked before anything "
+      "else: a damaged file is an error, exit code 65.",
       "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too."};
   command.examples = {{"inspect weights.h5", "What is in a file:"},
                       {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"}};

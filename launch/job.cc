@@ -19,8 +19,8 @@ std::string Job::provenance() const {
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads) {
   if (device == "cuda") {
     fail(ExitCode::kUnavailable,
-         "--device cuda: this program was built without CUDA; use --device cpu, or auto to take what there "
-         "is");
+         "--device cuda: this program was built without CUDA; use --device cpu, or auto to take what "
+         "there is");
   }
   return std::make_unique<Context>(ContextOptions{.threads = threads_per_rank(job.environment, threads)});
 }

@@ -25,7 +25,7 @@ namespace {
 
 // A failure that several ranks share is told by rank 0, which then ends the job; the others wait this long
 // for it, so that there is one message, and speak only if rank 0 had no reason to.
-constexpr std::chrono::milliseconds kPatienceForRankZero{500};
+constexpr std::chrono::seconds kPatienceForRankZero{3};
 
 bool is_help(const std::string& word) {
   return word == "--help" || word == "-h";
@@ -116,7 +116,10 @@ Failure describe_current_exception() {
 // Tells the failure once a job and ends it on all ranks.
 int report(const Failure& failure, const std::string& command, const MpiEnvironment& environment) {
   const bool many = environment.size() > 1;
-  if (many && environment.rank() != 0) std::this_thread::sleep_for(kPatienceForRankZero);
+  if (many && environment.rank() != 0) {
+    std::signal(SIGTERM, SIG_DFL);  // the launcher's order to end, once rank 0 has ended the job
+    std::this_thread::sleep_for(kPatienceForRankZero);
+  }
   if (!failure.message.empty()) {
     const std::string place =
         many ? fmt::format("[rank {} on {}] ", environment.rank(), environment.host()) : std::string();

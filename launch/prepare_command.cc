@@ -101,23 +101,17 @@ Command prepare_command() {
   command.summary = "turns parallel text into one corpus file, with its tokenizer";
   command.synopsis =
       "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | --tokenizer-model FILE] "
-      "--output FILE "
-      "[options]";
+      "--output FILE [options]";
   command.description = {
       "Trains a SentencePiece model on both languages together, or takes a given one, checks and tokenizes "
-      "the text on "
-      "all cores with memory that does not grow with the corpus, and writes one HDF5 file: the word ids of "
-      "the training "
-      "and validation pairs, the tokenizer, and where it all came from (docs/file-formats.md).",
+      "the text on all cores with memory that does not grow with the corpus, and writes one HDF5 file: the "
+      "word ids of the training and validation pairs, the tokenizer, and where it all came from "
+      "(docs/file-formats.md).",
       "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, plain or "
-      "gzipped. Pairs with "
-      "an empty side, with a side of more than --max-length words, or with lengths too different are dropped "
-      "from "
-      "training and counted. A carriage return at the end of a line is removed and NUL bytes become spaces, "
-      "counted "
-      "too. Invalid UTF-8, different numbers of lines, and a damaged file are errors. Validation pairs are "
-      "never "
-      "dropped for their length, only cut.",
+      "gzipped. Pairs with an empty side, with a side of more than --max-length words, or with lengths too "
+      "different are dropped from training and counted. A carriage return at the end of a line is removed "
+      "and NUL bytes become spaces, counted too. Invalid UTF-8, different numbers of lines, and a damaged "
+      "file are errors. Validation pairs are never dropped for their length, only cut.",
       "Nothing is left at --output if the command fails."};
   command.examples = {
       {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de --vocab-size 8000 --output "

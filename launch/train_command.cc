@@ -74,20 +74,15 @@ Command train_command() {
   command.synopsis = "--corpus FILE --model-dir DIR [--preset tiny|small|base|big] [options]";
   command.description = {
       "Trains the Transformer of \"Attention Is All You Need\" on a corpus file of 'ventris prepare'. "
-      "Started with mpirun "
-      "or srun, all ranks train one model: each computes its share of every global batch, and gradients are "
-      "summed while "
-      "backward goes on. The model does not depend on the number of ranks but for the rounding of sums.",
+      "Started with mpirun or srun, all ranks train one model: each computes its share of every global "
+      "batch, and gradients are summed while backward goes on. Batches are the same for any number of ranks "
+      "that divides --logical-shards.",
       "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON object "
-      "an interval and "
-      "one a validation, and the resolved configuration with the command. On a terminal one live line shows "
-      "the progress; "
-      "in a log there is one line an interval.",
+      "an interval and one a validation, and the resolved configuration with the command. On a terminal one "
+      "live line shows the progress; in a log there is one line an interval.",
       "Ctrl-C, SIGTERM and SIGUSR1 save a checkpoint and end the program with exit code 75; the same command "
-      "goes on from "
-      "there and comes to the same parameters, bit for bit, as a run that was never interrupted on the same "
-      "number of "
-      "ranks. mpirun passes SIGUSR1 on to the ranks."};
+      "goes on from there and comes to the same parameters, bit for bit, as a run that was never interrupted "
+      "on the same number of ranks. mpirun passes SIGUSR1 on to the ranks."};
   command.examples = {
       {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
       {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",

@@ -67,8 +67,8 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
                "Ends this run after so many minutes, saved and counted as done; 0 is no limit.");
   preset(table.number(
       "learning-rate-scale", train.learning_rate_scale, {.least = 0, .most = 1e6, .above_least = true},
-      "Factor on the schedule of the paper, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The "
-      "peak is scale * (d_model * warmup)^-0.5."));
+      "Factor on the schedule of the paper, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The peak is "
+      "scale * (d_model * warmup)^-0.5."));
   preset(table.integer("warmup-steps", train.warmup_steps, {.least = 1, .most = kManySteps},
                        "Steps in which the learning rate rises."));
   preset(table.number("beta1", train.beta1, {.least = 0, .most = 1, .below_most = true}, "Adam's beta1."));
@@ -79,8 +79,8 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
                       "Longest gradient of a step; longer ones are scaled down. 0 is no clipping."));
   preset(table.choice<DType>(
       "precision", train.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
-      "Arithmetic of the matrix products and activations. bf16 keeps f32 master parameters, "
-      "statistics and sums."));
+      "Arithmetic of the matrix products and activations. bf16 keeps f32 master parameters, statistics and "
+      "sums."));
 }
 
 void add_validation_options(TrainOptions& train, OptionTable& table) {
@@ -113,8 +113,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
                        "Steps of an interval of the log and of metrics.jsonl."));
   table.text("resume", "auto|never|FILE", train.resume,
              "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
-             "and refuses a "
-             "folder with checkpoints; a file goes on from that checkpoint.");
+             "and refuses a folder with checkpoints; a file goes on from that checkpoint.");
 }
 
 }  // namespace
@@ -129,8 +128,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.group("Preset");
   table.choice("preset", train.preset, preset_names(),
                "Settings to start from; other options override them. tiny suits Multi30k, small IWSLT, base "
-               "and big are "
-               "those of the paper.");
+               "and big are those of the paper.");
   table
       .choice("show-preset", options.show_preset, preset_names(),
               "Prints the settings of a preset in the form that --config reads, and ends.")

@@ -101,17 +101,13 @@ Command translate_command() {
   command.synopsis = "--model FILE|DIR [options] < source > translation";
   command.description = {
       "Reads UTF-8 text from the standard input, one sentence a line, and writes one line of translation for "
-      "each to the "
-      "standard output, in order. An empty line gives an empty line. On a terminal every line is translated "
-      "at once; "
-      "otherwise lines are read in blocks, and each block's translations are written as soon as they are "
-      "there.",
+      "each to the standard output, in order. An empty line gives an empty line. On a terminal every line is "
+      "translated at once; otherwise lines are read in blocks, and each block's translations are written as "
+      "soon as they are there.",
       "Started with mpirun, the ranks share the sentences. The translation of a sentence depends neither on "
-      "the other "
-      "sentences nor on the number of ranks.",
+      "the other sentences nor on the number of ranks.",
       "With --n-best K there are K lines a sentence, best first: number of the sentence from 0, text and "
-      "score, "
-      "separated by ' ||| '."};
+      "score, separated by ' ||| '."};
   command.examples = {
       {"echo \"half past seven\" | ventris translate --model model",
        "One sentence, by the best checkpoint of a run:"},

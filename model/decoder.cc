@@ -57,7 +57,7 @@ ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const
 }
 
 /// With [K V] = memory W + b for all layers at once, after the layers have filled d[K V]:
-///   dW += memory^T d[K V];  db += column sums;  d_memory = d[K V] W^T
+///   dW += memory^T d[K V];  db_v += column sums;  d_memory = d[K V] W^T
 void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, const Saved& saved,
                        const GradientsReady& ready) const {
   const int64_t pair = int64_t{2} * pass.config.d_model;
@@ -74,7 +74,9 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (ready) ready(pass.store.offset(layers_[i].first));
   }
   embedding_.backward(pass, gradients.residual);
-  key_value_.backward_bias(pass, d_key_value);
+  for (int64_t i = 0; i < static_cast<int64_t>(layers_.size()); ++i) {
+    key_value_.backward_bias(pass, d_key_value, i * pair + pair / 2, pair / 2);
+  }
   key_value_.backward_weight(pass, saved.memory, d_key_value);
   key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
   if (ready) ready(pass.store.offset(key_value_first_));

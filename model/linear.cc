@@ -18,8 +18,9 @@ void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
        {.a = x, .b = d_y, .c = pass.store.gradient(ids_.weight), .transpose_a = true, .accumulate = true});
 }
 
-void Linear::backward_bias(Pass& pass, ConstTensor d_y) const {
-  bias_backward(pass.context, {.d_y = d_y, .d_bias = pass.store.gradient(ids_.bias)});
+void Linear::backward_bias(Pass& pass, ConstTensor d_y, int64_t begin, int64_t count) const {
+  bias_backward(pass.context, {.d_y = d_y.col_range(begin, count),
+                               .d_bias = pass.store.gradient(ids_.bias).col_range(begin, count)});
 }
 
 void Linear::backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const {

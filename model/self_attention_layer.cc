@@ -46,7 +46,7 @@ void SelfAttentionLayer::forward(Pass& pass, ResidualStream& stream, Saved& save
 
 /// With A = Attention(Q, K, V), branch = A W_o + b_o, [Q K V] = x W + b:
 ///   dW_o += A^T d_branch;  dA = d_branch W_o^T;  [dQ dK dV] = Attention'(dA)
-///   dW += x^T [dQ dK dV];  db += column sums;  d_x = [dQ dK dV] W^T
+///   dW += x^T [dQ dK dV];  db_q, db_v += column sums;  d_x = [dQ dK dV] W^T
 /// (db_o comes out of the norm that follows the branch).
 void SelfAttentionLayer::backward(Pass& pass, GradientStream& gradients, const Saved& saved) const {
   const bool pre_norm = pass.config.pre_norm;
@@ -76,7 +76,8 @@ void SelfAttentionLayer::backward(Pass& pass, GradientStream& gradients, const S
                                     .d_query = d_qkv.col_range(0, d),
                                     .d_key = d_qkv.col_range(d, d),
                                     .d_value = d_qkv.col_range(2 * d, d)});
-  projection_.backward_bias(pass, d_qkv);
+  projection_.backward_bias(pass, d_qkv, 0, d);
+  projection_.backward_bias(pass, d_qkv, 2 * d, d);
   projection_.backward_weight(pass, saved.input, d_qkv);
   projection_.backward_input(pass, d_qkv, gradients.input_gradient(pre_norm), /*accumulate=*/!pre_norm);
   if (pre_norm) norm_.backward(pass, gradients, saved.norm);

@@ -111,11 +111,13 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
 
 void TrainingRun::prepare_folder() {
   if (communicator_.rank() != 0) return;
+  TrainOptions resolved = options_;
+  resolved.logical_shards = shards_;
   std::error_code error;
   std::filesystem::create_directories(options_.model_dir, error);
   if (error)
     fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", options_.model_dir, error.message());
-  write_file_atomically(options_.model_dir + "/config.json", to_json(options_) + "\n");
+  write_file_atomically(options_.model_dir + "/config.json", to_json(resolved) + "\n");
   write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
 }
 

@@ -29,7 +29,13 @@ class Train(support.CommandLineTest):
         cls.corpus = cls.prepare_demo()
 
     def train(self, name, *options):
-        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *support.TINY_MODEL, *options]
+        """The words of a run in the folder `name`; `options` take the place of those of the model."""
+        settings = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
+        switches = [word for word in options if word == "--json"]
+        words = [word for word in options if word != "--json"]
+        settings.update(zip(words[::2], words[1::2]))
+        flat = [word for pair in settings.items() for word in pair]
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *flat, *switches]
 
     def assert_equal_parameters(self, first, second):
         a, b = parameters(first), parameters(second)
@@ -83,13 +89,11 @@ class Train(support.CommandLineTest):
 
     def test_threads_change_nothing(self):
         for threads in (1, 2):
-            options = self.train(f"threads{threads}", "--max-steps", 4)
-            options[options.index("--threads") + 1] = threads
-            self.succeed(*options)
+            self.succeed(*self.train(f"threads{threads}", "--max-steps", 4, "--threads", threads))
         self.assert_equal_parameters(self.checkpoint("threads1", 4), self.checkpoint("threads2", 4))
 
     def test_stopped_and_resumed_runs_equal_one_that_was_not(self):
-        steps = 400
+        steps = 500
         options = ["--max-steps", steps, "--save-every", 0]
         self.succeed(*self.train("whole", *options))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
@@ -104,13 +108,13 @@ class Train(support.CommandLineTest):
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_stop_and_resume(self):
-        steps = 200
+        steps = 500
         options = ["--max-steps", steps, "--save-every", 0, "--logical-shards", 2]
-        self.succeed(*self.train("whole2", *options), ranks=2)
-        code, messages = self.interrupt(signal.SIGUSR1, *self.train("stopped2", *options), ranks=2)
+        self.succeed(*self.train("whole_ranks", *options), ranks=2)
+        code, messages = self.interrupt(signal.SIGUSR1, *self.train("stopped_ranks", *options), ranks=2)
         self.assertEqual(code, 75, messages)
-        self.succeed(*self.train("stopped2", *options), ranks=2)
-        self.assert_equal_parameters(self.checkpoint("whole2", steps), self.checkpoint("stopped2", steps))
+        self.succeed(*self.train("stopped_ranks", *options), ranks=2)
+        self.assert_equal_parameters(self.checkpoint("whole_ranks", steps), self.checkpoint("stopped_ranks", steps))
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_one_and_two_ranks_agree_after_ten_steps(self):
@@ -120,7 +124,7 @@ class Train(support.CommandLineTest):
         one, two = parameters(self.checkpoint("one", 10)), parameters(self.checkpoint("two", 10))
         for name in one:
             scale = numpy.abs(one[name]).max()
-            self.assertLess(numpy.abs(one[name] - two[name]).max(), 1e-5 * scale, name)
+            self.assertLessEqual(numpy.abs(one[name] - two[name]).max(), 1e-5 * scale, name)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_one_message_for_a_failure_of_all_ranks(self):
@@ -137,9 +141,7 @@ class Train(support.CommandLineTest):
 
     def test_a_run_of_another_shape_is_not_resumed(self):
         self.succeed(*self.train("shape", "--max-steps", 2))
-        options = self.train("shape", "--max-steps", 4)
-        options[options.index("--d-ff") + 1] = 128
-        result = support.run(*options)
+        result = support.run(*self.train("shape", "--max-steps", 4, "--d-ff", 128))
         self.assertIn(result.returncode, (65, 78))
         self.assertIn(b"d_ff", result.stderr.replace(b"-", b"_"))
 
@@ -152,12 +154,8 @@ class Train(support.CommandLineTest):
 
     def test_settings_that_cannot_be(self):
         self.refuse(78, *self.train("bad", "--max-positions", 4), says="max")
-        options = self.train("bad")
-        options[options.index("--heads") + 1] = 3
-        self.refuse(78, *options, says="heads")
-        options = self.train("bad")
-        options[options.index("--batch-source-tokens") + 1] = 3
-        self.refuse(78, *options, says="batch-source-tokens")
+        self.refuse(78, *self.train("bad", "--heads", 3), says="heads")
+        self.refuse(78, *self.train("bad", "--batch-source-tokens", 3), says="batch-source-tokens")
 
     def test_a_run_folder_that_cannot_be_made(self):
         file = self.write("file", "x")
