@@ -39,7 +39,10 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (job.speaks() && options.json) {
     nlohmann::json object = {{"end", stopped ? "stopped" : "done"},
                              {"step", result.step},
-                             {"last_checkpoint", result.last_checkpoint}};
+                             {"last_checkpoint", result.last_checkpoint},
+                             {"target_tokens_per_second", result.target_tokens_per_second},
+                             {"model_flops_per_second", result.flops_per_second},
+                             {"peak_memory_mib", result.peak_memory_bytes >> 20}};
     if (result.best_step > 0) {
       object["best_step"] = result.best_step;
       object["best_" + train.valid_metric] = result.best_metric;

@@ -88,7 +88,7 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(table.integer("valid-every", train.valid_every, {.least = 0, .most = kManySteps},
                        "Validates after so many steps, and at the end; 0 is never."));
   preset(
-      table.yes_no("valid-bleu", train.valid_bleu, "Translates the validation set and scores it with BLEU. no needs --valid-metric loss."));
+      table.yes_no("valid-bleu", train.valid_bleu, "Scores translations of the validation set with BLEU. no needs --valid-metric loss."));
   preset(table.integer("valid-beam-size", train.valid_beam_size, {.least = 1, .most = 256},
                        "Beam for validation; 1 is greedy."));
   preset(table.number("valid-length-penalty", train.valid_length_penalty, {.least = 0, .most = 10},

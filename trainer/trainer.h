@@ -19,6 +19,11 @@ struct TrainResult {
   int64_t best_step = 0;
   double best_metric = 0.0;
   std::string last_checkpoint;
+
+  // Of this run alone, over all ranks, without validation and checkpoints.
+  double target_tokens_per_second = 0.0;
+  double flops_per_second = 0.0;     // of the model: training_flops() of model/transformer.h
+  int64_t peak_memory_bytes = 0;     // resident, summed over the ranks
 };
 
 /// Trains by the options on all ranks: `command` is recorded in the run folder. Every rank returns the same

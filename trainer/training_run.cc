@@ -1,5 +1,7 @@
 #include "trainer/training_run.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -41,6 +43,13 @@ TrainOptions checked(const TrainOptions& options) {
   require(options.valid_every == 0 || options.valid_bleu || options.valid_metric == "loss", "--valid-metric",
           options.valid_metric, "loss where --valid-bleu is off");
   return options;
+}
+
+// The largest resident set of this process so far.
+int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace
@@ -142,13 +151,15 @@ LossSums TrainingRun::accumulate_gradients(const data::GlobalBatch& batch) {
   const int64_t begin = rank * shards_ / communicator_.size();
   const int64_t end = (rank + 1) * shards_ / communicator_.size();
   LossSums sums;
+  double flops = 0.0;
   for (int64_t s = begin; s < end; ++s) {
     const data::Shard& shard = batch.shards[static_cast<size_t>(s)];
     data::pack(corpus_.train(), shard.pairs, corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(),
                packed_);
-    const LossSums added =
-        transformer_->forward_backward(micro_batch_of(packed_, shard.source_row_base, shard.target_row_base),
-                                       dropout, gradient_scale, s + 1 == end ? ready : GradientsReady());
+    const MicroBatch micro_batch = micro_batch_of(packed_, shard.source_row_base, shard.target_row_base);
+    const LossSums added = transformer_->forward_backward(micro_batch, dropout, gradient_scale,
+                                                          s + 1 == end ? ready : GradientsReady());
+    flops += training_flops(options_.model, micro_batch).total();
     sums.loss += added.loss;
     sums.nll += added.nll;
   }
@@ -156,11 +167,12 @@ LossSums TrainingRun::accumulate_gradients(const data::GlobalBatch& batch) {
 
   const bool late =
       rank == 0 && options_.max_minutes > 0.0 && seconds_of_run() >= 60.0 * options_.max_minutes;
-  double totals[4] = {sums.loss, sums.nll, stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0};
-  communicator_.start_all_reduce_sum({totals, 1, 4, 4, DType::kF64});
+  double totals[5] = {sums.loss, sums.nll, stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, flops};
+  communicator_.start_all_reduce_sum({totals, 1, 5, 5, DType::kF64});
   reducer_->finish();
   stop_ = totals[2] > 0.0;
   out_of_time_ = totals[3] > 0.0;
+  flops_ += totals[4];
   return {.loss = totals[0], .nll = totals[1]};
 }
 
@@ -198,7 +210,10 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch, const LossSums& 
     interval_.target_tokens += batch.target_tokens;
     interval_.source_tokens += batch.source_tokens;
   }
-  interval_.seconds += std::chrono::duration<double>(Clock::now() - step_begin_).count();
+  const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
+  interval_.seconds += seconds;
+  whole_run_.seconds += seconds;
+  whole_run_.target_tokens += batch.target_tokens;
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   if (state_.step % options_.log_every == 0 || !goes_on()) {
     const IntervalMetrics metrics = interval_metrics();
@@ -276,11 +291,22 @@ TrainResult TrainingRun::finish() {
   progress_.message(fmt::format("{} at step {} after {}, saved in {}",
                                 stopped ? "stopped on request" : "done", state_.step,
                                 duration_text(state_.elapsed_seconds), last_checkpoint_));
-  return {.end = stopped ? TrainEnd::kStoppedOnRequest : TrainEnd::kDone,
-          .step = state_.step,
-          .best_step = state_.best_step,
-          .best_metric = state_.best_metric,
-          .last_checkpoint = last_checkpoint_};
+  TrainResult result = {.end = stopped ? TrainEnd::kStoppedOnRequest : TrainEnd::kDone,
+                        .step = state_.step,
+                        .best_step = state_.best_step,
+                        .best_metric = state_.best_metric,
+                        .last_checkpoint = last_checkpoint_};
+  if (whole_run_.seconds > 0.0) {
+    result.target_tokens_per_second = static_cast<double>(whole_run_.target_tokens) / whole_run_.seconds;
+    result.flops_per_second = flops_ / whole_run_.seconds;
+  }
+  double memory = static_cast<double>(peak_memory_bytes());
+  communicator_.all_reduce_sum({&memory, 1, 1, 1, DType::kF64});
+  result.peak_memory_bytes = static_cast<int64_t>(memory);
+  progress_.message(fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
+                                result.target_tokens_per_second, 1e-9 * result.flops_per_second,
+                                result.peak_memory_bytes >> 20, communicator_.size()));
+  return result;
 }
 
 double TrainingRun::seconds_of_run() const {

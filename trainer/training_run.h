@@ -93,6 +93,8 @@ class TrainingRun {
   bool stop_ = false;         // asked for on some rank
   bool out_of_time_ = false;  // by max_minutes, on the clock of rank 0
   double elapsed_before_ = 0.0;
+  IntervalSums whole_run_;
+  double flops_ = 0.0;  // of the model, all ranks
   int64_t first_step_ = 0;
   double first_epoch_ = 0.0;
   int64_t validated_step_ = -1;
