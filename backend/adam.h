@@ -9,9 +9,9 @@ namespace ventris {
 /// Numbers of one Adam step, on the device, written before the step.
 struct AdamScalars {
   float learning_rate;
-  float gradient_scale;     // multiplies the gradient first: clipping
-  float bias_correction1;   // 1 - beta1^step
-  float bias_correction2;   // 1 - beta2^step
+  float gradient_scale;    // multiplies the gradient first: clipping
+  float bias_correction1;  // 1 - beta1^step
+  float bias_correction2;  // 1 - beta2^step
 };
 
 /// Adam (Kingma and Ba 2015, algorithm 1) over a flat range:
@@ -19,11 +19,11 @@ struct AdamScalars {
 ///   value -= learning_rate * (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon)
 /// and the compute copy, where there is one, is the rounded value.
 struct AdamArgs {
-  Tensor value;             // [1, n] master
-  ConstTensor gradient;     // [1, n] master
-  Tensor m;                 // [1, n] master
-  Tensor v;                 // [1, n] master
-  Tensor compute = {};      // [1, n] bf16, or empty
+  Tensor value;          // [1, n] master
+  ConstTensor gradient;  // [1, n] master
+  Tensor m;              // [1, n] master
+  Tensor v;              // [1, n] master
+  Tensor compute = {};   // [1, n] bf16, or empty
   float beta1 = 0.9F;
   float beta2 = 0.98F;
   float epsilon = 1e-9F;

@@ -13,14 +13,17 @@ namespace {
 constexpr size_t kAlignment = 128;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 // Anonymous pages are zero, page-aligned, and cost nothing before they are touched.
 char* map_cpu_memory(size_t capacity) {
   void* base = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu: the system refuses; use a smaller model or fewer "
+         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu: the system refuses; use a smaller "
+         "model or fewer "
          "tokens per micro-batch, or free memory",
          capacity, static_cast<double>(capacity) / (1 << 20));
   }
@@ -31,16 +34,20 @@ char* map_cpu_memory(size_t capacity) {
 
 }  // namespace
 
-const char* name_of(Device device) { return device == Device::kCpu ? "cpu" : "cuda"; }
+const char* name_of(Device device) {
+  return device == Device::kCpu ? "cpu" : "cuda";
+}
 
 Arena::Arena(Device device, size_t capacity) : device_(device), capacity_(std::max(capacity, kAlignment)) {
   if (device != Device::kCpu) {
-    fail(ExitCode::kUnavailable, "cannot allocate {} bytes on device {}: this build has no such device; use device cpu",
-         capacity, name_of(device));
+    fail(ExitCode::kUnavailable,
+         "cannot allocate {} bytes on device {}: this build has no such device; use device cpu", capacity,
+         name_of(device));
   }
   constexpr size_t kLargest = static_cast<size_t>(PTRDIFF_MAX) - kHugePage;
   if (capacity_ > kLargest) {
-    fail(ExitCode::kUnavailable, "cannot allocate {} bytes on device cpu: more than an address space holds", capacity);
+    fail(ExitCode::kUnavailable, "cannot allocate {} bytes on device cpu: more than an address space holds",
+         capacity);
   }
   capacity_ = round_up(capacity_, capacity_ >= kHugePage ? kHugePage : kAlignment);
   base_ = map_cpu_memory(capacity_);
@@ -50,7 +57,9 @@ Arena::~Arena() {
   if (base_ != nullptr) munmap(base_, capacity_);
 }
 
-Arena::Arena(Arena&& other) noexcept { *this = std::move(other); }
+Arena::Arena(Arena&& other) noexcept {
+  *this = std::move(other);
+}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(device_, other.device_);
@@ -65,8 +74,8 @@ void* Arena::allocate(size_t bytes) {
   const size_t rounded = round_up(bytes, kAlignment);
   char* address = nullptr;
   if (!measuring()) {
-    VENTRIS_CHECK(rounded >= bytes && rounded <= capacity_ - used_, "{} bytes asked of an arena of {}, of which {} are used",
-                  bytes, capacity_, used_);
+    VENTRIS_CHECK(rounded >= bytes && rounded <= capacity_ - used_,
+                  "{} bytes asked of an arena of {}, of which {} are used", bytes, capacity_, used_);
     address = base_ + used_;
   }
   used_ += rounded;
@@ -75,7 +84,9 @@ void* Arena::allocate(size_t bytes) {
 }
 
 Tensor Arena::allocate(int64_t rows, int64_t cols, DType dtype) {
-  VENTRIS_CHECK(rows >= 0 && cols >= 0, "a tensor of {} x {}", rows, cols);
+  const auto width = static_cast<int64_t>(size_of(dtype));
+  VENTRIS_CHECK(rows >= 0 && cols >= 0 && (cols == 0 || rows <= PTRDIFF_MAX / width / cols),
+                "a tensor of {} x {} {}", rows, cols, name_of(dtype));
   return {allocate(static_cast<size_t>(rows * cols) * size_of(dtype)), rows, cols, cols, dtype};
 }
 

@@ -12,8 +12,8 @@ enum class Device { kCpu, kCuda };
 const char* name_of(Device device);
 
 /// One block of device memory, handed out front to back in pieces aligned to 128 bytes. Not thread-safe.
-/// A measuring arena owns no memory: it hands out null addresses and counts, so that the same planning code first
-/// measures and then allocates.
+/// A measuring arena owns no memory: it hands out null addresses and counts, so that the same planning code
+/// first measures and then allocates.
 class Arena {
  public:
   /// A measuring arena.

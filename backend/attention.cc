@@ -1,15 +1,10 @@
 #include "backend/attention.h"
 
 #include "backend/attention_cpu.h"
+#include "backend/op_checks.h"
 
 namespace ventris {
 namespace {
-
-void check_shape(const char* name, const ConstTensor& tensor, int64_t rows, int64_t cols, DType dtype) {
-  VENTRIS_CHECK(tensor && tensor.rows == rows && tensor.cols == cols && tensor.dtype == dtype,
-                "attention: {} is [{}, {}] of {}, expected [{}, {}] of {}", name, tensor.rows, tensor.cols,
-                name_of(tensor.dtype), rows, cols, name_of(dtype));
-}
 
 void check_offsets(const char* name, const int32_t* offsets, int sentences, int64_t rows) {
   VENTRIS_CHECK(offsets != nullptr, "attention: {} offsets are missing", name);
@@ -29,9 +24,10 @@ void check_inputs(const Args& args) {
   VENTRIS_CHECK(
       args.sentences >= 0 && args.heads > 0 && args.heads <= 256 && args.query.cols % args.heads == 0,
       "attention: {} sentences, {} heads over {} columns", args.sentences, args.heads, args.query.cols);
-  check_shape("query", args.query, args.query.rows, args.query.cols, dtype);
-  check_shape("key", args.key, args.key.rows, args.query.cols, dtype);
-  check_shape("value", args.value, args.key.rows, args.query.cols, dtype);
+  check_tensor(args.query, args.query.rows, args.query.cols, dtype, "query");
+  check_tensor(args.key, args.key.rows, args.query.cols, dtype, "key");
+  check_tensor(args.value, args.key.rows, args.query.cols, dtype, "value");
+  check_dropout(args.dropout);
   check_offsets("query", args.query_offsets, args.sentences, args.query.rows);
   check_offsets("key", args.key_offsets, args.sentences, args.key.rows);
   VENTRIS_CHECK(!args.dropout.active() || (args.dropout.place & 0xFFU) == 0,
@@ -52,70 +48,57 @@ void attention_forward(Context& context, const AttentionForwardArgs& args) {
   check_inputs(args);
   const DType dtype = args.query.dtype;
   const DType master = master_dtype(dtype);
-  check_shape("out", args.out, args.query.rows, args.query.cols, dtype);
-  if (args.log_sum_exp) check_shape("log_sum_exp", args.log_sum_exp, args.heads, args.query.rows, master);
+  check_tensor(args.out, args.query.rows, args.query.cols, dtype, "out");
+  check_optional(args.log_sum_exp, args.heads, args.query.rows, master, "log_sum_exp");
   if (args.probabilities) {
-    check_shape("probabilities", args.probabilities, args.query.rows, args.probabilities.cols, master);
+    check_tensor(args.probabilities, args.query.rows, args.probabilities.cols, master, "probabilities");
     VENTRIS_CHECK(args.probabilities.cols % args.heads == 0 &&
                       args.probabilities.cols / args.heads >= longest(args.key_offsets, args.sentences),
                   "attention: probabilities have {} columns for {} heads and sentences of up to {} keys",
                   args.probabilities.cols, args.heads, longest(args.key_offsets, args.sentences));
   }
-  switch (dtype) {
-    case DType::kF32:
-      return attention_forward_cpu<float>(context, args);
-    case DType::kBF16:
-      return attention_forward_cpu<BF16>(context, args);
-    case DType::kF64:
-      return attention_forward_cpu<double>(context, args);
-  }
+  check_cpu(context, "attention_forward");
+  dispatch_dtype(dtype, [&](auto tag) { attention_forward_cpu<decltype(tag)>(context, args); });
 }
 
 void attention_backward(Context& context, const AttentionBackwardArgs& args) {
   check_inputs(args);
   const DType dtype = args.query.dtype;
   const int64_t cols = args.query.cols;
-  check_shape("out", args.out, args.query.rows, cols, dtype);
-  check_shape("log_sum_exp", args.log_sum_exp, args.heads, args.query.rows, master_dtype(dtype));
-  check_shape("d_out", args.d_out, args.query.rows, cols, dtype);
-  check_shape("d_query", args.d_query, args.query.rows, cols, dtype);
-  check_shape("d_key", args.d_key, args.key.rows, cols, dtype);
-  check_shape("d_value", args.d_value, args.key.rows, cols, dtype);
-  switch (dtype) {
-    case DType::kF32:
-      return attention_backward_cpu<float>(context, args);
-    case DType::kBF16:
-      return attention_backward_cpu<BF16>(context, args);
-    case DType::kF64:
-      return attention_backward_cpu<double>(context, args);
-  }
+  check_tensor(args.out, args.query.rows, cols, dtype, "out");
+  check_tensor(args.log_sum_exp, args.heads, args.query.rows, master_dtype(dtype), "log_sum_exp");
+  check_tensor(args.d_out, args.query.rows, cols, dtype, "d_out");
+  check_tensor(args.d_query, args.query.rows, cols, dtype, "d_query");
+  check_tensor(args.d_key, args.key.rows, cols, dtype, "d_key");
+  check_tensor(args.d_value, args.key.rows, cols, dtype, "d_value");
+  check_cpu(context, "attention_backward");
+  dispatch_dtype(dtype, [&](auto tag) { attention_backward_cpu<decltype(tag)>(context, args); });
 }
 
 void attention_decode(Context& context, const AttentionDecodeArgs& args) {
   const DType dtype = args.query.dtype;
   VENTRIS_CHECK(args.heads > 0 && args.query.cols % args.heads == 0, "attention: {} heads over {} columns",
                 args.heads, args.query.cols);
-  VENTRIS_CHECK(args.key_begin != nullptr, "attention: key_begin is missing");
-  check_shape("key", args.key, args.key.rows, args.query.cols, dtype);
-  check_shape("value", args.value, args.key.rows, args.query.cols, dtype);
-  check_shape("out", args.out, args.query.rows, args.query.cols, dtype);
-  if (args.probabilities) {
-    check_shape("probabilities", args.probabilities, args.query.rows, args.probabilities.cols,
-                master_dtype(dtype));
-  }
+  VENTRIS_CHECK(args.key_begin != nullptr && args.key_begin[0] >= 0,
+                "attention: key_begin is missing or negative");
+  VENTRIS_CHECK(args.key_rows != nullptr || args.key_begin[args.query.rows] == 0,
+                "attention: key_rows is missing");
+  check_tensor(args.key, args.key.rows, args.query.cols, dtype, "key");
+  check_tensor(args.value, args.key.rows, args.query.cols, dtype, "value");
+  check_tensor(args.out, args.query.rows, args.query.cols, dtype, "out");
+  check_optional(args.probabilities, args.query.rows, args.probabilities.cols, master_dtype(dtype),
+                 "probabilities");
   for (int64_t r = 0; r < args.query.rows; ++r) {
     const int64_t keys = args.key_begin[r + 1] - args.key_begin[r];
     VENTRIS_CHECK(keys >= 0 && (!args.probabilities || keys <= args.probabilities.cols),
                   "attention: hypothesis {} has {} keys", r, keys);
   }
-  switch (dtype) {
-    case DType::kF32:
-      return attention_decode_cpu<float>(context, args);
-    case DType::kBF16:
-      return attention_decode_cpu<BF16>(context, args);
-    case DType::kF64:
-      return attention_decode_cpu<double>(context, args);
+  for (int32_t i = args.key_begin[0]; i < args.key_begin[args.query.rows]; ++i) {
+    VENTRIS_CHECK(args.key_rows[i] >= 0 && args.key_rows[i] < args.key.rows,
+                  "attention: key_rows[{}] is {}, the cache has {} rows", i, args.key_rows[i], args.key.rows);
   }
+  check_cpu(context, "attention_decode");
+  dispatch_dtype(dtype, [&](auto tag) { attention_decode_cpu<decltype(tag)>(context, args); });
 }
 
 }  // namespace ventris

@@ -7,11 +7,13 @@
 
 namespace ventris {
 
-/// Scaled dot-product attention over packed sentences (section 3.2.1 of the paper): for each sentence s and head h
+/// Scaled dot-product attention over packed sentences (section 3.2.1 of the paper): for each sentence and
+/// head
 ///   P = softmax(scale * Q K^T), O = dropout(P) V
-/// with the rows of Q in [query_offsets[s], query_offsets[s+1]) and those of K, V in [key_offsets[s], key_offsets[s+1]).
-/// Head h takes columns [h * d_head, (h + 1) * d_head). With `causal` (self-attention: equal offsets) a query sees keys up
-/// to its own position. A query of a sentence without keys gets zeros. Q, K, V may be column blocks of wider matrices.
+/// Sentence s has the rows [query_offsets[s], query_offsets[s + 1]) of Q and the rows
+/// [key_offsets[s], key_offsets[s + 1]) of K and V; head h has the columns [h * d_head, (h + 1) * d_head).
+/// With `causal` (self-attention: equal offsets) a query sees keys up to its own position. A query of a
+/// sentence without keys gets zeros. Q, K, V may be column blocks of wider matrices.
 struct AttentionForwardArgs {
   ConstTensor query;             // [query_rows, heads * d_head] T
   ConstTensor key;               // [key_rows, heads * d_head] T
@@ -21,24 +23,26 @@ struct AttentionForwardArgs {
   int sentences;
   int heads;
   bool causal = false;
-  float scale;                   // 1 / sqrt(d_head)
-  DropoutKey dropout = {};       // place must leave its low 8 bits to the head
-  Tensor out;                    // [query_rows, heads * d_head] T
-  Tensor log_sum_exp = {};       // [heads, query_rows] master: log of the sum of exp(scale * q k), saved for backward, or empty
-  Tensor probabilities = {};     // [query_rows, heads * max_keys] master: P before dropout, for alignments and pictures, or
-                                 // empty; row t holds heads blocks of max_keys, zero past the sentence's keys
+  float scale;              // 1 / sqrt(d_head)
+  DropoutKey dropout = {};  // place must leave its low 8 bits to the head
+  Tensor out;               // [query_rows, heads * d_head] T
+  /// [heads, query_rows] master: log of the sum of exp(scale * q k), saved for backward, or empty.
+  Tensor log_sum_exp = {};
+  /// [query_rows, heads * max_keys] master: P before dropout, for alignments and pictures, or empty. Row t
+  /// holds `heads` blocks of max_keys, zero past the sentence's keys.
+  Tensor probabilities = {};
 };
 void attention_forward(Context& context, const AttentionForwardArgs& args);
 
-/// With D = rowsum(dO * O), M the dropout mask with its scale:
+/// With D = rowsum(dO * O), which equals rowsum(P * dP), and M the dropout mask with its scale:
 ///   dV = (M * P)^T dO;  dP = M * (dO V^T);  dS = P * (dP - D);  dQ = scale * dS K;  dK = scale * dS^T Q
 struct AttentionBackwardArgs {
-  ConstTensor query;             // as in forward
+  ConstTensor query;  // as in forward
   ConstTensor key;
   ConstTensor value;
-  ConstTensor out;               // [query_rows, heads * d_head] T: the forward result
-  ConstTensor log_sum_exp;       // [heads, query_rows] master
-  ConstTensor d_out;             // [query_rows, heads * d_head] T
+  ConstTensor out;          // [query_rows, heads * d_head] T: the forward result
+  ConstTensor log_sum_exp;  // [heads, query_rows] master
+  ConstTensor d_out;        // [query_rows, heads * d_head] T
   const int32_t* query_offsets;
   const int32_t* key_offsets;
   int sentences;
@@ -46,25 +50,26 @@ struct AttentionBackwardArgs {
   bool causal = false;
   float scale;
   DropoutKey dropout = {};
-  Tensor d_query;                // [query_rows, heads * d_head] T; rows past the last token are set to zero
-  Tensor d_key;                  // [key_rows, heads * d_head] T; likewise
-  Tensor d_value;                // [key_rows, heads * d_head] T; likewise
+  Tensor d_query;  // [query_rows, heads * d_head] T; rows past the last token are set to zero
+  Tensor d_key;    // [key_rows, heads * d_head] T; likewise
+  Tensor d_value;  // [key_rows, heads * d_head] T; likewise
 };
 void attention_backward(Context& context, const AttentionBackwardArgs& args);
 
 /// One query per hypothesis against cached keys and values, for incremental decoding. Hypothesis r reads rows
-/// key_rows[key_begin[r]] ... key_rows[key_begin[r + 1] - 1] of the caches, in that order: beams share their history
-/// without copies.
+/// key_rows[key_begin[r]] ... key_rows[key_begin[r + 1] - 1] of the caches, in that order: beams share their
+/// history without copies.
 struct AttentionDecodeArgs {
-  ConstTensor query;             // [hypotheses, heads * d_head] T
-  ConstTensor key;               // [cache_rows, heads * d_head] T
-  ConstTensor value;             // [cache_rows, heads * d_head] T
-  const int32_t* key_rows;       // [key_begin[hypotheses]] row of the cache
-  const int32_t* key_begin;      // [hypotheses + 1]
+  ConstTensor query;         // [hypotheses, heads * d_head] T
+  ConstTensor key;           // [cache_rows, heads * d_head] T
+  ConstTensor value;         // [cache_rows, heads * d_head] T
+  const int32_t* key_rows;   // [key_begin[hypotheses]] row of the cache
+  const int32_t* key_begin;  // [hypotheses + 1]
   int heads;
   float scale;
-  Tensor out;                    // [hypotheses, heads * d_head] T
-  Tensor probabilities = {};     // [hypotheses, max_keys] master: mean over heads, zero past the last key, or empty
+  Tensor out;  // [hypotheses, heads * d_head] T
+  /// [hypotheses, max_keys] master: mean over heads, zero past the last key, or empty.
+  Tensor probabilities = {};
 };
 void attention_decode(Context& context, const AttentionDecodeArgs& args);
 

@@ -213,19 +213,7 @@ class Backward {
 
 template <typename T>
 void attention_backward_cpu(Context& context, const AttentionBackwardArgs& args) {
-  using R = Master<T>;
-  const int64_t queries = longest(args.query_offsets, args.sentences);
-  const int64_t keys = longest(args.key_offsets, args.sentences);
-  const int64_t d_head = args.query.cols / args.heads;
-  ArenaScope scope(context.scratch());
-  const size_t bytes = BackwardScratch<R>(nullptr, queries, keys, d_head).pieces.used();
-  char* slices = thread_slices(context, bytes);
-  const Backward<T> backward(args);
-  context.pool().for_each(int64_t{args.sentences} * args.heads, [&](int64_t index, int thread) {
-    backward.sentence_head(
-        static_cast<int>(index / args.heads), static_cast<int>(index % args.heads),
-        BackwardScratch<R>(slices + static_cast<size_t>(thread) * bytes, queries, keys, d_head));
-  });
+  for_sentences_and_heads<BackwardScratch<Master<T>>>(context, args, Backward<T>(args));
   clear_rows<T>(args.d_query, args.query_offsets[args.sentences]);
   clear_rows<T>(args.d_key, args.key_offsets[args.sentences]);
   clear_rows<T>(args.d_value, args.key_offsets[args.sentences]);

@@ -175,19 +175,7 @@ class Forward {
 
 template <typename T>
 void attention_forward_cpu(Context& context, const AttentionForwardArgs& args) {
-  using R = Master<T>;
-  const int64_t queries = longest(args.query_offsets, args.sentences);
-  const int64_t keys = longest(args.key_offsets, args.sentences);
-  const int64_t d_head = args.query.cols / args.heads;
-  ArenaScope scope(context.scratch());
-  const size_t bytes = ForwardScratch<R>(nullptr, queries, keys, d_head).pieces.used();
-  char* slices = thread_slices(context, bytes);
-  const Forward<T> forward(args);
-  context.pool().for_each(int64_t{args.sentences} * args.heads, [&](int64_t index, int thread) {
-    forward.sentence_head(
-        static_cast<int>(index / args.heads), static_cast<int>(index % args.heads),
-        ForwardScratch<R>(slices + static_cast<size_t>(thread) * bytes, queries, keys, d_head));
-  });
+  for_sentences_and_heads<ForwardScratch<Master<T>>>(context, args, Forward<T>(args));
   clear_rows<T>(args.out, args.query_offsets[args.sentences]);
 }
 

@@ -6,6 +6,9 @@
 #include <limits>
 
 #include "backend/attention.h"
+#include "backend/dropout_cpu.h"
+#include "backend/op_checks.h"
+#include "backend/simd_cpu.h"
 #include "backend/small_matmul_cpu.h"
 
 /// What the CPU kernels of attention share. R is the type that sums are carried in: f32, or f64 for f64.
@@ -62,17 +65,61 @@ int64_t mask_tail(R* scores, int64_t limit) {
   return last + kLanes<R>;
 }
 
+/// Copies rows of activations as R times `factor`, columns padded with zeros to `stride`. The rows are short
+/// pieces of longer ones, which no hardware prefetcher follows: it prefetches the same piece of the next
+/// head.
+template <typename T, typename R>
+void load_rows(const T* from, int64_t from_stride, int64_t rows, int64_t cols, R factor, R* to,
+               int64_t stride) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const T* x = from + i * from_stride;
+    R* y = to + i * stride;
+    for (int64_t c = cols; c < 2 * cols; c += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + c);
+#pragma omp simd
+    for (int64_t c = 0; c < cols; ++c) y[c] = load(x[c]) * factor;
+    for (int64_t c = cols; c < stride; ++c) y[c] = R(0);
+  }
+}
+
+/// Copies rows of R times `factor` to activations.
+template <typename R, typename T>
+void store_rows(const R* from, int64_t stride, int64_t rows, int64_t cols, R factor, T* to,
+                int64_t to_stride) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const R* x = from + i * stride;
+    T* y = to + i * to_stride;
+#pragma omp simd
+    for (int64_t c = 0; c < cols; ++c) store(y[c], x[c] * factor);
+  }
+}
+
 /// Sets rows [begin, tensor.rows) to zero.
 template <typename T>
 void clear_rows(const Tensor& tensor, int64_t begin) {
   for (int64_t r = begin; r < tensor.rows; ++r) std::fill_n(tensor.row<T>(r), tensor.cols, T());
 }
 
-/// Grows the scratch arena if nothing is in it, and cuts a slice of `bytes` for each thread.
+/// A slice of `bytes` of the scratch arena for each thread. Requires an ArenaScope around it.
 inline char* thread_slices(Context& context, size_t bytes) {
   const size_t total = bytes * static_cast<size_t>(context.pool().threads());
-  if (context.scratch().used() == 0) context.reserve_scratch(total);
+  need_scratch(context, total);
   return static_cast<char*>(context.scratch().allocate(total));
+}
+
+/// Calls kernel.sentence_head(s, head, scratch) for every sentence and head, each thread with a Scratch of
+/// its own: Scratch(memory, longest query side, longest key side, d_head).
+template <typename Scratch, typename Kernel, typename Args>
+void for_sentences_and_heads(Context& context, const Args& args, const Kernel& kernel) {
+  const int64_t queries = longest(args.query_offsets, args.sentences);
+  const int64_t keys = longest(args.key_offsets, args.sentences);
+  const int64_t d_head = args.query.cols / args.heads;
+  ArenaScope scope(context.scratch());
+  const size_t bytes = Scratch(nullptr, queries, keys, d_head).pieces.used();
+  char* slices = thread_slices(context, bytes);
+  context.pool().for_each(int64_t{args.sentences} * args.heads, [&](int64_t index, int thread) {
+    const Scratch scratch(slices + static_cast<size_t>(thread) * bytes, queries, keys, d_head);
+    kernel.sentence_head(static_cast<int>(index / args.heads), static_cast<int>(index % args.heads), scratch);
+  });
 }
 
 }  // namespace ventris

@@ -4,11 +4,12 @@
 
 namespace ventris {
 
-/// Backward of y = ReLU(x w + bias) up to the GEMM: d_y is overwritten by d_y * (y > 0), and d_bias += its column sums.
+/// Backward of y = ReLU(x w + bias) up to the GEMM: d_y is overwritten by d_y * (y > 0), and d_bias += its
+/// column sums.
 struct BiasReluBackwardArgs {
-  Tensor d_y;      // [rows, n] T, in and out
-  ConstTensor y;   // [rows, n] T
-  Tensor d_bias;   // [1, n] master
+  Tensor d_y;     // [rows, n] T, in and out
+  ConstTensor y;  // [rows, n] T
+  Tensor d_bias;  // [1, n] master
 };
 void bias_relu_backward(Context& context, const BiasReluBackwardArgs& args);
 

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
+#include "backend/op_checks.h"
+#include "backend/simd_cpu.h"
+
 namespace ventris {
 namespace {
 
-// Column sums: each range of kRows rows is summed by itself, in row order, and the ranges' sums are added in order. The cut
-// is fixed, so the number of threads changes no bit.
+// Column sums: each range of kRows rows is summed by itself, in row order, and the ranges' sums are added in
+// order. The cut is fixed, so the number of threads changes no bit.
 constexpr int64_t kRows = 128;
 constexpr int64_t kCols = 512;  // accumulators that stay in the first-level cache
-
-template <typename T>
-Master<T> widen(T value) {
-  return static_cast<Master<T>>(value);
-}
 
 // `mask` is null, or the y of ReLU.
 template <typename T>
@@ -23,6 +21,7 @@ void sum_columns(Context& context, Tensor d_y, const ConstTensor* mask, Tensor d
   const int64_t cols = d_y.cols;
   const int64_t ranges = (rows + kRows - 1) / kRows;
   if (ranges == 0 || cols == 0) return;
+  need_scratch(context, static_cast<size_t>(ranges * cols) * sizeof(M));
   ArenaScope scope(context.scratch());
   M* partial = context.scratch().allocate_array<M>(ranges * cols);
   context.pool().for_ranges(rows, kRows, [&](int64_t begin, int64_t end, int) {
@@ -36,12 +35,12 @@ void sum_columns(Context& context, Tensor d_y, const ConstTensor* mask, Tensor d
         if (mask != nullptr) {
           const T* __restrict y = mask->row<T>(row) + left;
           for (int64_t i = 0; i < width; ++i) {
-            const T kept = widen(y[i]) > M{0} ? gradient[i] : T{};
+            const T kept = load(y[i]) > M{0} ? gradient[i] : T{};
             gradient[i] = kept;
-            sum[i] += widen(kept);
+            sum[i] += load(kept);
           }
         } else {
-          for (int64_t i = 0; i < width; ++i) sum[i] += widen(gradient[i]);
+          for (int64_t i = 0; i < width; ++i) sum[i] += load(gradient[i]);
         }
       }
     }
@@ -54,11 +53,7 @@ void sum_columns(Context& context, Tensor d_y, const ConstTensor* mask, Tensor d
 }
 
 void sum_columns_any(Context& context, Tensor d_y, const ConstTensor* mask, Tensor d_bias) {
-  switch (d_y.dtype) {
-    case DType::kF32: return sum_columns<float>(context, d_y, mask, d_bias);
-    case DType::kBF16: return sum_columns<BF16>(context, d_y, mask, d_bias);
-    case DType::kF64: return sum_columns<double>(context, d_y, mask, d_bias);
-  }
+  dispatch_dtype(d_y.dtype, [&](auto tag) { sum_columns<decltype(tag)>(context, d_y, mask, d_bias); });
 }
 
 }  // namespace
@@ -70,7 +65,8 @@ void bias_relu_backward_cpu(Context& context, const BiasReluBackwardArgs& args) 
 void bias_backward_cpu(Context& context, const BiasBackwardArgs& args) {
   // Without a mask the gradient is only read.
   const ConstTensor& d_y = args.d_y;
-  sum_columns_any(context, {const_cast<void*>(d_y.data), d_y.rows, d_y.cols, d_y.stride, d_y.dtype}, nullptr, args.d_bias);
+  sum_columns_any(context, {const_cast<void*>(d_y.data), d_y.rows, d_y.cols, d_y.stride, d_y.dtype}, nullptr,
+                  args.d_bias);
 }
 
 }  // namespace ventris

@@ -6,17 +6,10 @@ namespace ventris {
 
 /// destination = source, converted. Any pair of dtypes; equal shapes.
 struct CastArgs {
-  ConstTensor source;   // [rows, cols]
-  Tensor destination;   // [rows, cols]
+  ConstTensor source;  // [rows, cols]
+  Tensor destination;  // [rows, cols]
 };
 void cast(Context& context, const CastArgs& args);
-
-/// y += x, elementwise.
-struct AddArgs {
-  ConstTensor x;  // [rows, cols] T
-  Tensor y;       // [rows, cols] T
-};
-void add(Context& context, const AddArgs& args);
 
 /// Sets all elements to zero.
 void fill_zero(Context& context, Tensor tensor);

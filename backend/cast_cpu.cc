@@ -4,13 +4,15 @@
 #include <cstring>
 #include <type_traits>
 
+#include "backend/simd_cpu.h"
+
 namespace ventris {
 namespace {
 
 constexpr int64_t kElementsPerTask = 1 << 15;
 
-// Calls body(row, column, count) for pieces that together cover a matrix. Where both views are contiguous, the matrix
-// counts as one long row.
+// Calls body(row, column, count) for pieces that together cover a matrix. Where both views are contiguous,
+// the matrix counts as one long row.
 template <typename Body>
 void for_pieces(Context& context, int64_t rows, int64_t cols, bool contiguous, Body&& body) {
   if (contiguous) {
@@ -40,59 +42,32 @@ To convert(From value) {
 template <typename From, typename To>
 void cast_typed(Context& context, const CastArgs& args) {
   const bool contiguous = args.source.contiguous() && args.destination.contiguous();
-  for_pieces(context, args.source.rows, args.source.cols, contiguous, [&](int64_t row, int64_t col, int64_t count) {
-    const From* __restrict source = args.source.row<From>(row) + col;
-    To* __restrict destination = args.destination.row<To>(row) + col;
-    for (int64_t i = 0; i < count; ++i) destination[i] = convert<To>(source[i]);
-  });
-}
-
-template <typename From>
-void cast_from(Context& context, const CastArgs& args) {
-  switch (args.destination.dtype) {
-    case DType::kF32: return cast_typed<From, float>(context, args);
-    case DType::kBF16: return cast_typed<From, BF16>(context, args);
-    case DType::kF64: return cast_typed<From, double>(context, args);
-  }
-}
-
-template <typename T>
-void add_typed(Context& context, const AddArgs& args) {
-  const bool contiguous = args.x.contiguous() && args.y.contiguous();
-  for_pieces(context, args.x.rows, args.x.cols, contiguous, [&](int64_t row, int64_t col, int64_t count) {
-    const T* __restrict x = args.x.row<T>(row) + col;
-    T* __restrict y = args.y.row<T>(row) + col;
-    for (int64_t i = 0; i < count; ++i) {
-      y[i] = convert<T>(convert<Master<T>>(y[i]) + convert<Master<T>>(x[i]));
-    }
-  });
+  for_pieces(context, args.source.rows, args.source.cols, contiguous,
+             [&](int64_t row, int64_t col, int64_t count) {
+               const From* __restrict source = args.source.row<From>(row) + col;
+               To* __restrict destination = args.destination.row<To>(row) + col;
+               for (int64_t i = 0; i < count; ++i) destination[i] = convert<To>(source[i]);
+             });
 }
 
 }  // namespace
 
 void cast_cpu(Context& context, const CastArgs& args) {
-  switch (args.source.dtype) {
-    case DType::kF32: return cast_from<float>(context, args);
-    case DType::kBF16: return cast_from<BF16>(context, args);
-    case DType::kF64: return cast_from<double>(context, args);
-  }
-}
-
-void add_cpu(Context& context, const AddArgs& args) {
-  switch (args.x.dtype) {
-    case DType::kF32: return add_typed<float>(context, args);
-    case DType::kBF16: return add_typed<BF16>(context, args);
-    case DType::kF64: return add_typed<double>(context, args);
-  }
+  dispatch_dtype(args.source.dtype, [&](auto from) {
+    dispatch_dtype(args.destination.dtype,
+                   [&](auto to) { cast_typed<decltype(from), decltype(to)>(context, args); });
+  });
 }
 
 void fill_zero_cpu(Context& context, Tensor tensor) {
   const size_t size = size_of(tensor.dtype);
   const auto stride = static_cast<size_t>(tensor.stride);
-  for_pieces(context, tensor.rows, tensor.cols, tensor.contiguous(), [&](int64_t row, int64_t col, int64_t count) {
-    char* address = static_cast<char*>(tensor.data) + (static_cast<size_t>(row) * stride + static_cast<size_t>(col)) * size;
-    std::memset(address, 0, static_cast<size_t>(count) * size);
-  });
+  for_pieces(context, tensor.rows, tensor.cols, tensor.contiguous(),
+             [&](int64_t row, int64_t col, int64_t count) {
+               char* address = static_cast<char*>(tensor.data) +
+                               (static_cast<size_t>(row) * stride + static_cast<size_t>(col)) * size;
+               std::memset(address, 0, static_cast<size_t>(count) * size);
+             });
 }
 
 }  // namespace ventris

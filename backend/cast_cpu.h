@@ -5,7 +5,6 @@
 namespace ventris {
 
 void cast_cpu(Context& context, const CastArgs& args);
-void add_cpu(Context& context, const AddArgs& args);
 void fill_zero_cpu(Context& context, Tensor tensor);
 
 }  // namespace ventris

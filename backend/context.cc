@@ -8,11 +8,13 @@ namespace {
 
 const ContextOptions& checked(const ContextOptions& options) {
   if (options.device != Device::kCpu) {
-    fail(ExitCode::kUnavailable, "device {} is not available: this build has no such device; use --device cpu",
+    fail(ExitCode::kUnavailable,
+         "device {} is not available: this build has no such device; use --device cpu",
          name_of(options.device));
   }
   if (options.threads < 1) {
-    fail(ExitCode::kBadConfiguration, "a device needs at least 1 thread, but {} were asked for", options.threads);
+    fail(ExitCode::kBadConfiguration, "a device needs at least 1 thread, but {} were asked for",
+         options.threads);
   }
   return options;
 }

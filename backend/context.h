@@ -16,8 +16,8 @@ struct ContextOptions {
   size_t scratch_bytes = size_t{64} << 20;  // for operations' intermediate results
 };
 
-/// A device with its threads (its stream, on CUDA), its GEMM primitives and its scratch memory. Passed by reference to
-/// every operation. One thread at a time may use a context.
+/// A device with its threads (its stream, on CUDA), its GEMM primitives and its scratch memory. Passed by
+/// reference to every operation. One thread at a time may use a context.
 class Context {
  public:
   explicit Context(const ContextOptions& options);
@@ -27,7 +27,8 @@ class Context {
 
   Device device() const { return options_.device; }
   ThreadPool& pool() { return pool_; }
-  /// Operations take scratch inside an ArenaScope. It has grown to all that a step needs when the first step has run.
+  /// Operations take scratch inside an ArenaScope. An operation that needs more than there is makes it grow,
+  /// which happens in the first step of a shape larger than those before, if at all.
   Arena& scratch() { return scratch_; }
   /// Makes sure that scratch() has at least `bytes` left. Requires that nothing is allocated in it.
   void reserve_scratch(size_t bytes);

@@ -6,28 +6,29 @@
 
 namespace ventris {
 
-/// Label-smoothed cross-entropy (section 5.4 of the paper; the target distribution is (1 - smoothing) on the label plus
-/// smoothing / vocab on every word, as in Szegedy et al. 2016), with the gradient in place of the logits.
+/// Label-smoothed cross-entropy (section 5.4 of the paper; the target distribution is (1 - smoothing) on the
+/// label plus smoothing / vocab on every word, as in Szegedy et al. 2016), with the gradient in place of the
+/// logits.
 ///   loss[t] = -sum_w q(w) log p(w), nll[t] = -log p(label[t]), p = softmax over the first `vocab` columns
 ///   d_logits[t][w] = gradient_scale * (p(w) - q(w)), zero for w >= vocab and for rows past `tokens`
 struct CrossEntropyArgs {
-  Tensor logits;               // [rows, padded_vocab] T; overwritten by the gradient if `gradient`
-  const int32_t* labels;       // [rows]
-  int64_t tokens;              // rows that count
-  int64_t vocab;               // columns that count
+  Tensor logits;          // [rows, padded_vocab] T; overwritten by the gradient if `gradient`
+  const int32_t* labels;  // [rows]
+  int64_t tokens;         // rows that count
+  int64_t vocab;          // columns that count
   float smoothing;
   bool gradient = true;
   const float* gradient_scale = nullptr;  // one number on the device; required if `gradient`
-  Tensor loss;                 // [1, rows] master; zero past `tokens`
-  Tensor nll;                  // [1, rows] master; zero past `tokens`
+  Tensor loss;                            // [1, rows] master; zero past `tokens`
+  Tensor nll;                             // [1, rows] master; zero past `tokens`
 };
 void cross_entropy(Context& context, const CrossEntropyArgs& args);
 
 /// totals[0] += sum of loss, totals[1] += sum of nll, in f64 and in row order.
 struct LossSumArgs {
-  ConstTensor loss;            // [1, rows] master
-  ConstTensor nll;             // [1, rows] master
-  double* totals;              // [2] on the device
+  ConstTensor loss;  // [1, rows] master
+  ConstTensor nll;   // [1, rows] master
+  double* totals;    // [2] on the device
 };
 void loss_sum(Context& context, const LossSumArgs& args);
 

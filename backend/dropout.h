@@ -8,14 +8,15 @@
 
 namespace ventris {
 
-/// Names the dropout mask of one place in the network in one step. Element (row, column) of the mask is a pure function of
-/// this key, of the token's index in the global batch (row_base + row) and of the column: no thread, rank or micro-batch
-/// count changes it.
+/// Names the dropout mask of one place in the network in one step. Element (row, column) of the mask is a
+/// pure function of this key, of the token's index in the global batch (row_base + row) and of the column: no
+/// thread, rank or micro-batch count changes it.
 ///
-/// The 16-bit number of element (row, column) is piece `column % 8` (little end first) of Philox4x32-10 at counter
-/// {column / 8, row_base + row, place, step} and key {low 32 bits of seed, high 32 bits of seed}. The element is dropped
-/// where that number is below threshold(); kept elements are multiplied by scale() = 1 / (1 - threshold() / 65536).
-/// Attention dropout uses place + head, the query token as row and the key's index in its sentence as column.
+/// The 16-bit number of element (row, column) is piece `column % 8` (little end first) of Philox4x32-10 at
+/// counter {column / 8, row_base + row, place, step} and key {low 32 bits of seed, high 32 bits of seed}. The
+/// element is dropped where that number is below threshold(); kept elements are multiplied by scale() = 1 /
+/// (1 - threshold() / 65536). Attention dropout uses place + head, the query token as row and the key's index
+/// in its sentence as column.
 struct DropoutKey {
   float rate = 0.0F;  // in [0, 1); 0 means no dropout
   uint64_t seed = 0;
@@ -28,8 +29,10 @@ struct DropoutKey {
   bool active() const { return threshold() != 0; }
 };
 
-/// The eight 16-bit numbers of columns [8 * block, 8 * block + 8) of one row; the definition that every kernel follows.
-inline std::array<uint16_t, 8> dropout_bits(const DropoutKey& key, uint32_t row, uint32_t block, uint32_t head = 0) {
+/// The eight 16-bit numbers of columns [8 * block, 8 * block + 8) of one row; the definition that every
+/// kernel follows.
+inline std::array<uint16_t, 8> dropout_bits(const DropoutKey& key, uint32_t row, uint32_t block,
+                                            uint32_t head = 0) {
   const auto r = philox4x32_10({block, key.row_base + row, key.place + head, key.step},
                                {static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)});
   std::array<uint16_t, 8> bits;

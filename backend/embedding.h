@@ -9,31 +9,31 @@ namespace ventris {
 
 /// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper.
 struct EmbeddingForwardArgs {
-  const int32_t* ids;        // [rows], each in [0, vocab)
-  const int32_t* position;   // [rows], index of the token in its sentence, each in [0, max_positions)
-  ConstTensor table;         // [vocab, d] T
-  ConstTensor positions;     // [max_positions, d] master: sinusoids or learned
-  float scale;               // sqrt(d_model)
+  const int32_t* ids;       // [rows], each in [0, vocab)
+  const int32_t* position;  // [rows], index of the token in its sentence, each in [0, max_positions)
+  ConstTensor table;        // [vocab, d] T
+  ConstTensor positions;    // [max_positions, d] master: sinusoids or learned
+  float scale;              // sqrt(d_model)
   DropoutKey dropout;
-  Tensor out;                // [rows, d] T
+  Tensor out;  // [rows, d] T
 };
 void embedding_forward(Context& context, const EmbeddingForwardArgs& args);
 
-/// d_table[id] += scale * mask * d_out over the tokens with that id, in order of t; d_positions likewise where wanted.
-/// Only rows [0, tokens) count.
+/// d_table[id] += scale * mask * d_out over the rows with that id, in order of t; d_positions likewise where
+/// wanted, without the scale. d_out is zero in rows of padding.
 struct EmbeddingBackwardArgs {
-  const int32_t* ids;        // [rows]
-  const int32_t* position;   // [rows]
-  ConstTensor d_out;         // [rows, d] T
+  const int32_t* ids;       // [rows]
+  const int32_t* position;  // [rows]
+  ConstTensor d_out;        // [rows, d] T
   float scale;
   DropoutKey dropout;
-  Tensor d_table;            // [vocab, d] master, accumulated
-  Tensor d_positions = {};   // [max_positions, d] master, accumulated; empty for sinusoids
+  Tensor d_table;           // [vocab, d] master, accumulated
+  Tensor d_positions = {};  // [max_positions, d] master, accumulated; empty for sinusoids
 };
 void embedding_backward(Context& context, const EmbeddingBackwardArgs& args);
 
-/// positions[p][2i] = sin(p / 10000^(2i/d)), positions[p][2i+1] = cos(p / 10000^(2i/d)), section 3.5 of the paper.
-/// `positions`: [max_positions, d] master, on the CPU.
+/// positions[p][2i] = sin(p / 10000^(2i/d)), positions[p][2i+1] = cos(p / 10000^(2i/d)), section 3.5 of the
+/// paper. `positions`: [max_positions, d] master, on the CPU.
 void sinusoidal_positions(Tensor positions);
 
 }  // namespace ventris

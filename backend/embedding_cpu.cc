@@ -1,5 +1,6 @@
 #include "backend/embedding_cpu.h"
 
+#include "backend/dropout_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 

@@ -24,7 +24,8 @@ enum class ExitCode : int {
   kBadConfiguration = 78,
 };
 
-/// A failure that ends the job: a message for a person (what, where, what was expected, what to try) and its exit code.
+/// A failure that ends the job: a message for a person (what, where, what was expected, what to try) and its
+/// exit code.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -42,14 +43,14 @@ template <typename... Args>
 
 }  // namespace ventris
 
-/// CHECK is for a caller's mistake or the environment and is always on; it throws Error(kInternal) with place and values.
-/// DCHECK is for our own bugs and is compiled out of release builds.
-#define VENTRIS_CHECK(condition, ...)                                                                        \
-  do {                                                                                                       \
-    if (!(condition)) [[unlikely]] {                                                                         \
-      ::ventris::fail(::ventris::ExitCode::kInternal, "{}:{}: {} does not hold: {}", __FILE__, __LINE__,     \
-                      #condition, ::fmt::format(__VA_ARGS__));                                               \
-    }                                                                                                        \
+/// CHECK is for a caller's mistake or the environment and is always on; it throws Error(kInternal) with place
+/// and values. DCHECK is for our own bugs and is compiled out of release builds.
+#define VENTRIS_CHECK(condition, ...)                                                                    \
+  do {                                                                                                   \
+    if (!(condition)) [[unlikely]] {                                                                     \
+      ::ventris::fail(::ventris::ExitCode::kInternal, "{}:{}: {} does not hold: {}", __FILE__, __LINE__, \
+                      #condition, ::fmt::format(__VA_ARGS__));                                           \
+    }                                                                                                    \
   } while (false)
 
 #ifdef NDEBUG

@@ -1,6 +1,7 @@
 #include "backend/gemm.h"
 
 #include "backend/gemm_cpu.h"
+#include "backend/op_checks.h"
 
 namespace ventris {
 
@@ -12,14 +13,14 @@ void gemm(Context& context, const GemmArgs& args) {
   const DType dtype = args.a.dtype;
   VENTRIS_CHECK(k == b_k && args.c.rows == m && args.c.cols == n,
                 "a {} x {}{}, b {} x {}{}, c {} x {}: the shapes do not match", args.a.rows, args.a.cols,
-                args.transpose_a ? " transposed" : "", args.b.rows, args.b.cols, args.transpose_b ? " transposed" : "",
-                args.c.rows, args.c.cols);
-  VENTRIS_CHECK(args.b.dtype == dtype && (args.c.dtype == dtype || args.c.dtype == master_dtype(dtype)),
-                "a {}, b {}, c {}: the dtypes do not match", name_of(dtype), name_of(args.b.dtype), name_of(args.c.dtype));
-  VENTRIS_CHECK(!args.bias || (args.bias.rows == 1 && args.bias.cols == n && args.bias.dtype == master_dtype(dtype)),
-                "bias {} x {} {} for c {} x {} {}", args.bias.rows, args.bias.cols, name_of(args.bias.dtype), m, n,
-                name_of(args.c.dtype));
+                args.transpose_a ? " transposed" : "", args.b.rows, args.b.cols,
+                args.transpose_b ? " transposed" : "", args.c.rows, args.c.cols);
+  check_tensor(args.a, args.a.rows, args.a.cols, dtype, "a");
+  check_tensor(args.b, args.b.rows, args.b.cols, dtype, "b");
+  check_tensor(args.c, m, n, args.c.dtype == dtype ? dtype : master_dtype(dtype), "c");
+  check_optional(args.bias, 1, n, master_dtype(dtype), "bias");
   VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu), "bias and ReLU do not go with accumulation");
+  check_cpu(context, "gemm");
   if (m == 0 || n == 0) return;
   gemm_cpu(context, args);
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "backend/context.h"
 
 namespace ventris {
@@ -8,16 +10,20 @@ namespace ventris {
 /// a, b: T. c: T, or master_dtype(T) (weight gradients). Accumulation in f32 (f64 for f64).
 /// The sum over k is cut at fixed places that depend on the shapes alone.
 struct GemmArgs {
-  ConstTensor a;             // [m, k], or [k, m] with transpose_a
-  ConstTensor b;             // [k, n], or [n, k] with transpose_b
-  Tensor c;                  // [m, n]
+  ConstTensor a;  // [m, k], or [k, m] with transpose_a
+  ConstTensor b;  // [k, n], or [n, k] with transpose_b
+  Tensor c;       // [m, n]
   bool transpose_a = false;
   bool transpose_b = false;
-  ConstTensor bias = {};     // [1, n] of master_dtype(T), or empty; not with accumulate
-  bool relu = false;         // not with accumulate
+  ConstTensor bias = {};  // [1, n] of master_dtype(T), or empty; not with accumulate
+  bool relu = false;      // not with accumulate
   bool accumulate = false;
 };
 
 void gemm(Context& context, const GemmArgs& args);
+
+/// The library behind it with its version and the instruction set that it uses here, e.g. "oneDNN 2.6.3,
+/// AVX-512, bf16".
+std::string gemm_library();
 
 }  // namespace ventris

@@ -1,7 +1,7 @@
 #include "backend/gemm_cache.h"
 
-#include <dnnl.hpp>
 #include <omp.h>
+#include <dnnl.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "backend/arena.h"
 #include "backend/error.h"
+#include "backend/gemm.h"
 
 // The only file that speaks to oneDNN. It compiles with oneDNN 2 and 3.
 
@@ -20,9 +21,9 @@ using dnnl::memory;
 
 struct ShapeHash {
   size_t operator()(const GemmShape& s) const {
-    uint64_t hash = static_cast<uint64_t>(s.dtype) | static_cast<uint64_t>(s.c_dtype) << 2 | uint64_t{s.transpose_a} << 4 |
-                    uint64_t{s.transpose_b} << 5 | uint64_t{s.bias} << 6 | uint64_t{s.relu} << 7 |
-                    uint64_t{s.accumulate} << 8;
+    uint64_t hash = static_cast<uint64_t>(s.dtype) | static_cast<uint64_t>(s.c_dtype) << 2 |
+                    uint64_t{s.transpose_a} << 4 | uint64_t{s.transpose_b} << 5 | uint64_t{s.bias} << 6 |
+                    uint64_t{s.relu} << 7 | uint64_t{s.accumulate} << 8;
     for (const int64_t value : {s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride}) {
       hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
       hash ^= hash >> 29;
@@ -31,14 +32,39 @@ struct ShapeHash {
   }
 };
 
+const char* name_of(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41:
+      return "SSE4.1";
+    case dnnl::cpu_isa::avx:
+      return "AVX";
+    case dnnl::cpu_isa::avx2:
+      return "AVX2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "AVX2, VNNI";
+    case dnnl::cpu_isa::avx512_core:
+      return "AVX-512";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "AVX-512, VNNI";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "AVX-512, bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "AVX-512, AMX (bf16 and int8 tiles)";
+    default:
+      return "no further instruction set named";
+  }
+}
+
 memory::data_type type_of(DType dtype) {
   return dtype == DType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
 dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const GemmShape& s) {
   using Dims = memory::dims;
-  const memory::desc a({s.m, s.k}, type_of(s.dtype), s.transpose_a ? Dims{1, s.a_stride} : Dims{s.a_stride, 1});
-  const memory::desc b({s.k, s.n}, type_of(s.dtype), s.transpose_b ? Dims{1, s.b_stride} : Dims{s.b_stride, 1});
+  const memory::desc a({s.m, s.k}, type_of(s.dtype),
+                       s.transpose_a ? Dims{1, s.a_stride} : Dims{s.a_stride, 1});
+  const memory::desc b({s.k, s.n}, type_of(s.dtype),
+                       s.transpose_b ? Dims{1, s.b_stride} : Dims{s.b_stride, 1});
   const memory::desc c({s.m, s.n}, type_of(s.c_dtype), Dims{s.c_stride, 1});
   const memory::desc bias =
       s.bias ? memory::desc({1, s.n}, memory::data_type::f32, Dims{s.n, 1}) : memory::desc();
@@ -94,7 +120,9 @@ GemmCache::GemmCache(int threads) : impl_(std::make_unique<Impl>()) {
 
 GemmCache::~GemmCache() = default;
 
-size_t GemmCache::size() const { return impl_->primitives.size(); }
+size_t GemmCache::size() const {
+  return impl_->primitives.size();
+}
 
 bool GemmCache::prepare(const GemmShape& shape) {
   if (const auto found = impl_->primitives.find(shape); found != impl_->primitives.end()) {
@@ -121,8 +149,8 @@ bool GemmCache::prepare(const GemmShape& shape) {
     }
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) {
-      fail(ExitCode::kInternal, "oneDNN makes no matrix product of {} x {} x {} ({}, result {}): {}", shape.m, shape.n, shape.k,
-           name_of(shape.dtype), name_of(shape.c_dtype), error.what());
+      fail(ExitCode::kInternal, "oneDNN makes no matrix product of {} x {} x {} ({}, result {}): {}", shape.m,
+           shape.n, shape.k, name_of(shape.dtype), name_of(shape.c_dtype), error.what());
     }
     made = {};
   }
@@ -131,9 +159,11 @@ bool GemmCache::prepare(const GemmShape& shape) {
   return usable;
 }
 
-void GemmCache::run(const GemmShape& shape, int thread, const void* a, const void* b, const void* bias, void* c) const {
+void GemmCache::run(const GemmShape& shape, int thread, const void* a, const void* b, const void* bias,
+                    void* c) const {
   const auto found = impl_->primitives.find(shape);
-  VENTRIS_CHECK(found != impl_->primitives.end(), "no primitive of {} x {} x {} was prepared", shape.m, shape.n, shape.k);
+  VENTRIS_CHECK(found != impl_->primitives.end(), "no primitive of {} x {} x {} was prepared", shape.m,
+                shape.n, shape.k);
   const Arguments& arguments = found->second.arguments[static_cast<size_t>(thread)];
   Arena& scratchpad = impl_->scratchpads[static_cast<size_t>(thread)];
   const size_t mark = scratchpad.used();
@@ -152,8 +182,14 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
   scratchpad.release_to(mark);
   const dnnl_status_t status = dnnl_primitive_execute(
       found->second.primitive.get(), impl_->streams[static_cast<size_t>(thread)].get(), count, list.data());
-  VENTRIS_CHECK(status == dnnl_success, "oneDNN failed with status {} on {} x {} x {}", static_cast<int>(status), shape.m,
-                shape.n, shape.k);
+  VENTRIS_CHECK(status == dnnl_success, "oneDNN failed with status {} on {} x {} x {}",
+                static_cast<int>(status), shape.m, shape.n, shape.k);
+}
+
+std::string gemm_library() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}, {}", version->major, version->minor, version->patch,
+                     name_of(dnnl::get_effective_cpu_isa()));
 }
 
 void* GemmCache::padding(size_t bytes) {

@@ -10,7 +10,7 @@ namespace ventris {
 
 /// All that a primitive of the GEMM library is made for; addresses come with the call.
 struct GemmShape {
-  DType dtype;        // of a and b: f32 or bf16
+  DType dtype;  // of a and b: f32 or bf16
   DType c_dtype;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -27,8 +27,9 @@ struct GemmShape {
   bool operator==(const GemmShape&) const = default;
 };
 
-/// Made primitives of oneDNN, by shape, with the memory that each thread needs to run them. Making one compiles machine code
-/// and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose shapes are all known makes none.
+/// Made primitives of oneDNN, by shape, with the memory that each thread needs to run them. Making one
+/// compiles machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose
+/// shapes are all known makes none.
 class GemmCache {
  public:
   explicit GemmCache(int threads);
@@ -36,8 +37,8 @@ class GemmCache {
   GemmCache(const GemmCache&) = delete;
   GemmCache& operator=(const GemmCache&) = delete;
 
-  /// Makes the primitive unless it is there. False if oneDNN has none for this machine (bf16 on an old CPU). Not to be called
-  /// while other threads run primitives.
+  /// Makes the primitive unless it is there. False if oneDNN has none for this machine (bf16 on an old CPU).
+  /// Not to be called while other threads run primitives.
   bool prepare(const GemmShape& shape);
   /// Runs a prepared primitive on one thread of the pool. `bias` is read if shape.bias.
   void run(const GemmShape& shape, int thread, const void* a, const void* b, const void* bias, void* c) const;

@@ -10,8 +10,9 @@
 namespace ventris {
 namespace {
 
-// The numbers of tokens (rows of activations) differ from micro-batch to micro-batch, and a primitive serves one shape. So
-// the token dimension is cut into blocks whose lengths are multiples of a unit: a handful of shapes serves any length.
+// The numbers of tokens (rows of activations) differ from micro-batch to micro-batch, and a primitive serves
+// one shape. So the token dimension is cut into blocks whose lengths are multiples of a unit: a handful of
+// shapes serves any length.
 constexpr int64_t kUnit = 32;
 constexpr int64_t kRowBlock = 512;     // tokens per block of y = x w
 constexpr int64_t kDepthBlock = 1024;  // tokens per block of dw += x^T dy
@@ -38,15 +39,22 @@ const void* at(const ConstTensor& x, int64_t row, int64_t col) {
   return static_cast<const char*>(x.data) + (row * x.stride + col) * static_cast<int64_t>(size_of(x.dtype));
 }
 
-void* at(const Tensor& x, int64_t row, int64_t col) { return const_cast<void*>(at(ConstTensor(x), row, col)); }
+void* at(const Tensor& x, int64_t row, int64_t col) {
+  return const_cast<void*>(at(ConstTensor(x), row, col));
+}
 
 // A view of one row may have any stride; the library wants one that fits.
-int64_t stride_of(const ConstTensor& x) { return x.rows == 1 ? std::max(x.stride, x.cols) : x.stride; }
+int64_t stride_of(const ConstTensor& x) {
+  return x.rows == 1 ? std::max(x.stride, x.cols) : x.stride;
+}
 
 class Product {
  public:
   Product(Context& context, const GemmArgs& args)
-      : context_(context), cache_(context.gemm_cache()), args_(args), k_(args.transpose_a ? args.a.rows : args.a.cols) {}
+      : context_(context),
+        cache_(context.gemm_cache()),
+        args_(args),
+        k_(args.transpose_a ? args.a.rows : args.a.cols) {}
 
   /// False if the library has no primitive for one of the blocks; then nothing was computed.
   bool by_rows();
@@ -88,9 +96,10 @@ class Product {
   int64_t k_;
 };
 
-// Forward products and gradients of activations: the rows of c are tokens. The last block is moved up to end at the last
-// row, and computes again some rows of the block before it: the same bits, by the same thread. With accumulation, where
-// that would count twice, the rows past the last whole unit go in pieces of 16, 8, 4, 2 and 1.
+// Forward products and gradients of activations: the rows of c are tokens. The last block is moved up to end
+// at the last row, and computes again some rows of the block before it: the same bits, by the same thread.
+// With accumulation, where that would count twice, the rows past the last whole unit go in pieces of 16, 8,
+// 4, 2 and 1.
 bool Product::by_rows() {
   const int64_t m = args_.c.rows;
   const int64_t unit = std::min(kUnit, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(m))));
@@ -117,8 +126,8 @@ bool Product::by_rows() {
     const bool last = task == row_tasks - 1;
     for (int64_t i = task; i < (last ? rows.count : task + 1); ++i) {
       const int64_t height = rows.whole_length(i);
-      run(shape(height, cols.length(j), k_, args_.accumulate), thread, std::min(rows.begin(i), rows.total - height),
-          cols.begin(j));
+      run(shape(height, cols.length(j), k_, args_.accumulate), thread,
+          std::min(rows.begin(i), rows.total - height), cols.begin(j));
     }
     if (!last || !args_.accumulate) return;
     int64_t row = m - rest;
@@ -145,8 +154,8 @@ ConstTensor Product::padded_rows(const ConstTensor& x, int64_t begin, void* addr
   return padded;
 }
 
-// Gradients of weights: the sum runs over tokens. The tokens past the last whole unit are copied and filled up with zeros,
-// which add nothing. Each tile of c takes its blocks in order.
+// Gradients of weights: the sum runs over tokens. The tokens past the last whole unit are copied and filled
+// up with zeros, which add nothing. Each tile of c takes its blocks in order.
 bool Product::by_depth() {
   const int64_t rest = k_ % kUnit;
   const Split depth(k_ - rest, kDepthBlock, kUnit);
@@ -181,12 +190,12 @@ bool Product::by_depth() {
     void* c = at(args_.c, rows.begin(i), cols.begin(j));
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t p = depth.begin(block);
-      cache_.run(shape(m, n, depth.length(block), accumulates(block)), thread, a_at(rows.begin(i), p), b_at(p, cols.begin(j)),
-                 nullptr, c);
+      cache_.run(shape(m, n, depth.length(block), accumulates(block)), thread, a_at(rows.begin(i), p),
+                 b_at(p, cols.begin(j)), nullptr, c);
     }
     if (rest == 0) return;
-    cache_.run(tail_product.shape(m, n, kUnit, accumulates(blocks)), thread, tail_product.a_at(rows.begin(i), 0),
-               tail_product.b_at(0, cols.begin(j)), nullptr, c);
+    cache_.run(tail_product.shape(m, n, kUnit, accumulates(blocks)), thread,
+               tail_product.a_at(rows.begin(i), 0), tail_product.b_at(0, cols.begin(j)), nullptr, c);
   });
   return true;
 }
@@ -198,7 +207,8 @@ void gemm_cpu(Context& context, const GemmArgs& args) {
   const DType dtype = args.a.dtype;
   if (dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
   // Cutting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
-  const bool cut_depth = args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;
+  const bool cut_depth =
+      args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;
   Product product(context, args);
   if (!(cut_depth ? product.by_depth() : product.by_rows())) gemm_reference(context, args);
 }

@@ -81,9 +81,12 @@ void gemm_typed(Context& context, const GemmArgs& args) {
 
 void gemm_reference(Context& context, const GemmArgs& args) {
   switch (args.a.dtype) {
-    case DType::kF32: return gemm_typed<float>(context, args);
-    case DType::kBF16: return gemm_typed<BF16>(context, args);
-    case DType::kF64: return gemm_typed<double>(context, args);
+    case DType::kF32:
+      return gemm_typed<float>(context, args);
+    case DType::kBF16:
+      return gemm_typed<BF16>(context, args);
+    case DType::kF64:
+      return gemm_typed<double>(context, args);
   }
 }
 

@@ -5,20 +5,21 @@
 
 namespace ventris {
 
-/// sum = residual + dropout(x); y = gamma * (sum - mean) * rstd + beta, mean and variance over the row, biased variance,
-/// rstd = 1 / sqrt(variance + epsilon). Post-norm uses y alone; pre-norm carries `sum` on as the residual stream.
+/// sum = residual + dropout(x); y = gamma * (sum - mean) * rstd + beta, mean and variance over the row,
+/// biased variance, rstd = 1 / sqrt(variance + epsilon). Post-norm uses y alone; pre-norm carries `sum` on as
+/// the residual stream.
 struct LayerNormForwardArgs {
-  ConstTensor x = {};         // [rows, d] T: the sublayer's output; empty: sum = residual
-  ConstTensor residual;       // [rows, d] T
+  ConstTensor x = {};    // [rows, d] T: the sublayer's output; empty: sum = residual
+  ConstTensor residual;  // [rows, d] T
   DropoutKey dropout = {};
-  ConstTensor gamma;          // [1, d] master
-  ConstTensor beta;           // [1, d] master
+  ConstTensor gamma;  // [1, d] master
+  ConstTensor beta;   // [1, d] master
   float epsilon = 1e-5F;
-  Tensor sum = {};            // [rows, d] T, saved for backward; may be the memory of x; empty where x is empty or nobody
-                              // needs it. The statistics are those of `sum` as rounded to T.
-  Tensor mean = {};           // [1, rows] master, saved for backward, or empty
-  Tensor rstd = {};           // [1, rows] master, saved for backward, or empty
-  Tensor y;                   // [rows, d] T
+  Tensor sum = {};   // [rows, d] T, saved for backward; may be the memory of x; empty where x is empty or
+                     // nobody needs it. The statistics are those of `sum` as rounded to T.
+  Tensor mean = {};  // [1, rows] master, saved for backward, or empty
+  Tensor rstd = {};  // [1, rows] master, saved for backward, or empty
+  Tensor y;          // [rows, d] T
 };
 void layer_norm_forward(Context& context, const LayerNormForwardArgs& args);
 
@@ -35,11 +36,12 @@ struct LayerNormBackwardArgs {
   ConstTensor rstd;           // [1, rows] master
   ConstTensor gamma;          // [1, d] master
   DropoutKey dropout = {};
-  Tensor d_residual;          // [rows, d] T; may be the memory of d_y or d_sum_in
-  Tensor d_x = {};            // [rows, d] T; empty where x was empty. May be the memory of d_residual where dropout is off.
-  Tensor d_gamma;             // [1, d] master, accumulated
-  Tensor d_beta;              // [1, d] master, accumulated
-  Tensor d_bias = {};         // [1, d] master, accumulated, or empty
+  Tensor d_residual;  // [rows, d] T; may be the memory of d_y or d_sum_in
+  /// [rows, d] T; empty where x was empty. May be the memory of d_residual where dropout is off.
+  Tensor d_x = {};
+  Tensor d_gamma;      // [1, d] master, accumulated
+  Tensor d_beta;       // [1, d] master, accumulated
+  Tensor d_bias = {};  // [1, d] master, accumulated, or empty
 };
 void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args);
 

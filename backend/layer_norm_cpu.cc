@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/dropout_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 

@@ -17,7 +17,8 @@ inline void check_cpu(const Context& context, const char* operation) {
 /// `name` is the operation's argument as its struct calls it.
 inline void check_tensor(const ConstTensor& tensor, int64_t rows, int64_t cols, DType dtype,
                          const char* name) {
-  VENTRIS_CHECK(tensor.data != nullptr, "{} is missing; expected [{}, {}]", name, rows, cols);
+  VENTRIS_CHECK(tensor.data != nullptr || rows == 0 || cols == 0, "{} is missing; expected [{}, {}]", name,
+                rows, cols);
   VENTRIS_CHECK(tensor.rows == rows && tensor.cols == cols, "{} is [{}, {}], expected [{}, {}]", name,
                 tensor.rows, tensor.cols, rows, cols);
   VENTRIS_CHECK(tensor.dtype == dtype, "{} holds {}, expected {}", name, name_of(tensor.dtype),

@@ -5,8 +5,8 @@
 
 namespace ventris {
 
-/// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011):
-/// 128 random bits that are a pure function of a 128-bit counter and a 64-bit key.
+/// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"
+/// (SC 2011): 128 random bits that are a pure function of a 128-bit counter and a 64-bit key.
 inline std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * counter[0];

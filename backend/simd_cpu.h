@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <limits>
 
-#include "backend/dropout_cpu.h"
 #include "backend/dtype.h"
 
 /// Building blocks of the CPU kernels, written so that the compiler turns loops over them (`#pragma omp
-/// simd`) into vector code for whatever instruction set it compiles for. No function here depends on a vector
-/// width for its result.
+/// simd`) into vector code for whatever instruction set it compiles for. Sums over a row are formed in an
+/// order that the compiler fixes: one build always gives the same bits, another instruction set may not.
 namespace ventris {
 
 /// Loads and stores of activations in the type that sums are carried in: float for f32 and bf16, double for

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "backend/dtype.h"
-#include "backend/simd_cpu.h"
 #include "backend/vector_cpu.h"
 
 /// Products of the small matrices of attention, in f32 or f64, out of scratch memory that stays in the cache.
@@ -119,34 +117,6 @@ void small_matmul(const SmallMatmul<R>& m) {
     if (left == 2) return matmul_columns<R, 2>(m, column);
   }
   if (left == 1) matmul_columns<R, 1>(m, column);
-}
-
-/// Copies rows of activations as R times `factor`, columns padded with zeros to `stride`. The rows are short
-/// pieces of longer ones, which no hardware prefetcher follows: it prefetches the same piece of the next
-/// head.
-template <typename T, typename R>
-void load_rows(const T* from, int64_t from_stride, int64_t rows, int64_t cols, R factor, R* to,
-               int64_t stride) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const T* x = from + i * from_stride;
-    R* y = to + i * stride;
-    for (int64_t c = cols; c < 2 * cols; c += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + c);
-#pragma omp simd
-    for (int64_t c = 0; c < cols; ++c) y[c] = load(x[c]) * factor;
-    for (int64_t c = cols; c < stride; ++c) y[c] = R(0);
-  }
-}
-
-/// Copies rows of R times `factor` to activations.
-template <typename R, typename T>
-void store_rows(const R* from, int64_t stride, int64_t rows, int64_t cols, R factor, T* to,
-                int64_t to_stride) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const R* x = from + i * stride;
-    T* y = to + i * to_stride;
-#pragma omp simd
-    for (int64_t c = 0; c < cols; ++c) store(y[c], x[c] * factor);
-  }
 }
 
 }  // namespace ventris

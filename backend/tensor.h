@@ -7,9 +7,9 @@
 
 namespace ventris {
 
-/// A view of a row-major matrix on a device; never an owner. A vector is a matrix of one row. `stride` is the distance
-/// between rows in elements, so that a block of columns of a wider matrix is a view too. An empty view (data == nullptr)
-/// stands for an argument that is not there.
+/// A view of a row-major matrix on a device; never an owner. A vector is a matrix of one row. `stride` is the
+/// distance between rows in elements, so that a block of columns of a wider matrix is a view too. An empty
+/// view (data == nullptr) stands for an argument that is not there.
 struct ConstTensor {
   const void* data = nullptr;
   int64_t rows = 0;
@@ -33,12 +33,13 @@ struct ConstTensor {
 
   /// Rows [begin, begin + count).
   ConstTensor row_range(int64_t begin, int64_t count) const {
-    return {static_cast<const char*>(data) + begin * stride * static_cast<int64_t>(size_of(dtype)), count, cols, stride,
-            dtype};
+    return {static_cast<const char*>(data) + begin * stride * static_cast<int64_t>(size_of(dtype)), count,
+            cols, stride, dtype};
   }
   /// Columns [begin, begin + count).
   ConstTensor col_range(int64_t begin, int64_t count) const {
-    return {static_cast<const char*>(data) + begin * static_cast<int64_t>(size_of(dtype)), rows, count, stride, dtype};
+    return {static_cast<const char*>(data) + begin * static_cast<int64_t>(size_of(dtype)), rows, count,
+            stride, dtype};
   }
 };
 
@@ -66,10 +67,12 @@ struct Tensor {
   }
 
   Tensor row_range(int64_t begin, int64_t count) const {
-    return {static_cast<char*>(data) + begin * stride * static_cast<int64_t>(size_of(dtype)), count, cols, stride, dtype};
+    return {static_cast<char*>(data) + begin * stride * static_cast<int64_t>(size_of(dtype)), count, cols,
+            stride, dtype};
   }
   Tensor col_range(int64_t begin, int64_t count) const {
-    return {static_cast<char*>(data) + begin * static_cast<int64_t>(size_of(dtype)), rows, count, stride, dtype};
+    return {static_cast<char*>(data) + begin * static_cast<int64_t>(size_of(dtype)), rows, count, stride,
+            dtype};
   }
 };
 

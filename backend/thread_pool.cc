@@ -1,15 +1,15 @@
 #include "backend/thread_pool.h"
 
 #include <omp.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backend/error.h"
@@ -25,8 +25,8 @@ void pause_briefly() {
 #endif
 }
 
-// Long enough to bridge the gap between two operations of a step, short enough that an idle thread leaves its core to
-// another rank.
+// Long enough to bridge the gap between two operations of a step, short enough that an idle thread leaves its
+// core to another rank.
 constexpr std::chrono::microseconds kSpin{50};
 
 template <typename Condition>
@@ -43,16 +43,9 @@ bool spin_until(Condition&& condition) {
 
 }  // namespace
 
-int available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
 struct ThreadPool::Impl {
-  // The state of the current job in one word: the number of the job, whether workers may join it, and how many have. A worker
-  // that wakes late finds the job closed and never touches its fields.
+  // The state of the current job in one word: the number of the job, whether workers may join it, and how
+  // many have. A worker that wakes late finds the job closed and never touches its fields.
   static constexpr uint64_t kJoined = 0xFFFF;
   static constexpr uint64_t kOpen = uint64_t{1} << 16;
   static constexpr uint64_t kJob = uint64_t{1} << 17;
@@ -69,6 +62,15 @@ struct ThreadPool::Impl {
   std::condition_variable wake;
   std::exception_ptr error;
   std::vector<std::thread> workers;
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stop.store(true);
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
 
   void work(int thread) {
     try {
@@ -116,20 +118,21 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   omp_set_num_threads(1);
   impl_->workers.reserve(static_cast<size_t>(threads - 1));
   for (int thread = 1; thread < threads; ++thread) {
-    impl_->workers.emplace_back([impl = impl_.get(), thread] { impl->serve(thread); });
+    try {
+      impl_->workers.emplace_back([impl = impl_.get(), thread] { impl->serve(thread); });
+    } catch (const std::system_error& error) {
+      fail(ExitCode::kUnavailable,
+           "the system starts thread {} but not thread {}: {}; ask for fewer --threads", thread, thread + 1,
+           error.what());
+    }
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stop.store(true);
-  }
-  impl_->wake.notify_all();
-  for (std::thread& worker : impl_->workers) worker.join();
-}
+ThreadPool::~ThreadPool() = default;
 
-int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
+int ThreadPool::threads() const {
+  return static_cast<int>(impl_->workers.size()) + 1;
+}
 
 void ThreadPool::run(int64_t count, Function function, void* state) {
   Impl& impl = *impl_;

@@ -3,8 +3,9 @@
 add_library(ventris_options INTERFACE)
 target_include_directories(ventris_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_features(ventris_options INTERFACE cxx_std_20)
-# -ffp-contract=off for f64 reference code is not needed: results are compared within tolerances, and one binary
-# always gives the same bits. -fno-math-errno and -fno-trapping-math allow vector code and change no result.
+# -ffp-contract=off for f64 reference code is not needed: results are compared within tolerances, and one
+# binary always gives the same bits. -fno-math-errno and -fno-trapping-math allow vector code and change
+# no result.
 target_compile_options(ventris_options INTERFACE -Wall -Wextra -Werror -fopenmp-simd -fno-math-errno
                                                  -fno-trapping-math)
 # GCC 12 sees overlapping copies in std::string's operator+ (its bug 105651).
@@ -22,7 +23,8 @@ if(VENTRIS_SANITIZE)
   endif()
 endif()
 
-# ventris_library(NAME LINKS...): the static library of one folder, from the sources in it.
+# ventris_library(NAME LINKS... [PRIVATE LINKS...]): the static library of one folder, from the sources in
+# it. Headers of what is linked privately cannot be included outside the folder.
 function(ventris_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   add_library(ventris_${name} STATIC ${sources})

@@ -18,7 +18,8 @@ ventris_find(fmt libfmt-dev)
 ventris_find(spdlog libspdlog-dev)
 ventris_find(nlohmann_json nlohmann-json3-dev)
 ventris_find(ZLIB zlib1g-dev)
-# Not find_package(dnnl): Debian's configuration of it demands the OpenCL headers, which a program for CPUs does not need.
+# Not find_package(dnnl): Debian's configuration of it demands the OpenCL headers, which a program for
+# CPUs does not need.
 find_library(DNNL_LIBRARY dnnl)
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 if(NOT DNNL_LIBRARY OR NOT DNNL_INCLUDE_DIR)
@@ -61,16 +62,18 @@ if(VENTRIS_MPI)
   endif()
 endif()
 
-# The CUDA backend is to come: its sources are the *_cuda.cu beside each operation. A build that asks for it must not get a CPU
-# program without a word.
+# The CUDA backend is to come: its sources are the *_cuda.cu beside each operation. A build that asks for
+# it must not get a CPU program without a word.
 file(GLOB cuda_sources ${PROJECT_SOURCE_DIR}/backend/*.cu)
 if(NOT cuda_sources)
   if(VENTRIS_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "VENTRIS_CUDA=ON, but this version has no CUDA backend yet. Use -DVENTRIS_CUDA=OFF, or the preset release")
+    message(FATAL_ERROR "VENTRIS_CUDA=ON, but this version has no CUDA backend yet. Use -DVENTRIS_CUDA=OFF, or "
+                        "the preset release")
   elseif(VENTRIS_CUDA STREQUAL "AUTO")
     find_package(CUDAToolkit QUIET)
     if(CUDAToolkit_FOUND)
-      message(STATUS "CUDA ${CUDAToolkit_VERSION} is here, but this version has no CUDA backend yet: building for CPU")
+      message(STATUS "CUDA ${CUDAToolkit_VERSION} is here, but this version has no CUDA backend yet: "
+                     "building for CPU")
     endif()
   endif()
 endif()

@@ -34,7 +34,6 @@ class Communicator {
   virtual std::string broadcast(const std::string& bytes, int root) = 0;
   /// The bytes of every rank, in rank order, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
-  virtual int64_t all_reduce_max(int64_t value) = 0;
 };
 
 /// One rank without a transport.

@@ -17,34 +17,34 @@ struct DataPosition {
 struct BatchOptions {
   int64_t source_tokens = 25000;  // of a global batch, end marks counted; likewise target tokens
   int64_t target_tokens = 25000;
-  int shards = 1;                 // K: the global batch is cut into K logical shards of 1/K of these tokens each
+  int shards = 1;  // K: the global batch is cut into K logical shards of 1/K of these tokens each
   uint64_t seed = 1;
 };
 
 /// The pairs of one logical shard and the index in the global batch of its first rows.
 struct Shard {
-  std::vector<int64_t> pairs;     // indices into the corpus, in batch order
-  int64_t source_row_base = 0;    // rows count one end mark a sentence
+  std::vector<int64_t> pairs;   // indices into the corpus, in batch order
+  int64_t source_row_base = 0;  // rows count one end mark a sentence
   int64_t target_row_base = 0;
   int64_t source_rows = 0;
   int64_t target_rows = 0;
 };
 
 struct GlobalBatch {
-  std::vector<Shard> shards;      // K of them; one may be empty only where a pair did not fit
+  std::vector<Shard> shards;  // K of them; one may be empty only where a pair did not fit
   int64_t source_tokens = 0;
-  int64_t target_tokens = 0;      // of all shards: the divisor of the loss
+  int64_t target_tokens = 0;  // of all shards: the divisor of the loss
   int64_t pairs = 0;
-  DataPosition next;              // position after this batch
+  DataPosition next;  // position after this batch
 };
 
-/// Yields global batches: pairs in the order of the epoch's permutation fill shard 0, then shard 1, ... A pair that does not fit opens the
-/// next shard. Every pair is seen once an epoch; a batch may end one epoch and begin the next. A pure function of (corpus, options,
-/// position): neither ranks nor threads matter.
+/// Yields global batches: pairs in the order of the epoch's permutation fill shard 0, then shard 1, ... A
+/// pair that does not fit opens the next shard. Every pair is seen once an epoch; a batch may end one epoch
+/// and begin the next. A pure function of (corpus, options, position): neither ranks nor threads matter.
 class BatchSource {
  public:
-  /// Throws DataError kBadConfiguration if the longest pair does not fit in a shard (naming the lengths and the option to change), or the
-  /// set is empty.
+  /// Throws DataError kBadConfiguration if the longest pair does not fit in a shard (naming the lengths and
+  /// the option to change), or the set is empty.
   BatchSource(const SentencePairs& pairs, const BatchOptions& options);
 
   GlobalBatch at(const DataPosition& position) const;
@@ -68,8 +68,8 @@ struct PackedBatch {
   int64_t target_rows() const { return static_cast<int64_t>(target_ids.size()); }
 };
 
-/// Packs pairs end to end: the source with its end mark, the target shifted right after a begin mark, the labels with their
-/// end mark. Overwrites `packed`, keeping its memory.
+/// Packs pairs end to end: the source with its end mark, the target shifted right after a begin mark, the
+/// labels with their end mark. Overwrites `packed`, keeping its memory.
 void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, int32_t begin_id, int32_t end_id,
           PackedBatch& packed);
 

@@ -5,58 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <limits>
-#include <unordered_map>
-#include <utility>
 
+#include "data/bleu_counter.h"
 #include "data/error.h"
+#include "data/metric.h"
 
 namespace ventris::data {
 namespace {
-
-constexpr int kOrders = 4;
-/// The release of sacreBLEU whose results the tests hold this file to (tests/golden/bleu.py).
-constexpr const char* kSacrebleuVersion = "2.6.0";
-
-using Words = std::vector<int32_t>;
-using Ngram = std::array<int32_t, kOrders>;                  // unused places hold -1
-using NgramCounts = std::vector<std::pair<Ngram, int64_t>>;  // sorted
-
-/// Numbers of the words of a tokenized line; words not in `vocabulary` are added to it.
-Words number_words(const std::string& line, std::unordered_map<std::string, int32_t>& vocabulary) {
-  Words words;
-  for (size_t begin = 0; begin < line.size();) {
-    const size_t end = std::min(line.find(' ', begin), line.size());
-    words.push_back(vocabulary.try_emplace(line.substr(begin, end - begin), vocabulary.size()).first->second);
-    begin = end + 1;
-  }
-  return words;
-}
-
-/// Appends the different n-grams of one order with their counts, sorted among themselves.
-void count_ngrams(const Words& words, int order, NgramCounts& counts) {
-  std::vector<Ngram> ngrams;
-  for (size_t i = 0; i + static_cast<size_t>(order) <= words.size(); ++i) {
-    Ngram ngram;
-    ngram.fill(-1);
-    std::copy_n(words.begin() + static_cast<int64_t>(i), order, ngram.begin());
-    ngrams.push_back(ngram);
-  }
-  std::sort(ngrams.begin(), ngrams.end());
-  const size_t begin = counts.size();
-  for (const Ngram& ngram : ngrams) {
-    if (counts.size() == begin || counts.back().first != ngram) counts.emplace_back(ngram, 0);
-    ++counts.back().second;
-  }
-}
-
-/// The largest count of an n-gram in `counts`, which may hold it several times, or 0.
-int64_t largest_count(const NgramCounts& counts, const Ngram& ngram) {
-  const auto after = std::upper_bound(counts.begin(), counts.end(),
-                                      std::make_pair(ngram, std::numeric_limits<int64_t>::max()));
-  return after == counts.begin() || std::prev(after)->first != ngram ? 0 : std::prev(after)->second;
-}
 
 double smoothing_value(const BleuOptions& options) {
   if (options.smoothing_value >= 0.0) return options.smoothing_value;
@@ -66,6 +22,51 @@ double smoothing_value(const BleuOptions& options) {
 /// The logarithm that a precision of zero takes part with: it makes the score zero.
 double log_or_very_small(double x) {
   return x == 0.0 ? -9999999999.0 : std::log(x);
+}
+
+/// The score of a row of bleu_statistics(), with precisions of type Real; `result`, if not null, receives
+/// them and the brevity penalty. The order of the operations is that of sacreBLEU, so that even single
+/// precision gives its bits.
+template <typename Real>
+double score_of(std::span<const Real> statistics, const BleuOptions& options, BleuScore* result) {
+  const auto orders = static_cast<size_t>(options.max_ngram_order);
+  const auto hypothesis_length = static_cast<double>(statistics[0]);
+  const auto reference_length = static_cast<double>(statistics[1]);
+  const std::span<const Real> all_correct = statistics.subspan(2, orders);
+  const std::span<const Real> all_total = statistics.subspan(2 + orders, orders);
+  std::array<Real, kMaxBleuOrder> precisions{};
+  double brevity_penalty = 1.0;
+  if (hypothesis_length < reference_length)
+    brevity_penalty = hypothesis_length > 0 ? std::exp(1.0 - reference_length / hypothesis_length) : 0.0;
+  if (result != nullptr) {
+    result->brevity_penalty = brevity_penalty;
+    result->precisions.assign(orders, 0.0);
+  }
+  if (std::all_of(all_correct.begin(), all_correct.end(), [](Real c) { return c == 0; })) return 0.0;
+
+  const double value = smoothing_value(options);
+  double divisor = 1.0;
+  size_t used_orders = orders;
+  for (size_t n = 0; n < orders; ++n) {
+    const Real added =
+        options.smoothing == BleuSmoothing::kAddK && n > 0 ? static_cast<Real>(value) : Real{0};
+    const Real correct = all_correct[n] + added;
+    const Real total = all_total[n] + added;
+    if (total == 0) break;
+    if (options.effective_order) used_orders = n + 1;
+    if (correct != 0) {
+      precisions[n] = Real{100} * correct / total;
+    } else if (options.smoothing == BleuSmoothing::kExp) {
+      divisor *= 2.0;
+      precisions[n] = Real{100} / (static_cast<Real>(divisor) * total);
+    } else if (options.smoothing == BleuSmoothing::kFloor) {
+      precisions[n] = static_cast<Real>(100.0 * value) / total;
+    }
+  }
+  double logs = 0.0;
+  for (size_t n = 0; n < used_orders; ++n) logs += log_or_very_small(static_cast<double>(precisions[n]));
+  if (result != nullptr) std::copy_n(precisions.begin(), orders, result->precisions.begin());
+  return brevity_penalty * std::exp(logs / static_cast<double>(used_orders));
 }
 
 }  // namespace
@@ -80,6 +81,8 @@ const char* name_of(BleuTokenizer tokenizer) {
       return "char";
     case BleuTokenizer::kInternational:
       return "intl";
+    case BleuTokenizer::kChinese:
+      return "zh";
   }
   return "";
 }
@@ -99,7 +102,7 @@ const char* name_of(BleuSmoothing smoothing) {
 }
 
 BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {
-  for (int n = 0; n < kOrders; ++n) {
+  for (int n = 0; n < kMaxBleuOrder; ++n) {
     correct[n] += other.correct[n];
     total[n] += other.total[n];
   }
@@ -110,34 +113,44 @@ BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {
 
 BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std::string>& references,
                            const BleuOptions& options) {
+  const std::vector<std::string_view> views(references.begin(), references.end());
+  return BleuCounter(options).count(hypothesis, views);
+}
+
+BleuCounter::BleuCounter(const BleuOptions& options) : options_(options) {
+  if (options.max_ngram_order < 1 || options.max_ngram_order > kMaxBleuOrder) {
+    fail(ErrorKind::kUsage, "the longest n-grams of BLEU must have 1 to {} words, not {}", kMaxBleuOrder,
+         options.max_ngram_order);
+  }
+}
+
+std::span<const int32_t> BleuCounter::symbols_of(std::string_view line, TokenizedLine& tokenized) {
+  bleu_words(line, options_, tokenized);
+  symbols_.clear();
+  for (const std::string_view word : tokenized.words) symbols_.push_back(numbers_.number(word));
+  return symbols_;
+}
+
+BleuCounts BleuCounter::count(std::string_view hypothesis, std::span<const std::string_view> references) {
   if (references.empty()) {
     fail(ErrorKind::kBadData, "BLEU needs at least one reference a sentence, but there is none");
   }
-  std::unordered_map<std::string, int32_t> vocabulary;
-  const Words words = number_words(bleu_tokenize(hypothesis, options), vocabulary);
-  const auto length = static_cast<int64_t>(words.size());
-  std::vector<Words> reference_words;
+  // The numbering keeps views of the words, so that each line has a buffer of its own.
+  if (lines_.size() < references.size() + 1) lines_.resize(references.size() + 1);
+  numbers_.clear();
   BleuCounts counts;
+  matches_.set_hypothesis(symbols_of(hypothesis, lines_[0]), options_.max_ngram_order);
+  const auto length = static_cast<int64_t>(symbols_.size());
   counts.hypothesis_length = length;
+  for (int n = 0; n < options_.max_ngram_order; ++n) counts.total[n] = std::max<int64_t>(length - n, 0);
   int64_t closest = std::numeric_limits<int64_t>::max();
-  for (const std::string& reference : references) {
-    reference_words.push_back(number_words(bleu_tokenize(reference, options), vocabulary));
-    const auto reference_length = static_cast<int64_t>(reference_words.back().size());
+  for (size_t r = 0; r < references.size(); ++r) {
+    matches_.add_reference(symbols_of(references[r], lines_[r + 1]), counts.correct.data());
+    const auto reference_length = static_cast<int64_t>(symbols_.size());
     const int64_t distance = std::abs(length - reference_length);
     const bool shorter_of_equal = distance == closest && reference_length < counts.reference_length;
     if (distance < closest || shorter_of_equal) counts.reference_length = reference_length;
     closest = std::min(closest, distance);
-  }
-  for (int order = 1; order <= kOrders; ++order) {
-    NgramCounts allowed;
-    for (const Words& reference : reference_words) count_ngrams(reference, order, allowed);
-    std::sort(allowed.begin(), allowed.end());
-    NgramCounts proposed;
-    count_ngrams(words, order, proposed);
-    for (const auto& [ngram, count] : proposed) {
-      counts.total[order - 1] += count;
-      counts.correct[order - 1] += std::min(count, largest_count(allowed, ngram));
-    }
   }
   return counts;
 }
@@ -145,78 +158,78 @@ BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std:
 BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options) {
   BleuScore result;
   result.counts = counts;
-  const auto length = static_cast<double>(counts.hypothesis_length);
-  result.brevity_penalty = 1.0;
-  if (counts.hypothesis_length < counts.reference_length) {
-    result.brevity_penalty = counts.hypothesis_length > 0
-                                 ? std::exp(1.0 - static_cast<double>(counts.reference_length) / length)
-                                 : 0.0;
-  }
-  if (std::all_of(counts.correct.begin(), counts.correct.end(), [](int64_t c) { return c == 0; }))
-    return result;
-  const double value = smoothing_value(options);
-  double divisor = 1.0;
-  int orders = kOrders;
-  for (int n = 0; n < kOrders; ++n) {
-    const double added = options.smoothing == BleuSmoothing::kAddK && n > 0 ? value : 0.0;
-    const double correct = static_cast<double>(counts.correct[n]) + added;
-    const double total = static_cast<double>(counts.total[n]) + added;
-    if (total == 0.0) break;
-    if (options.effective_order) orders = n + 1;
-    if (correct > 0.0) {
-      result.precisions[n] = 100.0 * correct / total;
-    } else if (options.smoothing == BleuSmoothing::kExp) {
-      divisor *= 2.0;
-      result.precisions[n] = 100.0 / (divisor * total);
-    } else if (options.smoothing == BleuSmoothing::kFloor) {
-      result.precisions[n] = 100.0 * value / total;
-    }
-  }
-  double logs = 0.0;
-  for (int n = 0; n < orders; ++n) logs += log_or_very_small(result.precisions[n]);
-  result.score = result.brevity_penalty * std::exp(logs / orders);
+  const std::vector<double> statistics = bleu_statistics(counts, options);
+  result.score = score_of<double>(statistics, options, &result);
   return result;
+}
+
+std::vector<double> bleu_statistics(const BleuCounts& counts, const BleuOptions& options) {
+  const auto orders = static_cast<size_t>(options.max_ngram_order);
+  std::vector<double> row = {static_cast<double>(counts.hypothesis_length),
+                             static_cast<double>(counts.reference_length)};
+  row.insert(row.end(), counts.correct.begin(), counts.correct.begin() + static_cast<int64_t>(orders));
+  row.insert(row.end(), counts.total.begin(), counts.total.begin() + static_cast<int64_t>(orders));
+  return row;
+}
+
+BleuCounts bleu_counts(std::span<const double> statistics, const BleuOptions& options) {
+  BleuCounts counts;
+  counts.hypothesis_length = static_cast<int64_t>(statistics[0]);
+  counts.reference_length = static_cast<int64_t>(statistics[1]);
+  const auto orders = static_cast<size_t>(options.max_ngram_order);
+  for (size_t n = 0; n < orders; ++n) {
+    counts.correct[n] = static_cast<int64_t>(statistics[2 + n]);
+    counts.total[n] = static_cast<int64_t>(statistics[2 + orders + n]);
+  }
+  return counts;
+}
+
+double bleu_of_statistics(std::span<const double> statistics, const BleuOptions& options) {
+  return score_of<double>(statistics, options, nullptr);
+}
+
+double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& options) {
+  return score_of<float>(statistics, options, nullptr);
 }
 
 BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
                       const std::vector<std::vector<std::string>>& references, const BleuOptions& options) {
-  if (references.empty()) fail(ErrorKind::kBadData, "BLEU needs at least one reference, but none is given");
-  for (size_t r = 0; r < references.size(); ++r) {
-    if (references[r].size() != hypotheses.size()) {
-      fail(ErrorKind::kBadData,
-           "reference {} has {} lines, but there are {} lines to score: every sentence needs one line in "
-           "each file",
-           r + 1, references[r].size(), hypotheses.size());
-    }
-  }
+  check_references(references, hypotheses.size());
+  BleuCounter counter(options);
   BleuCounts counts;
-  std::vector<std::string> of_sentence(references.size());
+  std::vector<std::string_view> of_sentence(references.size());
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     for (size_t r = 0; r < references.size(); ++r) of_sentence[r] = references[r][i];
-    counts += sentence_counts(hypotheses[i], of_sentence, options);
+    counts += counter.count(hypotheses[i], of_sentence);
   }
   return bleu_of_counts(counts, options);
 }
 
-std::string bleu_signature(const BleuOptions& options, int references) {
+std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials) {
   std::string smoothing = name_of(options.smoothing);
   if (options.smoothing == BleuSmoothing::kFloor || options.smoothing == BleuSmoothing::kAddK) {
     smoothing += fmt::format("[{:.2f}]", smoothing_value(options));
   }
-  return fmt::format("nrefs:{}|case:{}|eff:{}|tok:{}|smooth:{}|version:{}", references,
-                     options.lowercase ? "lc" : "mixed", options.effective_order ? "yes" : "no",
-                     name_of(options.tokenizer), smoothing, kSacrebleuVersion);
+  return fmt::format("nrefs:{}|{}{}case:{}|eff:{}|tok:{}|smooth:{}|version:{}", references, trials,
+                     trials.empty() ? "" : "|", options.lowercase ? "lc" : "mixed",
+                     options.effective_order ? "yes" : "no", name_of(options.tokenizer), smoothing,
+                     kSacrebleuVersion);
 }
 
-std::string bleu_verbose(const BleuScore& score) {
+std::string bleu_details(const BleuScore& score) {
   const BleuCounts& counts = score.counts;
   const double ratio = counts.reference_length == 0 ? 0.0
                                                     : static_cast<double>(counts.hypothesis_length) /
                                                           static_cast<double>(counts.reference_length);
-  return fmt::format(
-      "BLEU = {:.2f} {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
-      score.score, score.precisions[0], score.precisions[1], score.precisions[2], score.precisions[3],
-      score.brevity_penalty, ratio, counts.hypothesis_length, counts.reference_length);
+  std::string precisions;
+  for (const double precision : score.precisions)
+    precisions += fmt::format("{}{:.1f}", precisions.empty() ? "" : "/", precision);
+  return fmt::format("{} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})", precisions,
+                     score.brevity_penalty, ratio, counts.hypothesis_length, counts.reference_length);
+}
+
+std::string bleu_verbose(const BleuScore& score) {
+  return fmt::format("BLEU = {:.2f} {}", score.score, bleu_details(score));
 }
 
 }  // namespace ventris::data

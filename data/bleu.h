@@ -2,14 +2,17 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ventris::data {
 
-enum class BleuTokenizer { k13a, kNone, kChar, kInternational };
+enum class BleuTokenizer { k13a, kNone, kChar, kInternational, kChinese };
 enum class BleuSmoothing { kExp, kFloor, kAddK, kNone };
+
+constexpr int kMaxBleuOrder = 8;
 
 const char* name_of(BleuTokenizer tokenizer);
 const char* name_of(BleuSmoothing smoothing);
@@ -20,20 +23,21 @@ struct BleuOptions {
   double smoothing_value = -1.0;  // of floor (0.1 unless given) and add-k (1 unless given)
   bool lowercase = false;
   bool effective_order = false;
+  int max_ngram_order = 4;  // 1 to kMaxBleuOrder
 };
 
 /// n-gram counts of a corpus; sums over sentences, so that ranks can add theirs.
 struct BleuCounts {
-  std::array<int64_t, 4> correct{};
-  std::array<int64_t, 4> total{};
+  std::array<int64_t, kMaxBleuOrder> correct{};
+  std::array<int64_t, kMaxBleuOrder> total{};
   int64_t hypothesis_length = 0;
   int64_t reference_length = 0;
   BleuCounts& operator+=(const BleuCounts& other);
 };
 
 struct BleuScore {
-  double score = 0.0;  // 0 to 100
-  std::array<double, 4> precisions{};
+  double score = 0.0;              // 0 to 100
+  std::vector<double> precisions;  // percent, one of each order
   double brevity_penalty = 0.0;
   BleuCounts counts;
 };
@@ -51,15 +55,27 @@ BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std:
                            const BleuOptions& options);
 BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options);
 
+/// A row of sums for resampling: hypothesis length, reference length, correct, total of each order.
+std::vector<double> bleu_statistics(const BleuCounts& counts, const BleuOptions& options);
+BleuCounts bleu_counts(std::span<const double> statistics, const BleuOptions& options);
+double bleu_of_statistics(std::span<const double> statistics, const BleuOptions& options);
+/// With precisions in single precision, as sacreBLEU computes the scores of resamples.
+double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& options);
+
 /// `references[r]` is reference r for every sentence. Throws DataError kBadData on unequal numbers of lines,
 /// naming them, or without references.
 BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
                       const std::vector<std::vector<std::string>>& references, const BleuOptions& options);
 
 /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
-/// with.
-std::string bleu_signature(const BleuOptions& options, int references);
+/// with. `trials`, if any, stands after nrefs: "bs:1000|seed:12345".
+std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials = {});
 /// "BLEU = 27.30 58.1/32.9/20.9/13.8 (BP = 1.000 ratio = 1.007 hyp_len = 65000 ref_len = 64500)"
 std::string bleu_verbose(const BleuScore& score);
+/// What follows the score in that line.
+std::string bleu_details(const BleuScore& score);
+
+/// The release of sacreBLEU whose results the tests hold BLEU, chrF and TER to.
+inline constexpr const char* kSacrebleuVersion = "2.6.0";
 
 }  // namespace ventris::data

@@ -1,6 +1,7 @@
 #include "data/bleu_unicode.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace ventris::data::unicode {
@@ -33,6 +34,25 @@ bool contains(const Range (&ranges)[n], char32_t c) {
   const Range* after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
                                         [](char32_t x, const Range& r) { return x < r.first; });
   return after != std::begin(ranges) && c <= std::prev(after)->last;
+}
+
+enum Class : unsigned char { kIsPunctuation = 1, kIsSymbol = 2, kIsNumber = 4 };
+
+unsigned char classes_of(char32_t c) {
+  return static_cast<unsigned char>((contains(kPunctuation, c) ? kIsPunctuation : 0) |
+                                    (contains(kSymbols, c) ? kIsSymbol : 0) |
+                                    (contains(kNumbers, c) ? kIsNumber : 0));
+}
+
+/// Frequent characters have their classes in a table.
+bool has_class(char32_t c, Class wanted) {
+  constexpr char32_t kTableSize = 0x2100;
+  static const std::array<unsigned char, kTableSize> table = [] {
+    std::array<unsigned char, kTableSize> classes{};
+    for (char32_t point = 0; point < kTableSize; ++point) classes[point] = classes_of(point);
+    return classes;
+  }();
+  return ((c < kTableSize ? table[c] : classes_of(c)) & wanted) != 0;
 }
 
 char32_t simple_lower(char32_t c) {
@@ -122,13 +142,13 @@ bool is_space(char32_t c) {
 }
 
 bool is_punctuation(char32_t c) {
-  return contains(kPunctuation, c);
+  return has_class(c, kIsPunctuation);
 }
 bool is_symbol(char32_t c) {
-  return contains(kSymbols, c);
+  return has_class(c, kIsSymbol);
 }
 bool is_number(char32_t c) {
-  return contains(kNumbers, c);
+  return has_class(c, kIsNumber);
 }
 
 std::u32string lower(std::u32string_view text) {

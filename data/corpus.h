@@ -35,10 +35,11 @@ struct SentencePairs {
   int64_t size() const { return source.size(); }
 };
 
-/// A corpus file, memory-mapped read-only. Datasets: /source/tokens i32, /source/offsets i64, /target/..., /valid/source/...,
-/// /valid/target/..., /valid/reference_text and /valid/reference_offsets (the raw target lines, for BLEU), /tokenizer u8;
-/// attributes: format, counts, options, provenance. Opening checks the digest, that offsets rise from 0 to the number of tokens, and
-/// that every id is in the vocabulary. Errors: DataError kMissingInput, kBadData.
+/// A corpus file, memory-mapped read-only. Datasets: /source/tokens i32, /source/offsets i64, /target/...,
+/// /valid/source/..., /valid/target/..., /valid/reference_text and /valid/reference_offsets (the raw target
+/// lines, for BLEU), /tokenizer u8; attributes: format, counts, options, provenance. Opening checks the
+/// digest, that offsets rise from 0 to the number of tokens, and that every id is in the vocabulary. Errors:
+/// DataError kMissingInput, kBadData.
 class Corpus {
  public:
   explicit Corpus(const std::string& path);
@@ -50,8 +51,8 @@ class Corpus {
   const SentencePairs& valid() const;
   std::string valid_reference(int64_t sentence) const;  // raw text
   const Tokenizer& tokenizer() const;
-  int max_length() const;                // longest side of any pair, without marks
-  const std::string& digest() const;     // hexadecimal
+  int max_length() const;             // longest side of any pair, without marks
+  const std::string& digest() const;  // hexadecimal
   const std::string& path() const;
 
  private:

@@ -1,11 +1,16 @@
 #include "data/demo_corpus.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <unordered_set>
 
 #include "data/demo_corpus_phrases.h"
 #include "data/error.h"
+#include "data/file_io.h"
 
 namespace ventris::data {
 namespace {
@@ -18,22 +23,37 @@ DemoPair fresh_pair(demo::Random& random, std::unordered_set<std::string>& seen)
   }
 }
 
+/// A text file; takes its name with close(), and leaves nothing behind if that is not reached.
 class LineFile {
  public:
-  explicit LineFile(const std::string& path) : path_(path), file_(path, std::ios::binary | std::ios::trunc) {
+  explicit LineFile(const std::string& path)
+      : path_(path),
+        temporary_(fmt::format("{}.tmp.{}", path, ::getpid())),
+        file_(temporary_, std::ios::binary | std::ios::trunc) {
     if (!file_) {
       fail(ErrorKind::kCannotCreate,
            "cannot create {}: check that the folder may be written to and is no file", path);
     }
   }
+  ~LineFile() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
   void write(const std::string& line) { file_ << line << '\n'; }
   void close() {
     file_.close();
     if (!file_) fail(ErrorKind::kIo, "cannot write {}: is the disk full?", path_);
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      fail(ErrorKind::kCannotCreate, "cannot create {}: {}", path_, system_reason(errno));
+    }
+    temporary_.clear();
   }
 
  private:
   std::string path_;
+  std::string temporary_;
   std::ofstream file_;
 };
 

@@ -19,8 +19,9 @@ struct DemoPair {
   std::string german;
 };
 
-/// Writes train.en, train.de, valid.en, valid.de, test.en and test.de: numbers, dates, times, prices and short sentences in words, with
-/// their German translations; a pure function of the options. No English line is in two sets.
+/// Writes train.en, train.de, valid.en, valid.de, test.en and test.de: numbers, dates, times, prices and
+/// short sentences in words, with their German translations; a pure function of the options. No English line
+/// is in two sets.
 void write_demo_corpus(const DemoCorpusOptions& options);
 
 /// German and English number words, for the generator and its tests. Requires 0 <= n <= 999,999,999.

@@ -18,7 +18,8 @@ enum class ErrorKind : int {
   kBadConfiguration = 78,
 };
 
-/// A failure of reading or writing data: one message for a person (what, where, what was expected, what to try).
+/// A failure of reading or writing data: one message for a person (what, where, what was expected, what to
+/// try).
 class DataError : public std::runtime_error {
  public:
   DataError(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

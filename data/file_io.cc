@@ -1,6 +1,7 @@
 #include "data/file_io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,6 +99,13 @@ void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::stri
     offset += done;
     bytes -= done;
   }
+}
+
+void check_is_no_other_thing(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  fail(ErrorKind::kCannotCreate, "{}: cannot create the file: {} has this name", path,
+       S_ISDIR(status.st_mode) ? "a folder" : "a device or a pipe");
 }
 
 std::string folder_of(const std::string& path) {

@@ -59,6 +59,10 @@ XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std
 void write_all(int fd, const void* data, int64_t bytes, int64_t offset, const std::string& path);
 void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path);
 
+/// Requires that a file may be made at the path by renaming: nothing is there, or a regular file. Throws
+/// DataError kCannotCreate for a folder, a device or a pipe.
+void check_is_no_other_thing(const std::string& path);
+
 /// The folder of a path, "." if it names none; and the path without its folder.
 std::string folder_of(const std::string& path);
 std::string without_folder(const std::string& path);

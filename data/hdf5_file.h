@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,11 +12,14 @@ namespace ventris::data {
 /// Element types of datasets.
 enum class ElementType { kF32, kF64, kI32, kI64, kU8 };
 
-/// Writes one HDF5 file of ours: to a temporary name in the same folder; commit() flushes, fills the 512-byte user block
-/// (magic "VENTRIS1", length and XXH3-128 of everything after the block), fsyncs, renames to `path` and fsyncs the folder.
-/// Without commit() the temporary file is removed. Library version bounds v110, creation order tracked, no object times: equal
-/// content gives equal bytes. Errors: DataError kCannotCreate (cannot open), kIo (disk full and the like, with the path and
-/// the reason of the system).
+const char* name_of(ElementType type);
+size_t size_of(ElementType type);
+
+/// Writes one HDF5 file of ours: to a temporary name in the same folder; commit() flushes, fills the 512-byte
+/// user block (magic "VENTRIS1", length and XXH3-128 of everything after the block), fsyncs, renames to
+/// `path` and fsyncs the folder. Without commit() the temporary file is removed. Library version bounds v110,
+/// creation order tracked, no object times: equal content gives equal bytes. Errors: DataError kCannotCreate
+/// (cannot open), kIo (disk full and the like, with the path and the reason of the system).
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(const std::string& path);
@@ -23,12 +27,14 @@ class Hdf5Writer {
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
-  /// Object names are paths; missing groups are created. Attributes sit on a group or dataset that exists, "/" for the file.
+  /// Object names are paths; missing groups are created. Attributes sit on a group or dataset that exists,
+  /// "/" for the file.
   void write_attribute(const std::string& object, const std::string& name, const std::string& value);
   void write_attribute(const std::string& object, const std::string& name, int64_t value);
   void write_attribute(const std::string& object, const std::string& name, double value);
   /// A contiguous dataset of row-major data with the given dimensions.
-  void write(const std::string& name, ElementType type, std::span<const int64_t> dimensions, const void* data);
+  void write(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
+             const void* data);
   /// A contiguous one-dimensional dataset that grows up to a size known now, written in pieces with append().
   void create(const std::string& name, ElementType type, int64_t size);
   void append(const std::string& name, const void* data, int64_t count);
@@ -42,8 +48,9 @@ class Hdf5Writer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees the file. Errors:
-/// DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of another type or shape).
+/// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
+/// the file. Errors: DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an
+/// object of another type or shape).
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);

@@ -73,10 +73,7 @@ void set_object_properties(hid_t properties, bool group) {
 
 Hdf5Writer::Impl::Impl(const std::string& target)
     : path(target), temporary(fmt::format("{}.tmp.{}", target, ::getpid())) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    fail(ErrorKind::kCannotCreate, "{}: cannot create the file: a folder has this name", path);
-  }
+  check_is_no_other_thing(path);
   data_file = FileHandle(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!data_file.valid()) {
     const int error = errno;

@@ -63,8 +63,6 @@ std::string hdf5_reason();
 Hdf5Handle hdf5_file_access();
 
 hid_t hdf5_type(ElementType type);
-const char* name_of(ElementType type);
-size_t size_of(ElementType type);
 
 inline constexpr size_t kUserBlockBytes = 512;
 inline constexpr char kUserBlockMagic[] = "VENTRIS1";  // 8 bytes without the final zero

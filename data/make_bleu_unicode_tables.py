@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes bleu_unicode_tables.inc beside this file: the character classes that BLEU tokenization depends on.
 
-The lower case mapping is Python's str.lower; punctuation, symbols and numbers are those of the `regex` package,
-which sacreBLEU's `intl` tokenizer uses. Run: python3 data/make_bleu_unicode_tables.py
+The lower case mapping is Python's str.lower; punctuation, symbols and numbers are those of the `regex`
+package, which sacreBLEU's `intl` tokenizer uses. Run: python3 data/make_bleu_unicode_tables.py
 """
 
 import pathlib
@@ -51,7 +51,7 @@ def table(lines, type_name, name, rows, columns):
     numbers = [[f"{v:#x}" if i < 2 else str(v) for i, v in enumerate(row)] for row in rows]
     row_text = ["{" + ", ".join(row) + "}," for row in numbers]
     for i in range(0, len(row_text), columns):
-        lines.append("    " + " ".join(row_text[i:i + columns]))
+        lines.append("    " + " ".join(row_text[i : i + columns]))
     lines.append("};")
     lines.append("")
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 // Private to data/.
@@ -14,7 +15,7 @@
 namespace ventris::data {
 
 /// Blocks go from one producer through `threads` workers to one consumer, which sees them in the order of
-/// production whatever the number of workers. At most 2 * threads + 2 blocks exist at a time. run() ends when
+/// production whatever the number of workers. At most 2 * threads + 3 blocks exist at a time. run() ends when
 /// `produce` returns false and all blocks are consumed, or throws the error of the first block, in order,
 /// whose production, work or consumption failed.
 template <typename Block>

@@ -4,7 +4,8 @@
 
 namespace ventris::data {
 
-/// A keyed permutation of [0, size): a Feistel network on the next power of four with cycle walking. No memory, any element in O(1).
+/// A keyed permutation of [0, size): a Feistel network on the next power of four with cycle walking. No
+/// memory, any element in O(1).
 class Permutation {
  public:
   /// Requires size >= 1. A different (seed, epoch) gives an unrelated order.

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "data/cached_encoder.h"
 #include "data/corpus_format.h"
 #include "data/error.h"
+#include "data/file_io.h"
 #include "data/hdf5_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
@@ -30,6 +33,28 @@ void check_files(const char* set, const std::vector<std::string>& source,
   }
 }
 
+/// Nothing that is read may be written over, and the two outputs may not be one.
+void check_outputs(const PrepareOptions& options) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> inputs = {options.tokenizer_model};
+  for (const auto* paths :
+       {&options.train_source, &options.train_target, &options.valid_source, &options.valid_target}) {
+    inputs.insert(inputs.end(), paths->begin(), paths->end());
+  }
+  for (const std::string& output : {options.output, options.dropped_report}) {
+    if (output.empty()) continue;
+    check_is_no_other_thing(output);
+    for (const std::string& input : inputs) {
+      std::error_code error;  // of a file that does not exist
+      if (!fs::equivalent(input, output, error)) continue;
+      fail(ErrorKind::kUsage, "{} is read, so it cannot be written to as well; give another file", output);
+    }
+  }
+  if (fs::path(options.output).lexically_normal() == fs::path(options.dropped_report).lexically_normal()) {
+    fail(ErrorKind::kUsage, "{} cannot be the corpus file and the report of dropped pairs", options.output);
+  }
+}
+
 void check_options(const PrepareOptions& options) {
   check_files("training", options.train_source, options.train_target);
   check_files("validation", options.valid_source, options.valid_target);
@@ -39,8 +64,12 @@ void check_options(const PrepareOptions& options) {
   for (const auto* paths :
        {&options.train_source, &options.train_target, &options.valid_source, &options.valid_target}) {
     for (const std::string& path : *paths) {
-      if (path == "-") {
-        fail(ErrorKind::kUsage, "parallel text is read from files, not from the standard input");
+      struct stat status {};
+      const bool pipe =
+          ::stat(path.c_str(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+      if (path == "-" || pipe) {
+        fail(ErrorKind::kUsage, "parallel text is read twice, from files, but {} is {}", path,
+             pipe ? "a pipe" : "the standard input");
       }
     }
   }
@@ -58,10 +87,7 @@ void check_options(const PrepareOptions& options) {
   if (options.threads < 1) {
     fail(ErrorKind::kBadConfiguration, "{} threads were asked for; at least 1 is needed", options.threads);
   }
-  struct stat status {};
-  if (::stat(options.output.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    fail(ErrorKind::kCannotCreate, "{}: cannot create the file: a folder has this name", options.output);
-  }
+  check_outputs(options);
 }
 
 /// One side of a set on its way to the corpus file.

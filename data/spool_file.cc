@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "data/error.h"
-#include "data/hdf5_handle.h"
 
 namespace ventris::data {
 

@@ -31,6 +31,7 @@ struct TextReader::Impl {
 
   Impl(std::string file_path, int64_t max_bytes) : path(std::move(file_path)), max_line_bytes(max_bytes) {
     FileHandle input(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (path == "-") path = "standard input";
     if (!input.valid()) {
       fail(ErrorKind::kMissingInput, "{}: cannot open the file: {}", path, system_reason(errno));
     }
@@ -58,8 +59,11 @@ struct TextReader::Impl {
     }
     // zlib hands over what it has of a truncated stream, with this code.
     if (bytes < 0 || code == Z_BUF_ERROR) {
+      // The message begins with a name for the descriptor, which says nothing.
+      const char* const reason = std::strncmp(message, "<fd:", 4) == 0 ? std::strchr(message, ' ') : nullptr;
       fail(ErrorKind::kBadData, "{}:{}: the gzip data is {}: {}. Fetch or compress the file again.", path,
-           line_number + 1, code == Z_BUF_ERROR ? "truncated" : "corrupt", message);
+           line_number + 1, code == Z_BUF_ERROR ? "truncated" : "corrupt",
+           reason == nullptr ? message : reason + 1);
     }
     begin = 0;
     end = static_cast<size_t>(bytes);

@@ -7,8 +7,9 @@
 
 namespace ventris::data {
 
-/// Reads lines of a plain or gzipped file ("-" is the standard input). A last line without LF counts as a line. Errors:
-/// DataError kMissingInput, kBadData (truncated or corrupt gzip, a line over max_line_bytes) with file and line.
+/// Reads lines of a plain or gzipped file ("-" is the standard input). A last line without LF counts as a
+/// line. Errors: DataError kMissingInput, kBadData (truncated or corrupt gzip, a line over max_line_bytes)
+/// with file and line.
 class TextReader {
  public:
   explicit TextReader(std::string path, int64_t max_line_bytes = int64_t{1} << 20);

@@ -10,11 +10,12 @@ namespace ventris::data {
 
 enum class TokenizerKind { kBpe, kUnigram };
 
-/// A SentencePiece model: text to word ids and back. Marks: unknown 0, begin 1, end 2 in models that we train; a given model may
-/// have others, but must have all three. Thread-safe for const use.
+/// A SentencePiece model: text to word ids and back. Marks: unknown 0, begin 1, end 2 in models that we
+/// train; a given model may have others, but must have all three. Thread-safe for const use.
 class Tokenizer {
  public:
-  /// From the bytes of a SentencePiece model. Throws DataError kBadData, naming `origin`, if they are none or a mark is missing.
+  /// From the bytes of a SentencePiece model. Throws DataError kBadData, naming `origin`, if they are none or
+  /// a mark is missing.
   Tokenizer(std::string model, const std::string& origin);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
@@ -47,8 +48,9 @@ struct TokenizerTraining {
   bool identity = false;            // no normalisation, for text that is tokenised already
 };
 
-/// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of cores. Throws DataError
-/// kBadConfiguration if the vocabulary is too large for the text, saying the largest that works.
+/// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of
+/// cores. Throws DataError kBadConfiguration if the vocabulary is too large for the text, saying the largest
+/// that works.
 std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
 
 }  // namespace ventris::data

@@ -10,21 +10,23 @@
 // Why words can be encoded alone. SentencePiece encodes in two steps.
 //
 // 1. The normaliser replaces, from left to right, the longest key of a table that the rest of the line begins
-// with. Where no key has a
-//    space (but " " -> " "), no replacement reaches over a space. With its default options it drops spaces at
-//    both ends, makes runs of spaces one, writes each as U+2581 and puts one U+2581 before the first word.
-//    The state at the beginning of each word is that at the beginning of a line ("a space came before"), so
-//    each word becomes what it becomes alone: U+2581 and its body, or nothing if its body is empty. Two
-//    things could tell the two apart, and are excluded: a replacement with two spaces in a row (a word alone
-//    loses both at its end, a word in a line but one), and a U+2581 that was none of these spaces.
+// with.
+//    Where no key has a space (but " " -> " "), no replacement reaches over a space. With its default options
+//    it drops spaces at both ends, makes runs of spaces one, writes each as U+2581 and puts one U+2581 before
+//    the first word. The state at the beginning of each word is that at the beginning of a line ("a space
+//    came before"), so each word becomes what it becomes alone: U+2581 and its body, or nothing if its body
+//    is empty. Two things could tell the two apart, and are excluded: a replacement with two spaces in a row
+//    (a word alone loses both at its end, a word in a line but one), and a U+2581 that was none of these
+//    spaces.
+//
 // 2. BPE joins neighbours that together are a piece of the vocabulary, best score first, leftmost first.
-// Where no piece has a
-//    U+2581 but at its beginning, nothing is joined across the beginning of a word, and joins in one word
-//    neither enable nor reorder joins in another: scores are compared, never added. (The unigram model adds
-//    scores along the line, and the rounding of the sums depends on the words before; it is not covered.)
-//    Neighbouring unknown characters become one unknown word; where U+2581 itself is a piece, a word never
-//    begins with an unknown character, so that none are joined across words. Pieces that users define are
-//    matched before all this; models that have any are not covered.
+// Where no
+//    piece has a U+2581 but at its beginning, nothing is joined across the beginning of a word, and joins in
+//    one word neither enable nor reorder joins in another: scores are compared, never added. (The unigram
+//    model adds scores along the line, and the rounding of the sums depends on the words before; it is not
+//    covered.) Neighbouring unknown characters become one unknown word; where U+2581 itself is a piece, a
+//    word never begins with an unknown character, so that none are joined across words. Pieces that users
+//    define are matched before all this; models that have any are not covered.
 
 namespace ventris::data {
 

@@ -1,29 +1,212 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 
+#include "data/error.h"
+#include "data/score_text.h"
+#include "data/significance.h"
 #include "launch/bleu_options.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/score_report.h"
 
 namespace ventris {
 
 namespace {
 
+constexpr int kTextWidth = 2;
+
 struct Options {
-  std::string input = "-";
+  std::vector<std::string> input = {"-"};
   std::vector<std::string> references;
-  data::BleuOptions bleu;
+  std::vector<std::string> metrics = {"bleu"};
+  data::MetricOptions metric;
+  int width = -1;  // of text 2, of JSON all digits, unless given
+  bool sentence_level = false;
+  bool score_only = false;
   bool json = false;
+  bool confidence = false;
+  bool paired_bootstrap = false;
+  bool paired_randomization = false;
+  int64_t resamples = 1000;
+  int64_t paired_resamples = 1000;
+  int64_t trials = 10000;
+  uint64_t seed = 12345;
+
+  bool paired() const { return paired_bootstrap || paired_randomization; }
+  int text_width() const { return width < 0 ? kTextWidth : width; }
+  std::optional<int> json_width() const { return width < 0 ? std::nullopt : std::optional(width); }
 };
 
-int run_bleu(const Options& options) {
-  const std::vector<std::string> hypotheses = read_text(options.input);
-  std::vector<std::vector<std::string>> references;
-  for (const std::string& path : options.references) references.push_back(read_text(path));
-  const data::BleuScore score = data::corpus_bleu(hypotheses, references, options.bleu);
-  write_output(options.json ? bleu_json(score, options.bleu, references.size())
-                            : bleu_line(score, options.bleu, references.size()));
+using Lines = std::vector<std::string>;
+
+/// Lines without white space at their ends, which sacreBLEU's command removes too.
+Lines read_stripped(const std::string& path) {
+  Lines lines = read_text(path);
+  for (std::string& line : lines) line.resize(data::strip_end(line).size());
+  return lines;
+}
+
+/// The metrics asked for, in sacreBLEU's order.
+std::vector<data::Metric> metrics_of(const Options& options) {
+  data::MetricOptions given = options.metric;
+  given.bleu.effective_order = given.bleu.effective_order || options.sentence_level;
+  const std::pair<const char*, data::MetricKind> known[] = {
+      {"bleu", data::MetricKind::kBleu}, {"chrf", data::MetricKind::kChrf}, {"ter", data::MetricKind::kTer}};
+  for (const std::string& name : options.metrics) {
+    if (std::none_of(std::begin(known), std::end(known), [&](const auto& k) { return name == k.first; }))
+      fail(ExitCode::kUsage, "--metrics: '{}' is not bleu, chrf or ter", name);
+  }
+  std::vector<data::Metric> metrics;
+  for (const auto& [name, kind] : known) {
+    if (std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end())
+      metrics.emplace_back(kind, given);
+  }
+  return metrics;
+}
+
+void check_combination(const Options& options, size_t metrics) {
+  if (options.paired_bootstrap && options.paired_randomization)
+    fail(ExitCode::kUsage, "--paired-bs and --paired-ar exclude each other");
+  if (options.sentence_level && (metrics > 1 || options.input.size() > 1))
+    fail(ExitCode::kUsage, "--sentence-level scores one file with one metric, not {} files with {}",
+         options.input.size(), metrics);
+  if (options.sentence_level && (options.confidence || options.paired()))
+    fail(ExitCode::kUsage, "--sentence-level goes with no test of significance");
+  if (options.paired() && options.input.size() < 2)
+    fail(ExitCode::kUsage,
+         "a paired test compares two files or more, baseline first: --input BASELINE SYSTEM...");
+  if (options.confidence && options.input.size() > 1)
+    fail(ExitCode::kUsage, "--confidence is for one file; compare several with --paired-bs or --paired-ar");
+  for (auto path = options.input.begin(); path != options.input.end(); ++path) {
+    if (std::find(options.input.begin(), path, *path) != path)
+      fail(ExitCode::kUsage, "--input: {} is given twice", *path);
+  }
+}
+
+void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job) {
+  constexpr int64_t kSuspicious = 100;
+  if (options.metric.bleu.tokenizer == data::BleuTokenizer::kNone) return;
+  const auto ends =
+      std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with(" ."); });
+  if (ends < kSuspicious) return;
+  say(job,
+      fmt::format("{} lines end in a period that stands alone. BLEU is meant for text that is not tokenised; "
+                  "with --tokenize none, tokenised text is scored as it is",
+                  grouped(ends)));
+}
+
+std::string sentence_scores(const Options& options, const data::Metric& metric,
+                            const data::Statistics& statistics) {
+  std::string text;
+  for (size_t i = 0; i < statistics.sentences(); ++i) {
+    const auto row = statistics.row(i);
+    data::Statistics sentence{statistics.columns, {row.begin(), row.end()}};
+    const ScoreReport report = metric_report(metric, sentence, options.references.size());
+    text += options.json         ? score_json(report, options.json_width())
+            : options.score_only ? score_text(report, options.text_width())
+                                 : score_line(report, options.text_width());
+    text += "\n";
+  }
+  return text;
+}
+
+std::string system_scores(const Options& options, const std::vector<data::Metric>& metrics,
+                          const Lines& system, const std::vector<Lines>& references) {
+  std::vector<ScoreReport> reports;
+  for (const data::Metric& metric : metrics) {
+    const data::Statistics statistics = metric.count(system, references);
+    const std::string trials =
+        options.confidence ? fmt::format("bs:{}|seed:{}", options.resamples, options.seed) : "";
+    reports.push_back(metric_report(metric, statistics, references.size(), trials));
+    if (options.confidence)
+      reports.back().estimate = data::bootstrap_estimate(metric, statistics, options.resamples, options.seed);
+  }
+  if (options.json) {
+    std::string objects;
+    for (const ScoreReport& report : reports)
+      objects += (objects.empty() ? "" : ",") + score_json(report, options.json_width());
+    return (reports.size() == 1 ? objects : "[" + objects + "]") + "\n";
+  }
+  if (!options.score_only) return aligned_lines(reports, options.text_width());
+  std::string text;
+  for (const ScoreReport& report : reports) text += score_text(report, options.text_width()) + "\n";
+  return text;
+}
+
+std::string compared_scores(const Options& options, const std::vector<data::Metric>& metrics,
+                            const std::vector<Lines>& systems, const std::vector<Lines>& references) {
+  Comparison comparison;
+  comparison.systems = options.input;
+  std::string trials;
+  if (options.paired()) {
+    comparison.systems.front() = "Baseline: " + options.input.front();
+    const int64_t count = options.paired_bootstrap ? options.paired_resamples : options.trials;
+    trials = fmt::format("{}:{}|seed:{}", options.paired_bootstrap ? "bs" : "ar", count, options.seed);
+    comparison.test = options.paired_bootstrap
+                          ? fmt::format("bootstrap resampling test with {} resamples", count)
+                          : fmt::format("approximate randomization test with {} trials", count);
+  }
+  for (const data::Metric& metric : metrics) {
+    std::vector<data::Statistics> statistics;
+    for (const Lines& system : systems) statistics.push_back(metric.count(system, references));
+    Comparison::Column column{
+        metric.name(), metric.signature(static_cast<int>(references.size()), trials), {}};
+    if (options.paired_bootstrap) {
+      column.results = data::paired_bootstrap(metric, statistics, options.paired_resamples, options.seed);
+    } else if (options.paired_randomization) {
+      column.results = data::paired_randomization(metric, statistics, options.trials, options.seed);
+    } else {
+      for (const data::Statistics& of_system : statistics)
+        column.results.push_back({metric.score(of_system.sums()), {}, {}});
+    }
+    comparison.columns.push_back(std::move(column));
+  }
+  return options.json ? comparison_json(comparison) + "\n"
+                      : comparison_text(comparison, options.text_width());
+}
+
+int run_bleu(const Options& options, Job& job) {
+  const std::vector<data::Metric> metrics = metrics_of(options);
+  check_combination(options, metrics.size());
+  std::vector<Lines> systems;
+  for (const std::string& path : options.input) systems.push_back(read_stripped(path));
+  std::vector<Lines> references;
+  for (const std::string& path : options.references) references.push_back(read_stripped(path));
+  for (size_t s = 0; s < systems.size(); ++s) {
+    if (systems[s].empty())
+      data::fail(data::ErrorKind::kBadData, "{} has no lines to score", options.input[s]);
+    data::check_references(references, systems[s].size());
+    if (metrics.front().kind() == data::MetricKind::kBleu) warn_of_tokenized_text(options, systems[s], job);
+  }
+  if (options.sentence_level) {
+    write_output(sentence_scores(options, metrics[0], metrics[0].count(systems[0], references)));
+  } else if (systems.size() == 1) {
+    write_output(system_scores(options, metrics, systems[0], references));
+  } else {
+    write_output(compared_scores(options, metrics, systems, references));
+  }
   return 0;
+}
+
+void add_significance_options(Options& options, OptionTable& table) {
+  constexpr int64_t kMostTrials = 10'000'000;
+  table.group("Significance");
+  table.toggle("confidence", options.confidence,
+               "Tells mean and 95% confidence interval of the score by bootstrap resampling.");
+  table.integer("confidence-n", options.resamples, {.least = 2, .most = kMostTrials},
+                "Resamples of --confidence.");
+  table.toggle("paired-bs", options.paired_bootstrap,
+               "Compares every file of --input with the first by paired bootstrap resampling.");
+  table.integer("paired-bs-n", options.paired_resamples, {.least = 2, .most = kMostTrials},
+                "Resamples of --paired-bs.");
+  table.toggle("paired-ar", options.paired_randomization,
+               "Compares every file of --input with the first by approximate randomization.");
+  table.integer("paired-ar-n", options.trials, {.least = 1, .most = kMostTrials}, "Trials of --paired-ar.");
+  table.integer("seed", options.seed, {},
+                "Seed of the random numbers; with the default they are those that sacreBLEU draws.");
 }
 
 }  // namespace
@@ -32,21 +215,47 @@ Command bleu_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "bleu";
-  command.summary = "scores translations against references with BLEU";
-  command.synopsis = "--reference FILE... [--input FILE] [options]";
+  command.summary = "scores translations against references with BLEU, chrF and TER";
+  command.synopsis = "--reference FILE... [--input FILE...] [options]";
   command.description = {
-      "Computes the BLEU of a file of translations as sacreBLEU does, to the last digit, and prints it with "
-      "sacreBLEU's signature. Files are UTF-8, one sentence a line, plain or gzipped."};
-  command.examples = {{"bleu --input test.out --reference test.de", "One reference:"},
-                      {"bleu --input test.out --reference ref1.de ref2.de --lowercase --tokenize none",
-                       "Two references, lowercased and tokenised text:"}};
+      "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
+      "and prints "
+      "them with sacreBLEU's signatures. Files are UTF-8, one sentence a line, plain or gzipped.",
+      "Several files are compared in a table, with p-values where a paired test is asked for; resampling "
+      "draws the "
+      "random numbers that sacreBLEU draws, so that intervals and p-values are the same."};
+  command.examples = {
+      {"bleu --input test.out --reference test.de", "One reference:"},
+      {"bleu --input test.out --reference ref1.de ref2.de --lowercase --tokenize none",
+       "Two references, lowercased and tokenised text:"},
+      {"bleu --input test.out --reference test.de --metrics bleu chrf ter --chrf-word-order 2 --confidence",
+       "BLEU, chrF++ and TER with confidence intervals:"},
+      {"bleu --input baseline.out better.out --reference test.de --paired-bs",
+       "Is the difference significant?"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.texts("reference", "FILE...", options->references, "References, one file each.").required = true;
-  table.text("input", "FILE", options->input, "The translations; - is the standard input.");
-  table.toggle("json", options->json, "Prints one JSON object.");
-  add_bleu_options(options->bleu, table);
-  command.run = [options](Job&) { return run_bleu(*options); };
+  table
+      .texts("input", "FILE...", options->input,
+             "The translations, one file each system; - is the standard input. With a paired test the "
+             "baseline is "
+             "first.")
+      .show = [] { return std::string("-"); };
+  table.texts("metrics", "NAME...", options->metrics, "bleu, chrf, ter: one or more.").show = [] {
+    return std::string("bleu");
+  };
+  table.toggle("sentence-level", options->sentence_level, "Prints a score for each line, of one metric.");
+  table.toggle("json", options->json, "Prints JSON: an object, or an array for several metrics or files.");
+  table.toggle("score-only", options->score_only, "Prints scores without signatures.");
+  table
+      .integer("width", options->width, {.least = 0, .most = 15},
+               "Digits after the point: 2 in text and all in JSON unless given.")
+      .show = [] { return std::string(); };
+  add_bleu_options(options->metric.bleu, table);
+  add_chrf_options(options->metric.chrf, table);
+  add_ter_options(options->metric.ter, table);
+  add_significance_options(*options, table);
+  command.run = [options](Job& job) { return run_bleu(*options, job); };
   return command;
 }
 

@@ -1,8 +1,6 @@
 #include "launch/bleu_options.h"
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
+#include "launch/score_report.h"
 
 namespace ventris {
 
@@ -14,7 +12,8 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
                               {{"13a", BleuTokenizer::k13a},
                                {"none", BleuTokenizer::kNone},
                                {"char", BleuTokenizer::kChar},
-                               {"intl", BleuTokenizer::kInternational}},
+                               {"intl", BleuTokenizer::kInternational},
+                               {"zh", BleuTokenizer::kChinese}},
                               "How both sides are cut into words; none for text that is tokenised already.");
   table.toggle("lowercase", bleu.lowercase, "Ignores case.");
   table.choice<BleuSmoothing>("smooth", bleu.smoothing,
@@ -27,23 +26,40 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
       .number("smooth-value", bleu.smoothing_value, {.least = 0, .most = 1e6},
               "Value of floor (0.1 unless given) and of add-k (1 unless given).")
       .show = [] { return std::string(); };
+  table.toggle("effective-order", bleu.effective_order,
+               "Leaves out orders of which a text has no n-gram; always so with --sentence-level.");
+  table.integer("max-ngram-order", bleu.max_ngram_order, {.least = 1, .most = data::kMaxBleuOrder},
+                "Words of the longest n-grams.");
+}
+
+void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table) {
+  table.group("chrF");
+  table.integer("chrf-char-order", chrf.char_order, {.least = 1, .most = data::kMaxChrfOrder},
+                "Characters of the longest character n-grams.");
+  table.integer("chrf-word-order", chrf.word_order, {.least = 0, .most = data::kMaxChrfOrder},
+                "Words of the longest word n-grams; 2 gives chrF++.");
+  table.integer("chrf-beta", chrf.beta, {.least = 1, .most = 100}, "Weight of recall over precision.");
+  table.toggle("chrf-whitespace", chrf.whitespace, "Counts white space as characters.");
+  table.toggle("chrf-lowercase", chrf.lowercase, "Ignores case.");
+  table.toggle("chrf-eps-smoothing", chrf.eps_smoothing,
+               "Lets orders without n-grams take part, as chrF++.py, NLTK and Moses do.");
+}
+
+void add_ter_options(data::TerOptions& ter, OptionTable& table) {
+  table.group("TER");
+  table.toggle("ter-normalized", ter.normalized, "Cuts punctuation from words and replaces XML entities.");
+  table.toggle("ter-no-punct", ter.no_punct, "Removes punctuation.");
+  table.toggle("ter-asian-support", ter.asian_support,
+               "With one of the two options above: the same for Chinese and Japanese characters.");
+  table.toggle("ter-case-sensitive", ter.case_sensitive, "Minds case.");
 }
 
 std::string bleu_line(const data::BleuScore& score, const data::BleuOptions& bleu, size_t references) {
-  const std::string verbose = data::bleu_verbose(score);
-  return fmt::format("BLEU|{} {}\n", data::bleu_signature(bleu, static_cast<int>(references)),
-                     verbose.substr(verbose.find('=')));
+  return score_line(bleu_report(score, bleu, references), 2) + "\n";
 }
 
 std::string bleu_json(const data::BleuScore& score, const data::BleuOptions& bleu, size_t references) {
-  const nlohmann::json result = {{"name", "BLEU"},
-                                 {"score", score.score},
-                                 {"precisions", score.precisions},
-                                 {"brevity_penalty", score.brevity_penalty},
-                                 {"hypothesis_length", score.counts.hypothesis_length},
-                                 {"reference_length", score.counts.reference_length},
-                                 {"signature", data::bleu_signature(bleu, static_cast<int>(references))}};
-  return result.dump() + "\n";
+  return score_json(bleu_report(score, bleu, references), {}) + "\n";
 }
 
 }  // namespace ventris

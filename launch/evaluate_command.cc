@@ -9,6 +9,7 @@
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/model_files.h"
 #include "trainer/translation.h"
 #include "trainer/weights.h"
 
@@ -30,6 +31,7 @@ std::vector<std::string> read_texts(const Options& options, Job& job,
                                     std::vector<std::vector<std::string>>& references) {
   std::string packed;
   if (job.speaks()) {
+    if (!options.output.empty()) check_can_create(options.output);
     const std::vector<std::string> source = read_text(options.source);
     for (const std::string& path : options.references) {
       references.push_back(read_text(path));
@@ -42,12 +44,7 @@ std::vector<std::string> read_texts(const Options& options, Job& job,
     for (const std::string& line : source) packed += line + "\n";
   }
   packed = job.communicator.broadcast(packed, 0);
-  std::vector<std::string> source;
-  for (size_t begin = 0; begin < packed.size();) {
-    const size_t end = packed.find('\n', begin);
-    source.push_back(packed.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  std::vector<std::string> source = split_lines(packed);
   if (source.empty())
     fail(ExitCode::kBadData, "{} has no lines; there is nothing to evaluate", options.source);
   return source;
@@ -71,7 +68,7 @@ int run_evaluate(const Options& options, Job& job) {
     hypotheses.push_back(translation.front().text);
     text += hypotheses.back() + "\n";
   }
-  if (!options.output.empty()) write_text_file(options.output, text);
+  if (!options.output.empty()) write_file_atomically(options.output, text);
   const data::BleuScore score = data::corpus_bleu(hypotheses, references, options.bleu);
   say(job, fmt::format("{}: {} sentences in {:.1f} s, beam {}, length penalty {}", model->path,
                        grouped(std::ssize(source)), seconds, decoding.search.beam_size,
@@ -86,7 +83,7 @@ int run_evaluate(const Options& options, Job& job) {
     result["sentences"] = source.size();
     result["seconds"] = seconds;
     result["beam_size"] = decoding.search.beam_size;
-    result["length_penalty"] = decoding.search.length_penalty;
+    result["length_penalty"] = std::stod(fmt::format("{}", decoding.search.length_penalty));
     write_output(result.dump() + "\n");
   } else {
     write_output(bleu_line(score, options.bleu, references.size()));

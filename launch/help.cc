@@ -8,7 +8,7 @@ namespace ventris {
 
 namespace {
 
-constexpr size_t kWidth = 90;
+constexpr size_t kWidth = 80;
 
 const std::vector<ExitStatus>& common_exit_codes() {
   static const std::vector<ExitStatus> codes = {
@@ -24,7 +24,9 @@ const std::vector<ExitStatus>& common_exit_codes() {
   return codes;
 }
 
-std::string wrapped(const std::string& text, size_t indent) {
+// Lines after the first stand `hanging` more to the right, and `mark` ends each line that is continued.
+std::string wrapped(const std::string& text, size_t indent, size_t hanging = 0,
+                    const std::string& mark = "") {
   std::string result;
   std::string line(indent, ' ');
   bool fresh = true;
@@ -34,9 +36,9 @@ std::string wrapped(const std::string& text, size_t indent) {
     if (end == std::string::npos) end = text.size();
     const std::string word = text.substr(begin, end - begin);
     begin = end + 1;
-    if (!fresh && line.size() + 1 + word.size() > kWidth) {
-      result += line + "\n";
-      line.assign(indent, ' ');
+    if (!fresh && line.size() + 1 + word.size() + mark.size() > kWidth) {
+      result += line + mark + "\n";
+      line.assign(indent + hanging, ' ');
       fresh = true;
     }
     line += (fresh ? "" : " ") + word;
@@ -105,14 +107,15 @@ std::string program_help(const std::vector<Command>& commands) {
   text +=
       "\n"
       "  help COMMAND  shows the options of a command, as COMMAND --help does\n"
-      "  --version     prints the version, the commit and what the program was built with\n\n"
+      "  --version     prints the version, the commit and what it was built with\n\n"
       "Results go to the standard output, messages to the standard error.\n";
   return text;
 }
 
 std::string command_help(const Command& command) {
-  std::string text = fmt::format("NAME\n    ventris {} - {}\n\nSYNOPSIS\n", command.name, command.summary);
-  text += wrapped(fmt::format("ventris {} {}", command.name, command.synopsis), 4);
+  std::string text = "NAME\n" + wrapped(fmt::format("ventris {} - {}", command.name, command.summary), 4, 4);
+  text += "\nSYNOPSIS\n";
+  text += wrapped(fmt::format("ventris {} {}", command.name, command.synopsis), 4, 4);
   text += "\nDESCRIPTION\n";
   for (size_t i = 0; i < command.description.size(); ++i) {
     text += (i > 0 ? "\n" : "") + wrapped(command.description[i], 4);
@@ -132,7 +135,7 @@ std::string command_help(const Command& command) {
       "\nGENERAL\n    --config FILE\n" + wrapped(kConfigHelp, 8) + "    --help\n        Prints this text.\n";
   text += "\nEXAMPLES\n";
   for (const Example& example : command.examples) {
-    text += wrapped(example.meaning, 4) + "        " + example_line(example) + "\n";
+    text += wrapped(example.meaning, 4) + wrapped(example_line(example), 8, 4, " \\");
   }
   text += "\nEXIT CODES\n";
   for (const auto& [code, meaning] : exit_codes_of(command))

@@ -36,22 +36,6 @@ struct Dataset {
   double sum = 0.0;
 };
 
-const char* name_of(ElementType type) {
-  switch (type) {
-    case ElementType::kF32:
-      return "f32";
-    case ElementType::kF64:
-      return "f64";
-    case ElementType::kI32:
-      return "i32";
-    case ElementType::kI64:
-      return "i64";
-    case ElementType::kU8:
-      return "u8";
-  }
-  return "?";
-}
-
 // Reads the elements in pieces, so that memory does not grow with the file.
 template <typename T>
 void add_statistics(std::ifstream& file, const std::string& path, Dataset& dataset) {

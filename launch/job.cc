@@ -4,6 +4,7 @@
 
 #include "backend/error.h"
 #include "comm/mpi_environment.h"
+#include "launch/output.h"
 #include "launch/version.h"
 
 namespace ventris {
@@ -26,7 +27,7 @@ std::unique_ptr<Context> make_context(const Job& job, const std::string& device,
 }
 
 void say(const Job& job, const std::string& message) {
-  if (job.speaks()) fmt::print(stderr, "{}\n", message);
+  if (job.speaks()) tell(message);
 }
 
 }  // namespace ventris

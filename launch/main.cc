@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -31,6 +34,14 @@ bool is_help(const std::string& word) {
   return word == "--help" || word == "-h";
 }
 
+// "did you mean 'train'?" or where the commands are listed.
+std::string command_suggestion(const std::vector<Command>& commands, const std::string& word) {
+  std::vector<std::string> names = {"help", "version", "--help", "--version"};
+  for (const Command& command : commands) names.push_back(command.name);
+  const std::string near = nearest(word, names);
+  return near.empty() ? "'ventris help' lists the commands" : fmt::format("did you mean '{}'?", near);
+}
+
 int help_command(const std::vector<Command>& commands, const std::vector<std::string>& words) {
   if (words.empty()) {
     write_output(program_help(commands));
@@ -45,7 +56,8 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
     write_output(command_help(command));
     return 0;
   }
-  fail(ExitCode::kUsage, "there is no command '{}'; 'ventris help' lists the commands", words.front());
+  fail(ExitCode::kUsage, "there is no command '{}'; {}", words.front(),
+       command_suggestion(commands, words.front()));
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words,
@@ -78,14 +90,10 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
     return 0;
   }
   if (is_help(name) || name == "help") return speaks ? help_command(commands, rest) : 0;
-  std::vector<std::string> names = {"help"};
   for (const Command& command : commands) {
     if (command.name == name) return run_command(command, rest, environment, command_line);
-    names.push_back(command.name);
   }
-  const std::string near = nearest(name, names);
-  fail(ExitCode::kUsage, "unknown command '{}'; {}", name,
-       near.empty() ? "'ventris help' lists the commands" : fmt::format("did you mean '{}'?", near));
+  fail(ExitCode::kUsage, "unknown command '{}'; {}", name, command_suggestion(commands, name));
 }
 
 // What is told of a failure, and the exit code.
@@ -123,8 +131,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
   if (!failure.message.empty()) {
     const std::string place =
         many ? fmt::format("[rank {} on {}] ", environment.rank(), environment.host()) : std::string();
-    fmt::print(stderr, "{}ventris{}: error: {}\n", place, command.empty() ? "" : " " + command,
-               failure.message);
+    tell(fmt::format("{}ventris{}: error: {}", place, command.empty() ? "" : " " + command, failure.message));
     std::fflush(stderr);
   }
   if (many) environment.abort(failure.code);
@@ -140,6 +147,17 @@ std::string known_command(const std::vector<std::string>& words) {
   return "";
 }
 
+// A standard stream that was closed when the program started would lend its number to the next file that is
+// opened, and messages would go into that file. Input and output opened the wrong way round fail as closed
+// ones do; messages that nobody wants go nowhere.
+void hold_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one, since those below are open.
+    [[maybe_unused]] const int opened = ::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+  }
+}
+
 std::string join_command_line(int argc, char** argv) {
   std::string line = "ventris";
   for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
@@ -151,8 +169,11 @@ std::string join_command_line(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ventris;
-  // A write to a closed pipe fails with EPIPE instead of killing the process in the middle of its files.
+  hold_standard_streams();
+  // A write to a closed pipe, or past a limit on the size of files, fails with its reason instead of killing
+  // the process in the middle of its files.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   const std::string command_line = join_command_line(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   try {
@@ -164,7 +185,7 @@ int main(int argc, char** argv) {
     }
   } catch (...) {
     const Failure failure = describe_current_exception();
-    fmt::print(stderr, "ventris: error: {}\n", failure.message);
+    tell("ventris: error: " + failure.message);
     return failure.code;
   }
 }

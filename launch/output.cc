@@ -1,11 +1,11 @@
 #include "launch/output.h"
 
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <filesystem>
 #include <system_error>
 
 #include "data/error.h"
@@ -19,25 +19,23 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-// Returns 0 or errno.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return 0;
-}
-
 }  // namespace
 
 void write_output(std::string_view text) {
-  const int error = write_all(STDOUT_FILENO, text);
-  if (error == EPIPE) throw ClosedOutput();
-  if (error != 0) fail(ExitCode::kIo, "cannot write to the standard output: {}", reason(error));
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EPIPE) {
+      throw ClosedOutput();
+    } else if (errno != EINTR) {
+      fail(ExitCode::kIo, "cannot write to the standard output: {}", reason(errno));
+    }
+  }
+}
+
+void tell(const std::string& message) {
+  std::fputs((message + "\n").c_str(), stderr);
 }
 
 void check_line(std::string& line, const std::string& path, int64_t line_number) {
@@ -61,17 +59,26 @@ std::vector<std::string> read_text(const std::string& path) {
   return lines;
 }
 
-void write_text_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) fail(ExitCode::kCannotCreate, "cannot create {}: {}", temporary, reason(errno));
-  int error = write_all(fd, text);
-  if (error == 0 && ::fsync(fd) != 0 && errno != EINVAL) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  ::unlink(temporary.c_str());
-  fail(ExitCode::kIo, "cannot write {}: {}", path, reason(error));
+void check_can_create(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    fail(ExitCode::kCannotCreate, "cannot create {}: {} has this name", path,
+         S_ISDIR(status.st_mode) ? "a folder" : "a device or a pipe");
+  }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    fail(ExitCode::kCannotCreate, "cannot create {} in its folder: {}", path, reason(errno));
+  }
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
 }
 
 std::string grouped(int64_t value) {

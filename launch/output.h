@@ -19,6 +19,9 @@ class ClosedOutput : public Error {
 /// reason.
 void write_output(std::string_view text);
 
+/// Writes a message to the standard error. One that cannot be told is dropped: the work counts.
+void tell(const std::string& message);
+
 /// The lines of a text file, plain or gzipped; "-" is the standard input. A carriage return before a line end
 /// is removed and NUL bytes become spaces, as `prepare` does. Throws DataError kMissingInput or kBadData
 /// (invalid UTF-8 among others) with file and line.
@@ -26,8 +29,11 @@ std::vector<std::string> read_text(const std::string& path);
 /// Makes one line acceptable as read_text() does, or throws, naming the place.
 void check_line(std::string& line, const std::string& path, int64_t line_number);
 
-/// Writes a text file under a temporary name, then renames it. Throws Error kCannotCreate or kIo.
-void write_text_file(const std::string& path, std::string_view text);
+/// Throws Error kCannotCreate unless write_file_atomically() could make the file: to be told before the work.
+void check_can_create(const std::string& path);
+
+/// The lines of a text in which each line ends with LF.
+std::vector<std::string> split_lines(const std::string& text);
 
 /// "1234567" as "1,234,567".
 std::string grouped(int64_t value);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <system_error>
 
 #include "backend/error.h"
@@ -122,12 +125,25 @@ Values parse_words(const Command& command, const std::vector<std::string>& words
   }
 }
 
-Values parse_file(const Command& command, const std::string& path) {
-  std::ifstream stream(path);
-  if (!stream) {
+std::string read_config(const std::string& path) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  std::ifstream file(path);
+  if (folder || !file) {
     fail(ExitCode::kMissingInput, "--config: cannot read {}: {}", path,
-         std::generic_category().message(errno));
+         folder ? "it is a folder" : std::generic_category().message(errno));
   }
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the mark that some editors begin with
+  if (text.find('\0') != std::string::npos) {
+    fail(ExitCode::kBadConfiguration, "{}: holds NUL bytes; expected lines of the form 'option = value'",
+         path);
+  }
+  return text;
+}
+
+Values parse_file(const Command& command, const std::string& path) {
+  std::istringstream stream(read_config(path));
   try {
     // Unknown names are let through here so that the message can suggest a name.
     const po::parsed_options parsed = po::parse_config_file(stream, describe(command, false), true);

@@ -139,7 +139,7 @@ Command prepare_command() {
       "tokenizer", prepare.tokenizer.kind,
       {{"bpe", data::TokenizerKind::kBpe}, {"unigram", data::TokenizerKind::kUnigram}},
       "Kind of SentencePiece model to train.");
-  table.number("character-coverage", prepare.tokenizer.character_coverage, {.least = 0.5, .most = 1},
+  table.number("character-coverage", prepare.tokenizer.character_coverage, {.least = 0.98, .most = 1},
                "Share of the characters of the text that the vocabulary covers.");
   table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.least = 1, .most = 100000000},
                 "Sentences to train the tokenizer on, sampled evenly from the text.");

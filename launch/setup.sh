@@ -1,11 +1,11 @@
-# Shared by launch/quickstart.sh and tests/run.sh: the packages that the project needs and how they are installed.
-# Sourced, not run.
+# Shared by launch/quickstart.sh and tests/run.sh: the packages that the project needs and how they are
+# installed. Sourced, not run.
 # shellcheck shell=bash disable=SC2034
 
 # Debian 12 packages, by what needs them.
 VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev
-  libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev
-  libxxhash-dev)
+  libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
+  zlib1g-dev libxxhash-dev)
 VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev python3 python3-numpy python3-h5py)
 
 # note TEXT...: a step, on a line of its own.
@@ -17,11 +17,12 @@ die() {
   exit 1
 }
 
-# install_packages PACKAGE...: installs what is missing with apt-get, as root or with sudo; else says what to install.
+# install_packages PACKAGE...: installs what is missing with apt-get, as root or with sudo; else says what
+# to install.
 install_packages() {
   local missing=() package
   if ! command -v dpkg-query >/dev/null; then
-    printf 'This is no Debian system; install the equivalents of these packages first if the build stops:\n  %s\n' "$*"
+    printf 'This is no Debian system; install the equivalents of these packages first:\n  %s\n' "$*"
     return 0
   fi
   for package in "$@"; do
@@ -39,7 +40,8 @@ install_packages() {
     as_root=(sudo)
   fi
   # The lists are fetched only if the first try fails: a machine that is up to date loses no time.
-  local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends
+    "${missing[@]}")
   if ! "${as_root[@]}" "${install[@]}"; then
     "${as_root[@]}" apt-get update -q
     "${as_root[@]}" "${install[@]}" || die "apt-get could not install: ${missing[*]}"
@@ -54,8 +56,8 @@ compiler_cache() {
   printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$(command -v ccache || true)"
 }
 
-# mpirun_command RANKS: the words that start RANKS ranks here, in the array MPIRUN. The program shares out the cores among its
-# ranks by itself; as root Open MPI has to be told that this is meant.
+# mpirun_command RANKS: the words that start RANKS ranks here, in the array MPIRUN. The program shares out
+# the cores among its ranks by itself; as root Open MPI has to be told that this is meant.
 mpirun_command() {
   local ranks=$1
   MPIRUN=(mpirun -np "$ranks")

@@ -17,18 +17,18 @@ void add_model_options(TransformerConfig& model, OptionTable& table) {
                        "Layers of the encoder."));
   preset(table.integer("decoder-layers", model.decoder_layers, {.least = 1, .most = 256},
                        "Layers of the decoder."));
-  preset(table.integer("d-model", model.d_model, {.least = 1, .most = 65536},
-                       "Width of the model; a multiple of --heads."));
-  preset(table.integer("d-ff", model.d_ff, {.least = 1, .most = 1048576},
+  preset(table.integer("d-model", model.d_model, {.least = 2, .most = 16384},
+                       "Width of the model; even, and a multiple of --heads."));
+  preset(table.integer("d-ff", model.d_ff, {.least = 1, .most = 65536},
                        "Inner width of the feed-forward layers."));
-  preset(table.integer("heads", model.heads, {.least = 1, .most = 1024}, "Attention heads."));
+  preset(table.integer("heads", model.heads, {.least = 1, .most = 256}, "Attention heads."));
   preset(table.toggle(
       "pre-norm", model.pre_norm,
       "LayerNorm before each sublayer, and once after the last layer, instead of after each sublayer as in "
       "the paper."));
   preset(table.toggle("learned-positions", model.learned_positions,
                       "Learns positions instead of using sinusoids."));
-  preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 65536},
+  preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 1 << 20},
                        "Longest sentence in words, its end mark counted."));
   preset(table.number("dropout", model.dropout, {.least = 0, .most = 1, .below_most = true},
                       "Dropout rate of sublayer outputs and of the sums of embeddings and positions."));
@@ -87,8 +87,8 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   table.group("Validation");
   preset(table.integer("valid-every", train.valid_every, {.least = 0, .most = kManySteps},
                        "Validates after so many steps, and at the end; 0 is never."));
-  preset(
-      table.yes_no("valid-bleu", train.valid_bleu, "Scores translations of the validation set with BLEU. no needs --valid-metric loss."));
+  preset(table.yes_no("valid-bleu", train.valid_bleu,
+                      "Scores translations of the validation set with BLEU. no needs --valid-metric loss."));
   preset(table.integer("valid-beam-size", train.valid_beam_size, {.least = 1, .most = 256},
                        "Beam for validation; 1 is greedy."));
   preset(table.number("valid-length-penalty", train.valid_length_penalty, {.least = 0, .most = 10},

@@ -35,16 +35,6 @@ std::string read_block(int64_t most, int64_t& line_number) {
   return block;
 }
 
-std::vector<std::string> split_lines(const std::string& block) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < block.size();) {
-    const size_t end = block.find('\n', begin);
-    lines.push_back(block.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 int run_translate(Options& options, Job& job) {
   DecodingOptions& decoding = options.decoding;
   decoding.search.n_best = std::max(1, options.n_best);

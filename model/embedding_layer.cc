@@ -13,6 +13,11 @@ float embedding_scale(const TransformerConfig& config) {
 
 }  // namespace
 
+ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids) {
+  const LogicalParameter* learned = store.find(name);
+  return learned != nullptr ? store.logical_value(*learned) : sinusoids;
+}
+
 void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
   const PackedRows packed = pass.packed(stack_);
   embedding_forward(pass.context, {.ids = packed.ids,

@@ -5,6 +5,10 @@
 
 namespace ventris {
 
+/// The learned positions of that name, or `sinusoids` where the model has none. Masters: the sum with the
+/// embedding is in that dtype.
+ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids);
+
 /// out = dropout(sqrt(d_model) * table[id] + positions[position]) for one stack (sections 3.4 and 3.5 of the
 /// paper).
 class EmbeddingLayer {

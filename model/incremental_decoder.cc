@@ -1,6 +1,7 @@
 #include "model/incremental_decoder.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "backend/attention.h"
 #include "backend/cast.h"
@@ -23,11 +24,6 @@ Tensor make_sinusoids(Arena& memory, const Context& context, const TransformerCo
   return sinusoids;
 }
 
-ConstTensor learned_or(const ParameterStore& store, Tensor sinusoids) {
-  const LogicalParameter* learned = store.find("target_positions");
-  return learned != nullptr ? store.logical_value(*learned) : sinusoids;
-}
-
 }  // namespace
 
 IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig& config,
@@ -37,7 +33,8 @@ IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig
       store_(store),
       embedding_id_(ids.embedding),
       sinusoids_(make_sinusoids(sinusoid_memory_, context, config, store.dtype())),
-      embedding_(Stack::kDecoder, ids.embedding, ids.target_positions, learned_or(store, sinusoids_)),
+      embedding_(Stack::kDecoder, ids.embedding, ids.target_positions,
+                 positions_of(store, "target_positions", sinusoids_)),
       memory_projection_(ids.memory_key_value),
       final_norm_(ids.decoder_norm) {
   for (const DecoderLayerIds& layer : ids.decoder) {
@@ -81,12 +78,12 @@ MicroBatch IncrementalDecoder::micro_batch(int64_t rows) const {
 
 void IncrementalDecoder::project_memory(ConstTensor memory) {
   const int64_t cols = int64_t{2} * config_.d_model * static_cast<int64_t>(layers_.size());
-  if (memory.rows > memory_capacity_) {
-    memory_capacity_ = std::max(memory.rows, memory_capacity_ * 3 / 2);
+  if (memory.rows > projection_capacity_) {
+    projection_capacity_ = std::max(memory.rows, projection_capacity_ * 3 / 2);
     Arena measure;
-    measure.allocate(memory_capacity_, cols, store_.dtype());
-    memory_memory_ = Arena(context_.device(), measure.high_water());
-    memory_key_value_ = memory_memory_.allocate(memory_capacity_, cols, store_.dtype());
+    measure.allocate(projection_capacity_, cols, store_.dtype());
+    projection_memory_ = Arena(context_.device(), measure.high_water());
+    memory_key_value_ = projection_memory_.allocate(projection_capacity_, cols, store_.dtype());
   }
   const MicroBatch batch = micro_batch(0);
   Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};
@@ -151,6 +148,9 @@ void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const 
   VENTRIS_CHECK(rows > 0 && words.size() == parents.size() && rows <= activation_capacity_,
                 "{} parents and {} words, room for {}", parents.size(), words.size(), activation_capacity_);
   VENTRIS_CHECK(position_ < config_.max_positions, "{} words, as many as there are positions", position_);
+  const int64_t longest_list = std::max(position_ + 1, static_cast<int64_t>(source_offsets_.back()));
+  VENTRIS_CHECK(rows <= std::numeric_limits<int32_t>::max() / longest_list,
+                "{} hypotheses of {} words are too many for 32-bit row numbers", rows, longest_list);
   std::vector<int32_t> history;
   std::vector<int32_t> sentence;
   for (const int32_t parent : parents) {

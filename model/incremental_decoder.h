@@ -88,8 +88,8 @@ class IncrementalDecoder {
   Arena activation_memory_;
   int64_t activation_capacity_ = 0;
   Activations activations_;
-  Arena memory_memory_;
-  int64_t memory_capacity_ = 0;
+  Arena projection_memory_;
+  int64_t projection_capacity_ = 0;
   Tensor memory_key_value_;  // [source rows, layers * 2 * d_model] T
   Arena cache_memory_;
   int64_t cache_capacity_ = 0;

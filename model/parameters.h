@@ -25,33 +25,38 @@ enum class Initializer {
 struct LogicalParameter {
   std::string name;  // e.g. "encoder/layers/0/self_attention/query/weight"
   ParameterId tensor;
-  int64_t rows;         // rows without padding
+  int64_t rows;  // rows without padding
   int64_t col_begin;
   int64_t cols;
-  bool vector;          // written to files with one dimension
+  bool vector;  // written to files with one dimension
   Initializer initializer;
 };
 
-/// All parameters of a model, declared in forward order, then allocated as one flat buffer of values and one of gradients, so
-/// that the optimizer, the norm, the reduction and the checkpoint see ranges of elements, and backward completes a growing
-/// suffix. Every tensor starts at a multiple of 64 elements; gaps and padding rows are zero and stay zero.
+/// All parameters of a model, declared in forward order, then allocated as one flat buffer of values and one
+/// of gradients, so that the optimizer, the norm, the reduction and the checkpoint see ranges of elements,
+/// and backward completes a growing suffix. Every tensor starts at a multiple of 64 elements; gaps and
+/// padding rows are zero and stay zero.
 class ParameterStore {
  public:
-  /// Declares a matrix [rows, cols] (padded to `padded_rows` rows of storage if that is larger) and returns its id.
+  /// Declares a matrix [rows, cols] (padded to `padded_rows` rows of storage if that is larger) and returns
+  /// its id.
   ParameterId declare_matrix(const std::string& name, int64_t rows, int64_t cols, Initializer initializer,
                              int64_t padded_rows = 0);
   ParameterId declare_vector(const std::string& name, int64_t size, Initializer initializer);
-  /// Several parameters of equal shape, stored side by side as blocks of columns of one tensor (query, key, value).
+  /// Several parameters of equal shape, stored side by side as blocks of columns of one tensor (query, key,
+  /// value).
   ParameterId declare_fused_matrix(const std::vector<std::string>& names, int64_t rows, int64_t cols_each,
                                    Initializer initializer);
-  ParameterId declare_fused_vector(const std::vector<std::string>& names, int64_t size_each, Initializer initializer);
+  ParameterId declare_fused_vector(const std::vector<std::string>& names, int64_t size_each,
+                                   Initializer initializer);
 
-  /// Allocates after the last declaration. `dtype` is that of the computation: with bf16, matrices have a rounded copy. Without
-  /// `gradients` (inference) there are values only.
+  /// Allocates after the last declaration. `dtype` is that of the computation: with bf16, matrices have a
+  /// rounded copy. Without `gradients` (inference) there are values only.
   void allocate(Device device, DType dtype, bool gradients);
   /// Fills all values; a pure function of (seed, name, shape).
   void initialize(uint64_t seed);
-  /// Rounds the masters into the bf16 copy; nothing to do for other dtypes. Call after values were written from outside.
+  /// Rounds the masters into the bf16 copy; nothing to do for other dtypes. Call after values were written
+  /// from outside.
   void refresh_compute_copy(Context& context);
 
   DType dtype() const { return dtype_; }
@@ -62,12 +67,13 @@ class ParameterStore {
   /// First element of a tensor in the flat buffers.
   int64_t offset(ParameterId id) const { return tensors_[static_cast<size_t>(id)].offset; }
 
-  Tensor values() { return flat_values_; }            // [1, flat_size] master
+  Tensor values() { return flat_values_; }  // [1, flat_size] master
   ConstTensor values() const { return flat_values_; }
-  Tensor gradients() { return flat_gradients_; }      // [1, flat_size] master
-  Tensor compute_copy() { return flat_compute_; }     // [1, flat_size] bf16, or empty
+  Tensor gradients() { return flat_gradients_; }   // [1, flat_size] master
+  Tensor compute_copy() { return flat_compute_; }  // [1, flat_size] bf16, or empty
 
-  /// What operations read: the bf16 copy of a matrix in bf16, the master otherwise. [padded rows, cols] or [1, size].
+  /// What operations read: the bf16 copy of a matrix in bf16, the master otherwise. [padded rows, cols] or
+  /// [1, size].
   ConstTensor value(ParameterId id) const;
   Tensor gradient(ParameterId id) const;
 
@@ -85,8 +91,8 @@ class ParameterStore {
     int64_t offset;
     bool vector;
   };
-  ParameterId declare(const std::vector<std::string>& names, int64_t rows, int64_t cols_each, int64_t padded_rows,
-                      bool vector, Initializer initializer);
+  ParameterId declare(const std::vector<std::string>& names, int64_t rows, int64_t cols_each,
+                      int64_t padded_rows, bool vector, Initializer initializer);
 
   std::vector<Stored> tensors_;
   std::vector<LogicalParameter> logical_;

@@ -44,13 +44,6 @@ size_t measure(const TransformerConfig& config, DType dtype, const MicroBatchCap
   return arena.high_water();
 }
 
-/// The learned positions of one stack, or the sinusoids. Masters: the sum with the embedding is in that
-/// dtype.
-ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids) {
-  const LogicalParameter* learned = store.find(name);
-  return learned != nullptr ? store.logical_value(*learned) : sinusoids;
-}
-
 }  // namespace
 
 struct Transformer::Impl {

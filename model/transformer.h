@@ -18,8 +18,8 @@ struct LossSums {
   double nll = 0.0;   // -log p(label)
 };
 
-/// Told during backward that the gradients of all elements at or after `begin` of the flat buffer are complete for this
-/// micro-batch. Called with falling values, at the end with 0.
+/// Told during backward that the gradients of all elements at or after `begin` of the flat buffer are
+/// complete for this micro-batch. Called with falling values, at the end with 0.
 using GradientsReady = std::function<void(int64_t begin)>;
 
 /// Training pass: the dropout stream of this step.
@@ -28,29 +28,34 @@ struct DropoutStream {
   uint32_t step = 0;
 };
 
-/// The Transformer of "Attention Is All You Need": forward pass, loss and hand-written backward pass over packed
-/// micro-batches. Owns the activations, sized once for a capacity; reads and accumulates into the ParameterStore.
+/// The Transformer of "Attention Is All You Need": forward pass, loss and hand-written backward pass over
+/// packed micro-batches. Owns the activations, sized once for a capacity; reads and accumulates into the
+/// ParameterStore.
 class Transformer {
  public:
-  /// Requires: `store` is allocated after declare_transformer gave `ids`. Both outlive the model. With `training` activations
-  /// for backward are kept. Throws Error(kUnavailable) with the bytes needed if memory does not suffice.
-  Transformer(Context& context, const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
-              const MicroBatchCapacity& capacity, bool training);
+  /// Requires: `store` is allocated after declare_transformer gave `ids`. Both outlive the model. With
+  /// `training` activations for backward are kept. Throws Error(kUnavailable) with the bytes needed if memory
+  /// does not suffice.
+  Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
+              const TransformerIds& ids, const MicroBatchCapacity& capacity, bool training);
   ~Transformer();
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
-  /// Adds gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on. `ready` may be empty.
+  /// Adds gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on. `ready` may be
+  /// empty.
   LossSums forward_backward(const MicroBatch& batch, const DropoutStream& dropout, float gradient_scale,
                             const GradientsReady& ready);
 
   /// The loss without dropout and without gradients.
   LossSums evaluate(const MicroBatch& batch);
 
-  /// Encoder output without dropout, [source_rows, d_model] T; valid until the next call. Reads the source fields only.
+  /// Encoder output without dropout, [source_rows, d_model] T; valid until the next call. Reads the source
+  /// fields only.
   ConstTensor encode(const MicroBatch& batch);
 
-  /// Logits without dropout, [target_rows, padded_vocab] T, written to `logits`. For tests, scoring and small batches.
+  /// Logits without dropout, [target_rows, padded_vocab] T, written to `logits`. For tests, scoring and small
+  /// batches.
   void logits(const MicroBatch& batch, Tensor logits);
 
   const TransformerConfig& config() const;
@@ -62,8 +67,8 @@ class Transformer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Floating-point operations of one training step (forward and backward: three times the forward GEMMs and attention
-/// products; no dropout, norm or softmax), from the sentence lengths.
+/// Floating-point operations of one training step (forward and backward: three times the forward GEMMs and
+/// attention products; no dropout, norm or softmax), from the sentence lengths.
 struct FlopCount {
   double encoder = 0, decoder = 0, output_projection = 0, attention = 0;
   double total() const { return encoder + decoder + output_projection + attention; }

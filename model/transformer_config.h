@@ -21,7 +21,8 @@ struct TransformerConfig {
   float layer_norm_epsilon = 1e-5F;
 
   int d_head() const { return d_model / heads; }
-  /// Rows of the embedding table in memory: the vocabulary padded to a multiple of 128. Padding is never predicted.
+  /// Rows of the embedding table in memory: the vocabulary padded to a multiple of 128. Padding is never
+  /// predicted.
   int64_t padded_vocab() const { return (vocab_size + 127) / 128 * 128; }
   /// Throws Error(kBadConfiguration) naming the option, its value and what is allowed.
   void validate() const;

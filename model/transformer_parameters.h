@@ -46,24 +46,28 @@ struct DecoderLayerIds {
   FeedForwardIds feed_forward;
 };
 
-/// Where every parameter of a Transformer is, in forward order of declaration. In a post-norm model `norm` belongs to the
-/// end of its sublayer, in a pre-norm model to its start.
+/// Where every parameter of a Transformer is, in forward order of declaration. In a post-norm model `norm`
+/// belongs to the end of its sublayer, in a pre-norm model to its start.
 struct TransformerIds {
-  ParameterId embedding;                   // [padded_vocab, d_model], shared by source, target and output
-  ParameterId source_positions = -1;       // [max_positions, d_model] where learned
+  ParameterId embedding;              // [padded_vocab, d_model], shared by source, target and output
+  ParameterId source_positions = -1;  // [max_positions, d_model] where learned
   ParameterId target_positions = -1;
   std::vector<EncoderLayerIds> encoder;
-  NormIds encoder_norm = {-1, -1};         // pre-norm only
-  LinearIds memory_key_value;              // [d_model, decoder_layers * 2 * d_model]: key then value of layer 0, of layer 1, ...
+  NormIds encoder_norm = {-1, -1};  // pre-norm only
+  LinearIds memory_key_value;  // [d_model, decoder_layers * 2 * d_model]: key then value of layer 0, of layer
+                               // 1, ...
   std::vector<DecoderLayerIds> decoder;
-  NormIds decoder_norm = {-1, -1};         // pre-norm only
+  NormIds decoder_norm = {-1, -1};  // pre-norm only
 };
 
 /// Declares all parameters of the model. Logical names:
-///   embedding; source_positions; target_positions;
-///   encoder/layers/N/{self_attention/{query,key,value,output}/{weight,bias}, self_attention/norm/{gamma,beta},
-///                     feed_forward/{inner,outer}/{weight,bias}, feed_forward/norm/{gamma,beta}}
-///   decoder/layers/N/... likewise with cross_attention/...; encoder/norm/..., decoder/norm/... (pre-norm)
+///   embedding; source_positions and target_positions where learned;
+///   encoder/layers/N/self_attention/{query,key,value,output}/{weight,bias};
+///   encoder/layers/N/self_attention/norm/{gamma,beta};
+///   encoder/layers/N/feed_forward/{inner,outer}/{weight,bias};
+///   encoder/layers/N/feed_forward/norm/{gamma,beta};
+///   decoder/layers/N/... likewise, with cross_attention/... too;
+///   encoder/norm/{gamma,beta} and decoder/norm/{gamma,beta} in a pre-norm model.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
 }  // namespace ventris

@@ -1,6 +1,5 @@
 #include "trainer/checkpoint.h"
 
-#include <filesystem>
 #include <type_traits>
 
 #include "backend/error.h"
@@ -13,21 +12,6 @@ namespace {
 
 constexpr const char* kFirstMoment = "/adam/m";
 constexpr const char* kSecondMoment = "/adam/v";
-
-/// Calls `each(name, member)` for every number of the state.
-template <typename State, typename Each>
-void for_each_number(State& state, Each&& each) {
-  each("step", state.step);
-  each("epoch", state.position.epoch);
-  each("epoch_index", state.position.index);
-  each("skipped_steps", state.skipped_steps);
-  each("skipped_in_a_row", state.skipped_in_a_row);
-  each("target_tokens", state.target_tokens);
-  each("elapsed_seconds", state.elapsed_seconds);
-  each("best_metric", state.best_metric);
-  each("best_step", state.best_step);
-  each("validations_without_improvement", state.validations_without_improvement);
-}
 
 void check_moment(ConstTensor moment, const ParameterStore& store, const char* name) {
   VENTRIS_CHECK(moment.rows == 1 && moment.cols == store.flat_size() && moment.dtype == DType::kF32,
@@ -43,8 +27,7 @@ std::string save_checkpoint(const std::string& model_dir, const TrainingState& s
                             const std::string& provenance) {
   check_moment(adam_m, store, kFirstMoment);
   check_moment(adam_v, store, kSecondMoment);
-  const std::string path =
-      (std::filesystem::path(model_dir) / fmt::format("checkpoint-{:08}.h5", state.step)).string();
+  const std::string path = path_of_checkpoint(model_dir, state.step);
   data::Hdf5Writer writer(path);
   write_model(writer, config, store, tokenizer_model);
   const std::vector<int64_t> flat = {store.flat_size()};

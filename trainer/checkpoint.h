@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/tensor.h"
 #include "data/batches.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -12,38 +13,61 @@ namespace ventris {
 
 /// All of a training run besides the parameters and Adam's moments.
 struct TrainingState {
-  int64_t step = 0;                 // steps done
-  data::DataPosition position;      // of the next batch
-  int64_t skipped_steps = 0;        // for NaN or Inf
+  int64_t step = 0;             // steps done
+  data::DataPosition position;  // of the next batch
+  int64_t skipped_steps = 0;    // for NaN or Inf
   int64_t skipped_in_a_row = 0;
-  int64_t target_tokens = 0;        // trained on so far
-  double elapsed_seconds = 0.0;     // of training so far, over all runs
-  double best_metric = 0.0;         // of valid_metric; meaningful if best_step > 0
+  int64_t target_tokens = 0;     // trained on so far
+  double elapsed_seconds = 0.0;  // of training so far, over all runs
+  double best_metric = 0.0;      // of valid_metric; meaningful if best_step > 0
   int64_t best_step = 0;
   int64_t validations_without_improvement = 0;
   std::string corpus_digest;
-  std::string resume_signature;     // trainer/config_json.h
+  std::string resume_signature;  // trainer/config_json.h
 };
 
-/// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32), the state, the configuration
-/// and the tokenizer; atomic. Returns its path.
-std::string save_checkpoint(const std::string& model_dir, const TrainingState& state, const TransformerConfig& config,
-                            const ParameterStore& store, ConstTensor adam_m, ConstTensor adam_v,
-                            const std::string& tokenizer_model, const std::string& provenance);
+/// Calls each(name, member) for every number of the state, in a fixed order.
+template <typename State, typename Each>
+void for_each_number(State& state, Each&& each) {
+  each("step", state.step);
+  each("epoch", state.position.epoch);
+  each("epoch_index", state.position.index);
+  each("skipped_steps", state.skipped_steps);
+  each("skipped_in_a_row", state.skipped_in_a_row);
+  each("target_tokens", state.target_tokens);
+  each("elapsed_seconds", state.elapsed_seconds);
+  each("best_metric", state.best_metric);
+  each("best_step", state.best_step);
+  each("validations_without_improvement", state.validations_without_improvement);
+}
+
+/// The name of the checkpoint of a step, and the step of a name like that (a path or a file name), or -1.
+std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
+int64_t step_of_checkpoint(const std::string& path);
+
+/// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
+/// the state, the configuration and the tokenizer; atomic. Returns its path.
+std::string save_checkpoint(const std::string& model_dir, const TrainingState& state,
+                            const TransformerConfig& config, const ParameterStore& store, ConstTensor adam_m,
+                            ConstTensor adam_v, const std::string& tokenizer_model,
+                            const std::string& provenance);
 
 /// Fills store (masters), moments and state. Throws kBadData if the file is damaged or of another model.
-void load_checkpoint(const std::string& path, const TransformerConfig& config, ParameterStore& store, Tensor adam_m,
-                     Tensor adam_v, TrainingState& state);
+void load_checkpoint(const std::string& path, const TransformerConfig& config, ParameterStore& store,
+                     Tensor adam_m, Tensor adam_v, TrainingState& state);
 
 /// The checkpoints of a run folder by rising step.
 std::vector<std::string> list_checkpoints(const std::string& model_dir);
-/// Records which checkpoint is the best (file best.json, written atomically) and which it is ("" if none was recorded).
-void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric, double value);
+/// Records which checkpoint is the best (file best.json, written atomically) and which it is ("" if none was
+/// recorded).
+void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
+                double value);
 std::string read_best(const std::string& model_dir);
 /// Removes all but the newest `keep` checkpoints; the best always stays.
 void prune_checkpoints(const std::string& model_dir, int keep);
 
 /// Averages the parameters (in f64) of checkpoints or weights files of one model and writes a weights file.
-void average_checkpoints(const std::vector<std::string>& paths, const std::string& output, const std::string& provenance);
+void average_checkpoints(const std::vector<std::string>& paths, const std::string& output,
+                         const std::string& provenance);
 
 }  // namespace ventris

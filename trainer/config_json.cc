@@ -31,7 +31,9 @@ void visit_fields(Config& config, Visit&& visit) {
 }
 
 // The shortest decimal that reads back as the same f32: 0.1, not 0.10000000149.
-double shortest(float value) { return std::stod(fmt::format("{}", value)); }
+double shortest(float value) {
+  return std::stod(fmt::format("{}", value));
+}
 
 template <typename T>
 json to_value(const T& value) {
@@ -57,7 +59,9 @@ json model_json(const TransformerConfig& config) {
 
 }  // namespace
 
-std::string to_json(const TransformerConfig& config) { return model_json(config).dump(); }
+std::string to_json(const TransformerConfig& config) {
+  return model_json(config).dump();
+}
 
 std::string to_json(const TrainOptions& options) {
   const json object = {
@@ -111,8 +115,8 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
       fail(ExitCode::kBadData, "{}: the model's configuration lacks the key {}", origin, key);
     }
     if (!holds<Field>(*found)) {
-      fail(ExitCode::kBadData, "{}: {} of the model's configuration is {}, which is of another type", origin, key,
-           found->dump());
+      fail(ExitCode::kBadData, "{}: {} of the model's configuration is {}, which is of another type", origin,
+           key, found->dump());
     }
     field = found->template get<Field>();
     ++known;
@@ -122,8 +126,9 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
     const json expected = model_json(any);
     for (const auto& [key, value] : object.items()) {
       if (!expected.contains(key)) {
-        fail(ExitCode::kBadData, "{}: the model's configuration has the unknown key {}: it may come from a newer version",
-             origin, key);
+        fail(ExitCode::kBadData,
+             "{}: the model's configuration has the unknown key {}: it may come from a newer version", origin,
+             key);
       }
     }
   }
@@ -133,11 +138,13 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
 
 std::string resume_signature(const TrainOptions& options) {
   std::string lines;
-  visit_fields(options.model, [&](const char* key, const auto& field) { lines += fmt::format("{}: {}\n", key, field); });
+  visit_fields(options.model,
+               [&](const char* key, const auto& field) { lines += fmt::format("{}: {}\n", key, field); });
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
-                       options.batch_source_tokens, options.batch_target_tokens, options.logical_shards, options.seed);
-  lines += fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\n", options.beta1, options.beta2,
-                       options.adam_epsilon, name_of(options.precision));
+                       options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
+                       options.seed);
+  lines += fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\n", options.beta1,
+                       options.beta2, options.adam_epsilon, name_of(options.precision));
   return lines;
 }
 

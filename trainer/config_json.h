@@ -7,14 +7,16 @@
 
 namespace ventris {
 
-/// The configuration as one JSON object with sorted keys (exact round trip), as stored in files and the run folder.
+/// The configuration as one JSON object with sorted keys (exact round trip), as stored in files and the run
+/// folder.
 std::string to_json(const TransformerConfig& config);
 std::string to_json(const TrainOptions& options);
 /// Throws Error(kBadData) naming `origin` and the key that is missing, unknown or of another type.
 TransformerConfig transformer_config_from_json(const std::string& json, const std::string& origin);
 
-/// What must be equal between a checkpoint and the run that resumes from it, as "key: value" lines in a fixed order: model shape, batch,
-/// seed, Adam's constants, precision. Steps, intervals, learning rate and machine options may differ.
+/// What must be equal between a checkpoint and the run that resumes from it, as "key: value" lines in a fixed
+/// order: model shape, batch, seed, Adam's constants, precision. Steps, intervals, learning rate and machine
+/// options may differ.
 std::string resume_signature(const TrainOptions& options);
 
 }  // namespace ventris

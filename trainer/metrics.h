@@ -51,7 +51,7 @@ double perplexity_of(double nll);
 /// kCannotCreate).
 class MetricsLog {
  public:
-  /// Keeps the lines of steps up to `last_step` of an earlier run (0: none) and drops the others.
+  /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others.
   MetricsLog(const std::string& model_dir, int64_t last_step);
   void write(const IntervalMetrics& metrics);
   void write(const ValidationMetrics& metrics);

@@ -9,7 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
+#include <vector>
 
 #include "backend/error.h"
 #include "trainer/checkpoint.h"
@@ -24,16 +25,6 @@ using nlohmann::json;
 constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kSuffix = ".h5";
 constexpr const char* kBestFile = "best.json";
-
-/// The step in the name of a checkpoint file, or -1.
-int64_t step_of_name(const std::string& name) {
-  const size_t prefix = std::strlen(kPrefix);
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return -1;
-  const std::string digits = name.substr(prefix, name.size() - prefix - std::strlen(kSuffix));
-  const bool number = digits.size() >= 8 && digits.size() <= 18 &&
-                      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return number ? std::stoll(digits) : -1;
-}
 
 /// An open file descriptor.
 class Descriptor {
@@ -80,11 +71,25 @@ void write_file_atomically(const std::string& path, const std::string& content) 
   if (directory.get() >= 0 && ::fsync(directory.get()) != 0 && errno != EINVAL) fail_writing(path, temporary);
 }
 
+std::string path_of_checkpoint(const std::string& model_dir, int64_t step) {
+  return (fs::path(model_dir) / fmt::format("{}{:08}{}", kPrefix, step, kSuffix)).string();
+}
+
+int64_t step_of_checkpoint(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const size_t prefix = std::strlen(kPrefix);
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return -1;
+  const std::string digits = name.substr(prefix, name.size() - prefix - std::strlen(kSuffix));
+  const bool number = digits.size() >= 8 && digits.size() <= 18 &&
+                      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return number ? std::stoll(digits) : -1;
+}
+
 std::vector<std::string> list_checkpoints(const std::string& model_dir) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code error;
   for (fs::directory_iterator entry(model_dir, error), end; !error && entry != end; entry.increment(error)) {
-    const int64_t step = step_of_name(entry->path().filename().string());
+    const int64_t step = step_of_checkpoint(entry->path().string());
     if (step >= 0) found.emplace_back(step, entry->path().string());
   }
   if (error && error != std::errc::no_such_file_or_directory) {
@@ -109,7 +114,7 @@ std::string read_best(const std::string& model_dir) {
   if (!file) return "";
   const json best = json::parse(file, nullptr, /*allow_exceptions=*/false);
   const auto name = best.is_object() ? best.find("checkpoint") : best.end();
-  if (name == best.end() || !name->is_string() || step_of_name(name->get<std::string>()) < 0) {
+  if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {
     fail(ExitCode::kBadData,
          "{}: does not name a checkpoint; remove it, or name the checkpoint to be used itself",
          path.string());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,14 +18,37 @@ std::string duration_text(double seconds) {
   return fmt::format("{} s", total);
 }
 
+namespace {
+
+// A model that is diverging has a perplexity of hundreds of digits.
+std::string perplexity_text(double perplexity) {
+  return perplexity < 1e7 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
+}
+
+std::string loss_text(const IntervalMetrics& metrics) {
+  if (!metrics.has_loss()) return "loss not finite";
+  return fmt::format("loss {:.4f}  perplexity {}", metrics.loss(), perplexity_text(metrics.perplexity()));
+}
+
+// 0 if the terminal does not tell.
+size_t terminal_columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// What matters most comes first: a narrow terminal cuts the end off.
+std::string short_progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
+  return fmt::format("step {}/{}  {}  {} left  {:.0f} tokens/s", metrics.step, max_steps, loss_text(metrics),
+                     duration_text(seconds_left), metrics.target_tokens_per_second());
+}
+
+}  // namespace
+
 std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
-  const std::string loss =
-      metrics.has_loss() ? fmt::format("loss {:.4f}  perplexity {:.2f}", metrics.loss(), metrics.perplexity())
-                         : std::string("loss not finite");
   const std::string skipped =
       metrics.skipped_steps > 0 ? fmt::format("  {} skipped", metrics.skipped_steps) : "";
   return fmt::format("step {}/{}  epoch {:.2f}  {}  lr {:.3e}  {:.0f} target tokens/s{}  {} left",
-                     metrics.step, max_steps, metrics.epoch, loss, metrics.learning_rate,
+                     metrics.step, max_steps, metrics.epoch, loss_text(metrics), metrics.learning_rate,
                      metrics.target_tokens_per_second(), skipped, duration_text(seconds_left));
 }
 
@@ -65,7 +89,13 @@ bool Progress::wants_live_line() const {
 void Progress::live_line(const IntervalMetrics& metrics, double seconds_left) {
   if (!impl_->terminal) return;
   impl_->next_line = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  std::fprintf(stderr, "\r\033[K%s", progress_text(metrics, impl_->max_steps, seconds_left).c_str());
+  std::string text = progress_text(metrics, impl_->max_steps, seconds_left);
+  // A line that wraps could not be written over.
+  const size_t columns = terminal_columns();
+  if (columns > 0 && text.size() >= columns) {
+    text = short_progress_text(metrics, impl_->max_steps, seconds_left).substr(0, columns - 1);
+  }
+  std::fprintf(stderr, "\r\033[K%s", text.c_str());
   std::fflush(stderr);
   impl_->line_is_open = true;
 }
@@ -80,8 +110,8 @@ void Progress::interval(const IntervalMetrics& metrics, double seconds_left) {
 
 void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
   const std::string bleu = metrics.has_bleu ? fmt::format("  BLEU {:.2f}", metrics.bleu) : "";
-  message(fmt::format("step {}  validation: loss {:.4f}  perplexity {:.2f}{}{}  ({})", metrics.step,
-                      metrics.loss, metrics.perplexity(), bleu, best ? "  best so far" : "",
+  message(fmt::format("step {}  validation: loss {:.4f}  perplexity {}{}{}  ({})", metrics.step, metrics.loss,
+                      perplexity_text(metrics.perplexity()), bleu, best ? "  best so far" : "",
                       duration_text(seconds)));
 }
 

@@ -94,10 +94,7 @@ std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
 /// would take next time.
 void check_nothing_newer(const TrainOptions& options, const std::string& path, int64_t step) {
   for (const std::string& other : list_checkpoints(options.model_dir)) {
-    const std::string name = fs::path(other).stem().string();
-    const size_t dash = name.rfind('-');
-    const int64_t other_step = dash == std::string::npos ? 0 : std::atoll(name.c_str() + dash + 1);
-    if (other_step <= step) continue;
+    if (step_of_checkpoint(other) <= step) continue;
     fail(ExitCode::kBadConfiguration,
          "{} is newer than {}, from which the run is to go on. Remove it, or give another --model-dir", other,
          path);
@@ -107,8 +104,8 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
 /// The best checkpoint may be among those that were set aside: then the best before it counts again.
 void restore_best(const TrainOptions& options, const TrainingState& state) {
   if (state.best_step == 0 || fs::exists(read_best(options.model_dir))) return;
-  const fs::path best = fs::path(options.model_dir) / fmt::format("checkpoint-{:08}.h5", state.best_step);
-  if (fs::exists(best)) write_best(options.model_dir, best.string(), options.valid_metric, state.best_metric);
+  const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
+  if (fs::exists(best)) write_best(options.model_dir, best, options.valid_metric, state.best_metric);
 }
 
 void load_on_first_rank(const std::string& path, const TrainOptions& options, ParameterStore& store,
@@ -131,27 +128,11 @@ void load_on_first_rank(const std::string& path, const TrainOptions& options, Pa
   state = loaded;
 }
 
-void copy_state_from_first_rank(Communicator& communicator, TrainingState& s) {
-  const Json mine = {{"step", s.step},
-                     {"epoch", s.position.epoch},
-                     {"index", s.position.index},
-                     {"skipped_steps", s.skipped_steps},
-                     {"skipped_in_a_row", s.skipped_in_a_row},
-                     {"target_tokens", s.target_tokens},
-                     {"elapsed_seconds", s.elapsed_seconds},
-                     {"best_metric", s.best_metric},
-                     {"best_step", s.best_step},
-                     {"validations_without_improvement", s.validations_without_improvement}};
+void copy_state_from_first_rank(Communicator& communicator, TrainingState& state) {
+  Json mine;
+  for_each_number(state, [&](const char* name, const auto& number) { mine[name] = number; });
   const Json first = Json::parse(communicator.broadcast(mine.dump(), 0));
-  s.step = first.at("step");
-  s.position = {.epoch = first.at("epoch"), .index = first.at("index")};
-  s.skipped_steps = first.at("skipped_steps");
-  s.skipped_in_a_row = first.at("skipped_in_a_row");
-  s.target_tokens = first.at("target_tokens");
-  s.elapsed_seconds = first.at("elapsed_seconds");
-  s.best_metric = first.at("best_metric");
-  s.best_step = first.at("best_step");
-  s.validations_without_improvement = first.at("validations_without_improvement");
+  for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string>
 
 #include "backend/context.h"
@@ -22,8 +22,8 @@ struct TrainResult {
 
   // Of this run alone, over all ranks, without validation and checkpoints.
   double target_tokens_per_second = 0.0;
-  double flops_per_second = 0.0;     // of the model: training_flops() of model/transformer.h
-  int64_t peak_memory_bytes = 0;     // resident, summed over the ranks
+  double flops_per_second = 0.0;  // of the model: training_flops() of model/transformer.h
+  int64_t peak_memory_bytes = 0;  // resident, summed over the ranks
 };
 
 /// Trains by the options on all ranks: `command` is recorded in the run folder. Every rank returns the same

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
@@ -17,6 +18,8 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kSkippedStepsToDivergence = 10;
+// Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
 TrainOptions checked(const TrainOptions& options) {
   const auto require = [](bool holds, const char* option, const std::string& value, const char* allowed) {
@@ -24,10 +27,10 @@ TrainOptions checked(const TrainOptions& options) {
   };
   require(!options.corpus.empty(), "--corpus", "empty", "a corpus file");
   require(!options.model_dir.empty(), "--model-dir", "empty", "a folder");
-  require(options.batch_source_tokens >= 1, "--batch-source-tokens",
-          std::to_string(options.batch_source_tokens), "positive");
-  require(options.batch_target_tokens >= 1, "--batch-target-tokens",
-          std::to_string(options.batch_target_tokens), "positive");
+  require(options.batch_source_tokens >= 1 && options.batch_source_tokens <= kMostTokens,
+          "--batch-source-tokens", std::to_string(options.batch_source_tokens), "from 1 to 2147483647");
+  require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMostTokens,
+          "--batch-target-tokens", std::to_string(options.batch_target_tokens), "from 1 to 2147483647");
   require(options.micro_batch_tokens >= 1, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
           "positive");
   require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),
@@ -99,12 +102,13 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   reducer_.emplace(communicator_, store_.gradients());
   if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
 
-  prepare_folder();
+  make_folder();
   last_checkpoint_ = resume(context_, communicator_, options_, store_, *optimizer_, state_, progress_);
   if (!last_checkpoint_.empty()) {
     saved_step_ = state_.step;
     progress_.message(fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
   }
+  describe_run();  // not before: a run that is refused leaves what describes the one it found
   if (communicator_.rank() == 0)
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
   elapsed_before_ = state_.elapsed_seconds;
@@ -118,14 +122,18 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     progress_.warning("the corpus has no validation pairs; there is no validation");
 }
 
-void TrainingRun::prepare_folder() {
+void TrainingRun::make_folder() {
   if (communicator_.rank() != 0) return;
-  TrainOptions resolved = options_;
-  resolved.logical_shards = shards_;
   std::error_code error;
   std::filesystem::create_directories(options_.model_dir, error);
   if (error)
     fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", options_.model_dir, error.message());
+}
+
+void TrainingRun::describe_run() {
+  if (communicator_.rank() != 0) return;
+  TrainOptions resolved = options_;
+  resolved.logical_shards = shards_;
   write_file_atomically(options_.model_dir + "/config.json", to_json(resolved) + "\n");
   write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
 }
@@ -303,9 +311,10 @@ TrainResult TrainingRun::finish() {
   double memory = static_cast<double>(peak_memory_bytes());
   communicator_.all_reduce_sum({&memory, 1, 1, 1, DType::kF64});
   result.peak_memory_bytes = static_cast<int64_t>(memory);
-  progress_.message(fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
-                                result.target_tokens_per_second, 1e-9 * result.flops_per_second,
-                                result.peak_memory_bytes >> 20, communicator_.size()));
+  progress_.message(
+      fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
+                  result.target_tokens_per_second, 1e-9 * result.flops_per_second,
+                  result.peak_memory_bytes >> 20, communicator_.size()));
   return result;
 }
 

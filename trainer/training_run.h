@@ -58,7 +58,8 @@ class TrainingRun {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void prepare_folder();
+  void make_folder();
+  void describe_run();
   double seconds_of_run() const;
   double seconds_left() const;
   double epochs() const;

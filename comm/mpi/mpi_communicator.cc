@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -138,14 +139,6 @@ class MpiCommunicator : public Communicator {
       result.push_back(all.substr(static_cast<size_t>(begins[rank]), static_cast<size_t>(counts[rank])));
     }
     return result;
-  }
-
-  int64_t all_reduce_max(int64_t value) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, comm_, &request),
-              "MPI_Iallreduce");
-    wait(request, "MPI_Iallreduce");
-    return value;
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "comm/mpi_environment.h"
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -75,6 +76,14 @@ MpiEnvironment::~MpiEnvironment() {
   // MPI_Finalize waits for the other ranks, which wait for this one where it leaves with an exception.
   if (std::uncaught_exceptions() > 0) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::kInternal));
   if (MPI_Finalize() != MPI_SUCCESS) std::fputs("ventris: MPI_Finalize failed\n", stderr);
+}
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "unknown MPI library";
+  const std::string line(text.data(), static_cast<size_t>(length));
+  return line.substr(0, line.find_first_of(",\n"));
 }
 
 void MpiEnvironment::abort(int code) const {

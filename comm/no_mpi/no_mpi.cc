@@ -11,6 +11,10 @@ MpiEnvironment::MpiEnvironment(int*, char***)
 
 MpiEnvironment::~MpiEnvironment() = default;
 
+std::string mpi_library() {
+  return "no (built with VENTRIS_MPI=OFF; one process only)";
+}
+
 void MpiEnvironment::abort(int code) const {
   std::_Exit(code);
 }

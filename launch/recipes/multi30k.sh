@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Multi30k English-German with the preset tiny: a real corpus of image captions, BLEU on test_2016.
 # Usage: launch/recipes/multi30k.sh TEXT_FOLDER [RUN_FOLDER]
-# TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset (data/task1/tok):
-#   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}, plain or with .gz
-# Run again, it goes on where it stopped. RANKS (default 2) and MAX_MINUTES (default 110) come from the environment.
+# TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset
+# (data/task1/tok), plain or with .gz:
+#   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}
+# Run again, it goes on where it stopped. RANKS (default 2) and MAX_MINUTES (default 110) come from the
+# environment.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -38,12 +40,16 @@ mpirun_command "${RANKS:-2}"
 
 if [[ ! -e $run/corpus.h5 ]]; then
   note "Preparing: joint vocabulary of 10,000"
-  ventris prepare --train-sets "$train_en" "$train_de" --valid-sets "$valid_en" "$valid_de" --vocab-size 10000 \
-    --no-normalization --output "$run/corpus.h5"
+  ventris prepare --train-sets "$train_en" "$train_de" --valid-sets "$valid_en" "$valid_de" \
+    --vocab-size 10000 --no-normalization --output "$run/corpus.h5"
 fi
 
-note "Training on ${RANKS:-2} ranks"
-"${MPIRUN[@]}" ventris train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny \
+# bf16 where the processor multiplies it; elsewhere it is emulated and slow.
+precision=f32
+if grep -q avx512_bf16 /proc/cpuinfo; then precision=bf16; fi
+
+note "Training on ${RANKS:-2} ranks, $precision"
+"${MPIRUN[@]}" ventris train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
   --max-steps 8000 --max-minutes "${MAX_MINUTES:-110}" \
   --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
 

@@ -67,7 +67,8 @@ TEST_P(BiasRelu, GivesTheSameBitsForAnyNumberOfThreads) {
     std::vector<double> sums;
     for (int64_t i = 0; i < 33; ++i) sums.push_back(d_bias.get(i));
     if (first.empty()) first = sums;
-    EXPECT_EQ(std::memcmp(first.data(), sums.data(), sums.size() * sizeof(double)), 0) << threads << " threads";
+    EXPECT_EQ(std::memcmp(first.data(), sums.data(), sums.size() * sizeof(double)), 0)
+        << threads << " threads";
   }
 }
 
@@ -121,7 +122,8 @@ TEST(BiasReluChecks, RefuseShapesThatDoNotMatch) {
   Buffer d_y(2, 3, DType::kF32);
   Buffer y(2, 4, DType::kF32);
   Buffer d_bias(1, 4, DType::kF32);
-  EXPECT_THROW(bias_relu_backward(context, {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()}), Error);
+  EXPECT_THROW(bias_relu_backward(context, {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()}),
+               Error);
   EXPECT_THROW(bias_backward(context, {.d_y = d_y.view(), .d_bias = d_bias.view()}), Error);
 }
 

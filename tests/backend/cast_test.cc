@@ -23,7 +23,7 @@ double rounded(double value, DType dtype) {
 TEST(BF16, RoundsToNearestWithTiesToEven) {
   const auto round_trip = [](float value) { return static_cast<float>(BF16(value)); };
   EXPECT_EQ(round_trip(1.0F), 1.0F);
-  EXPECT_EQ(round_trip(1.0F + 0x1p-8F), 1.0F);             // tie, down to even
+  EXPECT_EQ(round_trip(1.0F + 0x1p-8F), 1.0F);                // tie, down to even
   EXPECT_EQ(round_trip(1.0F + 3 * 0x1p-8F), 1.0F + 0x1p-6F);  // tie, up to even
   EXPECT_EQ(round_trip(1.0F + 0x1.02p-8F), 1.0F + 0x1p-7F);
   EXPECT_EQ(round_trip(-0.0F), 0.0F);
@@ -65,19 +65,6 @@ TEST(Cast, RefusesUnequalShapes) {
   Buffer small(2, 3, DType::kF32);
   Buffer large(3, 2, DType::kF32);
   EXPECT_THROW(cast(context, {.source = small.view(), .destination = large.view()}), Error);
-}
-
-TEST(Add, AddsElementByElement) {
-  Context context({.threads = 2});
-  for (const DType dtype : kAll) {
-    const Buffer x = Buffer::random(11, 13, dtype, 1);
-    Buffer y = Buffer::random(11, 13, dtype, 2);
-    const Buffer before = y;
-    add(context, {.x = x.view(), .y = y.view()});
-    for (int64_t i = 0; i < x.size(); ++i) EXPECT_EQ(y.get(i), rounded(x.get(i) + before.get(i), dtype));
-    Buffer other(11, 13, dtype == DType::kF32 ? DType::kF64 : DType::kF32);
-    EXPECT_THROW(add(context, {.x = x.view(), .y = other.view()}), Error);
-  }
 }
 
 TEST(FillZero, SetsTheViewAndNothingElse) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "backend/dropout_cpu.h"
 #include "backend/layer_norm.h"
 #include "backend/simd_cpu.h"
 #include "tests/support/compare.h"

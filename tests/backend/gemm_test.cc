@@ -46,8 +46,14 @@ struct Operands {
   static Tensor inner(Buffer& buffer) { return buffer.view().col_range(kLeft, buffer.view().cols - kExtra); }
 
   GemmArgs args(const Case& c) {
-    return {.a = inner(a), .b = inner(b), .c = inner(result), .transpose_a = c.transpose_a, .transpose_b = c.transpose_b,
-            .bias = c.bias ? ConstTensor(bias.view()) : ConstTensor{}, .relu = c.relu, .accumulate = c.accumulate};
+    return {.a = inner(a),
+            .b = inner(b),
+            .c = inner(result),
+            .transpose_a = c.transpose_a,
+            .transpose_b = c.transpose_b,
+            .bias = c.bias ? ConstTensor(bias.view()) : ConstTensor{},
+            .relu = c.relu,
+            .accumulate = c.accumulate};
   }
 
   static constexpr int64_t kExtra = 5;
@@ -82,23 +88,30 @@ void expect_right(const Case& c, Operands& o) {
       const bool outside = inner < 0 || inner >= c.n;
       const double want = outside ? o.before.get(row, col) : expected(c, o, row, inner);
       const bool right = outside ? got == want : testing::close(got, want, {absolute, tolerance.relative});
-      if (!right && ++wrong <= 3) ADD_FAILURE() << "row " << row << ", column " << inner << ": " << got << " for " << want;
+      if (!right && ++wrong <= 3)
+        ADD_FAILURE() << "row " << row << ", column " << inner << ": " << got << " for " << want;
     }
   }
-  EXPECT_EQ(wrong, 0) << name_of(c.dtype) << " " << c.m << " x " << c.n << " x " << c.k << (c.transpose_a ? " a^T" : "")
-                      << (c.transpose_b ? " b^T" : "");
+  EXPECT_EQ(wrong, 0) << name_of(c.dtype) << " " << c.m << " x " << c.n << " x " << c.k
+                      << (c.transpose_a ? " a^T" : "") << (c.transpose_b ? " b^T" : "");
 }
 
 class GemmOfDType : public ::testing::TestWithParam<DType> {};
 
 TEST_P(GemmOfDType, EqualsTheSumOfProductsAtAwkwardSizes) {
   Context context({.threads = 2});
-  const std::tuple<int64_t, int64_t, int64_t> sizes[] = {{1, 1, 1},    {1, 17, 5},   {2, 3, 1},    {7, 13, 31},
-                                                         {32, 64, 32}, {33, 65, 67}, {61, 40, 129}, {100, 300, 37}};
+  const std::tuple<int64_t, int64_t, int64_t> sizes[] = {{1, 1, 1},     {1, 17, 5},    {2, 3, 1},
+                                                         {7, 13, 31},   {32, 64, 32},  {33, 65, 67},
+                                                         {61, 40, 129}, {100, 300, 37}};
   for (const auto& [m, n, k] : sizes) {
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
-        const Case c{.dtype = GetParam(), .m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b};
+        const Case c{.dtype = GetParam(),
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .transpose_a = transpose_a,
+                     .transpose_b = transpose_b};
         Operands o(c);
         gemm(context, o.args(c));
         expect_right(c, o);
@@ -128,8 +141,14 @@ TEST_P(GemmOfDType, AccumulatesInTheDTypeOfMasters) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const int64_t k : {1, 31, 32, 77}) {
-        const Case c{.dtype = GetParam(), .m = 63, .n = 35, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b,
-                     .accumulate = true, .master_result = true};
+        const Case c{.dtype = GetParam(),
+                     .m = 63,
+                     .n = 35,
+                     .k = k,
+                     .transpose_a = transpose_a,
+                     .transpose_b = transpose_b,
+                     .accumulate = true,
+                     .master_result = true};
         Operands o(c);
         gemm(context, o.args(c));
         expect_right(c, o);
@@ -160,7 +179,12 @@ TEST_P(GemmOfDType, GivesTheSameBitsForAnyNumberOfThreadsAndEveryRun) {
   const Case cases[] = {
       {.m = 139 * scale + 3, .n = 96 * scale, .k = 64, .bias = true, .relu = true},
       {.m = 70 * scale + 1, .n = 64, .k = 96 * scale, .transpose_b = true},
-      {.m = 84 * scale, .n = 70 * scale, .k = 139 * scale + 3, .transpose_a = true, .accumulate = true, .master_result = true},
+      {.m = 84 * scale,
+       .n = 70 * scale,
+       .k = 139 * scale + 3,
+       .transpose_a = true,
+       .accumulate = true,
+       .master_result = true},
       {.m = 70 * scale + 5, .n = 64, .k = 64, .accumulate = true},
   };
   for (Case c : cases) {
@@ -207,9 +231,13 @@ TEST(GemmCache, NeedsFewPrimitivesForManyNumbersOfTokens) {
   Buffer y = Buffer::random(1400, 16, DType::kF32, 2);
   Buffer weights = Buffer::random(16, 16, DType::kF32, 3);
   for (int64_t tokens = 1200; tokens <= 1400; ++tokens) {
-    gemm(context, {.a = x.view().row_range(0, tokens), .b = weights.view(), .c = y.view().row_range(0, tokens)});
-    gemm(context, {.a = x.view().row_range(0, tokens), .b = y.view().row_range(0, tokens), .c = weights.view(),
-                   .transpose_a = true, .accumulate = true});
+    gemm(context,
+         {.a = x.view().row_range(0, tokens), .b = weights.view(), .c = y.view().row_range(0, tokens)});
+    gemm(context, {.a = x.view().row_range(0, tokens),
+                   .b = y.view().row_range(0, tokens),
+                   .c = weights.view(),
+                   .transpose_a = true,
+                   .accumulate = true});
   }
   EXPECT_LE(context.gemm_cache().size(), 20U);
   const size_t known = context.gemm_cache().size();
@@ -229,7 +257,8 @@ TEST(Gemm, RefusesShapesAndDTypesThatDoNotMatch) {
   EXPECT_THROW(gemm(context, {.a = a.view(), .b = b.view(), .c = c.view(), .transpose_b = true}), Error);
   EXPECT_THROW(gemm(context, {.a = a.view(), .b = half.view(), .c = c.view()}), Error);
   EXPECT_THROW(gemm(context, {.a = a.view(), .b = b.view(), .c = c.view(), .bias = bias.view()}), Error);
-  EXPECT_THROW(gemm(context, {.a = a.view(), .b = b.view(), .c = c.view(), .relu = true, .accumulate = true}), Error);
+  EXPECT_THROW(gemm(context, {.a = a.view(), .b = b.view(), .c = c.view(), .relu = true, .accumulate = true}),
+               Error);
 }
 
 }  // namespace

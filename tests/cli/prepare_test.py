@@ -23,7 +23,9 @@ class DemoCorpus(support.CommandLineTest):
             self.assertEqual(self.read(self.path("b", f"{name}.en")).decode(), english)
             self.assertNotEqual(self.read(self.path("c", f"{name}.en")).decode(), english)
             sets[name] = set(english.splitlines())
-        self.assertFalse(sets["train"] & sets["test"] or sets["train"] & sets["valid"] or sets["valid"] & sets["test"])
+        self.assertFalse(
+            sets["train"] & sets["test"] or sets["train"] & sets["valid"] or sets["valid"] & sets["test"]
+        )
 
     def test_a_folder_that_cannot_be_made(self):
         file = self.write("file", "x")
@@ -75,8 +77,19 @@ class Prepare(support.CommandLineTest):
                 halves.append(self.path(f"{part}.{side}.gz"))
         first_en, second_en, first_de, second_de = halves
         self.succeed(
-            "prepare", "--train-sets", first_en, first_de, second_en, second_de, "--vocab-size", support.VOCABULARY,
-            "--output", self.path("gz.h5"), "--threads", 1)  # fmt: skip
+            "prepare",
+            "--train-sets",
+            first_en,
+            first_de,
+            second_en,
+            second_de,
+            "--vocab-size",
+            support.VOCABULARY,
+            "--output",
+            self.path("gz.h5"),
+            "--threads",
+            1,
+        )
         with h5py.File(self.corpus, "r") as plain, h5py.File(self.path("gz.h5"), "r") as zipped:
             for name in ("source/tokens", "source/offsets", "target/tokens", "target/offsets", "tokenizer"):
                 self.assertTrue(numpy.array_equal(plain[name][:], zipped[name][:]), name)
@@ -91,13 +104,50 @@ class Prepare(support.CommandLineTest):
         os.remove(self.path("out.h5"))
         self.refuse_and_leave_nothing(65, source, target, "--tokenizer-model", source, says="s")
 
+    def test_a_unigram_model_depends_on_the_text_alone(self):
+        files = []
+        for threads in (1, 2):
+            self.succeed(
+                *self.prepare(
+                    self.demo_path("train.en"),
+                    self.demo_path("train.de"),
+                    "--tokenizer",
+                    "unigram",
+                    "--vocab-size",
+                    support.VOCABULARY,
+                    "--threads",
+                    threads,
+                )
+            )
+            files.append(self.read(self.path("out.h5")))
+        self.assertEqual(files[0], files[1])
+        with h5py.File(self.path("out.h5"), "r") as unigram, h5py.File(self.corpus, "r") as bpe:
+            self.assertEqual(unigram.attrs["vocab_size"], support.VOCABULARY)
+            self.assertEqual(json.loads(unigram.attrs["tokenizer_origin"])["kind"], "unigram")
+            self.assertNotEqual(unigram["tokenizer"][:].tobytes(), bpe["tokenizer"][:].tobytes())
+        os.remove(self.path("out.h5"))
+
     def test_dropped_and_repaired_pairs_are_counted_and_reported(self):
         long_line = b" ".join([b"seven"] * 300)
         source = self.small_text("s", 200, {3: b"", 5: long_line, 7: b"one two\r", 9: b"one\0two"})
         target = self.small_text("t", 200, {4: b"   "})
-        report = json.loads(self.succeed(*self.prepare(
-            source, target, "--vocab-size", 200, "--max-length", 100, "--max-length-ratio", 0, "--dropped-report",
-            self.path("dropped.txt"), "--json")))  # fmt: skip
+        report = json.loads(
+            self.succeed(
+                *self.prepare(
+                    source,
+                    target,
+                    "--vocab-size",
+                    200,
+                    "--max-length",
+                    100,
+                    "--max-length-ratio",
+                    0,
+                    "--dropped-report",
+                    self.path("dropped.txt"),
+                    "--json",
+                )
+            )
+        )
         train = report["train"]
         self.assertEqual((train["read"], train["kept"], train["empty"], train["too_long"]), (200, 197, 2, 1))
         self.assertEqual((train["repaired_crlf"], train["repaired_nul"]), (1, 1))
@@ -114,7 +164,9 @@ class Prepare(support.CommandLineTest):
         os.remove(self.path("out.h5"))
 
     def test_unequal_numbers_of_lines(self):
-        self.refuse_and_leave_nothing(65, self.small_text("s", 200), self.small_text("t", 199), says=["/s", "/t"])
+        self.refuse_and_leave_nothing(
+            65, self.small_text("s", 200), self.small_text("t", 199), says=["/s", "/t"]
+        )
 
     def test_invalid_utf8_names_the_line(self):
         source = self.small_text("s", 200, {41: b"K\xe4se"})
@@ -143,8 +195,17 @@ class Prepare(support.CommandLineTest):
     def test_an_output_that_cannot_be_made(self):
         source = self.small_text("s", 100)
         self.refuse(
-            73, "prepare", "--train-sets", source, source, "--vocab-size", 100, "--output", self.path("none", "out.h5"),
-            says="none")  # fmt: skip
+            73,
+            "prepare",
+            "--train-sets",
+            source,
+            source,
+            "--vocab-size",
+            100,
+            "--output",
+            self.path("none", "out.h5"),
+            says="none",
+        )
 
 
 class DamagedFiles(support.CommandLineTest):

@@ -18,8 +18,20 @@ class TrainedModel(support.CommandLineTest):
         cls.model = os.path.join(cls.folder, "model")
         ranks = 2 if support.MPIEXEC else 1
         result = support.run(
-            "train", "--corpus", corpus, "--model-dir", cls.model, *support.TINY_MODEL, "--max-steps", 150,
-            "--save-every", 50, "--learning-rate-scale", 0.5, ranks=ranks)  # fmt: skip
+            "train",
+            "--corpus",
+            corpus,
+            "--model-dir",
+            cls.model,
+            *support.TINY_MODEL,
+            "--max-steps",
+            150,
+            "--save-every",
+            50,
+            "--learning-rate-scale",
+            0.5,
+            ranks=ranks
+        )
         assert result.returncode == 0, result.stderr.decode(errors="replace")
         cls.weights = os.path.join(cls.folder, "weights.h5")
         result = support.run("export", "--model", cls.model, "--output", cls.weights)
@@ -36,7 +48,10 @@ class TrainedModel(support.CommandLineTest):
         shapes = {}
         with h5py.File(self.weights, "r") as file:
             file["model"].visititems(
-                lambda name, item: shapes.__setitem__(name, item.shape) if isinstance(item, h5py.Dataset) else None)
+                lambda name, item: (
+                    shapes.__setitem__(name, item.shape) if isinstance(item, h5py.Dataset) else None
+                )
+            )
             for dataset in (file["model/embedding"], file["model/decoder/layers/1/feed_forward/norm/gamma"]):
                 self.assertEqual(dataset.dtype, numpy.float32)
                 self.assertTrue(numpy.isfinite(dataset[()]).all())
@@ -70,8 +85,7 @@ class TrainedModel(support.CommandLineTest):
         self.assertEqual(self.translate("--batch-rows", 64), expected)
         self.assertEqual(self.translate("--threads", 2), expected)
         backwards = b"".join(reversed(self.source().splitlines(keepends=True)))
-        self.assertEqual(
-            list(reversed(self.translate(stdin=backwards).splitlines())), expected.splitlines())
+        self.assertEqual(list(reversed(self.translate(stdin=backwards).splitlines())), expected.splitlines())
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_translate_on_two_ranks(self):
@@ -85,14 +99,23 @@ class TrainedModel(support.CommandLineTest):
         self.assertNotEqual(lines[1], b"")
 
     def test_odd_lines(self):
-        self.assertEqual(self.translate(stdin=b"half past seven\r\n"), self.translate(stdin=b"half past seven\n"))
+        self.assertEqual(
+            self.translate(stdin=b"half past seven\r\n"), self.translate(stdin=b"half past seven\n")
+        )
         self.assertEqual(self.translate(stdin="日本語 \U0001f600\n".encode()).count(b"\n"), 1)
         self.refuse(65, "translate", "--model", self.weights, stdin=b"good\nK\xe4se\n", says=[":2:", "UTF-8"])
 
     def test_a_sentence_longer_than_the_model_is_cut_and_told(self):
         result = support.run(
-            "translate", "--model", self.weights, "--beam-size", 1, "--max-extra-length", 0,
-            stdin=b"seven " * 3000 + b"\n")  # fmt: skip
+            "translate",
+            "--model",
+            self.weights,
+            "--beam-size",
+            1,
+            "--max-extra-length",
+            0,
+            stdin=b"seven " * 3000 + b"\n",
+        )
         self.assertEqual((result.returncode, result.stdout.count(b"\n")), (0, 1))
         self.assertIn(b"1 of 1 sentences", result.stderr)
         self.assertIn(b"cut", result.stderr)
@@ -114,14 +137,24 @@ class TrainedModel(support.CommandLineTest):
 
     def evaluate(self, *options, **more):
         return self.succeed(
-            "evaluate", "--model", self.weights, "--source", self.demo_path("test.en"), "--reference",
-            self.demo_path("test.de"), *options, **more)  # fmt: skip
+            "evaluate",
+            "--model",
+            self.weights,
+            "--source",
+            self.demo_path("test.en"),
+            "--reference",
+            self.demo_path("test.de"),
+            *options,
+            **more
+        )
 
     def test_evaluate_agrees_with_translate_and_bleu(self):
         line = self.evaluate("--output", self.path("test.out"))
         self.assertEqual(self.read(self.path("test.out")), self.translate())
         self.assertEqual(
-            self.succeed("bleu", "--input", self.path("test.out"), "--reference", self.demo_path("test.de")), line)
+            self.succeed("bleu", "--input", self.path("test.out"), "--reference", self.demo_path("test.de")),
+            line,
+        )
         self.assertRegex(line.decode(), r"^BLEU\|nrefs:1\|.*tok:13a.* = \d+\.\d+ ")
         result = json.loads(self.evaluate("--json", "--lowercase", "--tokenize", "none"))
         self.assertEqual(result["sentences"], 24)
@@ -138,23 +171,52 @@ class TrainedModel(support.CommandLineTest):
     def test_evaluate_refuses_texts_that_do_not_fit(self):
         short = self.write("short", "one line\n")
         source = self.demo_path("test.en")
-        self.refuse(65, "evaluate", "--model", self.weights, "--source", source, "--reference", short, says=["24", "1"])
-        self.refuse(66, "evaluate", "--model", self.weights, "--source", source, "--reference", self.path("none"), says="none")
+        self.refuse(
+            65,
+            "evaluate",
+            "--model",
+            self.weights,
+            "--source",
+            source,
+            "--reference",
+            short,
+            says=["24", "1"],
+        )
+        self.refuse(
+            66,
+            "evaluate",
+            "--model",
+            self.weights,
+            "--source",
+            source,
+            "--reference",
+            self.path("none"),
+            says="none",
+        )
         empty = self.write("empty", "")
-        self.refuse(65, "evaluate", "--model", self.weights, "--source", empty, "--reference", empty, says="no lines")
+        self.refuse(
+            65, "evaluate", "--model", self.weights, "--source", empty, "--reference", empty, says="no lines"
+        )
 
     def test_average(self):
         output = self.path("averaged.h5")
-        report = json.loads(self.succeed("average", "--model-dir", self.model, "--last", 2, "--output", output, "--json"))
+        report = json.loads(
+            self.succeed("average", "--model-dir", self.model, "--last", 2, "--output", output, "--json")
+        )
         self.assertEqual(
             [os.path.basename(path) for path in report["checkpoints"]],
-            ["checkpoint-00000100.h5", "checkpoint-00000150.h5"])  # fmt: skip
+            ["checkpoint-00000100.h5", "checkpoint-00000150.h5"],
+        )
         name = "model/encoder/layers/0/self_attention/query/weight"
         values = []
         for path in (*report["checkpoints"], output):
             with h5py.File(path, "r") as file:
                 values.append(file[name][:].astype(numpy.float64))
-        self.assertTrue(numpy.array_equal(((values[0] + values[1]) / 2).astype(numpy.float32), values[2].astype(numpy.float32)))
+        self.assertTrue(
+            numpy.array_equal(
+                ((values[0] + values[1]) / 2).astype(numpy.float32), values[2].astype(numpy.float32)
+            )
+        )
         self.assertEqual(self.translate(model=output).count(b"\n"), 24)
         self.succeed("average", "--checkpoints", *report["checkpoints"], "--output", self.path("chosen.h5"))
         self.assertEqual(self.translate(model=self.path("chosen.h5")), self.translate(model=output))
@@ -168,7 +230,9 @@ class TrainedModel(support.CommandLineTest):
         self.refuse(65, "inspect", file, "--verify", says="damaged.h5")
         self.refuse(66, "translate", "--model", self.path("none.h5"), stdin=b"x\n", says="none.h5")
         os.makedirs(self.path("hollow"), exist_ok=True)
-        self.refuse(66, "export", "--model", self.path("hollow"), "--output", self.path("w.h5"), says="hollow")
+        self.refuse(
+            66, "export", "--model", self.path("hollow"), "--output", self.path("w.h5"), says="hollow"
+        )
         corpus = self.path("corpus.h5")
         self.refuse(65, "translate", "--model", corpus, stdin=b"x\n", says="corpus.h5")
         self.refuse(73, "export", "--model", self.weights, "--output", self.path("none", "w.h5"), says="none")

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -85,14 +84,6 @@ TEST(Communicator, GathersBytesOfEveryLengthInRankOrder) {
   }
 }
 
-TEST(Communicator, FindsTheLargestNumberOfAllRanks) {
-  EXPECT_EQ(world().all_reduce_max(int64_t{5'000'000'000} + world().rank()),
-            int64_t{5'000'000'000} + world().size() - 1);
-  EXPECT_EQ(world().all_reduce_max(-3 - world().rank()), -3);
-  EXPECT_EQ(world().all_reduce_max(std::numeric_limits<int64_t>::min()), std::numeric_limits<int64_t>::min());
-  world().barrier();
-}
-
 TEST(Communicator, EqualValuesPassTheCheck) {
   EXPECT_NO_THROW(check_equal_on_all_ranks(world(), "the corpus", "0123abcd"));
 }
@@ -121,7 +112,6 @@ TEST(Communicator, OneRankWithoutTransportKeepsItsValues) {
   EXPECT_EQ(data, (std::vector<float>{1.0F, 2.0F}));
   EXPECT_EQ(self->broadcast("x", 0), "x");
   EXPECT_EQ(self->all_gather("y"), std::vector<std::string>{"y"});
-  EXPECT_EQ(self->all_reduce_max(-4), -4);
   EXPECT_NO_THROW(check_equal_on_all_ranks(*self, "key", "value"));
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes transformer_post_norm.golden and transformer_pre_norm.golden beside itself (needs PyTorch and NumPy).
 
-An independent statement of the model, sentence by sentence, in float64 with autograd: parameters, a batch, logits, the
-label-smoothed loss, every gradient, and the losses and parameters of ten Adam steps with the schedule of the paper.
+An independent statement of the model, sentence by sentence, in float64 with autograd: parameters, a batch,
+logits, the label-smoothed loss, every gradient, and the losses and parameters of ten Adam steps with the
+schedule of the paper.
 
-A golden file is a sequence of entries: u32 length of the name, name, u32 rows, u32 columns, u8 type (0: f32, 1: i32), then the
-elements by rows, all little-endian.
+A golden file is a sequence of entries: u32 length of the name, name, u32 rows, u32 columns, u8 type (0: f32,
+1: i32), then the elements by rows, all little-endian.
 """
 import math
 import pathlib

@@ -130,8 +130,9 @@ void check_logits(GoldenModel& model, const Bounds& bounds) {
   EXPECT_LT(squares.distance(), bounds.logits);
 }
 
-/// The biases of keys are left out of the comparison: the softmax does not see them, so that their gradient is zero, and
-/// exactly zero here, while PyTorch computes rounding errors that its Adam scales up to full steps.
+/// The biases of keys are left out of the comparison: the softmax does not see them, so that their gradient
+/// is zero, and exactly zero here, while PyTorch computes rounding errors that its Adam scales up to full
+/// steps.
 bool comparable(const LogicalParameter& parameter) {
   return !parameter.name.ends_with("key/bias");
 }

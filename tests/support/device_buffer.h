@@ -8,11 +8,15 @@
 
 namespace ventris::testing {
 
-/// A matrix that owns its memory, for tests: filled from doubles, read back as doubles, whatever its dtype. CPU memory.
+/// A matrix that owns its memory, for tests: filled from doubles, read back as doubles, whatever its dtype.
+/// CPU memory.
 class Buffer {
  public:
   Buffer(int64_t rows, int64_t cols, DType dtype)
-      : rows_(rows), cols_(cols), dtype_(dtype), bytes_(static_cast<size_t>(rows * cols) * size_of(dtype) + 64) {}
+      : rows_(rows),
+        cols_(cols),
+        dtype_(dtype),
+        bytes_(static_cast<size_t>(rows * cols) * size_of(dtype) + 64) {}
 
   static Buffer random(int64_t rows, int64_t cols, DType dtype, uint32_t seed, double spread = 1.0) {
     Buffer buffer(rows, cols, dtype);

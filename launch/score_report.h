@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/metric.h"
+#include "data/significance.h"
+
+namespace ventris {
+
+/// A score of one system as it is printed.
+struct ScoreReport {
+  std::string name;  // of the metric
+  double score = 0.0;
+  std::string signature;
+  std::string details;  // behind the score; may be empty
+  std::optional<data::Estimate> estimate;
+  std::optional<data::BleuScore> bleu;  // of BLEU
+  std::vector<double> edits;            // of TER: edits and reference length
+};
+
+ScoreReport bleu_report(const data::BleuScore& score, const data::BleuOptions& options, size_t references);
+/// `trials` stands in the signature.
+ScoreReport metric_report(const data::Metric& metric, const data::Statistics& statistics, size_t references,
+                          const std::string& trials = {});
+
+/// "38.2 (μ = 38.1 ± 0.6)", with `width` digits after the point.
+std::string score_text(const ScoreReport& report, int width);
+/// "BLEU|nrefs:1|... = 38.2 69.1/45.0/31.2/21.8 (BP = ...)", as sacreBLEU prints it.
+std::string score_line(const ScoreReport& report, int width);
+/// Lines with their equals signs under each other, each with a line end.
+std::string aligned_lines(const std::vector<ScoreReport>& reports, int width);
+/// An object with sacreBLEU's members; numbers are rounded only where a width is given.
+std::string score_json(const ScoreReport& report, std::optional<int> width);
+
+/// Scores of several systems, the first of which may be a baseline.
+struct Comparison {
+  struct Column {
+    std::string metric;
+    std::string signature;
+    std::vector<data::PairedResult> results;  // of each system
+  };
+  std::vector<std::string> systems;
+  std::vector<Column> columns;
+  std::string test;  // "bootstrap resampling test with 1000 resamples"; empty without a test
+};
+
+/// A table with a legend, or an array with sacreBLEU's members, one object a system.
+std::string comparison_text(const Comparison& comparison, int width);
+std::string comparison_json(const Comparison& comparison);
+
+}  // namespace ventris

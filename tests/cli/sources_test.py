@@ -1,0 +1,68 @@
+"""The rules for the source files that no compiler checks: who may include whom, how long headers may be."""
+
+import os
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(os.environ["VENTRIS_SOURCE_DIR"])
+
+# What the files of a folder may include (docs/architecture.md).
+ALLOWED = {
+    "backend": {"backend"},
+    "model": {"model", "backend"},
+    "comm": {"comm", "backend"},
+    "data": {"data"},
+    "trainer": {"trainer", "model", "comm", "data", "backend"},
+    "launch": {"launch", "trainer", "model", "comm", "data", "backend"},
+}
+
+# Headers of libraries, and the only places that may include them.
+LIBRARIES = {
+    r"cuda\w*\.h|cublas\w*\.h|nccl\.h": r"\.cuh?$|_cuda\.h$",
+    r"mpi\.h": r"^comm/mpi/",
+    r"hdf5\.h": r"^data/hdf5_",
+    r"sentencepiece_\w+\.h": r"^data/",
+    r"dnnl\.hpp|oneapi/.*": r"^backend/",
+    r"(spdlog|boost)/.*": r"\.cc$",
+    r"nlohmann/json\.hpp": r"\.cc$|^launch/",
+}
+
+
+def sources():
+    """Paths of all C++ files of the six folders, relative to the root, with their lines."""
+    for folder in ALLOWED:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".cc", ".h", ".cu", ".cuh"):
+                yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8").splitlines()
+
+
+class Sources(unittest.TestCase):
+    def test_there_are_sources_in_every_folder(self):
+        found = {path.split("/")[0] for path, _ in sources()}
+        self.assertEqual(found, set(ALLOWED))
+
+    def test_dependencies_run_one_way(self):
+        for path, lines in sources():
+            for line in lines:
+                included = re.match(r'#include "(\w+)/', line)
+                if included:
+                    self.assertIn(included[1], ALLOWED[path.split("/")[0]], f"{path}: {line}")
+
+    def test_libraries_stay_where_they_belong(self):
+        for path, lines in sources():
+            for line in lines:
+                included = re.match(r"#include <(.+)>", line)
+                for header, place in LIBRARIES.items():
+                    if included and re.fullmatch(header, included[1]):
+                        self.assertRegex(path, place, line)
+
+    def test_headers_are_short(self):
+        for path, lines in sources():
+            if path.endswith(".h"):
+                self.assertLessEqual(len(lines), 150, path)
+                self.assertIn("#pragma once", lines, path)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
