@@ -62,19 +62,12 @@ if(VENTRIS_MPI)
   endif()
 endif()
 
-# The CUDA backend is to come: its sources are the *_cuda.cu beside each operation. A build that asks for
-# it must not get a CPU program without a word.
-file(GLOB cuda_sources ${PROJECT_SOURCE_DIR}/backend/*.cu)
-if(NOT cuda_sources)
-  if(VENTRIS_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "VENTRIS_CUDA=ON, but this version has no CUDA backend yet. Use -DVENTRIS_CUDA=OFF, or "
-                        "the preset release")
-  elseif(VENTRIS_CUDA STREQUAL "AUTO")
-    find_package(CUDAToolkit QUIET)
-    if(CUDAToolkit_FOUND)
-      message(STATUS "CUDA ${CUDAToolkit_VERSION} is here, but this version has no CUDA backend yet: "
-                     "building for CPU")
-    endif()
+# The CUDA kernels (backend/*_cuda.cu) are compiled where VENTRIS_CUDA is ON. The program does not use them yet:
+# --device cuda says so. Their tests run on the CPU (tests/emulation).
+if(VENTRIS_CUDA)
+  find_package(CUDAToolkit QUIET)
+  if(NOT CUDAToolkit_FOUND)
+    ventris_missing("The CUDA toolkit (VENTRIS_CUDA=ON)" nvidia-cuda-toolkit)
   endif()
 endif()
 

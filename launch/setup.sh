@@ -6,7 +6,7 @@
 VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
   zlib1g-dev libxxhash-dev)
-VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev python3 python3-numpy python3-h5py)
+VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev libboost-context-dev python3 python3-numpy python3-h5py)
 
 # note TEXT...: a step, on a line of its own.
 note() { printf '\n== %s\n' "$*"; }

@@ -25,5 +25,12 @@ note "Configuring and building (preset $preset)"
 cmake --preset "$preset" "$(compiler_cache)"
 cmake --build --preset "$preset" --parallel "$(cores)"
 
+# No GPU is needed to compile; the program does not use the kernels yet, and their tests run on the CPU.
+if [[ $preset == release ]] && command -v nvcc >/dev/null; then
+  note "Compiling the CUDA kernels"
+  cmake --preset cuda "$(compiler_cache)" -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF
+  cmake --build --preset cuda --parallel "$(cores)" --target ventris_cuda_kernels
+fi
+
 note "Testing"
 ctest --preset "$preset" "${ctest_options[@]}"

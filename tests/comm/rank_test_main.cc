@@ -37,7 +37,13 @@ Communicator& world() {
 }  // namespace ventris::testing
 
 int main(int argc, char** argv) {
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_disable();  // MPI loads and unloads plug-ins as it starts, and their leaks have no name to suppress
+#endif
   ventris::MpiEnvironment environment(&argc, &argv);
+#if defined(__SANITIZE_ADDRESS__)
+  __lsan_enable();
+#endif
   const std::unique_ptr<ventris::Communicator> world = ventris::make_communicator(environment);
   ventris::testing::the_environment = &environment;
   ventris::testing::the_world = world.get();

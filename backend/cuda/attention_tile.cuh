@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cuda/elements.cuh"
+#include "backend/cuda/launch.cuh"
+
+/// What the attention kernels share. All sums are f32. A block works for one sentence and one head; its warps
+/// hold kOwn rows each ("own" rows: queries, or keys for the gradient of keys) against tiles of kTile rows of
+/// the other side in shared memory, one for each lane.
+namespace ventris::cuda {
+
+inline constexpr int kAttentionWarps = 4;
+inline constexpr int kAttentionThreads = kAttentionWarps * kWarp;
+inline constexpr int kTile = kWarp;
+inline constexpr int kOwn = 4;
+inline constexpr int kBlockOwn = kAttentionWarps * kOwn;
+
+/// Where one sentence and one head lie.
+struct Span {
+  int64_t query_begin;
+  int queries;
+  int64_t key_begin;
+  int keys;
+  int64_t column;
+};
+__device__ __forceinline__ Span span_of(const int32_t* query_offsets, const int32_t* key_offsets,
+                                        int sentence, int head, int d_head) {
+  return {query_offsets[sentence], query_offsets[sentence + 1] - query_offsets[sentence],
+          key_offsets[sentence], key_offsets[sentence + 1] - key_offsets[sentence], int64_t{head} * d_head};
+}
+
+/// The whole block: to[i, c] = factor * from[i, c] for i < rows; zeros for the rows from there to `room`.
+/// Coalesced.
+template <typename T>
+__device__ __forceinline__ void stage(const Rows<const T>& from, int64_t begin, int rows, int64_t column,
+                                      int d_head, int room, float factor, float* to, int stride) {
+  for (int i = static_cast<int>(threadIdx.x) / kWarp; i < room; i += kAttentionWarps) {
+    const T* row = from.row(begin + i) + column;
+    for (int c = static_cast<int>(threadIdx.x) % kWarp; c < d_head; c += kWarp) {
+      to[i * stride + c] = i < rows ? factor * load(row[c]) : 0.0F;
+    }
+  }
+}
+
+__device__ __forceinline__ float dot(const float* a, const float* b, int count) {
+  float sum = 0.0F;
+  for (int c = 0; c < count; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+/// One warp: sum[k] += sum over the tile of weights[i] * rows[i, lane + 32 k].
+template <int kColumns>
+__device__ __forceinline__ void add_weighted(const float* weights, const float* rows, int stride, int d_head,
+                                             float (&sum)[kColumns]) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int i = 0; i < kTile; ++i) {
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      const int c = lane + k * kWarp;
+      if (c < d_head) sum[k] += weights[i] * rows[i * stride + c];
+    }
+  }
+}
+
+/// One warp: to[lane + 32 k] = factor * sum[k].
+template <typename T, int kColumns>
+__device__ __forceinline__ void store_columns(const float (&sum)[kColumns], float factor, int d_head, T* to) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int k = 0; k < kColumns; ++k) {
+    if (lane + k * kWarp < d_head) store(to[lane + k * kWarp], factor * sum[k]);
+  }
+}
+
+/// Sets the rows from `begin[0]` on to zero. One warp: one row. Grid: rows / kAttentionWarps.
+template <typename T>
+__global__ void clear_rows(Rows<T> tensor, int64_t rows, int64_t cols, const int32_t* begin) {
+  const int64_t r = int64_t{blockIdx.x} * kAttentionWarps + threadIdx.x / kWarp;
+  if (r >= rows || r < *begin) return;
+  for (int64_t c = threadIdx.x % kWarp; c < cols; c += kWarp) store(tensor.row(r)[c], 0.0F);
+}
+template <typename T>
+void launch_clear_rows(cudaStream_t stream, const Tensor& tensor, const int32_t* begin) {
+  launch({.name = "clear_rows", .grid = blocks_for(tensor.rows, kAttentionWarps), .block = kAttentionThreads},
+         stream, clear_rows<T>, rows_of<T>(tensor), tensor.rows, tensor.cols, begin);
+}
+
+/// Calls body with the number of columns of a head that one lane holds.
+template <typename Body>
+void dispatch_columns(int64_t d_head, Body&& body) {
+  VENTRIS_CHECK(d_head <= 8 * kWarp, "attention on cuda takes heads of at most {} columns, not {}", 8 * kWarp,
+                d_head);
+  if (d_head <= kWarp) return body(std::integral_constant<int, 1>{});
+  if (d_head <= 2 * kWarp) return body(std::integral_constant<int, 2>{});
+  if (d_head <= 4 * kWarp) return body(std::integral_constant<int, 4>{});
+  body(std::integral_constant<int, 8>{});
+}
+
+}  // namespace ventris::cuda

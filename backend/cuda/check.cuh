@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/error.h"
+
+namespace ventris::cuda {
+
+/// Throws Error for a CUDA call that did not succeed: kUnavailable where the device or its memory is at
+/// fault, kInternal otherwise. `call` is its source text.
+inline void check(cudaError_t status, const char* call, const char* file, int line) {
+  if (status == cudaSuccess) [[likely]]
+    return;
+  const bool device = status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver ||
+                      status == cudaErrorMemoryAllocation || status == cudaErrorDevicesUnavailable ||
+                      status == cudaErrorNoKernelImageForDevice;
+  fail(device ? ExitCode::kUnavailable : ExitCode::kInternal, "{}:{}: {} failed: {} ({})", file, line, call,
+       cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+}  // namespace ventris::cuda
+
+/// Every CUDA call stands in this: its failure is an Error that names the call, the place and CUDA's reason.
+#define VENTRIS_CUDA_CHECK(call) ::ventris::cuda::check((call), #call, __FILE__, __LINE__)

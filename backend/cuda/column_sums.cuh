@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/context.h"
+#include "backend/cuda/launch.cuh"
+
+namespace ventris::cuda {
+
+/// to[c] += sum over k of partial[k * stride + c], in a fixed order, for c < cols.
+void add_column_sums(Context& context, const float* partial, int64_t count, int64_t stride, int64_t cols,
+                     float* to);
+
+/// Rows of one block of a kernel that makes partial column sums: depends on the number of rows alone.
+constexpr int64_t rows_of_partial(int64_t rows) {
+  constexpr int64_t kMost = 264;  // blocks; twice the multiprocessors of the largest chips
+  constexpr int64_t kLeast = 32;
+  const int64_t spread = (rows + kMost - 1) / kMost;
+  return spread < kLeast ? kLeast : spread;
+}
+
+}  // namespace ventris::cuda

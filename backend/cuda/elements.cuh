@@ -1,0 +1,212 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backend/context.h"
+#include "backend/cuda/intrinsics.cuh"
+#include "backend/dropout.h"
+#include "backend/error.h"
+#include "backend/tensor.h"
+
+/// What the CUDA kernels share: rows of elements eight at a time, the dropout mask, sums over warps and
+/// blocks.
+namespace ventris::cuda {
+
+/// Elements that a thread takes at a time: 16 bytes of bf16, 32 of f32, and one block of dropout numbers.
+inline constexpr int kPack = 8;
+
+__device__ __forceinline__ float load(float value) {
+  return value;
+}
+__device__ __forceinline__ float load(BF16 value) {
+  return from_bf16_bits(value.bits);
+}
+__device__ __forceinline__ void store(float& to, float value) {
+  to = value;
+}
+__device__ __forceinline__ void store(BF16& to, float value) {
+  to.bits = to_bf16_bits(value);
+}
+
+/// A matrix as kernels see it.
+template <typename T>
+struct Rows {
+  T* data = nullptr;
+  int64_t stride = 0;
+
+  __device__ __forceinline__ T* row(int64_t r) const { return data + r * stride; }
+};
+template <typename T>
+Rows<T> rows_of(const Tensor& tensor) {
+  return {tensor ? tensor.as<T>() : nullptr, tensor.stride};
+}
+template <typename T>
+Rows<const T> rows_of(const ConstTensor& tensor) {
+  return {tensor ? tensor.as<T>() : nullptr, tensor.stride};
+}
+
+/// Whether the packs of a row that are whole can be moved as vectors of 16 bytes (a missing matrix counts as
+/// fit).
+inline bool vectors_fit(const ConstTensor& tensor) {
+  return !tensor || (reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 &&
+                     (tensor.rows <= 1 || tensor.stride % kPack == 0));
+}
+template <typename... Tensors>
+bool all_vectors_fit(const Tensors&... tensors) {
+  return (vectors_fit(tensors) && ...);
+}
+
+/// Elements [begin, begin + kPack) of a row of `cols`; zeros past its end. With kVectors the row is aligned
+/// to 16 bytes.
+template <bool kVectors>
+__device__ __forceinline__ void load_pack(const float* row, int64_t begin, int64_t cols, float (&v)[kPack]) {
+  if (kVectors && begin + kPack <= cols) {
+    const float4 low = *reinterpret_cast<const float4*>(row + begin);
+    const float4 high = *reinterpret_cast<const float4*>(row + begin + 4);
+    v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+    v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+  } else {
+    for (int i = 0; i < kPack; ++i) v[i] = begin + i < cols ? row[begin + i] : 0.0F;
+  }
+}
+template <bool kVectors>
+__device__ __forceinline__ void load_pack(const BF16* row, int64_t begin, int64_t cols, float (&v)[kPack]) {
+  if (kVectors && begin + kPack <= cols) {
+    const uint4 pairs = *reinterpret_cast<const uint4*>(row + begin);
+    const uint32_t word[4] = {pairs.x, pairs.y, pairs.z, pairs.w};
+    for (int i = 0; i < 4; ++i) {
+      v[2 * i] = from_bf16_bits(static_cast<uint16_t>(word[i]));
+      v[2 * i + 1] = from_bf16_bits(static_cast<uint16_t>(word[i] >> 16));
+    }
+  } else {
+    for (int i = 0; i < kPack; ++i) v[i] = begin + i < cols ? load(row[begin + i]) : 0.0F;
+  }
+}
+template <bool kVectors>
+__device__ __forceinline__ void store_pack(float* row, int64_t begin, int64_t cols, const float (&v)[kPack]) {
+  if (kVectors && begin + kPack <= cols) {
+    *reinterpret_cast<float4*>(row + begin) = {v[0], v[1], v[2], v[3]};
+    *reinterpret_cast<float4*>(row + begin + 4) = {v[4], v[5], v[6], v[7]};
+  } else {
+    for (int i = 0; i < kPack && begin + i < cols; ++i) row[begin + i] = v[i];
+  }
+}
+template <bool kVectors>
+__device__ __forceinline__ void store_pack(BF16* row, int64_t begin, int64_t cols, const float (&v)[kPack]) {
+  if (kVectors && begin + kPack <= cols) {
+    *reinterpret_cast<uint4*>(row + begin) = {to_bf16_pair(v[0], v[1]), to_bf16_pair(v[2], v[3]),
+                                              to_bf16_pair(v[4], v[5]), to_bf16_pair(v[6], v[7])};
+  } else {
+    for (int i = 0; i < kPack && begin + i < cols; ++i) store(row[begin + i], v[i]);
+  }
+}
+
+/// v as it reads back after a store to T.
+template <typename T>
+__device__ __forceinline__ float rounded(float value) {
+  T stored;
+  store(stored, value);
+  return load(stored);
+}
+
+/// DropoutKey for kernels.
+struct Mask {
+  uint32_t threshold = 0;  // 0: no dropout
+  float scale = 1.0F;
+  uint32_t seed_low = 0;
+  uint32_t seed_high = 0;
+  uint32_t step = 0;
+  uint32_t place = 0;
+  uint32_t row_base = 0;
+
+  Mask() = default;
+  explicit Mask(const DropoutKey& key)
+      : threshold(key.threshold()),
+        scale(static_cast<float>(key.scale())),
+        seed_low(static_cast<uint32_t>(key.seed)),
+        seed_high(static_cast<uint32_t>(key.seed >> 32)),
+        step(key.step),
+        place(key.place),
+        row_base(key.row_base) {}
+
+  /// Bit i is set where column kPack * block + i of the row is kept (backend/dropout.h).
+  __device__ __forceinline__ uint32_t kept(uint32_t row, uint32_t block, uint32_t head = 0) const {
+    uint32_t c0 = block, c1 = row_base + row, c2 = place + head, c3 = step;
+    uint32_t k0 = seed_low, k1 = seed_high;
+    for (int round = 0; round < 10; ++round) {
+      const uint64_t p0 = uint64_t{0xD2511F53U} * c0;
+      const uint64_t p1 = uint64_t{0xCD9E8D57U} * c2;
+      c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
+      c1 = static_cast<uint32_t>(p1);
+      c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+      c3 = static_cast<uint32_t>(p0);
+      k0 += 0x9E3779B9U;
+      k1 += 0xBB67AE85U;
+    }
+    const uint32_t word[4] = {c0, c1, c2, c3};
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; ++i) {
+      bits |= static_cast<uint32_t>((word[i] & 0xFFFFU) >= threshold) << (2 * i);
+      bits |= static_cast<uint32_t>((word[i] >> 16) >= threshold) << (2 * i + 1);
+    }
+    return bits;
+  }
+  /// v = v * mask for one pack.
+  __device__ __forceinline__ void apply(uint32_t row, uint32_t block, float (&v)[kPack]) const {
+    if (threshold == 0) return;
+    const uint32_t bits = kept(row, block);
+    for (int i = 0; i < kPack; ++i) v[i] = (bits >> i & 1U) != 0 ? v[i] * scale : 0.0F;
+  }
+};
+
+/// Over the lanes of a warp, as a fixed tree; every lane gets the result.
+template <typename V>
+__device__ __forceinline__ V warp_sum(V value) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) value += shuffle_xor(value, mask);
+  return value;
+}
+__device__ __forceinline__ float warp_max(float value) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+    const float other = shuffle_xor(value, mask);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
+/// Over a block of whole warps, as a fixed tree; every thread gets the result. `room`: one V per warp of
+/// shared memory, free again after the next sync_threads.
+template <typename V>
+__device__ __forceinline__ V block_sum(V value, V* room) {
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  value = warp_sum(value);
+  sync_threads();
+  if (threadIdx.x % kWarp == 0) room[threadIdx.x / kWarp] = value;
+  sync_threads();
+  V total = room[0];
+  for (int w = 1; w < warps; ++w) total += room[w];
+  return total;
+}
+
+/// Calls body(T{}) with the element type of `dtype`; f64 is for CPUs.
+template <typename Body>
+void dispatch_device_dtype(DType dtype, const char* operation, Body&& body) {
+  VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "{} on cuda takes f32 or bf16, not {}",
+                operation, name_of(dtype));
+  if (dtype == DType::kF32) {
+    body(float{});
+  } else {
+    body(BF16{});
+  }
+}
+/// Calls body(std::true_type) or body(std::false_type).
+template <typename Body>
+void dispatch_flag(bool flag, Body&& body) {
+  if (flag) {
+    body(std::true_type{});
+  } else {
+    body(std::false_type{});
+  }
+}
+
+}  // namespace ventris::cuda

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cuda/elements.cuh"
+
+/// Sums over one long row by one block, for softmax over a vocabulary.
+namespace ventris::cuda {
+
+inline constexpr int kRowThreads = 256;
+inline constexpr int64_t kRowPack = int64_t{kRowThreads} * kPack;  // columns that a block takes at a time
+
+struct RowSums {
+  float max;
+  double exp;      // sum of e^(x - max)
+  double shifted;  // sum of x - max; 0 unless asked for
+};
+
+/// Of the first n columns, in one pass: every thread scales its sum anew when its maximum grows. All threads
+/// of a block of kRowThreads call and get the result. `room`: shared memory for one double per warp.
+template <bool kShifted, bool kVectors, typename T>
+__device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* room) {
+  float max = -INFINITY;
+  float exp_sum = 0.0F;
+  double plain = 0.0;
+  for (int64_t begin = int64_t{threadIdx.x} * kPack; begin < n; begin += kRowPack) {
+    float v[kPack];
+    load_pack<kVectors>(row, begin, n, v);
+    float most = v[0];
+    float sum = 0.0F;
+    for (int i = 0; i < kPack; ++i) {
+      if (begin + i >= n) v[i] = -INFINITY;
+      most = v[i] > most ? v[i] : most;
+      if (kShifted && begin + i < n) sum += v[i];
+    }
+    if (kShifted) plain += static_cast<double>(sum);
+    if (most > max) {
+      exp_sum *= max == -INFINITY ? 0.0F : expf(max - most);
+      max = most;
+    }
+    for (int i = 0; i < kPack; ++i) exp_sum += v[i] == -INFINITY ? 0.0F : expf(v[i] - max);
+  }
+  // The maximum over the block, through the same room.
+  float block_max = warp_max(max);
+  sync_threads();
+  if (threadIdx.x % kWarp == 0) room[threadIdx.x / kWarp] = static_cast<double>(block_max);
+  sync_threads();
+  for (int w = 0; w < kRowThreads / kWarp; ++w) {
+    const float other = static_cast<float>(room[w]);
+    block_max = other > block_max ? other : block_max;
+  }
+  const float scaled = max == -INFINITY ? exp_sum : exp_sum * expf(max - block_max);
+  const double exp_total = block_sum(static_cast<double>(scaled), room);
+  const double shifted =
+      kShifted ? block_sum(plain, room) - static_cast<double>(n) * static_cast<double>(block_max) : 0.0;
+  return {block_max, exp_total, shifted};
+}
+
+}  // namespace ventris::cuda

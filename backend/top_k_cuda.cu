@@ -1,0 +1,116 @@
+#include <cmath>
+
+#include "backend/cuda/elements.cuh"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/softmax_row.cuh"
+#include "backend/top_k_cuda.h"
+
+namespace ventris {
+namespace {
+
+using namespace cuda;
+
+/// A word and its logit; the better is the larger, of equal ones the one of the smaller index.
+struct Word {
+  float value;
+  int32_t index;
+};
+__device__ __forceinline__ bool better(const Word& a, const Word& b) {
+  return a.value > b.value || (a.value == b.value && a.index < b.index);
+}
+
+constexpr Word kNoWord = {-INFINITY, INT32_MAX};
+
+__device__ __forceinline__ bool is_banned(const int32_t* banned, int32_t word) {
+  for (; banned != nullptr && *banned >= 0; ++banned) {
+    if (*banned == word) return true;
+  }
+  return false;
+}
+
+/// The best of the words of this thread that is worse than `last`. NaN counts as -infinity.
+template <typename T>
+__device__ Word best_after(const T* row, int64_t vocab, const int32_t* banned, const Word& last) {
+  Word best = kNoWord;
+  for (int64_t i = threadIdx.x; i < vocab; i += kRowThreads) {
+    const float value = load(row[i]);
+    const Word word{value == value ? value : -INFINITY, static_cast<int32_t>(i)};
+    if (better(word, best) && better(last, word) && !is_banned(banned, word.index)) best = word;
+  }
+  return best;
+}
+
+/// One block: one row; thread 0 writes its k values and indices. Every thread keeps the best of its words;
+/// the best of all is taken k times, and its thread alone looks for its next. Grid: rows; block: kRowThreads.
+template <typename T, bool kVectors>
+__global__ void __launch_bounds__(kRowThreads)
+    top_k_row(Rows<const T> logits, int64_t vocab, int k, const int32_t* banned, float* values,
+              int32_t* indices) {
+  __shared__ double room[kRowThreads / kWarp];
+  __shared__ Word bests[kRowThreads / kWarp];
+  const int64_t r = blockIdx.x;
+  const T* row = logits.row(r);
+  const RowSums sums = row_sums<false, kVectors>(row, vocab, room);
+  const double normal = static_cast<double>(sums.max) + log(sums.exp);
+  Word mine = best_after(row, vocab, banned, {INFINITY, -1});
+  for (int i = 0; i < k; ++i) {
+    Word best = mine;
+    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+      const Word other{shuffle_xor(best.value, mask), shuffle_xor(best.index, mask)};
+      if (better(other, best)) best = other;
+    }
+    sync_threads();
+    if (threadIdx.x % kWarp == 0) bests[threadIdx.x / kWarp] = best;
+    sync_threads();
+    for (int w = 0; w < kRowThreads / kWarp; ++w) {
+      if (better(bests[w], best)) best = bests[w];
+    }
+    if (threadIdx.x == 0) {
+      values[r * k + i] = static_cast<float>(static_cast<double>(best.value) - normal);
+      indices[r * k + i] = best.index;
+    }
+    if (best.index == mine.index) mine = best_after(row, vocab, banned, best);
+  }
+}
+
+/// One block: one row; thread 0 writes its result, NaN for a label outside of the vocabulary. Grid: rows.
+template <typename T, bool kVectors>
+__global__ void __launch_bounds__(kRowThreads)
+    log_probability_row(Rows<const T> logits, const int32_t* labels, int64_t vocab, float* out) {
+  __shared__ double room[kRowThreads / kWarp];
+  const int64_t r = blockIdx.x;
+  const T* row = logits.row(r);
+  const RowSums sums = row_sums<false, kVectors>(row, vocab, room);
+  if (threadIdx.x != 0) return;
+  const int32_t label = labels[r];
+  const float at_label = label >= 0 && label < vocab ? load(row[label]) : nanf("");
+  out[r] = static_cast<float>(static_cast<double>(at_label) - static_cast<double>(sums.max) - log(sums.exp));
+}
+
+}  // namespace
+
+void log_softmax_top_k_cuda(Context& context, const LogSoftmaxTopKArgs& args) {
+  dispatch_device_dtype(args.logits.dtype, "log_softmax_top_k", [&](auto tag) {
+    using T = decltype(tag);
+    dispatch_flag(vectors_fit(args.logits), [&](auto vectors) {
+      launch({.name = "top_k_row", .grid = static_cast<unsigned>(args.logits.rows), .block = kRowThreads},
+             stream_of(context), top_k_row<T, decltype(vectors)::value>, rows_of<T>(args.logits), args.vocab,
+             args.k, args.banned, args.values, args.indices);
+    });
+  });
+}
+
+void log_probability_cuda(Context& context, const LogProbabilityArgs& args) {
+  dispatch_device_dtype(args.logits.dtype, "log_probability", [&](auto tag) {
+    using T = decltype(tag);
+    dispatch_flag(vectors_fit(args.logits), [&](auto vectors) {
+      launch({.name = "log_probability_row",
+              .grid = static_cast<unsigned>(args.logits.rows),
+              .block = kRowThreads},
+             stream_of(context), log_probability_row<T, decltype(vectors)::value>, rows_of<T>(args.logits),
+             args.labels, args.vocab, args.log_probabilities);
+    });
+  });
+}
+
+}  // namespace ventris

@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include "backend/adam_cpu.h"
+#include "backend/adam_cuda.h"
+#include "backend/bias_relu_cpu.h"
+#include "backend/bias_relu_cuda.h"
+#include "backend/cast_cpu.h"
+#include "backend/cast_cuda.h"
+#include "backend/global_norm_cpu.h"
+#include "backend/global_norm_cuda.h"
+#include "tests/emulation/device_buffer.h"
+
+namespace ventris::testing {
+namespace {
+
+struct Size {
+  int64_t rows;
+  int64_t cols;
+  int64_t gap;  // between rows on the device
+};
+constexpr Size kSizes[] = {{1, 1, 0}, {3, 7, 2}, {5, 64, 0}, {37, 264, 8}, {71, 229, 0}};
+
+TEST(CudaCast, MatchesCpu) {
+  for (const DType from : kDeviceDTypes) {
+    for (const DType to : kDeviceDTypes) {
+      for (const Size& size : kSizes) {
+        const Buffer x = Buffer::random(size.rows, size.cols, from, 1);
+        Buffer y(size.rows, size.cols, to);
+        cast_cpu(cuda_context(), {.source = x.view(), .destination = y.view()});
+        const DeviceMatrix device_x(x, size.gap);
+        const DeviceMatrix device_y(size.rows, size.cols, to, size.gap);
+        cast_cuda(cuda_context(), {.source = device_x.view(), .destination = device_y.view()});
+        expect_same_bits("y", device_y.get(cuda_stream()), y);
+      }
+    }
+  }
+}
+
+TEST(CudaFillZero, ClearsAllElements) {
+  for (const DType dtype : kDeviceDTypes) {
+    for (const Size& size : kSizes) {
+      const DeviceMatrix x(Buffer::random(size.rows, size.cols, dtype, 1), size.gap);
+      fill_zero_cuda(cuda_context(), x.view());
+      expect_same_bits("x", x.get(cuda_stream()), Buffer(size.rows, size.cols, dtype));
+    }
+  }
+}
+
+TEST(CudaAdam, MatchesCpu) {
+  for (const int64_t n : {1, 7, 64, 5003}) {
+    for (const bool compute : {false, true}) {
+      Buffer value = Buffer::random(1, n, DType::kF32, 1);
+      const Buffer gradient = Buffer::random(1, n, DType::kF32, 2);
+      Buffer m = Buffer::random(1, n, DType::kF32, 3);
+      Buffer v(1, n, DType::kF32);
+      for (int64_t i = 0; i < n; ++i) v.set(i, 0.01 + gradient.get(i) * gradient.get(i));
+      Buffer copy(1, n, DType::kBF16);
+      const DeviceMatrix device_value(value), device_gradient(gradient), device_m(m), device_v(v),
+          device_copy(copy);
+      const AdamScalars scalars{0.01F, 0.5F, 0.3F, 0.2F};
+      const DeviceArray<AdamScalars> device_scalars({scalars});
+      AdamArgs args{.value = value.view(),
+                    .gradient = gradient.view(),
+                    .m = m.view(),
+                    .v = v.view(),
+                    .scalars = &scalars};
+      if (compute) args.compute = copy.view();
+      adam_cpu(cuda_context(), args);
+      AdamArgs device{.value = device_value.view(),
+                      .gradient = device_gradient.view(),
+                      .m = device_m.view(),
+                      .v = device_v.view(),
+                      .scalars = device_scalars.data()};
+      if (compute) device.compute = device_copy.view();
+      adam_cuda(cuda_context(), device);
+      expect_matches("value", device_value, value, DType::kF32);
+      expect_matches("m", device_m, m, DType::kF32);
+      expect_matches("v", device_v, v, DType::kF32);
+      expect_matches("compute", device_copy, copy, DType::kBF16);
+    }
+  }
+}
+
+TEST(CudaSumOfSquares, MatchesCpuAndRepeatsItsBits) {
+  for (const int64_t n : {1, 7, 16384, 40003}) {
+    const Buffer x = Buffer::random(1, n, DType::kF32, 1);
+    const DeviceMatrix device_x(x);
+    double expected = 0.0;
+    sum_of_squares_cpu(cuda_context(), {.x = x.view(), .result = &expected});
+    const DeviceArray<double> result({-1.0, -1.0});
+    for (int i = 0; i < 2; ++i)
+      sum_of_squares_cuda(cuda_context(), {.x = device_x.view(), .result = result.data() + i});
+    const auto got = result.get(cuda_stream());
+    EXPECT_TRUE(close(got[0], expected, tolerance_of(DType::kF64)));
+    EXPECT_EQ(got[0], got[1]);
+  }
+}
+
+TEST(CudaFirstNotFinite, FindsTheFirst) {
+  Buffer x = Buffer::random(1, 5003, DType::kF32, 1);
+  EXPECT_EQ(first_not_finite_cuda(cuda_context(), DeviceMatrix(x).view()), -1);
+  x.set(4000, NAN);
+  x.set(3999, INFINITY);
+  EXPECT_EQ(first_not_finite_cuda(cuda_context(), DeviceMatrix(x).view()), 3999);
+}
+
+TEST(CudaBiasBackward, MatchesCpuAndRepeatsItsBits) {
+  for (const DType dtype : kDeviceDTypes) {
+    for (const Size& size : kSizes) {
+      for (const bool relu : {false, true}) {
+        Buffer d_y = Buffer::random(size.rows, size.cols, dtype, 1);
+        const Buffer y = Buffer::random(size.rows, size.cols, dtype, 2);
+        Buffer d_bias = Buffer::random(1, size.cols, DType::kF32, 3);
+        const DeviceMatrix device_d_y(d_y, size.gap), device_y(y, size.gap), first(d_bias), second(d_bias);
+        for (const DeviceMatrix* sums : {&first, &second}) {  // masking twice changes nothing
+          if (relu) {
+            bias_relu_backward_cuda(cuda_context(),
+                                    {.d_y = device_d_y.view(), .y = device_y.view(), .d_bias = sums->view()});
+          } else {
+            bias_backward_cuda(cuda_context(), {.d_y = device_d_y.view(), .d_bias = sums->view()});
+          }
+        }
+        if (relu) {
+          bias_relu_backward_cpu(cuda_context(), {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()});
+        } else {
+          bias_backward_cpu(cuda_context(), {.d_y = d_y.view(), .d_bias = d_bias.view()});
+        }
+        expect_matches("d_y", device_d_y, d_y, dtype);
+        expect_matches("d_bias", first, d_bias, DType::kF32);
+        expect_same("d_bias", first, second);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris::testing

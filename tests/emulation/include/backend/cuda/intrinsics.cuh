@@ -1,0 +1,109 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "backend/dtype.h"
+#include "tests/emulation/block.h"
+#include "tests/emulation/runtime.h"
+
+/// backend/cuda/intrinsics.cuh for the CPU; the contracts stand there. Asynchronous copies happen at the wait
+/// for them.
+namespace ventris::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+inline void sync_threads() {
+  emulation::block_barrier();
+}
+inline void sync_warp() {
+  emulation::warp_exchange("sync_warp", "", 0);
+}
+
+template <typename T>
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(emulation::dynamic_shared_memory());
+}
+
+/// What the lanes of the warp gave.
+template <typename T>
+class Given {
+ public:
+  Given(const char* what, const T& give) : slots_(emulation::warp_exchange(what, &give, sizeof(T))) {
+    static_assert(sizeof(T) <= emulation::kSlotBytes);
+  }
+  T operator[](int lane) const {
+    T value;
+    std::memcpy(&value, slots_ + static_cast<size_t>(lane) * emulation::kSlotBytes, sizeof(T));
+    return value;
+  }
+
+ private:
+  const char* slots_;
+};
+
+template <typename T>
+T shuffle(T value, int lane) {
+  return Given<T>("shuffle", value)[lane & 31];
+}
+template <typename T>
+T shuffle_xor(T value, int mask) {
+  return Given<T>("shuffle_xor", value)[(emulation::lane() ^ mask) & 31];
+}
+template <typename T>
+T shuffle_down(T value, int distance) {
+  const int from = emulation::lane() + distance;
+  return Given<T>("shuffle_down", value)[from < kWarp ? from : emulation::lane()];
+}
+inline unsigned ballot(bool predicate) {
+  const Given<bool> given("ballot", predicate);
+  unsigned bits = 0;
+  for (int l = 0; l < kWarp; ++l) bits |= static_cast<unsigned>(given[l]) << l;
+  return bits;
+}
+inline bool any_lane(bool predicate) {
+  return ballot(predicate) != 0;
+}
+inline bool all_lanes(bool predicate) {
+  return ballot(predicate) == kAllLanes;
+}
+
+inline int atomic_add(int* to, int value) {
+  const int before = *to;
+  *to += value;
+  return before;
+}
+inline unsigned long long atomic_min(unsigned long long* to, unsigned long long value) {
+  const unsigned long long before = *to;
+  if (value < before) *to = value;
+  return before;
+}
+
+inline uint16_t to_bf16_bits(float value) {
+  return BF16(value).bits;
+}
+inline uint32_t to_bf16_pair(float low, float high) {
+  return static_cast<uint32_t>(to_bf16_bits(high)) << 16 | to_bf16_bits(low);
+}
+inline float from_bf16_bits(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+void async_copy_16(void* shared, const void* global, bool valid = true);
+void async_commit();
+void async_wait_groups(int groups);
+template <int kGroups>
+void async_wait() {
+  async_wait_groups(kGroups);
+}
+
+void load_matrices(uint32_t (&out)[4], const void* shared_row, bool transposed);
+template <bool kTransposed>
+void load_matrices(uint32_t (&out)[4], const void* shared_row) {
+  load_matrices(out, shared_row, kTransposed);
+}
+void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+}  // namespace ventris::cuda

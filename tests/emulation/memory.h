@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+/// Guarded device memory (the promises stand in runtime.h).
+namespace ventris::emulation {
+
+/// Null where the device is full.
+void* allocate_device(size_t bytes);
+/// False if `address` is none that allocate_device gave.
+bool free_device(void* address);
+/// True if [address, address + bytes) lies in one allocation.
+bool in_device_memory(const void* address, size_t bytes);
+size_t device_bytes_used();
+inline constexpr size_t kDeviceBytes = size_t{4} << 30;
+
+/// From now on counts [address, address + bytes) as device memory, without guards.
+void adopt_as_device_memory(const void* address, size_t bytes);
+
+/// The first write past an allocation, in words, or nothing.
+std::string overwritten();
+
+/// While one lives, device memory can be touched.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+};
+
+}  // namespace ventris::emulation

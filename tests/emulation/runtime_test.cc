@@ -1,0 +1,231 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "backend/cuda/intrinsics.cuh"
+#include "tests/emulation/device_buffer.h"
+
+namespace ventris::cuda {
+namespace {
+
+using testing::DeviceArray;
+
+class EmulatedRuntime : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  }
+  void TearDown() override {
+    emulation::clear_fault();
+    static_cast<void>(cudaStreamDestroy(stream));
+    static_cast<void>(cudaStreamDestroy(other));
+  }
+  cudaStream_t stream = nullptr;
+  cudaStream_t other = nullptr;
+};
+
+__global__ void reverse_block(int* values) {
+  int* shared = dynamic_shared<int>();
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  shared[threadIdx.x] = values[i];
+  sync_threads();
+  values[i] = shared[blockDim.x - 1 - threadIdx.x];
+}
+
+TEST_F(EmulatedRuntime, ThreadsOfABlockMeetAtBarriers) {
+  std::vector<int> values(300);
+  for (int i = 0; i < 300; ++i) values[static_cast<size_t>(i)] = i;
+  const DeviceArray<int> device(values);
+  launch({.name = "reverse_block", .grid = 3, .block = 100, .shared_bytes = 400}, stream, reverse_block,
+         device.data());
+  const std::vector<int> got = device.get(stream);
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(got[static_cast<size_t>(i)], i / 100 * 100 + 99 - i % 100);
+}
+
+__global__ void warp_operations(int* out) {
+  const int i = static_cast<int>(threadIdx.x);
+  const int l = i % kWarp;
+  int sum = i;
+  for (int mask = 16; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+  out[4 * i] = sum;
+  out[4 * i + 1] = shuffle(i, 5);
+  out[4 * i + 2] = shuffle_down(i, 3);
+  out[4 * i + 3] =
+      static_cast<int>(ballot(l % 3 == 0)) ^ (any_lane(l == 7) ? 1 : 0) ^ (all_lanes(l < 31) ? 2 : 0);
+}
+
+TEST_F(EmulatedRuntime, LanesOfAWarpExchangeValues) {
+  const DeviceArray<int> device(std::vector<int>(4 * 96));
+  launch({.name = "warp_operations", .grid = 1, .block = 96}, stream, warp_operations, device.data());
+  const std::vector<int> got = device.get(stream);
+  for (int i = 0; i < 96; ++i) {
+    const int first = i / 32 * 32;
+    const auto at = [&](int k) { return got[static_cast<size_t>(4 * i + k)]; };
+    EXPECT_EQ(at(0), 32 * first + 31 * 16);
+    EXPECT_EQ(at(1), first + 5);
+    EXPECT_EQ(at(2), i % 32 + 3 < 32 ? i + 3 : i);
+    EXPECT_EQ(static_cast<unsigned>(at(3)), 0x49249249U ^ 1U);
+  }
+}
+
+/// One warp: d [16, 8] = a [16, 16] b [16, 8], by asynchronous copies, load_matrices and the tensor core.
+__global__ void tensor_core(const uint16_t* a, const uint16_t* b, float* d) {
+  uint16_t* shared = dynamic_shared<uint16_t>();
+  const int l = static_cast<int>(threadIdx.x);
+  async_copy_16(shared + 8 * l, a + 8 * l);
+  async_copy_16(shared + 256 + 8 * l, b + 8 * (l % 16), l < 16);
+  async_commit();
+  async_wait<0>();
+  sync_warp();
+  uint32_t left[4];
+  load_matrices<false>(left, shared + l % 16 * 16 + l / 16 * 8);
+  uint32_t right[4];
+  load_matrices<true>(right, shared + 256 + l * 8);
+  float sum[4] = {};
+  multiply_16x8x16(sum, left, {right[0], right[1]});
+  for (int i = 0; i < 4; ++i)
+    d[(l / 4 + i / 2 * 8) * 8 + l % 4 * 2 + i % 2] = sum[i] + static_cast<float>(right[2]);
+}
+
+TEST_F(EmulatedRuntime, TensorCoreMultipliesWhatItsContractSays) {
+  const testing::Buffer a = testing::Buffer::random(16, 16, DType::kBF16, 1);
+  const testing::Buffer b = testing::Buffer::random(16, 8, DType::kBF16, 2);
+  const testing::DeviceMatrix device_a(a);
+  const testing::DeviceMatrix device_b(b);
+  const testing::DeviceMatrix d(16, 8, DType::kF32);
+  launch({.name = "tensor_core", .grid = 1, .block = 32, .shared_bytes = 1024}, stream, tensor_core,
+         static_cast<const uint16_t*>(device_a.view().data),
+         static_cast<const uint16_t*>(device_b.view().data), d.view().as<float>());
+  const testing::Buffer got = d.get(stream);
+  for (int r = 0; r < 16; ++r) {
+    for (int c = 0; c < 8; ++c) {
+      double expected = 0.0;
+      for (int k = 0; k < 16; ++k) expected += a.get(r, k) * b.get(k, c);
+      EXPECT_NEAR(got.get(r, c), expected, 1e-5);
+    }
+  }
+}
+
+__global__ void add_one(int* value) {
+  *value += 1;
+}
+__global__ void twice(int* value) {
+  *value *= 2;
+}
+
+TEST_F(EmulatedRuntime, StreamsAreOrderedByEventsAlone) {
+  const DeviceArray<int> value({0});
+  cudaEvent_t event = nullptr;
+  VENTRIS_CUDA_CHECK(cudaEventCreate(&event));
+  launch({.name = "add_one", .grid = 1, .block = 1}, stream, add_one, value.data());
+  launch({.name = "twice", .grid = 1, .block = 1}, other, twice, value.data());
+  EXPECT_EQ(value.get(other)[0], 0) << "no event: the other stream waits for nothing";
+  VENTRIS_CUDA_CHECK(cudaEventRecord(event, stream));
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(other, event));
+  launch({.name = "twice", .grid = 1, .block = 1}, other, twice, value.data());
+  EXPECT_EQ(value.get(other)[0], 2);
+  VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
+}
+
+TEST_F(EmulatedRuntime, GraphsRepeatWhatTheyCaptured) {
+  const DeviceArray<int> value({1});
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  VENTRIS_CUDA_CHECK(cudaEventCreate(&event));
+  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  launch({.name = "add_one", .grid = 1, .block = 1}, stream, add_one, value.data());
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+  void* memory = nullptr;
+  EXPECT_EQ(cudaMalloc(&memory, 4), cudaErrorStreamCaptureUnsupported);
+  VENTRIS_CUDA_CHECK(cudaEventRecord(event, stream));
+  VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(other, event));
+  launch({.name = "twice", .grid = 1, .block = 1}, other, twice, value.data());
+  VENTRIS_CUDA_CHECK(cudaEventRecord(event, other));
+  VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(stream, event));
+  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+  EXPECT_EQ(value.get(stream)[0], 1) << "capture runs nothing";
+  VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph));
+  VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream));
+  VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream));
+  EXPECT_EQ(value.get(stream)[0], 10);
+  VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
+  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+  VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
+}
+
+TEST_F(EmulatedRuntime, AStreamThatIsNotJoinedSpoilsTheCapture) {
+  const DeviceArray<int> value({1});
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  VENTRIS_CUDA_CHECK(cudaEventCreate(&event));
+  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  VENTRIS_CUDA_CHECK(cudaEventRecord(event, stream));
+  VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(other, event));
+  launch({.name = "twice", .grid = 1, .block = 1}, other, twice, value.data());
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+  VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
+}
+
+__global__ void write_at(int* to, int index) {
+  to[index] = 1;
+}
+
+TEST_F(EmulatedRuntime, WritesOutsideAnAllocationAreFound) {
+  for (const int index : {-1, 3}) {
+    const DeviceArray<int> value({0, 0, 0});
+    launch({.name = "write_at", .grid = 1, .block = 1}, stream, write_at, value.data(), index);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+    EXPECT_THROW(VENTRIS_CUDA_CHECK(cudaGetLastError()), Error);
+    emulation::clear_fault();
+  }
+}
+
+__global__ void write_shared(int index) {
+  dynamic_shared<int>()[index] = 1;
+}
+
+TEST_F(EmulatedRuntime, WritesPastSharedMemoryAreFound) {
+  launch({.name = "write_shared", .grid = 1, .block = 1, .shared_bytes = 16}, stream, write_shared, 4);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+}
+
+__global__ void half_waits() {
+  if (threadIdx.x < 32) {
+    sync_threads();
+  } else {
+    sync_warp();
+    while (threadIdx.x == 40) sync_threads();
+    static_cast<void>(ballot(true));
+  }
+}
+
+TEST_F(EmulatedRuntime, ThreadsThatWaitForEverAreFound) {
+  launch({.name = "half_waits", .grid = 1, .block = 64}, stream, half_waits);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  EXPECT_NE(std::string(cudaGetErrorString(cudaErrorLaunchFailure)).find("wait for ever"), std::string::npos);
+}
+
+TEST_F(EmulatedRuntime, FreshMemoryIsNaN) {
+  const testing::DeviceMatrix fresh(1, 3, DType::kF32);
+  EXPECT_TRUE(std::isnan(fresh.get(stream).get(0)));
+}
+
+TEST_F(EmulatedRuntime, LaunchesThatNoDeviceTakesThrow) {
+  EXPECT_THROW(launch({.name = "add_one", .grid = 1, .block = 2000}, stream, add_one, nullptr), Error);
+  EXPECT_THROW(
+      launch({.name = "add_one", .grid = 1, .block = 1, .shared_bytes = 300000}, stream, add_one, nullptr),
+      Error);
+}
+
+TEST(EmulatedRuntimeDeathTest, HostCodeCannotTouchDeviceMemory) {
+  const DeviceArray<int> value({0});
+  EXPECT_DEATH(static_cast<void>(*static_cast<volatile int*>(value.data())),
+               "host code touches device memory");
+}
+
+}  // namespace
+}  // namespace ventris::cuda
