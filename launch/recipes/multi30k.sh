@@ -53,8 +53,11 @@ note "Training on ${RANKS:-2} ranks, $precision"
   --max-steps 8000 --max-minutes "${MAX_MINUTES:-110}" \
   --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
 
-note "Averaging the last ten checkpoints"
-ventris average --model-dir "$run/model" --last 10 --output "$run/averaged.h5"
+# Ten where training was long enough to leave them.
+last=$(find "$run/model" -name 'checkpoint-*.h5' | wc -l)
+if ((last > 10)); then last=10; fi
+note "Averaging the last $last checkpoints"
+ventris average --model-dir "$run/model" --last "$last" --output "$run/averaged.h5"
 
 note "BLEU on test_2016, beam 5: the text is tokenised and lowercased already"
 "${MPIRUN[@]}" ventris evaluate --model "$run/averaged.h5" --source "$test_en" --reference "$test_de" \
