@@ -1,6 +1,7 @@
 #include "backend/adam.h"
 
 #include "backend/adam_cpu.h"
+#include "backend/adam_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -16,7 +17,9 @@ void adam(Context& context, const AdamArgs& args) {
   VENTRIS_CHECK(args.beta1 >= 0.0F && args.beta1 < 1.0F && args.beta2 >= 0.0F && args.beta2 < 1.0F,
                 "beta1 is {}, beta2 is {}, expected at least 0 and below 1", args.beta1, args.beta2);
   VENTRIS_CHECK(args.scalars != nullptr, "scalars are missing");
-  check_cpu(context, "adam");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return adam_cuda(context, args);
+  }
   adam_cpu(context, args);
 }
 

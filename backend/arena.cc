@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/device_cuda.h"
 #include "backend/error.h"
+#include "backend/has_cuda.h"
 
 namespace ventris {
 namespace {
@@ -18,14 +20,13 @@ size_t round_up(size_t bytes, size_t unit) {
 }
 
 // Anonymous pages are zero, page-aligned, and cost nothing before they are touched.
-char* map_cpu_memory(size_t capacity) {
+char* map_cpu_memory(size_t capacity, const char* purpose) {
   void* base = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu: the system refuses; use a smaller "
-         "model or fewer "
-         "tokens per micro-batch, or free memory",
-         capacity, static_cast<double>(capacity) / (1 << 20));
+         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: the system refuses; use a "
+         "smaller model or fewer tokens per micro-batch, or free memory",
+         capacity, static_cast<double>(capacity) / (1 << 20), purpose);
   }
   // Fewer misses of the address cache in GEMM; a hint that a kernel may ignore.
   if (capacity >= kHugePage) static_cast<void>(madvise(base, capacity, MADV_HUGEPAGE));
@@ -38,23 +39,33 @@ const char* name_of(Device device) {
   return device == Device::kCpu ? "cpu" : "cuda";
 }
 
-Arena::Arena(Device device, size_t capacity) : device_(device), capacity_(std::max(capacity, kAlignment)) {
-  if (device != Device::kCpu) {
-    fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes on device {}: this build has no such device; use device cpu", capacity,
-         name_of(device));
-  }
+Arena::Arena(Device device, size_t capacity, const char* purpose)
+    : device_(device), capacity_(std::max(capacity, kAlignment)) {
   constexpr size_t kLargest = static_cast<size_t>(PTRDIFF_MAX) - kHugePage;
   if (capacity_ > kLargest) {
-    fail(ExitCode::kUnavailable, "cannot allocate {} bytes on device cpu: more than an address space holds",
-         capacity);
+    fail(ExitCode::kUnavailable,
+         "cannot allocate {} bytes on device {} for {}: more than an address space holds", capacity,
+         name_of(device), purpose);
+  }
+  if (device == Device::kCuda) {
+    capacity_ = round_up(capacity_, kAlignment);
+    if constexpr (kHasCuda) base_ = allocate_cuda(capacity_, purpose);
+    VENTRIS_CHECK(base_ != nullptr, "{} bytes on device cuda asked of a build without CUDA", capacity);
+    return;
   }
   capacity_ = round_up(capacity_, capacity_ >= kHugePage ? kHugePage : kAlignment);
-  base_ = map_cpu_memory(capacity_);
+  base_ = map_cpu_memory(capacity_, purpose);
 }
 
 Arena::~Arena() {
-  if (base_ != nullptr) munmap(base_, capacity_);
+  if (base_ == nullptr) return;
+  if constexpr (kHasCuda) {
+    if (device_ == Device::kCuda) {
+      free_cuda(base_);
+      return;
+    }
+  }
+  munmap(base_, capacity_);
 }
 
 Arena::Arena(Arena&& other) noexcept {

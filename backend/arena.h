@@ -18,8 +18,9 @@ class Arena {
  public:
   /// A measuring arena.
   Arena() = default;
-  /// Owns `capacity` bytes on `device`, zeroed. Throws Error(kUnavailable) saying how much was asked for.
-  Arena(Device device, size_t capacity);
+  /// Owns `capacity` bytes on `device` (on CUDA, the calling thread's device), zeroed. Throws
+  /// Error(kUnavailable) saying how much was asked for, and for what: `purpose`.
+  Arena(Device device, size_t capacity, const char* purpose = "a model");
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;

@@ -1,13 +1,13 @@
 #include "backend/attention.h"
 
 #include "backend/attention_cpu.h"
+#include "backend/attention_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
 namespace {
 
 void check_offsets(const char* name, const int32_t* offsets, int sentences, int64_t rows) {
-  VENTRIS_CHECK(offsets != nullptr, "attention: {} offsets are missing", name);
   VENTRIS_CHECK(offsets[0] == 0 && offsets[sentences] <= rows,
                 "attention: {} offsets go from {} to {}, {} rows", name, offsets[0], offsets[sentences],
                 rows);
@@ -17,9 +17,9 @@ void check_offsets(const char* name, const int32_t* offsets, int sentences, int6
   }
 }
 
-/// What forward and backward have in common.
+/// What forward and backward have in common. Offsets are read on the CPU alone.
 template <typename Args>
-void check_inputs(const Args& args) {
+void check_inputs(const Context& context, const Args& args) {
   const DType dtype = args.query.dtype;
   VENTRIS_CHECK(
       args.sentences >= 0 && args.heads > 0 && args.heads <= 256 && args.query.cols % args.heads == 0,
@@ -28,11 +28,14 @@ void check_inputs(const Args& args) {
   check_tensor(args.key, args.key.rows, args.query.cols, dtype, "key");
   check_tensor(args.value, args.key.rows, args.query.cols, dtype, "value");
   check_dropout(args.dropout);
-  check_offsets("query", args.query_offsets, args.sentences, args.query.rows);
-  check_offsets("key", args.key_offsets, args.sentences, args.key.rows);
   VENTRIS_CHECK(!args.dropout.active() || (args.dropout.place & 0xFFU) == 0,
                 "attention: dropout place {:#x} does not leave its low 8 bits to the head",
                 args.dropout.place);
+  VENTRIS_CHECK(args.query_offsets != nullptr && args.key_offsets != nullptr,
+                "attention: query or key offsets are missing");
+  if (context.device() != Device::kCpu) return;
+  check_offsets("query", args.query_offsets, args.sentences, args.query.rows);
+  check_offsets("key", args.key_offsets, args.sentences, args.key.rows);
   if (args.causal) {
     for (int s = 0; s <= args.sentences; ++s) {
       VENTRIS_CHECK(args.query_offsets[s] == args.key_offsets[s],
@@ -45,24 +48,27 @@ void check_inputs(const Args& args) {
 }  // namespace
 
 void attention_forward(Context& context, const AttentionForwardArgs& args) {
-  check_inputs(args);
+  check_inputs(context, args);
   const DType dtype = args.query.dtype;
   const DType master = master_dtype(dtype);
   check_tensor(args.out, args.query.rows, args.query.cols, dtype, "out");
   check_optional(args.log_sum_exp, args.heads, args.query.rows, master, "log_sum_exp");
   if (args.probabilities) {
     check_tensor(args.probabilities, args.query.rows, args.probabilities.cols, master, "probabilities");
-    VENTRIS_CHECK(args.probabilities.cols % args.heads == 0 &&
-                      args.probabilities.cols / args.heads >= longest(args.key_offsets, args.sentences),
+    const int64_t keys =
+        context.device() == Device::kCpu ? longest(args.key_offsets, args.sentences) : int64_t{0};
+    VENTRIS_CHECK(args.probabilities.cols % args.heads == 0 && args.probabilities.cols / args.heads >= keys,
                   "attention: probabilities have {} columns for {} heads and sentences of up to {} keys",
-                  args.probabilities.cols, args.heads, longest(args.key_offsets, args.sentences));
+                  args.probabilities.cols, args.heads, keys);
   }
-  check_cpu(context, "attention_forward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return attention_forward_cuda(context, args);
+  }
   dispatch_dtype(dtype, [&](auto tag) { attention_forward_cpu<decltype(tag)>(context, args); });
 }
 
 void attention_backward(Context& context, const AttentionBackwardArgs& args) {
-  check_inputs(args);
+  check_inputs(context, args);
   const DType dtype = args.query.dtype;
   const int64_t cols = args.query.cols;
   check_tensor(args.out, args.query.rows, cols, dtype, "out");
@@ -71,7 +77,9 @@ void attention_backward(Context& context, const AttentionBackwardArgs& args) {
   check_tensor(args.d_query, args.query.rows, cols, dtype, "d_query");
   check_tensor(args.d_key, args.key.rows, cols, dtype, "d_key");
   check_tensor(args.d_value, args.key.rows, cols, dtype, "d_value");
-  check_cpu(context, "attention_backward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return attention_backward_cuda(context, args);
+  }
   dispatch_dtype(dtype, [&](auto tag) { attention_backward_cpu<decltype(tag)>(context, args); });
 }
 
@@ -79,15 +87,18 @@ void attention_decode(Context& context, const AttentionDecodeArgs& args) {
   const DType dtype = args.query.dtype;
   VENTRIS_CHECK(args.heads > 0 && args.query.cols % args.heads == 0, "attention: {} heads over {} columns",
                 args.heads, args.query.cols);
-  VENTRIS_CHECK(args.key_begin != nullptr && args.key_begin[0] >= 0,
-                "attention: key_begin is missing or negative");
-  VENTRIS_CHECK(args.key_rows != nullptr || args.key_begin[args.query.rows] == 0,
-                "attention: key_rows is missing");
+  VENTRIS_CHECK(args.key_begin != nullptr, "attention: key_begin is missing");
   check_tensor(args.key, args.key.rows, args.query.cols, dtype, "key");
   check_tensor(args.value, args.key.rows, args.query.cols, dtype, "value");
   check_tensor(args.out, args.query.rows, args.query.cols, dtype, "out");
   check_optional(args.probabilities, args.query.rows, args.probabilities.cols, master_dtype(dtype),
                  "probabilities");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return attention_decode_cuda(context, args);
+  }
+  VENTRIS_CHECK(args.key_begin[0] >= 0, "attention: key_begin is negative");
+  VENTRIS_CHECK(args.key_rows != nullptr || args.key_begin[args.query.rows] == 0,
+                "attention: key_rows is missing");
   for (int64_t r = 0; r < args.query.rows; ++r) {
     const int64_t keys = args.key_begin[r + 1] - args.key_begin[r];
     VENTRIS_CHECK(keys >= 0 && (!args.probabilities || keys <= args.probabilities.cols),
@@ -97,7 +108,6 @@ void attention_decode(Context& context, const AttentionDecodeArgs& args) {
     VENTRIS_CHECK(args.key_rows[i] >= 0 && args.key_rows[i] < args.key.rows,
                   "attention: key_rows[{}] is {}, the cache has {} rows", i, args.key_rows[i], args.key.rows);
   }
-  check_cpu(context, "attention_decode");
   dispatch_dtype(dtype, [&](auto tag) { attention_decode_cpu<decltype(tag)>(context, args); });
 }
 

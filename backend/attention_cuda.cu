@@ -1,4 +1,5 @@
 #include "backend/attention_cuda.h"
+#include "backend/cuda/attention_mma.cuh"
 #include "backend/cuda/attention_tile.cuh"
 #include "backend/op_checks.h"
 
@@ -9,13 +10,7 @@ using namespace cuda;
 
 template <typename T>
 struct Forward {
-  Rows<const T> query, key, value;
-  const int32_t* query_offsets;
-  const int32_t* key_offsets;
-  int d_head;
-  bool causal;
-  float scale;
-  Mask mask;
+  AttentionInputs<T> in;
   Rows<T> out;
   Rows<float> log_sum_exp;    // [heads, query_rows], or null
   Rows<float> probabilities;  // or null
@@ -27,11 +22,8 @@ struct Forward {
 /// Grid: (sentences, heads); shared: two tiles, the block's queries, and their weights.
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int head = static_cast<int>(blockIdx.y);
-  const Span span = span_of(f.query_offsets, f.key_offsets, static_cast<int>(blockIdx.x), head, f.d_head);
-  const int stride = f.d_head + 1;  // odd for the usual head sizes: one column of 32 rows lies in 32 banks
+  const Place place(f.in);
+  const auto& [warp, lane, head, span, stride] = place;
   float* keys = dynamic_shared<float>();
   float* values = keys + kTile * stride;
   float* queries = values + kTile * stride;
@@ -39,33 +31,29 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
   for (int first = 0; first < span.queries; first += kBlockOwn) {
     sync_threads();
     const int left = span.queries - first;
-    stage(f.query, span.query_begin + first, left < kBlockOwn ? left : kBlockOwn, span.column, f.d_head,
-          kBlockOwn, f.scale, queries, stride);
+    stage(f.in.query, span.query_begin + first, left < kBlockOwn ? left : kBlockOwn, span.column, f.in.d_head,
+          kBlockOwn, f.in.scale, queries, stride);
     float max[kOwn];
     float sum[kOwn] = {};
     float out[kOwn][kColumns] = {};
     for (float& m : max) m = -INFINITY;
-    const int seen = f.causal && first + kBlockOwn < span.keys ? first + kBlockOwn : span.keys;
+    const int seen = f.in.limit(first + kBlockOwn - 1, span.keys);
     for (int tile = 0; tile < seen; tile += kTile) {
       const int rows = seen - tile < kTile ? seen - tile : kTile;
       sync_threads();
-      stage(f.key, span.key_begin + tile, rows, span.column, f.d_head, kTile, 1.0F, keys, stride);
-      stage(f.value, span.key_begin + tile, rows, span.column, f.d_head, kTile, 1.0F, values, stride);
+      stage(f.in.key, span.key_begin + tile, rows, span.column, f.in.d_head, kTile, 1.0F, keys, stride);
+      stage(f.in.value, span.key_begin + tile, rows, span.column, f.in.d_head, kTile, 1.0F, values, stride);
       sync_threads();
       const int own = first + warp * kOwn;
-      uint32_t kept = 0xFFU;  // lanes 4 q + b: the mask of query q and the eight keys of block b
-      if (f.mask.threshold != 0) {
-        kept = f.mask.kept(static_cast<uint32_t>(span.query_begin + own + lane / 4 % kOwn),
-                           static_cast<uint32_t>(tile / kPack + lane % 4), static_cast<uint32_t>(head));
-      }
+      const uint32_t kept = place.kept(f.in.mask, own, tile);
 #pragma unroll
       for (int q = 0; q < kOwn; ++q) {
         const int i = own + q;
-        const int limit = f.causal && i + 1 < span.keys ? i + 1 : span.keys;
+        const int limit = f.in.limit(i, span.keys);
         if (i >= span.queries || limit <= tile) continue;  // the same for the whole warp
         const bool sees = tile + lane < limit;
         const float score =
-            sees ? dot(queries + (warp * kOwn + q) * stride, keys + lane * stride, f.d_head) : -INFINITY;
+            sees ? dot(queries + (warp * kOwn + q) * stride, keys + lane * stride, f.in.d_head) : -INFINITY;
         const float tile_max = warp_max(score);
         const float new_max = tile_max > max[q] ? tile_max : max[q];
         const float again = max[q] == -INFINITY ? 0.0F : expf(max[q] - new_max);
@@ -76,7 +64,7 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
         weights[q * kTile + lane] = (mine >> (lane % kPack) & 1U) != 0 ? p : 0.0F;
         sync_warp();
         for (float& o : out[q]) o *= again;
-        add_weighted(weights + q * kTile, values, stride, f.d_head, out[q]);
+        add_weighted(weights + q * kTile, values, stride, f.in.d_head, out[q]);
       }
     }
 #pragma unroll
@@ -85,7 +73,8 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
       if (i >= span.queries) continue;
       const bool none = span.keys == 0;
       const int64_t t = span.query_begin + i;
-      store_columns<T>(out[q], none ? 0.0F : f.mask.scale / sum[q], f.d_head, f.out.row(t) + span.column);
+      store_columns<T>(out[q], none ? 0.0F : f.in.mask.scale / sum[q], f.in.d_head,
+                       f.out.row(t) + span.column);
       if (lane == 0 && f.log_sum_exp.data != nullptr) {
         f.log_sum_exp.row(head)[t] = none ? 0.0F : max[q] + logf(sum[q]);
       }
@@ -98,17 +87,17 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
 template <typename T>
 __global__ void write_probabilities(Forward<T> f) {
   const int head = static_cast<int>(blockIdx.y);
-  const Span span = span_of(f.query_offsets, f.key_offsets, static_cast<int>(blockIdx.x), head, f.d_head);
+  const Span span = f.in.span(static_cast<int>(blockIdx.x), head);
   for (int i = static_cast<int>(threadIdx.x) / kWarp; i < span.queries; i += kAttentionWarps) {
     const int64_t t = span.query_begin + i;
-    const int limit = f.causal && i + 1 < span.keys ? i + 1 : span.keys;
-    const T* query = f.query.row(t) + span.column;
+    const int limit = f.in.limit(i, span.keys);
+    const T* query = f.in.query.row(t) + span.column;
     for (int j = static_cast<int>(threadIdx.x) % kWarp; j < f.max_keys; j += kWarp) {
       float p = 0.0F;
       if (j < limit) {
-        const T* key = f.key.row(span.key_begin + j) + span.column;
+        const T* key = f.in.key.row(span.key_begin + j) + span.column;
         float score = 0.0F;
-        for (int c = 0; c < f.d_head; ++c) score += f.scale * load(query[c]) * load(key[c]);
+        for (int c = 0; c < f.in.d_head; ++c) score += f.in.scale * load(query[c]) * load(key[c]);
         p = expf(score - f.log_sum_exp.row(head)[t]);
       }
       f.probabilities.row(t)[head * f.max_keys + j] = p;
@@ -198,39 +187,36 @@ __global__ void decode_probabilities(Decode<T> f) {
 void attention_forward_cuda(Context& context, const AttentionForwardArgs& args) {
   cudaStream_t stream = stream_of(context);
   const int64_t d_head = args.query.cols / args.heads;
+  const auto sums = static_cast<size_t>(args.heads * args.query.rows) * sizeof(float);
+  need_scratch(context, sums + attention_work_bytes(args.sentences, args.query.rows, args.key.rows));
   ArenaScope scope(context.scratch());
-  Tensor log_sum_exp = args.log_sum_exp;
-  if (args.probabilities && !log_sum_exp) {
-    need_scratch(context, static_cast<size_t>(args.heads * args.query.rows) * sizeof(float));
-    log_sum_exp = context.scratch().allocate(args.heads, args.query.rows, DType::kF32);
+  AttentionForwardArgs with_sums = args;
+  if (args.probabilities && !args.log_sum_exp) {
+    with_sums.log_sum_exp = context.scratch().allocate(args.heads, args.query.rows, DType::kF32);
   }
+  const bool on_tensor_cores = tensor_cores_take(d_head, args.query, args.key, args.value, args.out);
+  if (on_tensor_cores) attention_forward_tensor_cuda(context, with_sums);
+  if (on_tensor_cores && !args.probabilities) return;
   dispatch_device_dtype(args.query.dtype, "attention_forward", [&](auto tag) {
     using T = decltype(tag);
-    const Forward<T> f{.query = rows_of<T>(args.query),
-                       .key = rows_of<T>(args.key),
-                       .value = rows_of<T>(args.value),
-                       .query_offsets = args.query_offsets,
-                       .key_offsets = args.key_offsets,
-                       .d_head = static_cast<int>(d_head),
-                       .causal = args.causal,
-                       .scale = args.scale,
-                       .mask = Mask(args.dropout),
+    const Forward<T> f{.in = AttentionInputs<T>(args),
                        .out = rows_of<T>(args.out),
-                       .log_sum_exp = rows_of<float>(log_sum_exp),
+                       .log_sum_exp = rows_of<float>(with_sums.log_sum_exp),
                        .probabilities = rows_of<float>(args.probabilities),
                        .max_keys = args.probabilities.cols / args.heads};
-    const dim3 grid(static_cast<unsigned>(args.sentences), static_cast<unsigned>(args.heads));
-    const auto shared =
-        static_cast<size_t>((2 * kTile + kBlockOwn) * (d_head + 1) + kBlockOwn * kTile) * sizeof(float);
-    dispatch_columns(d_head, [&](auto columns) {
-      launch({.name = "attend", .grid = grid, .block = kAttentionThreads, .shared_bytes = shared}, stream,
-             attend<T, decltype(columns)::value>, f);
-    });
+    if (!on_tensor_cores) {
+      const auto shared =
+          static_cast<size_t>((2 * kTile + kBlockOwn) * (d_head + 1) + kBlockOwn * kTile) * sizeof(float);
+      dispatch_columns(d_head, [&](auto columns) {
+        launch({.name = "attend", .grid = grid_of(f.in), .block = kAttentionThreads, .shared_bytes = shared},
+               stream, attend<T, decltype(columns)::value>, f);
+      });
+      launch_clear_rows<T>(stream, args.out, args.query_offsets + args.sentences);
+    }
     if (args.probabilities) {
-      launch({.name = "write_probabilities", .grid = grid, .block = kAttentionThreads}, stream,
+      launch({.name = "write_probabilities", .grid = grid_of(f.in), .block = kAttentionThreads}, stream,
              write_probabilities<T>, f);
     }
-    launch_clear_rows<T>(stream, args.out, args.query_offsets + args.sentences);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "backend/bias_relu.h"
 
 #include "backend/bias_relu_cpu.h"
+#include "backend/bias_relu_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -10,14 +11,18 @@ void bias_relu_backward(Context& context, const BiasReluBackwardArgs& args) {
   check_tensor(args.d_y, args.d_y.rows, args.d_y.cols, dtype, "d_y");
   check_tensor(args.y, args.d_y.rows, args.d_y.cols, dtype, "y");
   check_tensor(args.d_bias, 1, args.d_y.cols, master_dtype(dtype), "d_bias");
-  check_cpu(context, "bias_relu_backward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return bias_relu_backward_cuda(context, args);
+  }
   bias_relu_backward_cpu(context, args);
 }
 
 void bias_backward(Context& context, const BiasBackwardArgs& args) {
   check_tensor(args.d_y, args.d_y.rows, args.d_y.cols, args.d_y.dtype, "d_y");
   check_tensor(args.d_bias, 1, args.d_y.cols, master_dtype(args.d_y.dtype), "d_bias");
-  check_cpu(context, "bias_backward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return bias_backward_cuda(context, args);
+  }
   bias_backward_cpu(context, args);
 }
 

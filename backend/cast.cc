@@ -1,6 +1,7 @@
 #include "backend/cast.h"
 
 #include "backend/cast_cpu.h"
+#include "backend/cast_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -8,13 +9,17 @@ namespace ventris {
 void cast(Context& context, const CastArgs& args) {
   check_tensor(args.source, args.destination.rows, args.destination.cols, args.source.dtype, "source");
   check_tensor(args.destination, args.source.rows, args.source.cols, args.destination.dtype, "destination");
-  check_cpu(context, "cast");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return cast_cuda(context, args);
+  }
   cast_cpu(context, args);
 }
 
 void fill_zero(Context& context, Tensor tensor) {
   check_tensor(tensor, tensor.rows, tensor.cols, tensor.dtype, "tensor");
-  check_cpu(context, "fill_zero");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return fill_zero_cuda(context, tensor);
+  }
   fill_zero_cpu(context, tensor);
 }
 

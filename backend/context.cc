@@ -1,16 +1,24 @@
 #include "backend/context.h"
 
+#include <string>
+#include <utility>
+
+#include "backend/device.h"
+#include "backend/device_cuda.h"
 #include "backend/error.h"
 #include "backend/gemm_cache.h"
+#include "backend/has_cuda.h"
 
 namespace ventris {
 namespace {
 
+constexpr const char* kScratchPurpose = "intermediate results of operations";
+
 const ContextOptions& checked(const ContextOptions& options) {
-  if (options.device != Device::kCpu) {
-    fail(ExitCode::kUnavailable,
-         "device {} is not available: this build has no such device; use --device cpu",
-         name_of(options.device));
+  if (options.device == Device::kCuda) {
+    const std::string reason = cuda_unavailable_reason(options.device_index);
+    if (!reason.empty())
+      fail(ExitCode::kUnavailable, "device cuda is not available: {}; or use --device cpu", reason);
   }
   if (options.threads < 1) {
     fail(ExitCode::kBadConfiguration, "a device needs at least 1 thread, but {} were asked for",
@@ -19,19 +27,37 @@ const ContextOptions& checked(const ContextOptions& options) {
   return options;
 }
 
+CudaDevicePtr cuda_device_of(const ContextOptions& options) {
+  if constexpr (kHasCuda) {
+    if (options.device == Device::kCuda) return make_cuda_device(options.device_index);
+  }
+  return {nullptr, [](CudaDevice*) {}};
+}
+
 }  // namespace
 
 Context::Context(const ContextOptions& options)
     : options_(checked(options)),
+      cuda_(cuda_device_of(options)),
       pool_(options.threads),
-      scratch_(options.device, options.scratch_bytes),
-      gemm_cache_(std::make_unique<GemmCache>(options.threads)) {}
+      scratch_(options.device, options.scratch_bytes, kScratchPurpose),
+      gemm_cache_(options.device == Device::kCpu ? std::make_unique<GemmCache>(options.threads) : nullptr) {}
 
 Context::~Context() = default;
 
 void Context::reserve_scratch(size_t bytes) {
   VENTRIS_CHECK(scratch_.used() == 0, "{} bytes of scratch are in use while it should grow", scratch_.used());
-  if (bytes > scratch_.capacity()) scratch_ = Arena(options_.device, bytes);
+  if (bytes <= scratch_.capacity()) return;
+  if constexpr (kHasCuda) {
+    VENTRIS_CHECK(
+        device() != Device::kCuda || !capturing(*cuda_),
+        "{} bytes of scratch are needed, {} are there, and memory cannot grow while a graph is captured; "
+        "run the same shapes once before the capture, or raise scratch_bytes",
+        bytes, scratch_.capacity());
+  }
+  Arena larger(options_.device, bytes, kScratchPurpose);
+  if (device() == Device::kCuda) outgrown_.push_back(std::move(scratch_));
+  scratch_ = std::move(larger);
 }
 
 }  // namespace ventris

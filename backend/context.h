@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "backend/arena.h"
 #include "backend/thread_pool.h"
@@ -9,9 +10,12 @@
 namespace ventris {
 
 class GemmCache;
+struct CudaDevice;  // backend/context_cuda.h: stream, cuBLASLt handle and workspace
+using CudaDevicePtr = std::unique_ptr<CudaDevice, void (*)(CudaDevice*)>;
 
 struct ContextOptions {
   Device device = Device::kCpu;
+  int device_index = 0;                     // of CUDA
   int threads = 1;                          // CPU threads; results do not depend on it
   size_t scratch_bytes = size_t{64} << 20;  // for operations' intermediate results
 };
@@ -20,6 +24,8 @@ struct ContextOptions {
 /// reference to every operation. One thread at a time may use a context.
 class Context {
  public:
+  /// Throws Error(kUnavailable) saying why a device cannot be had. On CUDA the device becomes the calling
+  /// thread's device.
   explicit Context(const ContextOptions& options);
   ~Context();
   Context(const Context&) = delete;
@@ -28,15 +34,22 @@ class Context {
   Device device() const { return options_.device; }
   ThreadPool& pool() { return pool_; }
   /// Operations take scratch inside an ArenaScope. An operation that needs more than there is makes it grow,
-  /// which happens in the first step of a shape larger than those before, if at all.
+  /// which happens in the first step of a shape larger than those before, if at all, and never while the
+  /// stream is captured into a graph. Memory that was outgrown on CUDA lives as long as the context, since
+  /// captured graphs may hold its addresses.
   Arena& scratch() { return scratch_; }
   /// Makes sure that scratch() has at least `bytes` left. Requires that nothing is allocated in it.
   void reserve_scratch(size_t bytes);
+  /// On the CPU alone.
   GemmCache& gemm_cache() { return *gemm_cache_; }
+  /// On CUDA alone.
+  CudaDevice& cuda() { return *cuda_; }
 
  private:
   ContextOptions options_;
+  CudaDevicePtr cuda_;
   ThreadPool pool_;
+  std::vector<Arena> outgrown_;
   Arena scratch_;
   std::unique_ptr<GemmCache> gemm_cache_;
 };

@@ -1,6 +1,7 @@
 #include "backend/cross_entropy.h"
 
 #include "backend/cross_entropy_cpu.h"
+#include "backend/cross_entropy_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -12,13 +13,16 @@ void cross_entropy(Context& context, const CrossEntropyArgs& args) {
   check_tensor(args.loss, 1, rows, master, "loss");
   check_tensor(args.nll, 1, rows, master, "nll");
   VENTRIS_CHECK(args.labels != nullptr, "labels are missing");
-  VENTRIS_CHECK(args.tokens >= 0 && args.tokens <= rows, "{} tokens in {} rows", args.tokens, rows);
+  VENTRIS_CHECK(args.tokens != nullptr && args.first_row >= 0, "tokens are missing, or first_row is {}",
+                args.first_row);
   VENTRIS_CHECK(args.vocab >= 1 && args.vocab <= args.logits.cols, "a vocabulary of {} in {} columns",
                 args.vocab, args.logits.cols);
   VENTRIS_CHECK(args.smoothing >= 0.0F && args.smoothing <= 1.0F, "smoothing is {}, expected 0 to 1",
                 args.smoothing);
   VENTRIS_CHECK(!args.gradient || args.gradient_scale != nullptr, "the gradient needs gradient_scale");
-  check_cpu(context, "cross_entropy");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return cross_entropy_cuda(context, args);
+  }
   cross_entropy_cpu(context, args);
 }
 
@@ -27,7 +31,9 @@ void loss_sum(Context& context, const LossSumArgs& args) {
   check_tensor(args.loss, 1, rows, master_dtype(args.loss.dtype), "loss");
   check_tensor(args.nll, 1, rows, args.loss.dtype, "nll");
   VENTRIS_CHECK(args.totals != nullptr, "totals are missing");
-  check_cpu(context, "loss_sum");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return loss_sum_cuda(context, args);
+  }
   loss_sum_cpu(context, args);
 }
 

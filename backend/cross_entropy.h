@@ -10,17 +10,18 @@ namespace ventris {
 /// label plus smoothing / vocab on every word, as in Szegedy et al. 2016), with the gradient in place of the
 /// logits.
 ///   loss[t] = -sum_w q(w) log p(w), nll[t] = -log p(label[t]), p = softmax over the first `vocab` columns
-///   d_logits[t][w] = gradient_scale * (p(w) - q(w)), zero for w >= vocab and for rows past `tokens`
+///   d_logits[t][w] = gradient_scale * (p(w) - q(w)), zero for w >= vocab and for rows that do not count
 struct CrossEntropyArgs {
   Tensor logits;          // [rows, padded_vocab] T; overwritten by the gradient if `gradient`
   const int32_t* labels;  // [rows]
-  int64_t tokens;         // rows that count
+  int64_t first_row = 0;  // index of the first row among the target rows of the micro-batch
+  const int32_t* tokens;  // one number on the device: row t counts if first_row + t < tokens[0]
   int64_t vocab;          // columns that count
   float smoothing;
   bool gradient = true;
   const float* gradient_scale = nullptr;  // one number on the device; required if `gradient`
-  Tensor loss;                            // [1, rows] master; zero past `tokens`
-  Tensor nll;                             // [1, rows] master; zero past `tokens`
+  Tensor loss;                            // [1, rows] master; zero in rows that do not count
+  Tensor nll;                             // [1, rows] master; zero in rows that do not count
 };
 void cross_entropy(Context& context, const CrossEntropyArgs& args);
 

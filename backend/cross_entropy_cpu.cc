@@ -48,6 +48,7 @@ RowSums sum_row(T* x, int64_t n, Master<T> max) {
 template <typename T>
 void run(Context& context, const CrossEntropyArgs& args) {
   using M = Master<T>;
+  const int64_t tokens = *args.tokens;
   const int64_t vocab = args.vocab;
   const double smoothing = static_cast<double>(args.smoothing);
   const double scale = args.gradient ? static_cast<double>(*args.gradient_scale) : 0.0;
@@ -56,7 +57,7 @@ void run(Context& context, const CrossEntropyArgs& args) {
   context.pool().for_ranges(args.logits.rows, kRows, [&](int64_t first, int64_t last, int) {
     for (int64_t t = first; t < last; ++t) {
       T* x = args.logits.row<T>(t);
-      if (t >= args.tokens) {
+      if (args.first_row + t >= tokens) {
         if (args.gradient) std::fill_n(x, args.logits.cols, T{});
         loss[t] = nll[t] = M{0};
         continue;

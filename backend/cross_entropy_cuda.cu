@@ -14,7 +14,8 @@ template <typename T>
 struct Problem {
   Rows<T> logits;
   const int32_t* labels;
-  int64_t tokens;
+  int64_t first_row;
+  const int32_t* tokens;
   int64_t vocab;
   int64_t cols;
   float smoothing;
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(kRowThreads) cross_entropy_row(Problem<T> f) {
   T* row = f.logits.row(t);
   const float none[kPack] = {};
   const bool gradient = f.gradient_scale != nullptr;
-  if (t >= f.tokens) {
+  if (f.first_row + t >= *f.tokens) {
     for (int64_t begin = int64_t{threadIdx.x} * kPack; gradient && begin < f.cols; begin += kRowPack) {
       store_pack<kVectors>(row, begin, f.cols, none);
     }
@@ -92,6 +93,7 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
     using T = decltype(tag);
     const Problem<T> f{.logits = rows_of<T>(args.logits),
                        .labels = args.labels,
+                       .first_row = args.first_row,
                        .tokens = args.tokens,
                        .vocab = args.vocab,
                        .cols = args.logits.cols,

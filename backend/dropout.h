@@ -8,6 +8,12 @@
 
 namespace ventris {
 
+/// Where a mask begins. It lies in device memory, so that a captured step serves every step.
+struct DropoutPosition {
+  uint32_t step;
+  uint32_t row_base;  // index in the global batch of the first row
+};
+
 /// Names the dropout mask of one place in the network in one step. Element (row, column) of the mask is a
 /// pure function of this key, of the token's index in the global batch (row_base + row) and of the column: no
 /// thread, rank or micro-batch count changes it.
@@ -20,9 +26,8 @@ namespace ventris {
 struct DropoutKey {
   float rate = 0.0F;  // in [0, 1); 0 means no dropout
   uint64_t seed = 0;
-  uint32_t step = 0;
-  uint32_t place = 0;     // the place in the network; the low 8 bits are left for attention heads
-  uint32_t row_base = 0;  // index in the global batch of the first row
+  uint32_t place = 0;  // the place in the network; the low 8 bits are left for attention heads
+  const DropoutPosition* position = nullptr;  // on the device; required if active()
 
   uint32_t threshold() const { return static_cast<uint32_t>(std::lround(rate * 65536.0F)); }
   double scale() const { return 65536.0 / (65536.0 - threshold()); }
@@ -30,10 +35,10 @@ struct DropoutKey {
 };
 
 /// The eight 16-bit numbers of columns [8 * block, 8 * block + 8) of one row; the definition that every
-/// kernel follows.
+/// kernel follows. On the CPU.
 inline std::array<uint16_t, 8> dropout_bits(const DropoutKey& key, uint32_t row, uint32_t block,
                                             uint32_t head = 0) {
-  const auto r = philox4x32_10({block, key.row_base + row, key.place + head, key.step},
+  const auto r = philox4x32_10({block, key.position->row_base + row, key.place + head, key.position->step},
                                {static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)});
   std::array<uint16_t, 8> bits;
   for (int i = 0; i < 4; ++i) {

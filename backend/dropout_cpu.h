@@ -69,7 +69,8 @@ inline void dropout_tile(const DropoutKey& key, uint32_t row, int64_t rows, int6
   uint64_t lane_block[kDropoutLanes];
   uint64_t lane_row[kDropoutLanes];
   uint32_t block = 0;
-  uint32_t counter_row = key.row_base + row;
+  uint32_t counter_row = key.position->row_base + row;
+  const uint32_t step = key.position->step;
   const int64_t total = rows * blocks;
   for (int64_t done = 0; done < total; done += kDropoutLanes) {
     if (block + kDropoutLanes <= blocks) {
@@ -92,7 +93,7 @@ inline void dropout_tile(const DropoutKey& key, uint32_t row, int64_t rows, int6
         }
       }
     }
-    philox_lanes(lane_block, lane_row, key.place + head, key.step, key.seed, bits + 8 * done);
+    philox_lanes(lane_block, lane_row, key.place + head, step, key.seed, bits + 8 * done);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/embedding_cpu.h"
+#include "backend/embedding_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -15,7 +16,9 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
   check_tensor(args.positions, args.positions.rows, d, master_dtype(dtype), "positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);
-  check_cpu(context, "embedding_forward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return embedding_forward_cuda(context, args);
+  }
   embedding_forward_cpu(context, args);
 }
 
@@ -27,7 +30,9 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
   check_optional(args.d_positions, args.d_positions.rows, d, master, "d_positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);
-  check_cpu(context, "embedding_backward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return embedding_backward_cuda(context, args);
+  }
   embedding_backward_cpu(context, args);
 }
 

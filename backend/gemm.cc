@@ -1,6 +1,7 @@
 #include "backend/gemm.h"
 
 #include "backend/gemm_cpu.h"
+#include "backend/gemm_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -20,7 +21,9 @@ void gemm(Context& context, const GemmArgs& args) {
   check_tensor(args.c, m, n, args.c.dtype == dtype ? dtype : master_dtype(dtype), "c");
   check_optional(args.bias, 1, n, master_dtype(dtype), "bias");
   VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu), "bias and ReLU do not go with accumulation");
-  check_cpu(context, "gemm");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return gemm_cuda(context, args);
+  }
   if (m == 0 || n == 0) return;
   gemm_cpu(context, args);
 }

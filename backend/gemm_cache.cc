@@ -19,19 +19,6 @@ namespace {
 
 using dnnl::memory;
 
-struct ShapeHash {
-  size_t operator()(const GemmShape& s) const {
-    uint64_t hash = static_cast<uint64_t>(s.dtype) | static_cast<uint64_t>(s.c_dtype) << 2 |
-                    uint64_t{s.transpose_a} << 4 | uint64_t{s.transpose_b} << 5 | uint64_t{s.bias} << 6 |
-                    uint64_t{s.relu} << 7 | uint64_t{s.accumulate} << 8;
-    for (const int64_t value : {s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride}) {
-      hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
-      hash ^= hash >> 29;
-    }
-    return static_cast<size_t>(hash);
-  }
-};
-
 const char* name_of(dnnl::cpu_isa isa) {
   switch (isa) {
     case dnnl::cpu_isa::sse41:
@@ -108,7 +95,7 @@ struct GemmCache::Impl {
   std::vector<dnnl::stream> streams;  // by thread
   std::vector<Arena> scratchpads;     // by thread, as large as the largest primitive asks
   Arena padding;
-  std::unordered_map<GemmShape, Primitive, ShapeHash> primitives;
+  std::unordered_map<GemmShape, Primitive, GemmShapeHash> primitives;
 };
 
 GemmCache::GemmCache(int threads) : impl_(std::make_unique<Impl>()) {

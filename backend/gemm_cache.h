@@ -27,6 +27,19 @@ struct GemmShape {
   bool operator==(const GemmShape&) const = default;
 };
 
+struct GemmShapeHash {
+  size_t operator()(const GemmShape& s) const {
+    uint64_t hash = static_cast<uint64_t>(s.dtype) | static_cast<uint64_t>(s.c_dtype) << 2 |
+                    uint64_t{s.transpose_a} << 4 | uint64_t{s.transpose_b} << 5 | uint64_t{s.bias} << 6 |
+                    uint64_t{s.relu} << 7 | uint64_t{s.accumulate} << 8;
+    for (const int64_t value : {s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride}) {
+      hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 29;
+    }
+    return static_cast<size_t>(hash);
+  }
+};
+
 /// Made primitives of oneDNN, by shape, with the memory that each thread needs to run them. Making one
 /// compiles machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose
 /// shapes are all known makes none.

@@ -1,6 +1,7 @@
 #include "backend/global_norm.h"
 
 #include "backend/global_norm_cpu.h"
+#include "backend/global_norm_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -8,13 +9,17 @@ namespace ventris {
 void sum_of_squares(Context& context, const SumOfSquaresArgs& args) {
   check_tensor(args.x, 1, args.x.cols, master_dtype(args.x.dtype), "x");
   VENTRIS_CHECK(args.result != nullptr, "result is missing");
-  check_cpu(context, "sum_of_squares");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return sum_of_squares_cuda(context, args);
+  }
   sum_of_squares_cpu(context, args);
 }
 
 int64_t first_not_finite(Context& context, ConstTensor x) {
   check_tensor(x, 1, x.cols, master_dtype(x.dtype), "x");
-  check_cpu(context, "first_not_finite");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return first_not_finite_cuda(context, x);
+  }
   return first_not_finite_cpu(context, x);
 }
 

@@ -1,6 +1,7 @@
 #include "backend/layer_norm.h"
 
 #include "backend/layer_norm_cpu.h"
+#include "backend/layer_norm_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -21,7 +22,9 @@ void layer_norm_forward(Context& context, const LayerNormForwardArgs& args) {
   check_dropout(args.dropout);
   VENTRIS_CHECK(args.x || !args.dropout.active(), "dropout of rate {} without x", args.dropout.rate);
   VENTRIS_CHECK(args.x || !args.sum, "without x the sum is the residual; leave `sum` empty");
-  check_cpu(context, "layer_norm_forward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return layer_norm_forward_cuda(context, args);
+  }
   layer_norm_forward_cpu(context, args);
 }
 
@@ -46,7 +49,9 @@ void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args) {
   VENTRIS_CHECK(args.d_x || !args.d_bias, "d_bias without d_x");
   VENTRIS_CHECK(args.d_x.data != args.d_residual.data || !args.dropout.active(),
                 "with dropout d_x and d_residual differ and cannot share memory");
-  check_cpu(context, "layer_norm_backward");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return layer_norm_backward_cuda(context, args);
+  }
   layer_norm_backward_cpu(context, args);
 }
 

@@ -4,15 +4,11 @@
 
 #include "backend/context.h"
 #include "backend/dropout.h"
+#include "backend/has_cuda.h"
 
 /// What the operations check of their arguments before they run. All throw Error(kInternal) naming the
 /// values.
 namespace ventris {
-
-inline void check_cpu(const Context& context, const char* operation) {
-  VENTRIS_CHECK(context.device() == Device::kCpu, "{} runs on {} only; the context is on {}", operation,
-                name_of(Device::kCpu), name_of(context.device()));
-}
 
 /// `name` is the operation's argument as its struct calls it.
 inline void check_tensor(const ConstTensor& tensor, int64_t rows, int64_t cols, DType dtype,
@@ -35,6 +31,7 @@ inline void check_optional(const ConstTensor& tensor, int64_t rows, int64_t cols
 inline void check_dropout(const DropoutKey& key) {
   VENTRIS_CHECK(key.rate >= 0.0F && key.rate < 1.0F && key.threshold() < 65536U,
                 "the dropout rate is {}, expected at least 0 and below 1", key.rate);
+  VENTRIS_CHECK(!key.active() || key.position != nullptr, "dropout of rate {} without a position", key.rate);
 }
 
 /// Makes room for `bytes` and for the alignment of a few pieces in the scratch arena. An arena in use cannot

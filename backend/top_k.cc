@@ -2,6 +2,7 @@
 
 #include "backend/op_checks.h"
 #include "backend/top_k_cpu.h"
+#include "backend/top_k_cuda.h"
 
 namespace ventris {
 
@@ -9,12 +10,15 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   check_tensor(args.logits, args.logits.rows, args.logits.cols, args.logits.dtype, "logits");
   VENTRIS_CHECK(args.vocab >= 1 && args.vocab <= args.logits.cols, "a vocabulary of {} in {} columns",
                 args.vocab, args.logits.cols);
+  VENTRIS_CHECK(args.k >= 1 && args.k <= args.vocab, "{} of {} words wanted", args.k, args.vocab);
+  VENTRIS_CHECK(args.values != nullptr && args.indices != nullptr, "values or indices are missing");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return log_softmax_top_k_cuda(context, args);
+  }
   int64_t banned = 0;
   for (const int32_t* word = args.banned; word != nullptr && *word >= 0; ++word) ++banned;
-  VENTRIS_CHECK(args.k >= 1 && args.k + banned <= args.vocab, "{} of {} words wanted, {} are banned", args.k,
-                args.vocab, banned);
-  VENTRIS_CHECK(args.values != nullptr && args.indices != nullptr, "values or indices are missing");
-  check_cpu(context, "log_softmax_top_k");
+  VENTRIS_CHECK(args.k + banned <= args.vocab, "{} of {} words wanted, {} are banned", args.k, args.vocab,
+                banned);
   log_softmax_top_k_cpu(context, args);
 }
 
@@ -24,7 +28,9 @@ void log_probability(Context& context, const LogProbabilityArgs& args) {
                 args.vocab, args.logits.cols);
   VENTRIS_CHECK(args.labels != nullptr && args.log_probabilities != nullptr,
                 "labels or log_probabilities are missing");
-  check_cpu(context, "log_probability");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return log_probability_cuda(context, args);
+  }
   log_probability_cpu(context, args);
 }
 

@@ -13,7 +13,7 @@ struct LogSoftmaxTopKArgs {
   ConstTensor logits;               // [rows, padded_vocab] T
   int64_t vocab;                    // columns that count
   int k;                            // 1 <= k <= vocab
-  const int32_t* banned = nullptr;  // words never returned, ended by -1, or null
+  const int32_t* banned = nullptr;  // on the device: words never returned, ended by -1, or null
   float* values;                    // [rows, k]
   int32_t* indices;                 // [rows, k]
 };

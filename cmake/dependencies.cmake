@@ -62,15 +62,6 @@ if(VENTRIS_MPI)
   endif()
 endif()
 
-# The CUDA kernels (backend/*_cuda.cu) are compiled where VENTRIS_CUDA is ON. The program does not use them yet:
-# --device cuda says so. Their tests run on the CPU (tests/emulation).
-if(VENTRIS_CUDA)
-  find_package(CUDAToolkit QUIET)
-  if(NOT CUDAToolkit_FOUND)
-    ventris_missing("The CUDA toolkit (VENTRIS_CUDA=ON)" nvidia-cuda-toolkit)
-  endif()
-endif()
-
 if(VENTRIS_TESTS)
   ventris_find(GTest libgtest-dev)
 endif()

@@ -9,6 +9,7 @@
 
 namespace ventris {
 
+class Context;
 class MpiEnvironment;
 
 /// The ranks of a job. Collectives are called by all ranks in the same order, from one thread at a time. A
@@ -19,6 +20,8 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Length of a range that is worth a reduction of its own while there is other work to do.
+  virtual int64_t bucket_bytes() const { return int64_t{4} << 20; }
 
   /// data = sum over ranks, the same bits on every rank. f32 or f64, contiguous.
   virtual void all_reduce_sum(Tensor data) = 0;
@@ -28,6 +31,9 @@ class Communicator {
   /// Lets reductions under way go on; cheap, called often.
   virtual void progress() = 0;
   virtual void finish_reductions() = 0;
+  /// Ends reductions under way, without results, on a device that would wait for them for ever: for a rank
+  /// that leaves with an exception, before it frees memory of the device.
+  virtual void abandon() {}
 
   virtual void barrier() = 0;
   /// The bytes of rank `root` on every rank.
@@ -40,6 +46,21 @@ class Communicator {
 std::unique_ptr<Communicator> make_self_communicator();
 /// MPI_COMM_WORLD where it holds several ranks, else make_self_communicator().
 std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environment);
+
+/// What sums gradients over the ranks on the device of `context`: null where `control` serves (the CPU, or
+/// one rank), else NCCL, started over `control`. Its sums take DEVICE memory, f32 or f64, and come after the
+/// work that the context was given before; finish_reductions() makes the work that the context is given later
+/// wait for them, and the host does not wait, so that all of it can be captured in a CUDA graph. The other
+/// collectives are those of `control`. A failure of a peer or of the network is noticed while the host waits
+/// for the device too: it ends the sums under way, whose results are then worth nothing, and the next call of
+/// any function here throws Error(kUnavailable); call progress() before such results go into a file. The
+/// communicator must outlive the graphs that hold its sums; both arguments must outlive it. All ranks call
+/// it. Throws Error(kUnavailable) on every rank where two of them share a device, Error(kRanksDisagree) where
+/// their versions of NCCL differ.
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context);
+
+/// NCCL with its version, or that there is none.
+std::string nccl_library();
 
 /// Compares `value` on all ranks and throws Error(kRanksDisagree), on every rank, naming `key`, the first
 /// rank that differs from rank 0 and both values.

@@ -10,7 +10,8 @@ namespace ventris {
 GradientReducer::GradientReducer(Communicator& communicator, Tensor gradients, int64_t bucket_bytes)
     : communicator_(communicator),
       gradients_(gradients),
-      bucket_elements_(std::max<int64_t>(1, bucket_bytes / static_cast<int64_t>(size_of(gradients.dtype)))),
+      bucket_elements_(std::max<int64_t>(1, (bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes()) /
+                                                static_cast<int64_t>(size_of(gradients.dtype)))),
       reduced_begin_(gradients.cols) {
   VENTRIS_CHECK(gradients.rows == 1, "the gradients are one flat range, not {} rows", gradients.rows);
 }

@@ -25,7 +25,8 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   table.choice<DType>("precision", decoding.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
                       "Arithmetic of the matrix products and activations.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
-               "Where to compute; auto takes the best there is.");
+               "Where to compute. cuda: on NVIDIA GPUs, each rank on one of its own; it must work on every "
+               "rank. auto: with CUDA where it works on every rank, else on the CPU, saying why.");
   table.integer("threads", decoding.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
 }

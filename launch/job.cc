@@ -1,9 +1,12 @@
 #include "launch/job.h"
 
-#include <cstdio>
+#include <fmt/format.h>
 
+#include "backend/device.h"
 #include "backend/error.h"
+#include "comm/communicator.h"
 #include "comm/mpi_environment.h"
+#include "comm/rank_device.h"
 #include "launch/output.h"
 #include "launch/version.h"
 
@@ -18,12 +21,25 @@ std::string Job::provenance() const {
 }
 
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads) {
-  if (device == "cuda") {
-    fail(ExitCode::kUnavailable,
-         "--device cuda: this program was built without CUDA; use --device cpu, or auto to take what "
-         "there is");
+  check_equal_on_all_ranks(job.communicator, "--device", device);
+  ContextOptions options = {.threads = threads_per_rank(job.environment, threads)};
+  if (device != "cpu") {
+    const RankDevice found = find_rank_device(job.communicator, job.environment);
+    const bool built = cuda_build() != "no";
+    if (found.reason.empty()) {
+      options.device = Device::kCuda;
+      options.device_index = found.index;
+      say(job,
+          fmt::format("Computing on {}{}", cuda_device_name(found.index),
+                      job.communicator.size() > 1 ? " (rank 0; every rank has a device of its own)" : ""));
+    } else if (device == "cuda") {
+      fail(ExitCode::kUnavailable, "--device cuda: {}; use --device cpu, or auto to take what there is",
+           found.reason);
+    } else if (built) {
+      say(job, fmt::format("Computing on the CPU, not with CUDA: {}", found.reason));
+    }
   }
-  return std::make_unique<Context>(ContextOptions{.threads = threads_per_rank(job.environment, threads)});
+  return std::make_unique<Context>(options);
 }
 
 void say(const Job& job, const std::string& message) {

@@ -52,8 +52,10 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
       "Micro-batches that a global batch is cut into, a multiple of the number of ranks. 0 is the smallest "
       "multiple with at most --micro-batch-tokens in each. Give it to train on the same batches with "
       "different numbers of ranks.");
-  table.integer("micro-batch-tokens", train.micro_batch_tokens, {.least = 1, .most = kManyTokens},
-                "Words of a micro-batch, where --logical-shards is 0. Less needs less memory.");
+  table.integer(
+      "micro-batch-tokens", train.micro_batch_tokens, {.least = 0, .most = kManyTokens},
+      "Words of a micro-batch, where --logical-shards is 0. Less needs less memory. 0 is 4096 on the "
+      "CPU and 32768 on CUDA.");
   table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
 }
 
@@ -140,7 +142,12 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   add_run_options(train, table);
   table.group("Machine");
   table.choice("device", train.device, {"auto", "cpu", "cuda"},
-               "Where to compute; auto takes the best there is.");
+               "Where to compute. cuda: on NVIDIA GPUs, each rank on one of its own; it must work on every "
+               "rank. auto: with CUDA where it works on every rank, else on the CPU, saying why.");
+  table.toggle(
+      "no-cuda-graph", train.no_cuda_graph,
+      "On CUDA, gives the device every step anew instead of replaying a captured one. The results are "
+      "the same bits.");
   table.integer("threads", train.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
   table.toggle("json", options.json, "Prints one JSON object at the end.");

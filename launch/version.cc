@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "backend/device.h"
 #include "backend/gemm.h"
+#include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 
 namespace ventris {
@@ -16,8 +18,9 @@ std::string version_text() {
       "{}\n"
       "CPU:  yes, f32 and bf16, {}\n"
       "MPI:  {}\n"
-      "CUDA: no\n",
-      program_name_and_version(), gemm_library(), mpi_library());
+      "CUDA: {}\n"
+      "NCCL: {}\n",
+      program_name_and_version(), gemm_library(), mpi_library(), cuda_build(), nccl_library());
 }
 
 }  // namespace ventris

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backend/top_k.h"
+#include "model/batch_stage.h"
 #include "model/beam_search_sentence.h"
 #include "model/incremental_decoder.h"
-#include "model/micro_batch.h"
 #include "model/transformer.h"
+#include "model/word_scores.h"
 
 namespace ventris {
 namespace {
@@ -50,16 +50,15 @@ struct BeamSearch::Impl {
                 {.source_rows = source_rows, .target_rows = 1, .sentences = static_cast<int>(source_rows)},
                 /*training=*/false),
         decoder(context, config, store, ids),
-        banned({options.begin_id, options.unknown_id, -1}) {}
+        stage(context, {.source_rows = source_rows, .sentences = static_cast<int>(source_rows)},
+              StagedRows::kExact),
+        scores(context, config.vocab_size, options) {}
 
   using Results = std::vector<std::vector<Hypothesis>>;
   void translate_batch(std::span<const std::vector<int32_t>> sources, std::span<const size_t> batch,
                        Results& results);
   /// Runs the encoder and gives its output to the decoder.
   void encode(std::span<const std::vector<int32_t>> sources, std::span<const size_t> batch);
-  /// The best continuations of all rows of a step, and the end mark's log-probability where that alone is
-  /// wanted.
-  void score_words(int64_t rows, bool want_end);
   std::vector<BeamSearchSentence::Candidate> candidates_of(const Running& running) const;
 
   Context& context;
@@ -68,10 +67,8 @@ struct BeamSearch::Impl {
   const int64_t source_rows;
   Transformer encoder;
   IncrementalDecoder decoder;
-  const std::vector<int32_t> banned;
-  std::vector<float> best_values;   // [rows, beam_size] log-probabilities
-  std::vector<int32_t> best_words;  // [rows, beam_size]
-  std::vector<float> end_values;    // [rows] log-probability of the end mark
+  BatchStage stage;  // of the encoder's input
+  WordScores scores;
 };
 
 void BeamSearch::Impl::encode(std::span<const std::vector<int32_t>> sources, std::span<const size_t> batch) {
@@ -84,49 +81,27 @@ void BeamSearch::Impl::encode(std::span<const std::vector<int32_t>> sources, std
     for (size_t i = 0; i <= sources[index].size(); ++i) position.push_back(static_cast<int32_t>(i));
     offsets.push_back(static_cast<int32_t>(ids.size()));
   }
-  const MicroBatch micro_batch{.sentences = static_cast<int>(batch.size()),
-                               .source_rows = static_cast<int64_t>(ids.size()),
-                               .source_ids = ids.data(),
-                               .source_position = position.data(),
-                               .source_offsets = offsets.data()};
-  decoder.begin(encoder.encode(micro_batch), offsets, static_cast<int64_t>(batch.size()) * options.beam_size);
-}
-
-void BeamSearch::Impl::score_words(int64_t rows, bool want_end) {
-  const auto beam = static_cast<size_t>(options.beam_size);
-  best_values.resize(static_cast<size_t>(rows) * beam);
-  best_words.resize(best_values.size());
-  end_values.resize(static_cast<size_t>(rows));
-  const std::vector<int32_t> end_labels(IncrementalDecoder::kLogitRows, options.end_id);
-  for (int64_t begin = 0; begin < rows; begin += IncrementalDecoder::kLogitRows) {
-    const ConstTensor logits = decoder.logits(begin, std::min(IncrementalDecoder::kLogitRows, rows - begin));
-    log_softmax_top_k(context, {.logits = logits,
-                                .vocab = config.vocab_size,
-                                .k = options.beam_size,
-                                .banned = banned.data(),
-                                .values = best_values.data() + static_cast<size_t>(begin) * beam,
-                                .indices = best_words.data() + static_cast<size_t>(begin) * beam});
-    if (!want_end) continue;
-    log_probability(context, {.logits = logits,
-                              .labels = end_labels.data(),
-                              .vocab = config.vocab_size,
-                              .log_probabilities = end_values.data() + begin});
-  }
+  stage.wait_until_sent();
+  stage.fill({.source_ids = ids, .source_position = position, .source_offsets = offsets});
+  stage.send();
+  decoder.begin(encoder.encode(stage.batch()), offsets,
+                static_cast<int64_t>(batch.size()) * options.beam_size);
 }
 
 std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const Running& running) const {
   std::vector<BeamSearchSentence::Candidate> candidates;
   const BeamSearchSentence& sentence = running.sentence;
   for (int h = 0; h < sentence.live(); ++h) {
-    const auto row = static_cast<size_t>(running.first_row + h);
+    const int64_t row = int64_t{running.first_row} + h;
     const double so_far = sentence.log_probability(h);
     if (sentence.full()) {
-      candidates.push_back({h, options.end_id, so_far + static_cast<double>(end_values[row])});
+      candidates.push_back(
+          {h, options.end_id, so_far + static_cast<double>(scores.end_log_probability(row))});
       continue;
     }
-    const auto beam = static_cast<size_t>(options.beam_size);
-    for (size_t i = row * beam; i < (row + 1) * beam; ++i) {
-      candidates.push_back({h, best_words[i], so_far + static_cast<double>(best_values[i])});
+    for (int i = 0; i < options.beam_size; ++i) {
+      candidates.push_back(
+          {h, scores.words(row)[i], so_far + static_cast<double>(scores.log_probabilities(row)[i])});
     }
   }
   return candidates;
@@ -150,7 +125,7 @@ void BeamSearch::Impl::translate_batch(std::span<const std::vector<int32_t>> sou
     decoder.step(parents, words);
     const bool want_end =
         std::any_of(running.begin(), running.end(), [](const Running& r) { return r.sentence.full(); });
-    score_words(static_cast<int64_t>(parents.size()), want_end);
+    scores.compute(decoder, static_cast<int64_t>(parents.size()), want_end);
     parents.clear();
     words.clear();
     std::vector<Running> still_running;

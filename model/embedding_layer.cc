@@ -1,8 +1,10 @@
 #include "model/embedding_layer.h"
 
 #include <cmath>
+#include <vector>
 
 #include "backend/embedding.h"
+#include "backend/transfer.h"
 
 namespace ventris {
 namespace {
@@ -16,6 +18,14 @@ float embedding_scale(const TransformerConfig& config) {
 ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids) {
   const LogicalParameter* learned = store.find(name);
   return learned != nullptr ? store.logical_value(*learned) : sinusoids;
+}
+
+void fill_sinusoids(Context& context, Tensor sinusoids) {
+  std::vector<char> bytes(static_cast<size_t>(sinusoids.size()) * size_of(sinusoids.dtype));
+  Tensor host = sinusoids;
+  host.data = bytes.data();
+  sinusoidal_positions(host);
+  copy_to_device(context, sinusoids.data, host.data, bytes.size());
 }
 
 void EmbeddingLayer::forward(Pass& pass, Tensor out) const {

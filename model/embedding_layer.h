@@ -9,6 +9,9 @@ namespace ventris {
 /// embedding is in that dtype.
 ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids);
 
+/// Fills device memory with the sinusoids of section 3.5 of the paper: [max_positions, d_model] master.
+void fill_sinusoids(Context& context, Tensor sinusoids);
+
 /// out = dropout(sqrt(d_model) * table[id] + positions[position]) for one stack (sections 3.4 and 3.5 of the
 /// paper).
 class EmbeddingLayer {

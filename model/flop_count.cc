@@ -2,16 +2,17 @@
 
 namespace ventris {
 
-FlopCount training_flops(const TransformerConfig& config, const MicroBatch& batch) {
+FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
+                         std::span<const int32_t> target_offsets) {
   const double d = config.d_model;
   const double ff = config.d_ff;
-  const double source = batch.source_offsets[batch.sentences];
-  const double target = batch.target_offsets[batch.sentences];
+  const double source = source_offsets.back();
+  const double target = target_offsets.back();
   double encoder_pairs = 0;  // (query, key) pairs
   double decoder_pairs = 0;
-  for (int s = 0; s < batch.sentences; ++s) {
-    const double n = batch.source_offsets[s + 1] - batch.source_offsets[s];
-    const double m = batch.target_offsets[s + 1] - batch.target_offsets[s];
+  for (size_t s = 0; s + 1 < source_offsets.size(); ++s) {
+    const double n = source_offsets[s + 1] - source_offsets[s];
+    const double m = target_offsets[s + 1] - target_offsets[s];
     encoder_pairs += n * n;
     decoder_pairs += m * (m + 1) / 2 + m * n;
   }

@@ -5,22 +5,23 @@
 
 #include "backend/attention.h"
 #include "backend/cast.h"
-#include "backend/embedding.h"
 #include "backend/gemm.h"
+#include "backend/transfer.h"
 #include "model/pass.h"
 
 namespace ventris {
 namespace {
 
+constexpr const char* kPurpose = "beam search";
 constexpr int64_t kCacheSteps = 16;  // words of room in a new cache
 
-Tensor make_sinusoids(Arena& memory, const Context& context, const TransformerConfig& config, DType dtype) {
+Tensor make_sinusoids(Arena& memory, Context& context, const TransformerConfig& config, DType dtype) {
   if (config.learned_positions) return {};
   const DType master = master_dtype(dtype);
   memory = Arena(context.device(),
                  static_cast<size_t>(config.max_positions) * config.d_model * size_of(master) + 128);
   const Tensor sinusoids = memory.allocate(config.max_positions, config.d_model, master);
-  sinusoidal_positions(sinusoids);
+  fill_sinusoids(context, sinusoids);
   return sinusoids;
 }
 
@@ -36,7 +37,8 @@ IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig
       embedding_(Stack::kDecoder, ids.embedding, ids.target_positions,
                  positions_of(store, "target_positions", sinusoids_)),
       memory_projection_(ids.memory_key_value),
-      final_norm_(ids.decoder_norm) {
+      final_norm_(ids.decoder_norm),
+      staged_(context) {
   for (const DecoderLayerIds& layer : ids.decoder) {
     layers_.push_back(
         {layer.self_attention, Linear(layer.self_attention.output), ResidualNorm(layer.self_attention.norm),
@@ -65,24 +67,26 @@ IncrementalDecoder::Activations IncrementalDecoder::plan_activations(Arena& aren
 
 void IncrementalDecoder::reserve_activations(int64_t hypotheses) {
   if (hypotheses <= activation_capacity_) return;
+  synchronize(context_);  // work under way may use the old memory
   activation_capacity_ = std::max(hypotheses, activation_capacity_ * 3 / 2);
   Arena measure;
   plan_activations(measure, activation_capacity_);
-  activation_memory_ = Arena(context_.device(), measure.high_water());
+  activation_memory_ = Arena(context_.device(), measure.high_water(), kPurpose);
   activations_ = plan_activations(activation_memory_, activation_capacity_);
 }
 
 MicroBatch IncrementalDecoder::micro_batch(int64_t rows) const {
-  return {.target_rows = rows, .target_ids = words_.data(), .target_position = positions_.data()};
+  return {.target_rows = rows, .target_ids = lists_.words, .target_position = lists_.positions};
 }
 
 void IncrementalDecoder::project_memory(ConstTensor memory) {
   const int64_t cols = int64_t{2} * config_.d_model * static_cast<int64_t>(layers_.size());
   if (memory.rows > projection_capacity_) {
+    synchronize(context_);
     projection_capacity_ = std::max(memory.rows, projection_capacity_ * 3 / 2);
     Arena measure;
     measure.allocate(projection_capacity_, cols, store_.dtype());
-    projection_memory_ = Arena(context_.device(), measure.high_water());
+    projection_memory_ = Arena(context_.device(), measure.high_water(), kPurpose);
     memory_key_value_ = projection_memory_.allocate(projection_capacity_, cols, store_.dtype());
   }
   const MicroBatch batch = micro_batch(0);
@@ -123,7 +127,7 @@ void IncrementalDecoder::make_room(int64_t rows) {
   };
   Arena measure;
   plan(measure);
-  Arena new_memory(context_.device(), measure.high_water());
+  Arena new_memory(context_.device(), measure.high_water(), kPurpose);
   const std::vector<Tensor> new_cache = plan(new_memory);
   for (int64_t from = 0; from < cache_used_;) {
     int64_t end = from + 1;
@@ -137,10 +141,23 @@ void IncrementalDecoder::make_room(int64_t rows) {
     from = end;
   }
   for (int32_t& row : history_) row = moved_to[static_cast<size_t>(row)];
+  synchronize(context_);  // the copies read the old memory
   cache_ = new_cache;
   cache_memory_ = std::move(new_memory);
   cache_capacity_ = capacity;
   cache_used_ = live;
+}
+
+void IncrementalDecoder::send_lists() {
+  staged_.begin(words_.size() + positions_.size() + history_.size() + history_begin_.size() +
+                source_rows_.size() + source_begin_.size());
+  lists_ = {.words = staged_.add(words_),
+            .positions = staged_.add(positions_),
+            .history = staged_.add(history_),
+            .history_begin = staged_.add(history_begin_),
+            .source_rows = staged_.add(source_rows_),
+            .source_begin = staged_.add(source_begin_)};
+  staged_.send();
 }
 
 void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const int32_t> words) {
@@ -183,6 +200,7 @@ void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const 
   words_.assign(words.begin(), words.end());
   positions_.assign(static_cast<size_t>(rows), static_cast<int32_t>(position_));
   ++position_;
+  send_lists();
 
   const MicroBatch batch = micro_batch(rows);
   Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};
@@ -215,8 +233,8 @@ void IncrementalDecoder::self_attention(Pass& pass, ResidualStream& stream, size
   attention_decode(context_, {.query = query,
                               .key = cache_[layer].col_range(0, d),
                               .value = cache_[layer].col_range(d, d),
-                              .key_rows = history_.data(),
-                              .key_begin = history_begin_.data(),
+                              .key_rows = lists_.history,
+                              .key_begin = lists_.history_begin,
                               .heads = config_.heads,
                               .scale = attention_scale(config_),
                               .out = attended});
@@ -237,8 +255,8 @@ void IncrementalDecoder::cross_attention(Pass& pass, ResidualStream& stream, siz
   attention_decode(context_, {.query = query,
                               .key = memory_key_value_.col_range(first_column, d),
                               .value = memory_key_value_.col_range(first_column + d, d),
-                              .key_rows = source_rows_.data(),
-                              .key_begin = source_begin_.data(),
+                              .key_rows = lists_.source_rows,
+                              .key_begin = lists_.source_begin,
                               .heads = config_.heads,
                               .scale = attention_scale(config_),
                               .out = attended});

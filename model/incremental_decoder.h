@@ -9,6 +9,7 @@
 #include "model/feed_forward_layer.h"
 #include "model/linear.h"
 #include "model/residual_norm.h"
+#include "model/staged_arrays.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {
@@ -26,8 +27,8 @@ class IncrementalDecoder {
                      const TransformerIds& ids);
 
   /// Begins with one hypothesis without words for each sentence, hypothesis s for sentence s. `memory` is the
-  /// encoder output, [source rows, d_model] T, read here only; source_offsets: [sentences + 1]. At most
-  /// `max_hypotheses` will live.
+  /// encoder output, [source rows, d_model] T, read here only; source_offsets: [sentences + 1], in host
+  /// memory. At most `max_hypotheses` will live.
   void begin(ConstTensor memory, std::span<const int32_t> source_offsets, int64_t max_hypotheses);
 
   /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with words[i]; those
@@ -65,11 +66,21 @@ class IncrementalDecoder {
     ResidualNorm::Saved final_norm;
     Tensor logits;  // [kLogitRows, padded_vocab] T
   };
+  /// What the operations of a step read, on the device.
+  struct Lists {
+    const int32_t* words;          // [hypotheses]
+    const int32_t* positions;      // [hypotheses]
+    const int32_t* history;        // [hypotheses, position_]
+    const int32_t* history_begin;  // [hypotheses + 1]
+    const int32_t* source_rows;    // as source_rows_
+    const int32_t* source_begin;   // [hypotheses + 1]
+  };
 
   Activations plan_activations(Arena& arena, int64_t capacity) const;
   void reserve_activations(int64_t hypotheses);
   void project_memory(ConstTensor memory);
   void make_room(int64_t rows);
+  void send_lists();
   void self_attention(Pass& pass, ResidualStream& stream, size_t layer, int64_t new_begin);
   void cross_attention(Pass& pass, ResidualStream& stream, size_t layer);
   MicroBatch micro_batch(int64_t rows) const;
@@ -97,6 +108,8 @@ class IncrementalDecoder {
   std::vector<Tensor> cache_;  // for each layer [cache_capacity_, 2 * d_model] T: key, value
 
   int64_t position_ = 0;
+  StagedArrays staged_;
+  Lists lists_ = {};
   ConstTensor hidden_;                   // [hypotheses, d_model] T
   std::vector<int32_t> source_offsets_;  // [sentences + 1]
   std::vector<int32_t> sentence_;        // [hypotheses]

@@ -2,16 +2,19 @@
 
 #include <cstdint>
 
+#include "backend/dropout.h"
+
 namespace ventris {
 
-/// Packed sentences of one micro-batch on the device: the source and the target each end to end, without
-/// padding between sentences. Source sentences end with the end mark. Target inputs are the target shifted
-/// right: begin mark, w1, ..., wn; labels are w1, ..., wn, end mark.
+/// Packed sentences of one micro-batch, the source and the target each end to end, without padding between
+/// sentences. All pointers are to device memory. Source sentences end with the end mark. Target inputs are
+/// the target shifted right: begin mark, w1, ..., wn; labels are w1, ..., wn, end mark. Rows past the last
+/// token are padding: their ids, positions and labels are valid numbers, and nothing that counts reads them.
+/// Sentences past the last one are empty (equal offsets), so that one shape serves every step.
 struct MicroBatch {
   int sentences = 0;
   int64_t source_rows = 0;  // rows to compute; at least source_offsets[sentences]
-  int64_t target_rows = 0;
-  int64_t target_tokens = 0;                 // target_offsets[sentences]: rows that count in the loss
+  int64_t target_rows = 0;  // at least target_offsets[sentences], which is the number of target tokens
   const int32_t* source_ids = nullptr;       // [source_rows]
   const int32_t* source_position = nullptr;  // [source_rows] index in the sentence
   const int32_t* source_offsets = nullptr;   // [sentences + 1]
@@ -19,8 +22,10 @@ struct MicroBatch {
   const int32_t* target_position = nullptr;  // [target_rows]
   const int32_t* target_offsets = nullptr;   // [sentences + 1]
   const int32_t* labels = nullptr;           // [target_rows]
-  uint32_t source_row_base = 0;  // index in the global batch of the first source row: keys dropout
-  uint32_t target_row_base = 0;
+  // For training:
+  const DropoutPosition* source_dropout = nullptr;  // of the first source row
+  const DropoutPosition* target_dropout = nullptr;  // of the first target row
+  const float* gradient_scale = nullptr;            // factor of the gradients of this micro-batch
 };
 
 /// The largest micro-batch that a model is planned for.
@@ -28,6 +33,7 @@ struct MicroBatchCapacity {
   int64_t source_rows = 0;
   int64_t target_rows = 0;
   int sentences = 0;
+  bool operator==(const MicroBatchCapacity&) const = default;
 };
 
 }  // namespace ventris

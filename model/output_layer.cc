@@ -2,39 +2,55 @@
 
 #include <algorithm>
 
-#include "backend/cast.h"
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
 
 namespace ventris {
+namespace {
 
-OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, DType dtype,
-                                      int64_t capacity) {
+constexpr int64_t kCpuChunkRows = 512;
+/// Bytes of logits on CUDA, where small products leave most of the chip idle.
+constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
+
+/// Rows of logits held at a time: on CUDA as few chunks of equal size as the bytes allow.
+int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity) {
+  if (device == Device::kCpu) return std::min(kCpuChunkRows, capacity);
+  const int64_t row_bytes = config.padded_vocab() * static_cast<int64_t>(size_of(dtype));
+  const int64_t chunks = std::max<int64_t>(1, (capacity * row_bytes + kCudaChunkBytes - 1) / kCudaChunkBytes);
+  constexpr int64_t kTileRows = 128;
+  const int64_t rows = ((capacity + chunks - 1) / chunks + kTileRows - 1) / kTileRows * kTileRows;
+  return std::min(rows, capacity);
+}
+
+}  // namespace
+
+OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
+                                      DType dtype, int64_t capacity) {
   Memory memory;
-  memory.logits = arena.allocate(std::min(kChunkRows, capacity), config.padded_vocab(), dtype);
+  memory.logits = arena.allocate(chunk_rows(config, device, dtype, capacity), config.padded_vocab(), dtype);
   memory.loss = arena.allocate(1, capacity, master_dtype(dtype));
   memory.nll = arena.allocate(1, capacity, master_dtype(dtype));
   memory.totals = arena.allocate_array<double>(2);
-  memory.gradient_scale = arena.allocate_array<float>(1);
   return memory;
 }
 
 /// With logits Z = h E^T and dZ from the cross-entropy: d_h = dZ E;  dE += dZ^T h.
-LossSums OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
-  const int64_t tokens = pass.batch.target_tokens;
+void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
+  const int64_t all_rows = hidden.rows;
   const ConstTensor table = pass.store.value(embedding_);
-  for (int64_t begin = 0; begin < tokens; begin += kChunkRows) {
-    const int64_t rows = std::min(kChunkRows, tokens - begin);
+  for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
+    const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
     const Tensor z = memory.logits.row_range(0, rows);
     gemm(pass.context, {.a = h, .b = table, .c = z, .transpose_b = true});
     cross_entropy(pass.context, {.logits = z,
                                  .labels = pass.batch.labels + begin,
-                                 .tokens = rows,
+                                 .first_row = begin,
+                                 .tokens = pass.batch.target_offsets + pass.batch.sentences,
                                  .vocab = pass.config.vocab_size,
                                  .smoothing = pass.config.label_smoothing,
                                  .gradient = static_cast<bool>(d_hidden),
-                                 .gradient_scale = memory.gradient_scale,
+                                 .gradient_scale = pass.batch.gradient_scale,
                                  .loss = memory.loss.col_range(begin, rows),
                                  .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
@@ -42,14 +58,9 @@ LossSums OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, cons
     gemm(pass.context,
          {.a = z, .b = h, .c = pass.store.gradient(embedding_), .transpose_a = true, .accumulate = true});
   }
-  if (d_hidden && d_hidden.rows > tokens) {
-    fill_zero(pass.context, d_hidden.row_range(tokens, d_hidden.rows - tokens));
-  }
-  std::fill_n(memory.totals, 2, 0.0);
-  loss_sum(pass.context, {.loss = memory.loss.col_range(0, tokens),
-                          .nll = memory.nll.col_range(0, tokens),
+  loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),
+                          .nll = memory.nll.col_range(0, all_rows),
                           .totals = memory.totals});
-  return {memory.totals[0], memory.totals[1]};
 }
 
 void OutputLayer::logits(Pass& pass, ConstTensor hidden, Tensor logits) const {

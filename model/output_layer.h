@@ -8,28 +8,26 @@
 namespace ventris {
 
 /// Output projection with the shared embedding E and label-smoothed cross-entropy: logits = h E^T. Works on a
-/// fixed number of rows at a time, forward and backward at once, so that logits and their gradient never
-/// exist for the whole batch.
+/// fixed number of rows at a time, forward and backward at once, so that the memory of logits and their
+/// gradient is bounded.
 class OutputLayer {
  public:
-  /// Rows of logits held at a time.
-  static constexpr int64_t kChunkRows = 512;
-
   struct Memory {
-    Tensor logits;          // [min(kChunkRows, capacity), padded_vocab] T
-    Tensor loss;            // [1, capacity] master
-    Tensor nll;             // [1, capacity] master
-    double* totals;         // [2] sums of loss and nll
-    float* gradient_scale;  // [1]
+    Tensor logits;   // [rows of a chunk, padded_vocab] T
+    Tensor loss;     // [1, capacity] master
+    Tensor nll;      // [1, capacity] master
+    double* totals;  // [2] sums of loss and nll over micro-batches
   };
 
   explicit OutputLayer(ParameterId embedding) : embedding_(embedding) {}
 
-  static Memory plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity);
+  static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
+                     int64_t capacity);
 
-  /// hidden: [target rows, d_model] T. With d_hidden, [target rows, d_model] T, that is overwritten by the
-  /// gradient of *memory.gradient_scale times the summed loss, and the embedding's gradient gets its share.
-  LossSums loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
+  /// hidden: [target rows, d_model] T. Adds the loss to memory.totals. With d_hidden, [target rows, d_model]
+  /// T, that is overwritten by the gradient of *batch.gradient_scale times the summed loss, and the
+  /// embedding's gradient gets its share.
+  void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
   /// logits: [hidden.rows, padded_vocab] T.
   void logits(Pass& pass, ConstTensor hidden, Tensor logits) const;

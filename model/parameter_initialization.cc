@@ -3,9 +3,11 @@
 #include <cmath>
 #include <numbers>
 #include <string_view>
+#include <vector>
 
 #include "backend/error.h"
 #include "backend/philox.h"
+#include "backend/transfer.h"
 #include "model/parameters.h"
 
 namespace ventris {
@@ -87,20 +89,21 @@ void fill(Tensor view, const LogicalParameter& parameter, uint64_t seed) {
 
 }  // namespace
 
-void ParameterStore::initialize(uint64_t seed) {
+void ParameterStore::initialize(Context& context, uint64_t seed) {
   VENTRIS_CHECK(flat_values_, "the store is not allocated");
+  std::vector<char> bytes(static_cast<size_t>(flat_size_) * size_of(flat_values_.dtype));
+  Tensor host = flat_values_;
+  host.data = bytes.data();
   for (const LogicalParameter& parameter : logical_) {
-    const Tensor view = logical_value(parameter);
+    const Tensor view = logical_block(host, parameter);
     if (view.dtype == DType::kF64) {
       fill<double>(view, parameter, seed);
     } else {
       fill<float>(view, parameter, seed);
     }
   }
-  if (!flat_compute_) return;
-  const float* values = flat_values_.as<float>();
-  std::transform(values, values + flat_size_, flat_compute_.as<BF16>(),
-                 [](float value) { return BF16(value); });
+  copy_to_device(context, flat_values_.data, host.data, bytes.size());
+  refresh_compute_copy(context);
 }
 
 }  // namespace ventris

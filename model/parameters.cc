@@ -72,7 +72,7 @@ void ParameterStore::allocate(Device device, DType dtype, bool gradients) {
   };
   Arena measure;
   plan(measure);
-  memory_ = Arena(device, measure.high_water());
+  memory_ = Arena(device, measure.high_water(), gradients ? "parameters and their gradients" : "parameters");
   plan(memory_);
 }
 
@@ -98,17 +98,28 @@ Tensor ParameterStore::gradient(ParameterId id) const {
   return block(flat_gradients_, stored.offset, stored.rows, stored.cols);
 }
 
-Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
+Tensor ParameterStore::logical_block(Tensor flat, const LogicalParameter& parameter) const {
+  VENTRIS_CHECK(flat.rows == 1 && flat.cols == flat_size_, "a buffer of [{}, {}], not of [1, {}]", flat.rows,
+                flat.cols, flat_size_);
   const Stored& stored = tensors_[static_cast<size_t>(parameter.tensor)];
-  return block(flat_values_, stored.offset, stored.rows, stored.cols)
+  return block(flat, stored.offset, stored.rows, stored.cols)
       .row_range(0, parameter.rows)
       .col_range(parameter.col_begin, parameter.cols);
 }
 
+ConstTensor ParameterStore::logical_block(ConstTensor flat, const LogicalParameter& parameter) const {
+  // A view as another kind of view: nothing is written.
+  return logical_block(Tensor{const_cast<void*>(flat.data), flat.rows, flat.cols, flat.stride, flat.dtype},
+                       parameter);
+}
+
+Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
+  return logical_block(flat_values_, parameter);
+}
+
 Tensor ParameterStore::logical_gradient(const LogicalParameter& parameter) const {
-  return gradient(parameter.tensor)
-      .row_range(0, parameter.rows)
-      .col_range(parameter.col_begin, parameter.cols);
+  VENTRIS_CHECK(flat_gradients_, "the store was allocated without gradients");
+  return logical_block(flat_gradients_, parameter);
 }
 
 const LogicalParameter* ParameterStore::find(std::string_view name) const {

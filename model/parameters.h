@@ -54,7 +54,7 @@ class ParameterStore {
   /// rounded copy. Without `gradients` (inference) there are values only.
   void allocate(Device device, DType dtype, bool gradients);
   /// Fills all values; a pure function of (seed, name, shape).
-  void initialize(uint64_t seed);
+  void initialize(Context& context, uint64_t seed);
   /// Rounds the masters into the bf16 copy; nothing to do for other dtypes. Call after values were written
   /// from outside.
   void refresh_compute_copy(Context& context);
@@ -78,7 +78,10 @@ class ParameterStore {
   Tensor gradient(ParameterId id) const;
 
   const std::vector<LogicalParameter>& logical() const { return logical_; }
-  /// The block of a logical parameter in the master values or the gradients: [rows, cols], strided.
+  /// The block of a logical parameter in `flat`, which is laid out as values(): [rows, cols], strided.
+  Tensor logical_block(Tensor flat, const LogicalParameter& parameter) const;
+  ConstTensor logical_block(ConstTensor flat, const LogicalParameter& parameter) const;
+  /// The same in the master values or the gradients.
   Tensor logical_value(const LogicalParameter& parameter) const;
   Tensor logical_gradient(const LogicalParameter& parameter) const;
   /// Null if there is none of that name.

@@ -35,10 +35,10 @@ constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {
 /// One side of a micro-batch.
 struct PackedRows {
   int64_t rows;
-  const int32_t* ids;       // [rows]
-  const int32_t* position;  // [rows]
-  const int32_t* offsets;   // [sentences + 1]
-  uint32_t row_base;        // index in the global batch of the first row
+  const int32_t* ids;              // [rows]
+  const int32_t* position;         // [rows]
+  const int32_t* offsets;          // [sentences + 1]
+  const DropoutPosition* dropout;  // of the first row
 };
 
 /// 1 / sqrt(d_head), section 3.2.1 of the paper.
@@ -59,15 +59,14 @@ struct Pass {
   const MicroBatch& batch;
   bool dropout = false;  // on in training
   uint64_t seed = 0;     // of dropout
-  uint32_t step = 0;
 
   PackedRows packed(Stack stack) const {
     if (stack == Stack::kEncoder) {
       return {batch.source_rows, batch.source_ids, batch.source_position, batch.source_offsets,
-              batch.source_row_base};
+              batch.source_dropout};
     }
     return {batch.target_rows, batch.target_ids, batch.target_position, batch.target_offsets,
-            batch.target_row_base};
+            batch.target_dropout};
   }
 
   DropoutKey dropout_key(Stack stack, int layer, DropoutSite site) const {
@@ -76,9 +75,8 @@ struct Pass {
     const float rate = weights ? config.attention_dropout : config.dropout;
     return {.rate = dropout ? rate : 0.0F,
             .seed = seed,
-            .step = step,
             .place = dropout_place(stack, layer, site),
-            .row_base = packed(stack).row_base};
+            .position = packed(stack).dropout};
   }
 };
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "backend/embedding.h"
+#include "backend/cast.h"
+#include "backend/transfer.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
 #include "model/output_layer.h"
@@ -19,14 +20,14 @@ struct Activations {
   OutputLayer::Memory output;
   GradientStream gradients;  // both stacks use it, one after the other
 
-  void plan(Arena& arena, const TransformerConfig& config, DType dtype, const MicroBatchCapacity& capacity,
-            bool training) {
+  void plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
+            const MicroBatchCapacity& capacity, bool training) {
     if (!config.learned_positions) {
       sinusoids = arena.allocate(config.max_positions, config.d_model, master_dtype(dtype));
     }
     encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, training);
     decoder = Decoder::plan(arena, config, dtype, capacity, training);
-    output = OutputLayer::plan(arena, config, dtype, capacity.target_rows);
+    output = OutputLayer::plan(arena, config, device, dtype, capacity.target_rows);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
@@ -37,10 +38,10 @@ struct Activations {
   }
 };
 
-size_t measure(const TransformerConfig& config, DType dtype, const MicroBatchCapacity& capacity,
-               bool training) {
+size_t measure(const TransformerConfig& config, Device device, DType dtype,
+               const MicroBatchCapacity& capacity, bool training) {
   Arena arena;
-  Activations{}.plan(arena, config, dtype, capacity, training);
+  Activations{}.plan(arena, config, device, dtype, capacity, training);
   return arena.high_water();
 }
 
@@ -54,7 +55,8 @@ struct Transformer::Impl {
         store(store_in),
         capacity(capacity_in),
         training(training_in),
-        memory(context.device(), measure(config, store.dtype(), capacity, training)),
+        memory(context.device(), measure(config, context.device(), store.dtype(), capacity, training),
+               "activations of the model"),
         activations(plan()),
         encoder(ids, positions_of(store, "source_positions", activations.sinusoids)),
         decoder(ids, positions_of(store, "target_positions", activations.sinusoids)),
@@ -62,8 +64,8 @@ struct Transformer::Impl {
 
   Activations plan() {
     Activations planned;
-    planned.plan(memory, config, store.dtype(), capacity, training);
-    if (planned.sinusoids) sinusoidal_positions(planned.sinusoids);
+    planned.plan(memory, config, context.device(), store.dtype(), capacity, training);
+    if (planned.sinusoids) fill_sinusoids(context, planned.sinusoids);
     return planned;
   }
 
@@ -71,10 +73,9 @@ struct Transformer::Impl {
     VENTRIS_CHECK(batch.sentences <= capacity.sentences && batch.source_rows <= capacity.source_rows,
                   "the micro-batch has {} sentences and {} source rows; the model is planned for {} and {}",
                   batch.sentences, batch.source_rows, capacity.sentences, capacity.source_rows);
-    VENTRIS_CHECK(source_only ||
-                      (batch.target_rows <= capacity.target_rows && batch.target_tokens <= batch.target_rows),
-                  "the micro-batch has {} target tokens in {} rows; the model is planned for {} rows",
-                  batch.target_tokens, batch.target_rows, capacity.target_rows);
+    VENTRIS_CHECK(source_only || batch.target_rows <= capacity.target_rows,
+                  "the micro-batch has {} target rows; the model is planned for {}", batch.target_rows,
+                  capacity.target_rows);
     return {.context = context, .config = config, .store = store, .batch = batch};
   }
 
@@ -100,33 +101,39 @@ Transformer::Transformer(Context& context, const TransformerConfig& config, Para
 
 Transformer::~Transformer() = default;
 
-LossSums Transformer::forward_backward(const MicroBatch& batch, const DropoutStream& dropout,
-                                       float gradient_scale, const GradientsReady& ready) {
+void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_seed,
+                                   const GradientsReady& ready) {
   VENTRIS_CHECK(impl_->training, "the model was made without training");
+  VENTRIS_CHECK(
+      batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
+      "the micro-batch has no dropout positions or no gradient_scale");
   Pass pass = impl_->pass(batch, /*source_only=*/false);
-  LossSums sums;
-  if (batch.target_tokens > 0) {
+  if (batch.target_rows > 0) {
     pass.dropout = true;
-    pass.seed = dropout.seed;
-    pass.step = dropout.step;
+    pass.seed = dropout_seed;
     Activations& activations = impl_->activations;
     const ConstTensor hidden = impl_->decode(pass);
     const bool pre_norm = impl_->config.pre_norm;
     GradientStream target = activations.gradients.top(batch.target_rows);
     GradientStream source = activations.gradients.top(batch.source_rows);
-    *activations.output.gradient_scale = gradient_scale;
-    sums = impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
+    impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
     impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, ready);
     impl_->encoder.backward(pass, source, activations.encoder, ready);
   }
   if (ready) ready(0);
-  return sums;
 }
 
-LossSums Transformer::evaluate(const MicroBatch& batch) {
+void Transformer::evaluate(const MicroBatch& batch) {
   Pass pass = impl_->pass(batch, /*source_only=*/false);
-  if (batch.target_tokens == 0) return {};
-  return impl_->output.loss(pass, impl_->decode(pass), {}, impl_->activations.output);
+  if (batch.target_rows > 0) impl_->output.loss(pass, impl_->decode(pass), {}, impl_->activations.output);
+}
+
+LossSums Transformer::take_loss_sums() {
+  double* totals = impl_->activations.output.totals;
+  double read[2];
+  copy_to_host(impl_->context, read, totals, sizeof(read));
+  fill_zero(impl_->context, {totals, 1, 4, 4, DType::kF32});  // the bytes of two f64 zeros
+  return {.loss = read[0], .nll = read[1]};
 }
 
 ConstTensor Transformer::encode(const MicroBatch& batch) {

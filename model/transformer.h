@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "backend/context.h"
 #include "model/micro_batch.h"
@@ -22,12 +23,6 @@ struct LossSums {
 /// complete for this micro-batch. Called with falling values, at the end with 0.
 using GradientsReady = std::function<void(int64_t begin)>;
 
-/// Training pass: the dropout stream of this step.
-struct DropoutStream {
-  uint64_t seed = 0;
-  uint32_t step = 0;
-};
-
 /// The Transformer of "Attention Is All You Need": forward pass, loss and hand-written backward pass over
 /// packed micro-batches. Owns the activations, sized once for a capacity; reads and accumulates into the
 /// ParameterStore.
@@ -42,13 +37,15 @@ class Transformer {
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
-  /// Adds gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on. `ready` may be
-  /// empty.
-  LossSums forward_backward(const MicroBatch& batch, const DropoutStream& dropout, float gradient_scale,
-                            const GradientsReady& ready);
+  /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
+  /// to the sums that take_loss_sums() gives. `ready` may be empty. Nothing is read back from the device.
+  void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready);
 
-  /// The loss without dropout and without gradients.
-  LossSums evaluate(const MicroBatch& batch);
+  /// Adds the loss without dropout to the sums; no gradients.
+  void evaluate(const MicroBatch& batch);
+
+  /// What forward_backward() and evaluate() added since the last call; waits for the device.
+  LossSums take_loss_sums();
 
   /// Encoder output without dropout, [source_rows, d_model] T; valid until the next call. Reads the source
   /// fields only.
@@ -68,11 +65,12 @@ class Transformer {
 };
 
 /// Floating-point operations of one training step (forward and backward: three times the forward GEMMs and
-/// attention products; no dropout, norm or softmax), from the sentence lengths.
+/// attention products; no dropout, norm or softmax), from the offsets of the sentences, in host memory.
 struct FlopCount {
   double encoder = 0, decoder = 0, output_projection = 0, attention = 0;
   double total() const { return encoder + decoder + output_projection + attention; }
 };
-FlopCount training_flops(const TransformerConfig& config, const MicroBatch& batch);
+FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
+                         std::span<const int32_t> target_offsets);
 
 }  // namespace ventris

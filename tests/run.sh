@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan] [options of ctest]
+# Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [options of ctest]
 #   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts only
+#   --gpu   the program built by nvcc; the tests of operations and models run on the first GPU too
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,6 +14,7 @@ for argument in "$@"; do
   case $argument in
     --asan) preset=asan ;;
     --tsan) preset=tsan ;;
+    --gpu) preset=cuda ;;
     --help) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) ctest_options+=("$argument") ;;
   esac
@@ -25,12 +27,18 @@ note "Configuring and building (preset $preset)"
 cmake --preset "$preset" "$(compiler_cache)"
 cmake --build --preset "$preset" --parallel "$(cores)"
 
-# No GPU is needed to compile; the program does not use the kernels yet, and their tests run on the CPU.
+# No GPU is needed to compile and link; the tests of this code run on the CPU (tests/emulation).
 if [[ $preset == release ]] && command -v nvcc >/dev/null; then
-  note "Compiling the CUDA kernels"
+  note "Building the program for GPUs"
   cmake --preset cuda "$(compiler_cache)" -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF
-  cmake --build --preset cuda --parallel "$(cores)" --target ventris_cuda_kernels
+  cmake --build --preset cuda --parallel "$(cores)" --target ventris
+  build/cuda/ventris --version
 fi
 
 note "Testing"
 ctest --preset "$preset" "${ctest_options[@]}"
+
+if [[ $preset == cuda ]] && command -v compute-sanitizer >/dev/null; then
+  note "Checking the kernels' memory accesses"
+  compute-sanitizer --error-exitcode 1 build/cuda/tests/emulation/cuda_tests --gtest_filter='-*Model*:*Training*'
+fi

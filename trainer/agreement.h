@@ -8,6 +8,7 @@
 namespace ventris {
 
 class Communicator;
+class Context;
 
 namespace data {
 class Corpus;
@@ -18,10 +19,12 @@ class Corpus;
 void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions& options,
                                  const data::Corpus& corpus);
 
-/// Throws Error(kRanksDisagree) where a rank holds other bits in `range` than rank 0. `what` names the range.
-void check_same_bits_on_all_ranks(Communicator& communicator, const std::string& what, ConstTensor range);
+/// Throws Error(kRanksDisagree) where a rank holds other bits in `range`, on its device, than rank 0. `what`
+/// names the range.
+void check_same_bits_on_all_ranks(Context& context, Communicator& communicator, const std::string& what,
+                                  ConstTensor range);
 
-/// Makes a contiguous range on every rank that of rank 0, in pieces.
-void copy_from_first_rank(Communicator& communicator, Tensor range);
+/// Makes a contiguous range, on the device of every rank, that of rank 0, in pieces.
+void copy_from_first_rank(Context& context, Communicator& communicator, Tensor range);
 
 }  // namespace ventris

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "backend/context.h"
 #include "backend/error.h"
 #include "data/hdf5_file.h"
 #include "model/transformer_parameters.h"
@@ -12,6 +13,7 @@ namespace ventris {
 void average_checkpoints(const std::vector<std::string>& paths, const std::string& output,
                          const std::string& provenance) {
   if (paths.empty()) fail(ExitCode::kUsage, "there are no checkpoints to average");
+  Context cpu(ContextOptions{});
   TransformerConfig config;
   std::string tokenizer_model;
   ParameterStore store;
@@ -23,7 +25,7 @@ void average_checkpoints(const std::vector<std::string>& paths, const std::strin
       config = in_file;
       tokenizer_model = read_tokenizer_model(reader);
       declare_transformer(config, store);
-      store.allocate(Device::kCpu, DType::kF32, /*gradients=*/false);
+      store.allocate(cpu.device(), DType::kF32, /*gradients=*/false);
       sums.assign(static_cast<size_t>(store.flat_size()), 0.0);
     }
     check_same_network(in_file, config, path);
@@ -31,14 +33,14 @@ void average_checkpoints(const std::vector<std::string>& paths, const std::strin
       fail(ExitCode::kBadData, "{}: has another tokenizer than {}, so their parameters cannot be averaged",
            path, paths.front());
     }
-    read_model(reader, store);
+    read_model(cpu, reader, store);
     const float* values = store.values().as<float>();
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(values[i]);
   }
   float* values = store.values().as<float>();
   const double count = static_cast<double>(paths.size());
   for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i] / count);
-  save_weights(output, config, store, tokenizer_model, provenance);
+  save_weights(cpu, output, config, store, tokenizer_model, provenance);
 }
 
 }  // namespace ventris

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "backend/error.h"
+#include "backend/transfer.h"
 #include "data/hdf5_file.h"
 #include "trainer/model_files.h"
 #include "trainer/weights.h"
@@ -21,7 +22,7 @@ void check_moment(ConstTensor moment, const ParameterStore& store, const char* n
 
 }  // namespace
 
-std::string save_checkpoint(const std::string& model_dir, const TrainingState& state,
+std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
                             const TransformerConfig& config, const ParameterStore& store, ConstTensor adam_m,
                             ConstTensor adam_v, const std::string& tokenizer_model,
                             const std::string& provenance) {
@@ -29,10 +30,10 @@ std::string save_checkpoint(const std::string& model_dir, const TrainingState& s
   check_moment(adam_v, store, kSecondMoment);
   const std::string path = path_of_checkpoint(model_dir, state.step);
   data::Hdf5Writer writer(path);
-  write_model(writer, config, store, tokenizer_model);
+  write_model(context, writer, config, store, tokenizer_model);
   const std::vector<int64_t> flat = {store.flat_size()};
-  writer.write(kFirstMoment, data::ElementType::kF32, flat, adam_m.data);
-  writer.write(kSecondMoment, data::ElementType::kF32, flat, adam_v.data);
+  writer.write(kFirstMoment, data::ElementType::kF32, flat, HostCopy(context, adam_m).view().data);
+  writer.write(kSecondMoment, data::ElementType::kF32, flat, HostCopy(context, adam_v).view().data);
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state,
@@ -43,8 +44,8 @@ std::string save_checkpoint(const std::string& model_dir, const TrainingState& s
   return path;
 }
 
-void load_checkpoint(const std::string& path, const TransformerConfig& config, ParameterStore& store,
-                     Tensor adam_m, Tensor adam_v, TrainingState& state) {
+void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
+                     ParameterStore& store, Tensor adam_m, Tensor adam_v, TrainingState& state) {
   check_moment(adam_m, store, kFirstMoment);
   check_moment(adam_v, store, kSecondMoment);
   const data::Hdf5Reader reader(path);
@@ -70,10 +71,15 @@ void load_checkpoint(const std::string& path, const TransformerConfig& config, P
     fail(ExitCode::kBadData, "{}: step {}, epoch {} or place in the epoch {} is negative", path, read.step,
          read.position.epoch, read.position.index);
   }
-  read_model(reader, store);
+  read_model(context, reader, store);
   const std::vector<int64_t> flat = {store.flat_size()};
-  reader.read(kFirstMoment, data::ElementType::kF32, flat, adam_m.data);
-  reader.read(kSecondMoment, data::ElementType::kF32, flat, adam_v.data);
+  std::vector<float> moment(static_cast<size_t>(store.flat_size()));
+  const auto read_moment = [&](const char* name, const Tensor& to) {
+    reader.read(name, data::ElementType::kF32, flat, moment.data());
+    copy_to_device(context, to.data, moment.data(), moment.size() * sizeof(float));
+  };
+  read_moment(kFirstMoment, adam_m);
+  read_moment(kSecondMoment, adam_v);
   state = read;
 }
 

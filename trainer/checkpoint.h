@@ -47,14 +47,15 @@ int64_t step_of_checkpoint(const std::string& path);
 
 /// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
 /// the state, the configuration and the tokenizer; atomic. Returns its path.
-std::string save_checkpoint(const std::string& model_dir, const TrainingState& state,
+std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
                             const TransformerConfig& config, const ParameterStore& store, ConstTensor adam_m,
                             ConstTensor adam_v, const std::string& tokenizer_model,
                             const std::string& provenance);
 
-/// Fills store (masters), moments and state. Throws kBadData if the file is damaged or of another model.
-void load_checkpoint(const std::string& path, const TransformerConfig& config, ParameterStore& store,
-                     Tensor adam_m, Tensor adam_v, TrainingState& state);
+/// Fills store (masters), moments and state; store and moments are on the context's device. Throws kBadData
+/// if the file is damaged or of another model.
+void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
+                     ParameterStore& store, Tensor adam_m, Tensor adam_v, TrainingState& state);
 
 /// The checkpoints of a run folder by rising step.
 std::vector<std::string> list_checkpoints(const std::string& model_dir);

@@ -96,6 +96,7 @@ std::string to_json(const TrainOptions& options) {
       {"log_every", options.log_every},
       {"resume", options.resume},
       {"device", options.device},
+      {"no_cuda_graph", options.no_cuda_graph},
       {"threads", options.threads},
   };
   return object.dump(2);

@@ -6,6 +6,7 @@
 #include "backend/adam.h"
 #include "backend/arena.h"
 #include "backend/context.h"
+#include "backend/transfer.h"
 #include "model/parameters.h"
 #include "trainer/train_options.h"
 
@@ -17,7 +18,10 @@ class Optimizer {
   /// The references outlive the object. The moments begin at zero.
   Optimizer(Context& context, ParameterStore& store, const TrainOptions& options);
 
-  /// Euclidean norm of all gradients; not finite if any of them is NaN or Inf.
+  /// Enqueues the computation of what gradient_norm() reads.
+  void compute_norm();
+  /// Euclidean norm of all gradients at the last compute_norm(); not finite if any of them is NaN or Inf.
+  /// Waits for the device.
   double gradient_norm();
   /// Update number `update`, counted from 1. Scales the gradients down to the clipping norm where there is
   /// one.
@@ -37,8 +41,8 @@ class Optimizer {
   Arena memory_;
   Tensor m_;
   Tensor v_;
-  AdamScalars* scalars_;
-  double* sum_of_squares_;
+  StagingBuffer scalars_;   // AdamScalars
+  double* sum_of_squares_;  // on the device
 };
 
 /// Where a NaN or Inf is, for a person: the first parameter that holds one, else the last parameter whose

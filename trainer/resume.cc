@@ -108,8 +108,8 @@ void restore_best(const TrainOptions& options, const TrainingState& state) {
   if (fs::exists(best)) write_best(options.model_dir, best, options.valid_metric, state.best_metric);
 }
 
-void load_on_first_rank(const std::string& path, const TrainOptions& options, ParameterStore& store,
-                        Optimizer& optimizer, TrainingState& state) {
+void load_on_first_rank(Context& context, const std::string& path, const TrainOptions& options,
+                        ParameterStore& store, Optimizer& optimizer, TrainingState& state) {
   {
     const data::Hdf5Reader reader(path);
     // Before anything is loaded, so that the message names the option. A file of another kind has none;
@@ -119,7 +119,7 @@ void load_on_first_rank(const std::string& path, const TrainOptions& options, Pa
     }
   }
   TrainingState loaded;
-  load_checkpoint(path, options.model, store, optimizer.m(), optimizer.v(), loaded);
+  load_checkpoint(context, path, options.model, store, optimizer.m(), optimizer.v(), loaded);
   if (loaded.corpus_digest != state.corpus_digest) {
     refuse(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
   }
@@ -142,13 +142,13 @@ std::string resume(Context& context, Communicator& communicator, const TrainOpti
   std::string path;
   if (communicator.rank() == 0) {
     path = find_checkpoint(options, progress);
-    if (!path.empty()) load_on_first_rank(path, options, store, optimizer, state);
+    if (!path.empty()) load_on_first_rank(context, path, options, store, optimizer, state);
   }
   path = communicator.broadcast(path, 0);
-  copy_from_first_rank(communicator, store.values());
+  copy_from_first_rank(context, communicator, store.values());
   if (!path.empty()) {
-    copy_from_first_rank(communicator, optimizer.m());
-    copy_from_first_rank(communicator, optimizer.v());
+    copy_from_first_rank(context, communicator, optimizer.m());
+    copy_from_first_rank(context, communicator, optimizer.v());
     copy_state_from_first_rank(communicator, state);
   }
   store.refresh_compute_copy(context);

@@ -20,7 +20,7 @@ struct TrainOptions {
   int64_t batch_target_tokens = 25000;
   int logical_shards = 0;  // micro-batches of a global batch; 0: the smallest multiple of the rank count with
                            // at most micro_batch_tokens a shard
-  int64_t micro_batch_tokens = 4096;
+  int64_t micro_batch_tokens = 0;  // 0: 4096 on the CPU, 32768 on CUDA
   uint64_t seed = 1;
 
   // Optimization
@@ -50,6 +50,7 @@ struct TrainOptions {
 
   // Machine
   std::string device = "auto";  // auto, cpu, cuda
+  bool no_cuda_graph = false;   // enqueue every step anew
   int threads = 0;              // CPU threads a rank; 0: what the rank may use
 };
 

@@ -12,7 +12,7 @@ TrainResult train(Context& context, Communicator& communicator, const TrainOptio
   TrainingRun run(context, communicator, options, command);
   while (run.goes_on()) {
     const data::GlobalBatch batch = run.begin_step();
-    const LossSums sums = run.accumulate_gradients(batch);
+    const LossSums sums = run.accumulate_gradients();
     const double norm = run.gradient_norm();
     // Sums and gradients have the same bits on every rank, so all ranks take the same way.
     if (std::isfinite(sums.loss) && std::isfinite(norm)) {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <limits>
 
 #include "backend/error.h"
-#include "comm/communicator.h"
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
@@ -21,6 +21,10 @@ constexpr int64_t kSkippedStepsToDivergence = 10;
 // Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
+// Where --micro-batch-tokens is 0. A GPU takes the batches of the paper in one piece.
+constexpr int64_t kCpuMicroBatchTokens = 4096;
+constexpr int64_t kCudaMicroBatchTokens = 32768;
+
 TrainOptions checked(const TrainOptions& options) {
   const auto require = [](bool holds, const char* option, const std::string& value, const char* allowed) {
     if (!holds) fail(ExitCode::kBadConfiguration, "{} is {}; it must be {}", option, value, allowed);
@@ -31,8 +35,8 @@ TrainOptions checked(const TrainOptions& options) {
           "--batch-source-tokens", std::to_string(options.batch_source_tokens), "from 1 to 2147483647");
   require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMostTokens,
           "--batch-target-tokens", std::to_string(options.batch_target_tokens), "from 1 to 2147483647");
-  require(options.micro_batch_tokens >= 1, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
-          "positive");
+  require(options.micro_batch_tokens >= 0, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
+          "0 or more");
   require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),
           "0 or more");
   require(options.max_steps >= 0 && options.max_steps < (int64_t{1} << 32), "--max-steps",
@@ -48,6 +52,16 @@ TrainOptions checked(const TrainOptions& options) {
   return options;
 }
 
+/// Rows are a multiple of the tiles of matrix products on GPUs.
+MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
+  constexpr int64_t kTileRows = 128;
+  const auto padded = [](int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; };
+  return {.source_rows = padded(batches.shard_source_capacity()),
+          .target_rows = padded(batches.shard_target_capacity()),
+          .sentences =
+              static_cast<int>(std::min(batches.shard_source_capacity(), batches.shard_target_capacity()))};
+}
+
 // The largest resident set of this process so far.
 int64_t peak_memory_bytes() {
   rusage usage{};
@@ -57,10 +71,13 @@ int64_t peak_memory_bytes() {
 
 }  // namespace
 
-int resolved_shards(const TrainOptions& options, int ranks) {
+int resolved_shards(const TrainOptions& options, int ranks, Device device) {
   if (options.logical_shards > 0) return options.logical_shards;
+  const int64_t most = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
+                       : device == Device::kCpu       ? kCpuMicroBatchTokens
+                                                      : kCudaMicroBatchTokens;
   const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
-  const int64_t least = (tokens + options.micro_batch_tokens - 1) / options.micro_batch_tokens;
+  const int64_t least = (tokens + most - 1) / most;
   return static_cast<int>((least + ranks - 1) / ranks * ranks);
 }
 
@@ -72,7 +89,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       command_(command),
       progress_(communicator.rank() == 0, options.max_steps),
       corpus_(options.corpus),
-      shards_(resolved_shards(options, communicator.size())),
+      shards_(resolved_shards(options, communicator.size(), context.device())),
       batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
                                  .target_tokens = options.batch_target_tokens,
                                  .shards = shards_,
@@ -90,18 +107,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
 
-  ids_ = declare_transformer(options_.model, store_);
-  store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
-  store_.initialize(options_.seed);
-  optimizer_.emplace(context_, store_, options_);
-  MicroBatchCapacity capacity = Validation::capacity(corpus_);
-  capacity.source_rows = std::max(capacity.source_rows, batches_.shard_source_capacity());
-  capacity.target_rows = std::max(capacity.target_rows, batches_.shard_target_capacity());
-  capacity.sentences = static_cast<int>(std::min(capacity.source_rows, capacity.target_rows));
-  transformer_.emplace(context_, options_.model, store_, ids_, capacity, /*training=*/true);
-  reducer_.emplace(communicator_, store_.gradients());
-  if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
-
+  make_model();
   make_folder();
   last_checkpoint_ = resume(context_, communicator_, options_, store_, *optimizer_, state_, progress_);
   if (!last_checkpoint_.empty()) {
@@ -114,12 +120,41 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   elapsed_before_ = state_.elapsed_seconds;
   first_step_ = state_.step;
   first_epoch_ = epochs();
+  feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), share(),
+                BatchFeed::Start{state_.position, state_.step + 1});
   progress_.message(
       fmt::format("{} parameters, {} sentence pairs, {} ranks, batches of {} tokens in {} shards",
                   store_.parameter_count(), corpus_.train().size(), communicator_.size(),
                   options_.batch_target_tokens, shards_));
   if (!validation_ && options_.valid_every > 0)
     progress_.warning("the corpus has no validation pairs; there is no validation");
+}
+
+TrainingRun::~TrainingRun() {
+  if (device_communicator_ && std::uncaught_exceptions() > 0) device_communicator_->abandon();
+}
+
+void TrainingRun::make_model() {
+  ids_ = declare_transformer(options_.model, store_);
+  store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
+  store_.initialize(context_, options_.seed);
+  optimizer_.emplace(context_, store_, options_);
+  const MicroBatchCapacity training = training_capacity(batches_);
+  const MicroBatchCapacity validating = Validation::capacity(corpus_);
+  transformer_.emplace(context_, options_.model, store_, ids_,
+                       MicroBatchCapacity{std::max(training.source_rows, validating.source_rows),
+                                          std::max(training.target_rows, validating.target_rows),
+                                          std::max(training.sentences, validating.sentences)},
+                       /*training=*/true);
+  device_communicator_ = make_device_communicator(communicator_, context_);
+  reducer_.emplace(device_communicator_ ? *device_communicator_ : communicator_, store_.gradients());
+  if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
+}
+
+/// Rank r of W computes the shards [r K / W, (r + 1) K / W).
+BatchFeed::Share TrainingRun::share() const {
+  const int64_t rank = communicator_.rank();
+  return {rank * shards_ / communicator_.size(), (rank + 1) * shards_ / communicator_.size()};
 }
 
 void TrainingRun::make_folder() {
@@ -147,37 +182,53 @@ bool TrainingRun::goes_on() const {
 data::GlobalBatch TrainingRun::begin_step() {
   step_begin_ = Clock::now();
   ++state_.step;
-  return batches_.at(state_.position);
+  return feed_->next_step();
 }
 
-LossSums TrainingRun::accumulate_gradients(const data::GlobalBatch& batch) {
-  const DropoutStream dropout = {.seed = options_.seed, .step = static_cast<uint32_t>(state_.step)};
-  const auto gradient_scale = static_cast<float>(1.0 / static_cast<double>(batch.target_tokens));
+double TrainingRun::enqueue_gradients() {
   const GradientsReady ready = [this](int64_t begin) { reducer_->ready(begin); };
-  // Rank r of W computes shards [r K / W, (r + 1) K / W).
-  const int64_t rank = communicator_.rank();
-  const int64_t begin = rank * shards_ / communicator_.size();
-  const int64_t end = (rank + 1) * shards_ / communicator_.size();
-  LossSums sums;
+  const auto [begin, end] = share();
   double flops = 0.0;
   for (int64_t s = begin; s < end; ++s) {
-    const data::Shard& shard = batch.shards[static_cast<size_t>(s)];
-    data::pack(corpus_.train(), shard.pairs, corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(),
-               packed_);
-    const MicroBatch micro_batch = micro_batch_of(packed_, shard.source_row_base, shard.target_row_base);
-    const LossSums added = transformer_->forward_backward(micro_batch, dropout, gradient_scale,
-                                                          s + 1 == end ? ready : GradientsReady());
-    flops += training_flops(options_.model, micro_batch).total();
-    sums.loss += added.loss;
-    sums.nll += added.nll;
+    const BatchFeed::Piece piece = feed_->next_micro_batch();
+    const bool last = s + 1 == end;
+    graph_of(piece, last).run([&] {
+      transformer_->forward_backward(piece.batch, options_.seed, last ? ready : GradientsReady());
+      if (last) finish_gradients();
+    });
+    flops += piece.flops;
   }
-  if (begin == end) reducer_->ready(0);  // a rank without shards takes part all the same
+  if (begin == end) {  // a rank without shards takes part all the same
+    reducer_->ready(0);
+    finish_gradients();
+  }
+  if (device_communicator_) device_communicator_->progress();  // a replayed graph does not look for failures
+  return flops;
+}
 
-  const bool late =
-      rank == 0 && options_.max_minutes > 0.0 && seconds_of_run() >= 60.0 * options_.max_minutes;
-  double totals[5] = {sums.loss, sums.nll, stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, flops};
-  communicator_.start_all_reduce_sum({totals, 1, 5, 5, DType::kF64});
+void TrainingRun::finish_gradients() {
   reducer_->finish();
+  optimizer_->compute_norm();
+}
+
+StepGraph& TrainingRun::graph_of(const BatchFeed::Piece& piece, bool last) {
+  ShapedGraph& shaped = graphs_[static_cast<size_t>(piece.stage)][last ? 1 : 0];
+  const MicroBatchCapacity shape = {piece.batch.source_rows, piece.batch.target_rows, piece.batch.sentences};
+  if (!shaped.graph || shape != shaped.shape) {
+    shaped.shape = shape;
+    shaped.graph.emplace(context_, !options_.no_cuda_graph);
+  }
+  return *shaped.graph;
+}
+
+LossSums TrainingRun::accumulate_gradients() {
+  const double flops = enqueue_gradients();
+  const LossSums sums = transformer_->take_loss_sums();
+  if (device_communicator_) device_communicator_->progress();  // a failure ended the wait above, not the sums
+  const bool late = communicator_.rank() == 0 && options_.max_minutes > 0.0 &&
+                    seconds_of_run() >= 60.0 * options_.max_minutes;
+  double totals[5] = {sums.loss, sums.nll, stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, flops};
+  communicator_.all_reduce_sum({totals, 1, 5, 5, DType::kF64});
   stop_ = totals[2] > 0.0;
   out_of_time_ = totals[3] > 0.0;
   flops_ += totals[4];
@@ -278,13 +329,13 @@ bool TrainingRun::save_is_due() const {
 
 void TrainingRun::save() {
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
-  check_same_bits_on_all_ranks(communicator_, fmt::format("the parameters after step {}", state_.step),
-                               store_.values());
+  check_same_bits_on_all_ranks(context_, communicator_,
+                               fmt::format("the parameters after step {}", state_.step), store_.values());
   std::string path;
   if (communicator_.rank() == 0) {
-    path =
-        save_checkpoint(options_.model_dir, state_, options_.model, store_, optimizer_->m(), optimizer_->v(),
-                        corpus_.tokenizer().model(), fmt::format("step {} of: {}", state_.step, command_));
+    path = save_checkpoint(context_, options_.model_dir, state_, options_.model, store_, optimizer_->m(),
+                           optimizer_->v(), corpus_.tokenizer().model(),
+                           fmt::format("step {} of: {}", state_.step, command_));
     prune_checkpoints(options_.model_dir, options_.keep_checkpoints);
   }
   last_checkpoint_ = communicator_.broadcast(path, 0);

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "backend/step_graph.h"
+#include "comm/communicator.h"
 #include "comm/gradient_reducer.h"
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "model/transformer.h"
+#include "trainer/batch_feed.h"
 #include "trainer/checkpoint.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
@@ -19,11 +24,9 @@
 
 namespace ventris {
 
-class Communicator;
-
 /// Micro-batches of a global batch: options.logical_shards, or the smallest multiple of the ranks with at
 /// most micro_batch_tokens of a side in each.
-int resolved_shards(const TrainOptions& options, int ranks);
+int resolved_shards(const TrainOptions& options, int ranks, Device device);
 
 /// What train() works with: the parts of a training run and the chores between its steps. Every call is made
 /// on all ranks.
@@ -32,6 +35,8 @@ class TrainingRun {
   /// Reads the corpus, compares the ranks, makes the model and goes on from a checkpoint if there is one.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
               const std::string& command);
+  /// Lets go of sums over the ranks that an exception leaves under way.
+  ~TrainingRun();
 
   /// False at the end of training: by steps, epochs, minutes, patience or request.
   bool goes_on() const;
@@ -39,7 +44,7 @@ class TrainingRun {
   data::GlobalBatch begin_step();
   /// Forward and backward of this rank's shards, gradients added up over all ranks meanwhile. Returns the
   /// loss of the global batch (sums over its target tokens).
-  LossSums accumulate_gradients(const data::GlobalBatch& batch);
+  LossSums accumulate_gradients();
   /// Of the gradients of the global batch; the same on all ranks.
   double gradient_norm() { return optimizer_->gradient_norm(); }
   /// One step of Adam at the learning rate of the schedule.
@@ -58,6 +63,14 @@ class TrainingRun {
  private:
   using Clock = std::chrono::steady_clock;
 
+  BatchFeed::Share share() const;
+  void make_model();
+  /// Gives the device all work of a step before the update and reads nothing back: forward and backward of
+  /// this rank's micro-batches, the sums over the ranks, the norm. Returns the floating-point operations.
+  double enqueue_gradients();
+  /// The part of it that follows this rank's last micro-batch.
+  void finish_gradients();
+  StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
   void make_folder();
   void describe_run();
   double seconds_of_run() const;
@@ -81,10 +94,17 @@ class TrainingRun {
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;
+  std::unique_ptr<Communicator> device_communicator_;  // of gradients, where the device has its own
   std::optional<GradientReducer> reducer_;
   std::optional<Validation> validation_;  // where there are validation pairs
   std::optional<MetricsLog> metrics_;     // of rank 0
-  data::PackedBatch packed_;
+  std::optional<BatchFeed> feed_;
+  /// The device's work on a micro-batch of one shape.
+  struct ShapedGraph {
+    MicroBatchCapacity shape;
+    std::optional<StepGraph> graph;
+  };
+  std::array<std::array<ShapedGraph, 2>, 2> graphs_;  // by stage, and whether it is the last of the step
 
   IntervalSums interval_;
   Clock::time_point step_begin_ = Clock::now();

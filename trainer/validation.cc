@@ -7,6 +7,7 @@
 #include "data/batches.h"
 #include "data/bleu.h"
 #include "model/beam_search.h"
+#include "trainer/batch_feed.h"
 #include "trainer/translation.h"
 
 namespace ventris {
@@ -34,29 +35,14 @@ std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pa
 
 }  // namespace
 
-MicroBatch micro_batch_of(const data::PackedBatch& packed, int64_t source_row_base, int64_t target_row_base) {
-  return {.sentences = packed.sentences(),
-          .source_rows = packed.source_rows(),
-          .target_rows = packed.target_rows(),
-          .target_tokens = packed.target_rows(),
-          .source_ids = packed.source_ids.data(),
-          .source_position = packed.source_position.data(),
-          .source_offsets = packed.source_offsets.data(),
-          .target_ids = packed.target_ids.data(),
-          .target_position = packed.target_position.data(),
-          .target_offsets = packed.target_offsets.data(),
-          .labels = packed.labels.data(),
-          .source_row_base = static_cast<uint32_t>(source_row_base),
-          .target_row_base = static_cast<uint32_t>(target_row_base)};
-}
-
 Validation::Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
                        const TrainOptions& options)
     : context_(context),
       communicator_(communicator),
       corpus_(corpus),
       options_(options),
-      batches_(cut_into_batches(corpus.valid())) {}
+      batches_(cut_into_batches(corpus.valid())),
+      stage_(context, capacity(corpus)) {}
 
 MicroBatchCapacity Validation::capacity(const data::Corpus& corpus) {
   const int64_t rows = std::max<int64_t>(kValidationRows, corpus.max_length() + int64_t{1});
@@ -84,7 +70,11 @@ void Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) 
   data::PackedBatch packed;
   for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches_.size(); b += ranks) {
     data::pack(pairs, batches_[b], corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed);
-    const LossSums batch = transformer.evaluate(micro_batch_of(packed));
+    stage_.wait_until_sent();
+    stage_.fill(host_batch_of(packed));
+    stage_.send();
+    transformer.evaluate(stage_.batch());
+    const LossSums batch = transformer.take_loss_sums();
     sums[2 * b] = batch.loss;
     sums[2 * b + 1] = batch.nll;
   }

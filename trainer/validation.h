@@ -5,6 +5,7 @@
 
 #include "backend/context.h"
 #include "data/corpus.h"
+#include "model/batch_stage.h"
 #include "model/transformer.h"
 #include "trainer/metrics.h"
 #include "trainer/train_options.h"
@@ -12,15 +13,6 @@
 namespace ventris {
 
 class Communicator;
-
-namespace data {
-struct PackedBatch;
-}
-
-/// The view of a packed batch on the CPU, whose memory it is. Rows of the shard in the global batch begin at
-/// the bases.
-MicroBatch micro_batch_of(const data::PackedBatch& packed, int64_t source_row_base = 0,
-                          int64_t target_row_base = 0);
 
 /// Rows of a side that validation computes together, or the longest sentence where that is longer. It is
 /// fixed, so that results depend on neither ranks nor the batches of training.
@@ -50,6 +42,7 @@ class Validation {
   const data::Corpus& corpus_;
   const TrainOptions& options_;
   std::vector<std::vector<int64_t>> batches_;  // pairs of each micro-batch
+  BatchStage stage_;
 };
 
 }  // namespace ventris

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/error.h"
+#include "backend/transfer.h"
 #include "data/hdf5_file.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
@@ -31,14 +32,14 @@ std::string describe(const std::vector<int64_t>& dimensions) {
 }
 
 /// Copies between a strided view of masters (f32, or f64 in gradient checks) and contiguous f32.
-template <typename Copy>
-void for_each_row(const Tensor& view, float* contiguous, Copy&& copy) {
+template <typename View, typename Copy>
+void for_each_row(const View& view, float* contiguous, Copy&& copy) {
   for (int64_t r = 0; r < view.rows; ++r) {
     float* row = contiguous + r * view.cols;
     if (view.dtype == DType::kF64) {
-      copy(view.row<double>(r), row, view.cols);
+      copy(view.template row<double>(r), row, view.cols);
     } else {
-      copy(view.row<float>(r), row, view.cols);
+      copy(view.template row<float>(r), row, view.cols);
     }
   }
 }
@@ -58,11 +59,12 @@ void list_datasets(const data::Hdf5Reader& reader, const std::string& group,
 
 }  // namespace
 
-void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ParameterStore& store,
-                 const std::string& tokenizer_model) {
+void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
+                 const ParameterStore& store, const std::string& tokenizer_model) {
+  const HostCopy host(context, store.values());
   std::vector<float> values;
   for (const LogicalParameter& parameter : store.logical()) {
-    const Tensor view = store.logical_value(parameter);
+    const ConstTensor view = store.logical_block(host.view(), parameter);
     values.resize(static_cast<size_t>(view.size()));
     for_each_row(view, values.data(),
                  [](const auto* from, float* to, int64_t n) { std::copy_n(from, n, to); });
@@ -73,7 +75,7 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
   writer.write_attribute("/", "config", to_json(config));
 }
 
-void read_model(const data::Hdf5Reader& reader, ParameterStore& store) {
+void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
   const auto refuse = [&](const std::string& name, const std::string& what) {
     fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
   };
@@ -87,6 +89,9 @@ void read_model(const data::Hdf5Reader& reader, ParameterStore& store) {
     const std::string name = path.substr(std::string(kModelGroup).size() + 1);
     if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
   }
+  Tensor host = store.values();
+  std::vector<char> bytes(static_cast<size_t>(host.size()) * size_of(host.dtype));
+  host.data = bytes.data();
   std::vector<float> values;
   for (const LogicalParameter& parameter : store.logical()) {
     const std::string dataset = dataset_of(parameter);
@@ -97,7 +102,7 @@ void read_model(const data::Hdf5Reader& reader, ParameterStore& store) {
       refuse(parameter.name,
              fmt::format("has shape {}, but this model needs {}", describe(dimensions), describe(expected)));
     }
-    const Tensor view = store.logical_value(parameter);
+    const Tensor view = store.logical_block(host, parameter);
     values.resize(static_cast<size_t>(view.size()));
     reader.read(dataset, data::ElementType::kF32, expected, values.data());
     if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
@@ -107,12 +112,14 @@ void read_model(const data::Hdf5Reader& reader, ParameterStore& store) {
     for_each_row(view, values.data(),
                  [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
   }
+  copy_to_device(context, store.values().data, bytes.data(), bytes.size());
 }
 
-void save_weights(const std::string& path, const TransformerConfig& config, const ParameterStore& store,
-                  const std::string& tokenizer_model, const std::string& provenance) {
+void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
+                  const ParameterStore& store, const std::string& tokenizer_model,
+                  const std::string& provenance) {
   data::Hdf5Writer writer(path);
-  write_model(writer, config, store, tokenizer_model);
+  write_model(context, writer, config, store, tokenizer_model);
   writer.write_attribute("/", "format", std::string(kWeightsFormat));
   writer.write_attribute("/", "provenance", provenance);
   writer.commit();
@@ -130,7 +137,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
   }
   model->ids = declare_transformer(model->config, model->store);
   model->store.allocate(context.device(), dtype, /*gradients=*/false);
-  read_model(reader, model->store);
+  read_model(context, reader, model->store);
   model->store.refresh_compute_copy(context);
   return model;
 }

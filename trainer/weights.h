@@ -18,18 +18,19 @@ class Hdf5Writer;
 
 /// Writes /model/<logical name> f32 for every logical parameter, the config JSON (attribute "config" of /),
 /// and the tokenizer.
-void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ParameterStore& store,
-                 const std::string& tokenizer_model);
+void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
+                 const ParameterStore& store, const std::string& tokenizer_model);
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
-/// or that holds NaN or Inf.
-void read_model(const data::Hdf5Reader& reader, ParameterStore& store);
+/// or that holds NaN or Inf; then the store is as it was.
+void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
 /// version).
-void save_weights(const std::string& path, const TransformerConfig& config, const ParameterStore& store,
-                  const std::string& tokenizer_model, const std::string& provenance);
+void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
+                  const ParameterStore& store, const std::string& tokenizer_model,
+                  const std::string& provenance);
 
 /// A model for inference, from a weights file, a checkpoint, or a run folder (its best checkpoint, else the
 /// newest).

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
-#include "backend/cuda/elements.cuh"
+#include "backend/cuda/attention_inputs.cuh"
 #include "backend/cuda/launch.cuh"
 
-/// What the attention kernels share. All sums are f32. A block works for one sentence and one head; its warps
-/// hold kOwn rows each ("own" rows: queries, or keys for the gradient of keys) against tiles of kTile rows of
-/// the other side in shared memory, one for each lane.
+/// What the attention kernels that take any dtype, head size and alignment share. All sums and products are
+/// f32. A block works for one sentence and one head; its warps hold kOwn rows each ("own" rows: queries, or
+/// keys for the gradient of keys) against tiles of kTile rows of the other side in shared memory, one for
+/// each lane.
 namespace ventris::cuda {
 
 inline constexpr int kAttentionWarps = 4;
@@ -17,18 +17,29 @@ inline constexpr int kTile = kWarp;
 inline constexpr int kOwn = 4;
 inline constexpr int kBlockOwn = kAttentionWarps * kOwn;
 
-/// Where one sentence and one head lie.
-struct Span {
-  int64_t query_begin;
-  int queries;
-  int64_t key_begin;
-  int keys;
-  int64_t column;
+/// A thread of a block, and the block's sentence and head: grid (sentences, heads).
+struct Place {
+  int warp = static_cast<int>(threadIdx.x) / kWarp;
+  int lane = static_cast<int>(threadIdx.x) % kWarp;
+  int head = static_cast<int>(blockIdx.y);
+  Span span;
+  int stride;  // of rows in shared memory; odd for the usual head sizes: a column of 32 rows lies in 32 banks
+
+  template <typename T>
+  __device__ __forceinline__ explicit Place(const AttentionInputs<T>& in)
+      : span(in.span(static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y))), stride(in.d_head + 1) {}
+
+  /// Lanes 4 q + b: the mask of query `first` + q and of block b of eight keys of the tile that begins at
+  /// `tile`.
+  __device__ __forceinline__ uint32_t kept(const Mask& mask, int first, int tile) const {
+    if (mask.threshold == 0) return 0xFFU;
+    return mask.kept(static_cast<uint32_t>(span.query_begin + first + lane / 4 % kOwn),
+                     static_cast<uint32_t>(tile / kPack + lane % 4), static_cast<uint32_t>(head));
+  }
 };
-__device__ __forceinline__ Span span_of(const int32_t* query_offsets, const int32_t* key_offsets,
-                                        int sentence, int head, int d_head) {
-  return {query_offsets[sentence], query_offsets[sentence + 1] - query_offsets[sentence],
-          key_offsets[sentence], key_offsets[sentence + 1] - key_offsets[sentence], int64_t{head} * d_head};
+template <typename T>
+dim3 grid_of(const AttentionInputs<T>& in) {
+  return {static_cast<unsigned>(in.sentences), static_cast<unsigned>(in.heads)};
 }
 
 /// The whole block: to[i, c] = factor * from[i, c] for i < rows; zeros for the rows from there to `room`.

@@ -110,15 +110,14 @@ __device__ __forceinline__ float rounded(float value) {
   return load(stored);
 }
 
-/// DropoutKey for kernels.
+/// DropoutKey for kernels. Its position is read on the device, so that a captured kernel serves every step.
 struct Mask {
   uint32_t threshold = 0;  // 0: no dropout
   float scale = 1.0F;
   uint32_t seed_low = 0;
   uint32_t seed_high = 0;
-  uint32_t step = 0;
   uint32_t place = 0;
-  uint32_t row_base = 0;
+  const DropoutPosition* position = nullptr;
 
   Mask() = default;
   explicit Mask(const DropoutKey& key)
@@ -126,13 +125,14 @@ struct Mask {
         scale(static_cast<float>(key.scale())),
         seed_low(static_cast<uint32_t>(key.seed)),
         seed_high(static_cast<uint32_t>(key.seed >> 32)),
-        step(key.step),
         place(key.place),
-        row_base(key.row_base) {}
+        position(key.position) {}
 
-  /// Bit i is set where column kPack * block + i of the row is kept (backend/dropout.h).
+  /// Bit i is set where column kPack * block + i of the row is kept (backend/dropout.h). Requires a
+  /// threshold.
   __device__ __forceinline__ uint32_t kept(uint32_t row, uint32_t block, uint32_t head = 0) const {
-    uint32_t c0 = block, c1 = row_base + row, c2 = place + head, c3 = step;
+    uint32_t c0 = block, c1 = read_only(&position->row_base) + row;
+    uint32_t c2 = place + head, c3 = read_only(&position->step);
     uint32_t k0 = seed_low, k1 = seed_high;
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53U} * c0;

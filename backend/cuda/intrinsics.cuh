@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// The instructions of the GPU that C++ has no word for, under names of ours. Kernels use these and no
-/// others; tests/emulation has a file of the same name with the same functions for the CPU.
+/// The instructions of the GPU that C++ has no word for, under names of ours. Kernels use these, those of
+/// mma.cuh, and no others; tests/emulation has a file of the same name with the same functions for the CPU.
 namespace ventris::cuda {
 
 inline constexpr int kWarp = 32;
@@ -60,6 +60,11 @@ __device__ __forceinline__ unsigned long long atomic_min(unsigned long long* to,
   return atomicMin(to, value);
 }
 
+/// Memory that no kernel writes while this one runs.
+__device__ __forceinline__ uint32_t read_only(const uint32_t* from) {
+  return __ldg(from);
+}
+
 /// Bits of `value` as bf16, to nearest, ties to even.
 __device__ __forceinline__ uint16_t to_bf16_bits(float value) {
   uint16_t bits;
@@ -74,56 +79,6 @@ __device__ __forceinline__ uint32_t to_bf16_pair(float low, float high) {
 }
 __device__ __forceinline__ float from_bf16_bits(uint16_t bits) {
   return __uint_as_float(static_cast<uint32_t>(bits) << 16);
-}
-
-/// Copies 16 bytes, both ends aligned to 16, from global to shared memory without waiting; zeros where not
-/// `valid`. The copy is there after async_wait of its group and a sync.
-__device__ __forceinline__ void async_copy_16(void* shared, const void* global, bool valid = true) {
-  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
-  const int bytes = valid ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
-}
-/// Ends a group of copies of this thread.
-__device__ __forceinline__ void async_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-/// Waits until at most the last kGroups groups of this thread are under way.
-template <int kGroups>
-__device__ __forceinline__ void async_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
-}
-
-/// Four 8 x 8 matrices of 16-bit elements from shared memory: lane l gives the address, aligned to 16, of row
-/// l % 8 of matrix l / 8; gets of each matrix elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, or of column
-/// l / 4 if kTransposed.
-template <bool kTransposed>
-__device__ __forceinline__ void load_matrices(uint32_t (&out)[4], const void* shared_row) {
-  const auto from = static_cast<uint32_t>(__cvta_generic_to_shared(shared_row));
-  if constexpr (kTransposed) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                 : "r"(from)
-                 : "memory");
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                 : "r"(from)
-                 : "memory");
-  }
-}
-
-/// d += a b on the tensor cores: a [16, 16] bf16, b [16, 8] bf16, d [16, 8] f32, spread over the warp. With g
-/// = lane / 4 and t = lane % 4, and pairs of neighbours in the two halves of a register:
-///   a[0] = A[g][2t..], a[1] = A[g + 8][2t..], a[2] = A[g][2t + 8..], a[3] = A[g + 8][2t + 8..]
-///   b[0] = B[2t..][g], b[1] = B[2t + 8..][g];  d[0], d[1] = D[g][2t, 2t + 1], d[2], d[3] = D[g + 8][2t, 2t +
-///   1]
-__device__ __forceinline__ void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4],
-                                                 const uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 }  // namespace ventris::cuda

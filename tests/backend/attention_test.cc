@@ -198,8 +198,10 @@ void expect_matches_reference(Problem& p, Context& context) {
   expect_close("d_value", p.d_key_value, p.key_rows, p.width(), p.width(), expected.d_value, p.dtype);
 }
 
+const DropoutPosition kPosition = {.step = 7, .row_base = 1000};
+
 DropoutKey some_dropout(float rate = 0.3F) {
-  return {.rate = rate, .seed = 0x123456789ABCDEFULL, .step = 7, .place = 0x500, .row_base = 1000};
+  return {.rate = rate, .seed = 0x123456789ABCDEFULL, .place = 0x500, .position = &kPosition};
 }
 
 std::vector<double> values_of(const Buffer& buffer) {
@@ -450,10 +452,14 @@ TEST(Attention, DropoutOfRateZeroIsNoDropoutAndAKeyAlwaysGivesTheSameMask) {
   EXPECT_NE(plain, dropped);
   p.forward(context);
   EXPECT_EQ(dropped, values_of(p.out));
-  for (auto change : {+[](DropoutKey& k) { ++k.step; }, +[](DropoutKey& k) { ++k.seed; },
-                      +[](DropoutKey& k) { k.place += 0x100; }, +[](DropoutKey& k) { ++k.row_base; }}) {
+  using Position = DropoutPosition;
+  for (auto change :
+       {+[](DropoutKey&, Position&p) { ++p.step; }, +[](DropoutKey&k, Position&) { ++k.seed; },
+        +[](DropoutKey&k, Position&) { k.place += 0x100; }, +[](DropoutKey&, Position&p) { ++p.row_base; }}) {
     p.dropout = some_dropout(0.5F);
-    change(p.dropout);
+    Position position = kPosition;
+    change(p.dropout, position);
+    p.dropout.position = &position;
     p.forward(context);
     EXPECT_NE(dropped, values_of(p.out));
   }

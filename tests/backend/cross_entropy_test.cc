@@ -17,7 +17,7 @@ using testing::Buffer;
 using testing::kAllDTypes;
 
 struct Problem {
-  Problem(int64_t rows, int64_t tokens, int64_t vocab, int64_t padded, DType dtype, float smoothing = 0.1F)
+  Problem(int64_t rows, int32_t tokens, int64_t vocab, int64_t padded, DType dtype, float smoothing = 0.1F)
       : rows(rows),
         tokens(tokens),
         vocab(vocab),
@@ -38,7 +38,7 @@ struct Problem {
     Buffer copy = logits;
     cross_entropy(context, {.logits = copy.view(),
                             .labels = labels.data(),
-                            .tokens = tokens,
+                            .tokens = &tokens,
                             .vocab = vocab,
                             .smoothing = smoothing,
                             .gradient = gradient,
@@ -48,7 +48,9 @@ struct Problem {
     return copy;
   }
 
-  int64_t rows, tokens, vocab, padded;
+  int64_t rows;
+  int32_t tokens;
+  int64_t vocab, padded;
   float smoothing;
   float scale = 0.25F;
   std::vector<int32_t> labels;
@@ -56,7 +58,9 @@ struct Problem {
 };
 
 struct Size {
-  int64_t rows, tokens, vocab, padded;
+  int64_t rows;
+  int32_t tokens;
+  int64_t vocab, padded;
 };
 const std::vector<Size> kSizes = {
     {1, 1, 1, 1}, {5, 3, 7, 32}, {19, 19, 101, 101}, {9, 8, 2053, 2080}, {4, 0, 11, 16}};
@@ -106,6 +110,29 @@ TEST(CrossEntropy, PaddingIsExactlyZero) {
       }
     }
   }
+}
+
+TEST(CrossEntropy, RowsAreCountedFromTheFirstRowOfTheirChunk) {
+  Problem p(6, 4, 11, 16, DType::kF32);
+  const Buffer whole = p.run(true);
+  const Buffer whole_loss = p.loss;
+  Context context({.scratch_bytes = 1 << 16});
+  for (const int64_t first : {0, 3}) {
+    Buffer chunk = p.logits;
+    cross_entropy(context, {.logits = chunk.view().row_range(first, 3),
+                            .labels = p.labels.data() + first,
+                            .first_row = first,
+                            .tokens = &p.tokens,
+                            .vocab = p.vocab,
+                            .smoothing = p.smoothing,
+                            .gradient_scale = &p.scale,
+                            .loss = p.loss.view().col_range(first, 3),
+                            .nll = p.nll.view().col_range(first, 3)});
+    for (int64_t t = first; t < first + 3; ++t) {
+      for (int64_t w = 0; w < p.padded; ++w) ASSERT_EQ(chunk.get(t, w), whole.get(t, w)) << t;
+    }
+  }
+  testing::expect_same_bits("loss", p.loss, whole_loss);
 }
 
 TEST(CrossEntropy, GradientOfARowSumsToZero) {

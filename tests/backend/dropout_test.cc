@@ -14,8 +14,8 @@ namespace {
 
 using testing::Buffer;
 
-const DropoutKey kKey = {
-    .rate = 0.3F, .seed = 0x123456789abcdefULL, .step = 17, .place = 0x500, .row_base = 1001};
+const DropoutPosition kPosition = {.step = 17, .row_base = 1001};
+const DropoutKey kKey = {.rate = 0.3F, .seed = 0x123456789abcdefULL, .place = 0x500, .position = &kPosition};
 
 TEST(Dropout, TileHoldsTheNumbersOfTheDefinition) {
   for (const int64_t cols : {1, 7, 8, 9, 127, 128, 129, 513}) {
@@ -41,7 +41,8 @@ TEST(Dropout, EveryPartOfTheKeyChangesTheNumbers) {
   key.seed += uint64_t{1} << 32;
   EXPECT_NE(dropout_bits(key, 0, 0), first);
   key = kKey;
-  key.step += 1;
+  const DropoutPosition next = {.step = kPosition.step + 1, .row_base = kPosition.row_base};
+  key.position = &next;
   EXPECT_NE(dropout_bits(key, 0, 0), first);
   key = kKey;
   key.place += 0x100;
@@ -52,8 +53,9 @@ TEST(Dropout, EveryPartOfTheKeyChangesTheNumbers) {
 }
 
 TEST(Dropout, RowsOfALaterMicroBatchHaveTheMaskOfTheirPlaceInTheGlobalBatch) {
+  const DropoutPosition position = {.step = kPosition.step, .row_base = kPosition.row_base + 64};
   DropoutKey later = kKey;
-  later.row_base += 64;
+  later.position = &position;
   EXPECT_EQ(dropout_bits(later, 5, 2), dropout_bits(kKey, 69, 2));
 }
 
@@ -104,7 +106,9 @@ TEST(Dropout, CutIntoMicroBatchesGivesTheSameMask) {
     Buffer part(rows, 37, DType::kF32);
     for (int64_t i = 0; i < part.size(); ++i) part.set(i, x.get(begin * 37 + i));
     DropoutKey key = kKey;
-    key.row_base += static_cast<uint32_t>(begin);
+    const DropoutPosition position = {.step = kPosition.step,
+                                      .row_base = kPosition.row_base + static_cast<uint32_t>(begin)};
+    key.position = &position;
     const Buffer got = dropped(part, key);
     for (int64_t i = 0; i < part.size(); ++i) ASSERT_EQ(got.get(i), whole.get(begin * 37 + i));
   }
@@ -115,8 +119,18 @@ TEST(Dropout, SameKeyGivesTheSameMaskAndAnotherStepAnother) {
   const Buffer once = dropped(x, kKey);
   testing::expect_same_bits("same key", once, dropped(x, kKey));
   DropoutKey next = kKey;
-  next.step += 1;
+  const DropoutPosition position = {.step = kPosition.step + 1, .row_base = kPosition.row_base};
+  next.position = &position;
   EXPECT_NE(testing::to_doubles(once), testing::to_doubles(dropped(x, next)));
+}
+
+TEST(Dropout, RefusesAMaskWithoutAPosition) {
+  DropoutKey key = kKey;
+  key.position = nullptr;
+  const Buffer x = Buffer::random(2, 8, DType::kF32, 4);
+  EXPECT_THROW(dropped(x, key), Error);
+  key.rate = 0.0F;
+  EXPECT_NO_THROW(dropped(x, key));
 }
 
 TEST(Exponential, IsWithinTwoUnitsInTheLastPlace) {

@@ -15,6 +15,8 @@ namespace {
 using testing::Buffer;
 using testing::kAllDTypes;
 
+const DropoutPosition kPosition = {.step = 9, .row_base = 11};
+
 struct Problem {
   Problem(int64_t rows, int64_t d, DType dtype, float rate)
       : rows(rows),
@@ -30,7 +32,7 @@ struct Problem {
       ids.push_back(static_cast<int32_t>(generator() % kVocab));
       position.push_back(static_cast<int32_t>(t % kPositions));
     }
-    key = {.rate = rate, .seed = 5, .step = 9, .place = 0x100, .row_base = 11};
+    key = {.rate = rate, .seed = 5, .place = 0x100, .position = &kPosition};
   }
 
   void forward(int threads = 1) {

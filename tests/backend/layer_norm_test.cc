@@ -14,6 +14,8 @@ namespace {
 using testing::Buffer;
 using testing::kAllDTypes;
 
+const DropoutPosition kPosition = {.step = 3, .row_base = 7};
+
 /// One call forward and one backward with all that they read and write.
 struct Problem {
   Problem(int64_t rows, int64_t d, DType dtype, float rate)
@@ -35,7 +37,7 @@ struct Problem {
         d_gamma(1, d, master_dtype(dtype)),
         d_beta(1, d, master_dtype(dtype)),
         d_bias(1, d, master_dtype(dtype)) {
-    key = {.rate = rate, .seed = 99, .step = 3, .place = 0x200, .row_base = 7};
+    key = {.rate = rate, .seed = 99, .place = 0x200, .position = &kPosition};
   }
 
   void forward(int threads = 1) {

@@ -43,7 +43,8 @@ void run_attention(benchmark::State& state, Shape shape, DType dtype, bool causa
   Buffer log_sum_exp(shape.heads, rows, master_dtype(dtype));
   const int sentences = static_cast<int>(offsets.size()) - 1;
   const float scale = 1.0F / std::sqrt(static_cast<float>(shape.d_head));
-  const DropoutKey dropout = {.rate = rate, .seed = 1, .step = 1, .place = 0x100};
+  const DropoutPosition position = {.step = 1, .row_base = 0};
+  const DropoutKey dropout = {.rate = rate, .seed = 1, .place = 0x100, .position = &position};
   const auto block = [&](int i) { return qkv.view().col_range(i * width, width); };
   const auto d_block = [&](int i) { return d_qkv.view().col_range(i * width, width); };
   Context context({});

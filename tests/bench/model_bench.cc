@@ -9,6 +9,7 @@
 #include "backend/adam.h"
 #include "backend/cast.h"
 #include "model/transformer.h"
+#include "tests/support/device_buffer.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {
@@ -49,12 +50,12 @@ void training_step(benchmark::State& state) {
   ParameterStore store;
   const TransformerIds ids = declare_transformer(config, store);
   store.allocate(Device::kCpu, dtype, true);
-  store.initialize(1);
-  Transformer model(context, config, store, ids,
-                    {.source_rows = kTargetTokens + 500, .target_rows = kTargetTokens, .sentences = 1000},
-                    true);
+  store.initialize(context, 1);
+  const MicroBatchCapacity capacity = {
+      .source_rows = kTargetTokens + 500, .target_rows = kTargetTokens, .sentences = 1000};
+  Transformer model(context, config, store, ids, capacity, true);
   const testing::PackedBatch packed = make_batch();
-  const MicroBatch batch = packed.view();
+  BatchStage stage(context, capacity);
   testing::Buffer m(1, store.flat_size(), DType::kF32);
   testing::Buffer v(1, store.flat_size(), DType::kF32);
   const AdamScalars scalars = {
@@ -62,8 +63,10 @@ void training_step(benchmark::State& state) {
   uint32_t step = 0;
   const auto run = [&] {
     fill_zero(context, store.gradients());
-    model.forward_backward(batch, {.seed = 1, .step = step++}, 1.0F / static_cast<float>(batch.target_tokens),
-                           {});
+    stage.fill(
+        packed.view({.gradient_scale = 1.0F / static_cast<float>(packed.target_tokens()), .step = step++}));
+    stage.send();
+    model.forward_backward(stage.batch(), 1, {});
     adam(context, {.value = store.values(),
                    .gradient = store.gradients(),
                    .m = m.view(),
@@ -75,9 +78,10 @@ void training_step(benchmark::State& state) {
   for (auto _ : state) run();
   using Counter = benchmark::Counter;
   state.counters["target_tokens/s"] =
-      Counter(static_cast<double>(batch.target_tokens), Counter::kIsIterationInvariantRate);
+      Counter(static_cast<double>(packed.target_tokens()), Counter::kIsIterationInvariantRate);
   state.counters["FLOP/s"] =
-      Counter(training_flops(config, batch).total(), Counter::kIsIterationInvariantRate);
+      Counter(training_flops(config, packed.source_offsets(), packed.target_offsets()).total(),
+              Counter::kIsIterationInvariantRate);
   state.counters["activation_MB"] = static_cast<double>(model.activation_bytes()) * 1e-6;
   state.SetLabel(std::string(state.range(0) == kTiny ? "tiny " : "base ") + name_of(dtype));
 }

@@ -77,7 +77,9 @@ void layer_norm(benchmark::State& state, bool forward) {
   const Data x(kRows, d, dtype), residual(kRows, d, dtype), sum(kRows, d, dtype), y(kRows, d, dtype);
   const Data gamma(1, d, DType::kF32), beta(1, d, DType::kF32), bias(1, d, DType::kF32);
   const Data mean(1, kRows, DType::kF32), rstd(1, kRows, DType::kF32);
-  const DropoutKey key = {.rate = static_cast<float>(state.range(2)) * 0.01F, .seed = 1};
+  const DropoutPosition mask_position = {};
+  const DropoutKey key = {
+      .rate = static_cast<float>(state.range(2)) * 0.01F, .seed = 1, .position = &mask_position};
   for (auto _ : state) {
     if (forward) {
       layer_norm_forward(context, {.x = x.view(),
@@ -121,10 +123,11 @@ void cross_entropy_bench(benchmark::State& state) {
   std::vector<int32_t> labels(kTokens);
   for (int64_t t = 0; t < kTokens; ++t) labels[static_cast<size_t>(t)] = static_cast<int32_t>(t * 19 % vocab);
   const float scale = 1.0F;
+  const int32_t tokens = kTokens;
   for (auto _ : state) {
     cross_entropy(context, {.logits = logits.view(),
                             .labels = labels.data(),
-                            .tokens = kTokens,
+                            .tokens = &tokens,
                             .vocab = vocab,
                             .smoothing = 0.1F,
                             .gradient = true,
@@ -166,7 +169,9 @@ void embedding(benchmark::State& state, bool forward) {
     ids[t] = static_cast<int32_t>(t * 7919 % kVocab);
     position[t] = static_cast<int32_t>(t % 256);
   }
-  const DropoutKey key = {.rate = static_cast<float>(state.range(2)) * 0.01F, .seed = 1};
+  const DropoutPosition mask_position = {};
+  const DropoutKey key = {
+      .rate = static_cast<float>(state.range(2)) * 0.01F, .seed = 1, .position = &mask_position};
   for (auto _ : state) {
     if (forward) {
       embedding_forward(context, {.ids = ids.data(),

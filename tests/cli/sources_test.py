@@ -19,7 +19,8 @@ ALLOWED = {
 
 # Headers of libraries, and the only places that may include them.
 LIBRARIES = {
-    r"cuda\w*\.h|cublas\w*\.h|nccl\.h": r"\.cuh?$|_cuda\.h$",
+    r"cuda\w*\.h|cublas\w*\.h": r"\.cuh?$|_cuda\.h$",
+    r"nccl\.h": r"^comm/nccl/",
     r"mpi\.h": r"^comm/mpi/",
     r"hdf5\.h": r"^data/hdf5_",
     r"sentencepiece_\w+\.h": r"^data/",

@@ -7,6 +7,8 @@ import tempfile
 import unittest
 
 BINARY = os.environ["VENTRIS_BINARY"]
+# The same program on an emulated CUDA device (tests/emulation), where it was built.
+EMULATED = os.environ.get("VENTRIS_EMULATED", "")
 SOURCE_DIR = os.environ["VENTRIS_SOURCE_DIR"]
 MPIEXEC = os.environ.get("VENTRIS_MPIEXEC", "")
 
@@ -38,15 +40,17 @@ TINY_MODEL = [
 VOCABULARY = 300
 
 
-def environment():
-    """The environment of the tests without the traces of a launcher that may have started them."""
+def environment(**variables):
+    """The environment of the tests without the traces of a launcher that may have started them, and with these
+    variables."""
     hidden = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
-    return {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
+    return {**kept, **{key: str(value) for key, value in variables.items()}}
 
 
-def command(*arguments, ranks=1):
+def command(*arguments, ranks=1, binary=BINARY):
     """The words of a command line. Strings, numbers and paths alike."""
-    words = [BINARY, *map(str, arguments)]
+    words = [binary, *map(str, arguments)]
     if ranks > 1:
         # What the MPI library leaves at the end of a rank is no leak of ours; no sanitizer is to look for it.
         options = [
@@ -61,14 +65,14 @@ def command(*arguments, ranks=1):
     return words
 
 
-def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240):
+def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240, binary=BINARY, variables=None):
     """Runs the program to its end and returns what subprocess.run does, with bytes."""
     return subprocess.run(
-        command(*arguments, ranks=ranks),
+        command(*arguments, ranks=ranks, binary=binary),
         input=stdin,
         capture_output=True,
         cwd=cwd,
-        env=environment(),
+        env=environment(**(variables or {})),
         timeout=timeout,
         check=False,
     )
@@ -110,7 +114,7 @@ class CommandLineTest(unittest.TestCase):
         return message
 
     @classmethod
-    def prepare_demo(cls, train_pairs=400):
+    def prepare_demo(cls, train_pairs=400, vocabulary=VOCABULARY):
         """A small corpus: demo/ and corpus.h5 in the folder. Returns the path of the corpus file."""
         demo = os.path.join(cls.folder, "demo")
         corpus = os.path.join(cls.folder, "corpus.h5")
@@ -135,7 +139,7 @@ class CommandLineTest(unittest.TestCase):
                 f"{demo}/valid.en",
                 f"{demo}/valid.de",
                 "--vocab-size",
-                VOCABULARY,
+                vocabulary,
                 "--threads",
                 2,
                 "--output",

@@ -166,15 +166,16 @@ TEST_F(RanksTest, RanksWithOtherOptionsOrAnotherCorpusDoNotTrain) {
 }
 
 TEST_F(RanksTest, ParametersThatDriftApartAreNoticed) {
+  Context context(ContextOptions{});
   std::vector<float> values(1000, 0.5F);
-  EXPECT_NO_THROW(
-      check_same_bits_on_all_ranks(world(), "the parameters", {values.data(), 1, 1000, 1000, DType::kF32}));
+  EXPECT_NO_THROW(check_same_bits_on_all_ranks(context, world(), "the parameters",
+                                               {values.data(), 1, 1000, 1000, DType::kF32}));
   if (world().size() == 1) return;
   if (world().rank() == 1) values[999] = std::nextafter(0.5F, 1.0F);
-  EXPECT_THROW(
-      check_same_bits_on_all_ranks(world(), "the parameters", {values.data(), 1, 1000, 1000, DType::kF32}),
-      Error);
-  copy_from_first_rank(world(), {values.data(), 1, 1000, 1000, DType::kF32});
+  EXPECT_THROW(check_same_bits_on_all_ranks(context, world(), "the parameters",
+                                            {values.data(), 1, 1000, 1000, DType::kF32}),
+               Error);
+  copy_from_first_rank(context, world(), {values.data(), 1, 1000, 1000, DType::kF32});
   EXPECT_EQ(values[999], 0.5F);
 }
 

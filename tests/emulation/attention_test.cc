@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "backend/attention.h"
 #include "backend/attention_cuda.h"
@@ -10,112 +11,311 @@ namespace ventris::testing {
 namespace {
 
 struct Case {
-  std::vector<int32_t> query_offsets;
-  std::vector<int32_t> key_offsets;
+  std::vector<int> queries;  // lengths
+  std::vector<int> keys;     // none: self-attention
   int heads;
   int64_t d_head;
   bool causal;
   float rate;
+  int64_t gap = 0;  // between the rows of all matrices
+
+  bool self() const { return keys.empty(); }
+  int64_t cols() const { return heads * d_head; }
 };
-/// Sentences of 0, 1 and more words than a tile; keys without queries and queries without keys; padding rows.
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
-      {{0, 1, 4, 4, 37}, {0, 1, 4, 4, 37}, 2, 32, true, 0.0F},
-      {{0, 2, 2, 69}, {0, 2, 2, 69}, 1, 48, true, 0.3F},
-      {{0, 7, 9, 50}, {0, 40, 40, 45}, 3, 5, false, 0.3F},
-      {{0, 0, 5}, {0, 3, 40}, 1, 130, false, 0.0F},
-  };
-  return all;
-}
 constexpr int64_t kPadding = 3;
+constexpr DropoutPosition kPosition = {.step = 3, .row_base = 7};
 
-DropoutKey key_of(float rate) {
-  return {.rate = rate, .seed = 0x123456789ABCULL, .step = 3, .place = 0x200, .row_base = 7};
+std::vector<int32_t> offsets_of(const std::vector<int>& lengths) {
+  std::vector<int32_t> offsets(lengths.size() + 1);
+  std::partial_sum(lengths.begin(), lengths.end(), offsets.begin() + 1);
+  return offsets;
 }
 
-TEST(CudaAttention, MatchesCpuAndRepeatsItsBits) {
-  for (const DType dtype : kDeviceDTypes) {
-    for (const Case& c : cases()) {
-      const int64_t query_rows = c.query_offsets.back() + kPadding;
-      const int64_t key_rows = c.key_offsets.back() + kPadding;
-      const int64_t cols = c.heads * c.d_head;
-      const int sentences = static_cast<int>(c.query_offsets.size()) - 1;
-      const Buffer query = Buffer::random(query_rows, cols, dtype, 1),
-                   key = Buffer::random(key_rows, cols, dtype, 2);
-      const Buffer value = Buffer::random(key_rows, cols, dtype, 3),
-                   d_out = Buffer::random(query_rows, cols, dtype, 4);
-      Buffer out(query_rows, cols, dtype), lse(c.heads, query_rows, DType::kF32);
-      constexpr int64_t kMaxKeys = 75;
-      Buffer probabilities(query_rows, c.heads * kMaxKeys, DType::kF32);
-      AttentionForwardArgs forward{.query = query.view(),
-                                   .key = key.view(),
-                                   .value = value.view(),
-                                   .query_offsets = c.query_offsets.data(),
-                                   .key_offsets = c.key_offsets.data(),
-                                   .sentences = sentences,
-                                   .heads = c.heads,
-                                   .causal = c.causal,
-                                   .scale = 1.0F / std::sqrt(static_cast<float>(c.d_head)),
-                                   .dropout = key_of(c.rate),
-                                   .out = out.view(),
-                                   .log_sum_exp = lse.view(),
-                                   .probabilities = probabilities.view()};
-      attention_forward(cuda_context(), forward);
-      Buffer d_query(query_rows, cols, dtype), d_key(key_rows, cols, dtype), d_value(key_rows, cols, dtype);
-      AttentionBackwardArgs backward{.query = query.view(),
-                                     .key = key.view(),
-                                     .value = value.view(),
-                                     .out = out.view(),
-                                     .log_sum_exp = lse.view(),
-                                     .d_out = d_out.view(),
-                                     .query_offsets = c.query_offsets.data(),
-                                     .key_offsets = c.key_offsets.data(),
-                                     .sentences = sentences,
-                                     .heads = c.heads,
-                                     .causal = c.causal,
-                                     .scale = forward.scale,
-                                     .dropout = forward.dropout,
-                                     .d_query = d_query.view(),
-                                     .d_key = d_key.view(),
-                                     .d_value = d_value.view()};
-      attention_backward(cuda_context(), backward);
+/// Query, key and value as the model has them: blocks of columns of one matrix in self-attention; else keys
+/// and values alone are.
+struct Views {
+  Tensor query, key, value;
+};
+Views views_of(const Case& c, const Tensor& queries, const Tensor& keys) {
+  const auto block = [&c](const Tensor& whole, int i) { return whole.col_range(i * c.cols(), c.cols()); };
+  if (c.self()) return {block(queries, 0), block(queries, 1), block(queries, 2)};
+  return {queries, block(keys, 0), block(keys, 1)};
+}
 
-      const DeviceMatrix query_(query, 8), key_(key), value_(value, 3), d_out_(d_out);
-      const DeviceArray<int32_t> query_offsets_(c.query_offsets), key_offsets_(c.key_offsets);
-      const Buffer zero_probabilities(query_rows, c.heads * kMaxKeys, DType::kF32);
-      struct Results {
-        DeviceMatrix out, lse, probabilities, d_query, d_key, d_value;
-      };
-      Results first{{query_rows, cols, dtype},        DeviceMatrix(Buffer(c.heads, query_rows, DType::kF32)),
-                    DeviceMatrix(zero_probabilities), {query_rows, cols, dtype},
-                    {key_rows, cols, dtype},          {key_rows, cols, dtype, 2}};
-      Results second{{query_rows, cols, dtype},        DeviceMatrix(Buffer(c.heads, query_rows, DType::kF32)),
-                     DeviceMatrix(zero_probabilities), {query_rows, cols, dtype},
-                     {key_rows, cols, dtype},          {key_rows, cols, dtype, 2}};
-      for (const Results* r : {&first, &second}) {
-        forward.query = backward.query = query_.view(), forward.key = backward.key = key_.view();
-        forward.value = backward.value = value_.view(), backward.d_out = d_out_.view();
-        forward.query_offsets = backward.query_offsets = query_offsets_.data();
-        forward.key_offsets = backward.key_offsets = key_offsets_.data();
-        forward.out = r->out.view(), forward.log_sum_exp = r->lse.view();
-        forward.probabilities = r->probabilities.view();
-        backward.out = r->out.view(), backward.log_sum_exp = r->lse.view();
-        backward.d_query = r->d_query.view(), backward.d_key = r->d_key.view(),
-        backward.d_value = r->d_value.view();
-        attention_forward_cuda(cuda_context(), forward);
-        attention_backward_cuda(cuda_context(), backward);
-      }
-      expect_matches("out", first.out, out, dtype);
-      expect_matches("log_sum_exp", first.lse, lse, DType::kF32);
-      expect_matches("probabilities", first.probabilities, probabilities, DType::kF32);
-      expect_matches("d_query", first.d_query, d_query, dtype);
-      expect_matches("d_key", first.d_key, d_key, dtype);
-      expect_matches("d_value", first.d_value, d_value, dtype);
-      expect_same("out", first.out, second.out);
-      expect_same("d_query", first.d_query, second.d_query);
-      expect_same("d_key", first.d_key, second.d_key);
-      expect_same("d_value", first.d_value, second.d_value);
+/// Matrices of one run: Buffer on the CPU, DeviceMatrix on the device.
+template <typename Matrix>
+struct Attention {
+  const Case& c;
+  Matrix queries, keys, d_out;          // inputs
+  Matrix d_queries, d_keys, out, sums;  // results
+
+  void operator()(Context& context, const int32_t* query_offsets, const int32_t* key_offsets,
+                  const DropoutPosition* position) {
+    const Views in = views_of(c, queries.view(), keys.view());
+    const Views gradient = views_of(c, d_queries.view(), d_keys.view());
+    const float scale = 1.0F / std::sqrt(static_cast<float>(c.d_head));
+    const int sentences = static_cast<int>(c.queries.size());
+    const DropoutKey dropout = {
+        .rate = c.rate, .seed = 0x123456789ABCULL, .place = 0x200, .position = position};
+    const AttentionForwardArgs forward{.query = in.query,
+                                       .key = in.key,
+                                       .value = in.value,
+                                       .query_offsets = query_offsets,
+                                       .key_offsets = key_offsets,
+                                       .sentences = sentences,
+                                       .heads = c.heads,
+                                       .causal = c.causal,
+                                       .scale = scale,
+                                       .dropout = dropout,
+                                       .out = out.view(),
+                                       .log_sum_exp = sums.view()};
+    const AttentionBackwardArgs backward{.query = in.query,
+                                         .key = in.key,
+                                         .value = in.value,
+                                         .out = out.view(),
+                                         .log_sum_exp = sums.view(),
+                                         .d_out = d_out.view(),
+                                         .query_offsets = query_offsets,
+                                         .key_offsets = key_offsets,
+                                         .sentences = sentences,
+                                         .heads = c.heads,
+                                         .causal = c.causal,
+                                         .scale = scale,
+                                         .dropout = dropout,
+                                         .d_query = gradient.query,
+                                         .d_key = gradient.key,
+                                         .d_value = gradient.value};
+    if constexpr (std::is_same_v<Matrix, Buffer>) {
+      attention_forward(context, forward);
+      attention_backward(context, backward);
+    } else {
+      attention_forward_cuda(context, forward);
+      attention_backward_cuda(context, backward);
     }
+  }
+};
+
+struct Shapes {
+  int64_t query_rows, query_cols, key_rows, key_cols;
+};
+Shapes shapes_of(const Case& c) {
+  const int64_t query_rows = std::accumulate(c.queries.begin(), c.queries.end(), kPadding);
+  if (c.self()) return {query_rows, 3 * c.cols(), 0, 0};
+  return {query_rows, c.cols(), std::accumulate(c.keys.begin(), c.keys.end(), kPadding), 2 * c.cols()};
+}
+
+Attention<Buffer> on_cpu(const Case& c, DType dtype) {
+  const Shapes s = shapes_of(c);
+  return {c,
+          Buffer::random(s.query_rows, s.query_cols, dtype, 1),
+          Buffer::random(s.key_rows, s.key_cols, dtype, 2),
+          Buffer::random(s.query_rows, c.cols(), dtype, 3),
+          {s.query_rows, s.query_cols, dtype},
+          {s.key_rows, s.key_cols, dtype},
+          {s.query_rows, c.cols(), dtype},
+          {c.heads, s.query_rows, DType::kF32}};
+}
+/// With the inputs of `cpu`; results hold NaN, but for the sums, which nothing writes past the last token.
+Attention<DeviceMatrix> on_device(const Attention<Buffer>& cpu, DType dtype) {
+  const Case& c = cpu.c;
+  const Shapes s = shapes_of(c);
+  return {c,
+          DeviceMatrix(cpu.queries, c.gap),
+          DeviceMatrix(cpu.keys, c.gap),
+          DeviceMatrix(cpu.d_out, c.gap),
+          {s.query_rows, s.query_cols, dtype, c.gap},
+          {s.key_rows, s.key_cols, dtype, c.gap},
+          {s.query_rows, c.cols(), dtype, c.gap},
+          DeviceMatrix(Buffer(c.heads, s.query_rows, DType::kF32))};
+}
+
+void expect_results(const Attention<DeviceMatrix>& device, const Attention<Buffer>& cpu, DType dtype) {
+  expect_matches("out", device.out, cpu.out, dtype);
+  expect_matches("log_sum_exp", device.sums, cpu.sums, DType::kF32);
+  expect_matches("gradients of queries", device.d_queries, cpu.d_queries, dtype);
+  expect_matches("gradients of keys", device.d_keys, cpu.d_keys, dtype);
+}
+
+/// Forward and backward against the CPU; twice on the device if `repeat`, with the same bits.
+void check(const Case& c, DType dtype, bool repeat = false) {
+  SCOPED_TRACE(::testing::Message() << name_of(dtype) << ", " << c.heads << " heads of " << c.d_head
+                                    << (c.causal ? ", causal" : "") << ", rate " << c.rate);
+  const std::vector<int32_t> query_offsets = offsets_of(c.queries);
+  const std::vector<int32_t> key_offsets = offsets_of(c.self() ? c.queries : c.keys);
+  Attention<Buffer> cpu = on_cpu(c, dtype);
+  cpu(cpu_context(), query_offsets.data(), key_offsets.data(), &kPosition);
+  const DeviceArray<int32_t> device_query_offsets(query_offsets), device_key_offsets(key_offsets);
+  const DeviceArray<DropoutPosition> position({kPosition});
+  const auto run = [&](Attention<DeviceMatrix>& device) {
+    device(cuda_context(), device_query_offsets.data(), device_key_offsets.data(), position.data());
+  };
+  Attention<DeviceMatrix> first = on_device(cpu, dtype);
+  run(first);
+  expect_results(first, cpu, dtype);
+  if (!repeat) return;
+  Attention<DeviceMatrix> second = on_device(cpu, dtype);
+  run(second);
+  expect_same("out", first.out, second.out);
+  expect_same("gradients of queries", first.d_queries, second.d_queries);
+  expect_same("gradients of keys", first.d_keys, second.d_keys);
+}
+
+std::vector<int> up_to(int longest) {
+  std::vector<int> lengths(static_cast<size_t>(longest));
+  std::iota(lengths.begin(), lengths.end(), 1);
+  return lengths;
+}
+
+TEST(CudaAttention, TakesAnyDtypeAndHeadSize) {
+  for (const DType dtype : kDeviceDTypes) {
+    check({.queries = {1, 3, 0, 33}, .keys = {}, .heads = 2, .d_head = 32, .causal = true, .rate = 0.0F},
+          dtype, true);
+    check({.queries = {2, 0, 67}, .keys = {}, .heads = 1, .d_head = 48, .causal = true, .rate = 0.3F}, dtype,
+          true);
+    check({.queries = {7, 2, 41}, .keys = {40, 0, 5}, .heads = 3, .d_head = 5, .causal = false, .rate = 0.3F},
+          dtype, true);
+    check({.queries = {0, 5}, .keys = {3, 37}, .heads = 1, .d_head = 130, .causal = false, .rate = 0.0F},
+          dtype);
+  }
+}
+
+TEST(CudaAttention, TakesMatricesThatAreNotAligned) {
+  check({.queries = {5, 20}, .keys = {}, .heads = 1, .d_head = 64, .causal = true, .rate = 0.3F, .gap = 3},
+        DType::kBF16);
+}
+
+TEST(CudaAttentionOnTensorCores, CausalSentencesOfEveryShortLength) {
+  check({.queries = up_to(70), .keys = {}, .heads = 1, .d_head = 32, .causal = true, .rate = 0.0F},
+        DType::kBF16);
+}
+TEST(CudaAttentionOnTensorCores, SentencesOfEveryShortLengthThatSeeAll) {
+  check({.queries = up_to(70), .keys = {}, .heads = 1, .d_head = 32, .causal = false, .rate = 0.3F},
+        DType::kBF16);
+}
+TEST(CudaAttentionOnTensorCores, QueriesAndKeysOfDifferentLengths) {
+  check({.queries = {1, 40, 16, 3, 17, 70, 0, 9, 64, 0, 100},
+         .keys = {30, 2, 17, 64, 90, 6, 12, 0, 33, 80, 0},
+         .heads = 2,
+         .d_head = 32,
+         .causal = false,
+         .rate = 0.3F},
+        DType::kBF16);
+}
+TEST(CudaAttentionOnTensorCores, EveryHeadSizeCausal) {
+  for (const int64_t d_head : {32, 64, 128}) {
+    check({.queries = {9, 28, 50},
+           .keys = {},
+           .heads = 1,
+           .d_head = d_head,
+           .causal = true,
+           .rate = d_head == 64 ? 0.0F : 0.3F,
+           .gap = 8},
+          DType::kBF16);
+  }
+}
+TEST(CudaAttentionOnTensorCores, EveryHeadSizeAcross) {
+  for (const int64_t d_head : {32, 64, 128}) {
+    check({.queries = {14, 30, 65},
+           .keys = {16, 25, 70},
+           .heads = 1,
+           .d_head = d_head,
+           .causal = false,
+           .rate = d_head == 64 ? 0.3F : 0.0F},
+          DType::kBF16);
+  }
+}
+/// Heads of short sentences share a block: a number of heads that fills the blocks, and one that does not.
+TEST(CudaAttentionOnTensorCores, AnyNumberOfHeads) {
+  for (const int heads : {4, 5}) {
+    check({.queries = {16, 32, 5, 0, 40},
+           .keys = {},
+           .heads = heads,
+           .d_head = 32,
+           .causal = true,
+           .rate = 0.3F},
+          DType::kBF16, heads == 5);
+  }
+}
+TEST(CudaAttentionOnTensorCores, LongCausalSentencesRepeatTheirBits) {
+  check({.queries = {70, 200}, .keys = {}, .heads = 1, .d_head = 64, .causal = true, .rate = 0.3F},
+        DType::kBF16, true);
+}
+TEST(CudaAttentionOnTensorCores, LongSentencesAcross) {
+  check({.queries = {10, 150}, .keys = {200, 129}, .heads = 1, .d_head = 32, .causal = false, .rate = 0.3F},
+        DType::kBF16);
+  check({.queries = {65}, .keys = {130}, .heads = 1, .d_head = 128, .causal = false, .rate = 0.0F},
+        DType::kBF16, true);
+}
+TEST(CudaAttentionOnTensorCores, RowsWithoutSentencesGetZeros) {
+  check({.queries = {0, 0}, .keys = {}, .heads = 1, .d_head = 32, .causal = true, .rate = 0.0F},
+        DType::kBF16);
+  check({.queries = {}, .keys = {}, .heads = 1, .d_head = 32, .causal = true, .rate = 0.0F}, DType::kBF16);
+}
+
+/// A captured step serves batches with other lengths, as long as rows and sentences are as many.
+TEST(CudaAttentionOnTensorCores, ACapturedStepServesOtherLengths) {
+  const Case captured{
+      .queries = {100, 20, 0, 0, 0}, .keys = {}, .heads = 2, .d_head = 32, .causal = true, .rate = 0.3F};
+  Case other = captured;
+  other.queries = {10, 33, 20, 16, 30};  // fewer tokens: more rows to be cleared
+  Attention<Buffer> cpu = on_cpu(captured, DType::kBF16);
+  const std::vector<int32_t> offsets = offsets_of(other.queries);
+  cpu(cpu_context(), offsets.data(), offsets.data(), &kPosition);
+  const DeviceArray<int32_t> device_offsets(offsets_of(captured.queries));
+  const DeviceArray<DropoutPosition> position({kPosition});
+  Attention<DeviceMatrix> device = on_device(cpu, DType::kBF16);
+  const auto run = [&] {
+    device(cuda_context(), device_offsets.data(), device_offsets.data(), position.data());
+  };
+  run();  // scratch memory grows
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(cuda_stream(), cudaStreamCaptureModeGlobal));
+  run();
+  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(cuda_stream(), &graph));
+  VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph));
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(cuda_stream()));
+  VENTRIS_CUDA_CHECK(cudaMemcpy(device_offsets.data(), offsets.data(), offsets.size() * sizeof(int32_t),
+                                cudaMemcpyHostToDevice));
+  for (const DeviceMatrix* m : {&device.out, &device.d_queries}) {
+    const Tensor view = m->view();
+    VENTRIS_CUDA_CHECK(cudaMemset(view.data, 0xFF, static_cast<size_t>(view.size()) * sizeof(BF16)));
+  }
+  VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, cuda_stream()));
+  expect_matches("out", device.out, cpu.out, DType::kBF16);
+  expect_matches("gradients of queries", device.d_queries, cpu.d_queries, DType::kBF16);
+  VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
+  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+}
+
+/// Probabilities before dropout, for both kinds of kernels, with log_sum_exp of scratch memory.
+TEST(CudaAttention, WritesProbabilities) {
+  for (const DType dtype : kDeviceDTypes) {
+    constexpr int64_t kMaxKeys = 75;
+    const Buffer rows = Buffer::random(73, 3 * 64, dtype, 1);
+    const std::vector<int32_t> offsets = {0, 3, 70};
+    Buffer out(73, 64, dtype), probabilities(73, 2 * kMaxKeys, DType::kF32);
+    const auto args_of = [&](const Tensor& in, const int32_t* begin, const Tensor& to, const Tensor& p) {
+      return AttentionForwardArgs{.query = in.col_range(0, 64),
+                                  .key = in.col_range(64, 64),
+                                  .value = in.col_range(128, 64),
+                                  .query_offsets = begin,
+                                  .key_offsets = begin,
+                                  .sentences = 2,
+                                  .heads = 2,
+                                  .causal = true,
+                                  .scale = 0.2F,
+                                  .out = to,
+                                  .probabilities = p};
+    };
+    Buffer in = rows;
+    attention_forward(cpu_context(), args_of(in.view(), offsets.data(), out.view(), probabilities.view()));
+    const DeviceMatrix in_(rows), out_(73, 64, dtype), probabilities_(Buffer(73, 2 * kMaxKeys, DType::kF32));
+    const DeviceArray<int32_t> offsets_(offsets);
+    attention_forward_cuda(cuda_context(),
+                           args_of(in_.view(), offsets_.data(), out_.view(), probabilities_.view()));
+    expect_matches("out", out_, out, dtype);
+    expect_matches("probabilities", probabilities_, probabilities, DType::kF32);
   }
 }
 
@@ -138,7 +338,7 @@ TEST(CudaAttentionDecode, MatchesCpu) {
                                .scale = 0.3F,
                                .out = out.view(),
                                .probabilities = probabilities.view()};
-      attention_decode(cuda_context(), args);
+      attention_decode(cpu_context(), args);
       const DeviceMatrix query_(query), key_(key), value_(value), out_(3, 2 * d_head, dtype),
           p_(3, 44, DType::kF32);
       const DeviceArray<int32_t> rows_(rows), begin_(begin);

@@ -77,6 +77,7 @@ class Block {
 
   unsigned current() const { return current_; }
   char* shared() { return shared_; }
+  uint64_t number() const { return number_; }
 
  private:
   void release(Barrier& barrier) {
@@ -106,6 +107,7 @@ class Block {
   fiber scheduler_;
   Barrier block_barrier_;
   unsigned alive_ = 0;
+  uint64_t number_ = 0;
   unsigned current_ = 0;
   bool progress_ = false;
   std::optional<std::string> fault_;
@@ -166,6 +168,7 @@ void Block::schedule(bool reverse) {
 void Block::run(dim3 grid, dim3 index, dim3 shape, size_t shared_bytes, bool reverse,
                 const std::function<void()>& body) {
   const unsigned count = shape.x * shape.y * shape.z;
+  ++number_;
   if (threads_.size() != count) {
     forget_threads();
     threads_.resize(count);
@@ -241,6 +244,9 @@ int lane() {
 }
 char* dynamic_shared_memory() {
   return the_block().shared();
+}
+uint64_t block_number() {
+  return the_block().number();
 }
 
 }  // namespace ventris::emulation

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 
@@ -27,5 +28,7 @@ inline constexpr size_t kSlotBytes = 64;
 const char* warp_exchange(const char* what, const void* give, size_t bytes);
 int lane();
 char* dynamic_shared_memory();
+/// Counts the blocks that have been run, the present one included.
+uint64_t block_number();
 
 }  // namespace ventris::emulation

@@ -46,7 +46,11 @@ class DeviceMatrix {
   }
   explicit DeviceMatrix(const Buffer& host, int64_t gap = 0)
       : DeviceMatrix(host.view().rows, host.view().cols, host.view().dtype, gap) {
-    for (int64_t r = 0; r < view_.rows; ++r) copy(r, host.view().row_range(r, 1).data, true);
+    const size_t row = static_cast<size_t>(view_.cols) * size_of(view_.dtype);
+    if (host.size() != 0) {
+      VENTRIS_CUDA_CHECK(cudaMemcpy2DAsync(view_.data, pitch(), host.view().data, row, row,
+                                           static_cast<size_t>(view_.rows), cudaMemcpyHostToDevice, nullptr));
+    }
   }
   ~DeviceMatrix() { static_cast<void>(cudaFree(view_.data)); }
   DeviceMatrix(const DeviceMatrix&) = delete;
@@ -57,7 +61,11 @@ class DeviceMatrix {
   Buffer get(cudaStream_t stream) const {
     Buffer host(view_.rows, view_.cols, view_.dtype);
     VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
-    for (int64_t r = 0; r < view_.rows; ++r) copy(r, host.view().row_range(r, 1).data, false);
+    const size_t row = static_cast<size_t>(view_.cols) * size_of(view_.dtype);
+    if (host.size() != 0) {
+      VENTRIS_CUDA_CHECK(cudaMemcpy2DAsync(host.view().data, row, view_.data, pitch(), row,
+                                           static_cast<size_t>(view_.rows), cudaMemcpyDeviceToHost, nullptr));
+    }
     return host;
   }
 
@@ -66,18 +74,14 @@ class DeviceMatrix {
     const int64_t elements = view_.rows == 0 ? 0 : (view_.rows - 1) * view_.stride + view_.cols;
     return static_cast<size_t>(elements) * size_of(view_.dtype);
   }
-  void copy(int64_t row, const void* host, bool to_device) const {
-    void* device = view_.row_range(row, 1).data;
-    const size_t size = static_cast<size_t>(view_.cols) * size_of(view_.dtype);
-    VENTRIS_CUDA_CHECK(to_device ? cudaMemcpy(device, host, size, cudaMemcpyHostToDevice)
-                                 : cudaMemcpy(const_cast<void*>(host), device, size, cudaMemcpyDeviceToHost));
-  }
+  size_t pitch() const { return static_cast<size_t>(view_.stride) * size_of(view_.dtype); }
 
   Tensor view_;
 };
 
-/// A context whose operations run in the emulated device's stream.
+/// A context on the emulated device, and one on the CPU to compare with.
 Context& cuda_context();
+Context& cpu_context();
 inline cudaStream_t cuda_stream() {
   return cuda::stream_of(cuda_context());
 }

@@ -1,13 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "backend/adam_cpu.h"
-#include "backend/adam_cuda.h"
-#include "backend/bias_relu_cpu.h"
-#include "backend/bias_relu_cuda.h"
-#include "backend/cast_cpu.h"
-#include "backend/cast_cuda.h"
-#include "backend/global_norm_cpu.h"
-#include "backend/global_norm_cuda.h"
+#include "backend/ops.h"
 #include "tests/emulation/device_buffer.h"
 
 namespace ventris::testing {
@@ -26,10 +19,10 @@ TEST(CudaCast, MatchesCpu) {
       for (const Size& size : kSizes) {
         const Buffer x = Buffer::random(size.rows, size.cols, from, 1);
         Buffer y(size.rows, size.cols, to);
-        cast_cpu(cuda_context(), {.source = x.view(), .destination = y.view()});
+        cast(cpu_context(), {.source = x.view(), .destination = y.view()});
         const DeviceMatrix device_x(x, size.gap);
         const DeviceMatrix device_y(size.rows, size.cols, to, size.gap);
-        cast_cuda(cuda_context(), {.source = device_x.view(), .destination = device_y.view()});
+        cast(cuda_context(), {.source = device_x.view(), .destination = device_y.view()});
         expect_same_bits("y", device_y.get(cuda_stream()), y);
       }
     }
@@ -40,7 +33,7 @@ TEST(CudaFillZero, ClearsAllElements) {
   for (const DType dtype : kDeviceDTypes) {
     for (const Size& size : kSizes) {
       const DeviceMatrix x(Buffer::random(size.rows, size.cols, dtype, 1), size.gap);
-      fill_zero_cuda(cuda_context(), x.view());
+      fill_zero(cuda_context(), x.view());
       expect_same_bits("x", x.get(cuda_stream()), Buffer(size.rows, size.cols, dtype));
     }
   }
@@ -65,14 +58,14 @@ TEST(CudaAdam, MatchesCpu) {
                     .v = v.view(),
                     .scalars = &scalars};
       if (compute) args.compute = copy.view();
-      adam_cpu(cuda_context(), args);
+      adam(cpu_context(), args);
       AdamArgs device{.value = device_value.view(),
                       .gradient = device_gradient.view(),
                       .m = device_m.view(),
                       .v = device_v.view(),
                       .scalars = device_scalars.data()};
       if (compute) device.compute = device_copy.view();
-      adam_cuda(cuda_context(), device);
+      adam(cuda_context(), device);
       expect_matches("value", device_value, value, DType::kF32);
       expect_matches("m", device_m, m, DType::kF32);
       expect_matches("v", device_v, v, DType::kF32);
@@ -86,10 +79,10 @@ TEST(CudaSumOfSquares, MatchesCpuAndRepeatsItsBits) {
     const Buffer x = Buffer::random(1, n, DType::kF32, 1);
     const DeviceMatrix device_x(x);
     double expected = 0.0;
-    sum_of_squares_cpu(cuda_context(), {.x = x.view(), .result = &expected});
+    sum_of_squares(cpu_context(), {.x = x.view(), .result = &expected});
     const DeviceArray<double> result({-1.0, -1.0});
     for (int i = 0; i < 2; ++i)
-      sum_of_squares_cuda(cuda_context(), {.x = device_x.view(), .result = result.data() + i});
+      sum_of_squares(cuda_context(), {.x = device_x.view(), .result = result.data() + i});
     const auto got = result.get(cuda_stream());
     EXPECT_TRUE(close(got[0], expected, tolerance_of(DType::kF64)));
     EXPECT_EQ(got[0], got[1]);
@@ -98,10 +91,10 @@ TEST(CudaSumOfSquares, MatchesCpuAndRepeatsItsBits) {
 
 TEST(CudaFirstNotFinite, FindsTheFirst) {
   Buffer x = Buffer::random(1, 5003, DType::kF32, 1);
-  EXPECT_EQ(first_not_finite_cuda(cuda_context(), DeviceMatrix(x).view()), -1);
+  EXPECT_EQ(first_not_finite(cuda_context(), DeviceMatrix(x).view()), -1);
   x.set(4000, NAN);
   x.set(3999, INFINITY);
-  EXPECT_EQ(first_not_finite_cuda(cuda_context(), DeviceMatrix(x).view()), 3999);
+  EXPECT_EQ(first_not_finite(cuda_context(), DeviceMatrix(x).view()), 3999);
 }
 
 TEST(CudaBiasBackward, MatchesCpuAndRepeatsItsBits) {
@@ -114,16 +107,16 @@ TEST(CudaBiasBackward, MatchesCpuAndRepeatsItsBits) {
         const DeviceMatrix device_d_y(d_y, size.gap), device_y(y, size.gap), first(d_bias), second(d_bias);
         for (const DeviceMatrix* sums : {&first, &second}) {  // masking twice changes nothing
           if (relu) {
-            bias_relu_backward_cuda(cuda_context(),
-                                    {.d_y = device_d_y.view(), .y = device_y.view(), .d_bias = sums->view()});
+            bias_relu_backward(cuda_context(),
+                               {.d_y = device_d_y.view(), .y = device_y.view(), .d_bias = sums->view()});
           } else {
-            bias_backward_cuda(cuda_context(), {.d_y = device_d_y.view(), .d_bias = sums->view()});
+            bias_backward(cuda_context(), {.d_y = device_d_y.view(), .d_bias = sums->view()});
           }
         }
         if (relu) {
-          bias_relu_backward_cpu(cuda_context(), {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()});
+          bias_relu_backward(cpu_context(), {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()});
         } else {
-          bias_backward_cpu(cuda_context(), {.d_y = d_y.view(), .d_bias = d_bias.view()});
+          bias_backward(cpu_context(), {.d_y = d_y.view(), .d_bias = d_bias.view()});
         }
         expect_matches("d_y", device_d_y, d_y, dtype);
         expect_matches("d_bias", first, d_bias, DType::kF32);

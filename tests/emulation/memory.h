@@ -13,10 +13,10 @@ bool free_device(void* address);
 /// True if [address, address + bytes) lies in one allocation.
 bool in_device_memory(const void* address, size_t bytes);
 size_t device_bytes_used();
+/// memset of device memory. Whole pages of zeros are given back to the system: protecting pages that nothing
+/// has touched costs nothing.
+void fill_device(void* address, int value, size_t bytes);
 inline constexpr size_t kDeviceBytes = size_t{4} << 30;
-
-/// From now on counts [address, address + bytes) as device memory, without guards.
-void adopt_as_device_memory(const void* address, size_t bytes);
 
 /// The first write past an allocation, in words, or nothing.
 std::string overwritten();

@@ -1,20 +1,19 @@
 #include <gtest/gtest.h>
 
-#include "backend/cross_entropy_cpu.h"
-#include "backend/cross_entropy_cuda.h"
-#include "backend/embedding_cpu.h"
-#include "backend/embedding_cuda.h"
-#include "backend/layer_norm_cpu.h"
-#include "backend/layer_norm_cuda.h"
-#include "backend/top_k_cpu.h"
-#include "backend/top_k_cuda.h"
+#include "backend/ops.h"
 #include "tests/emulation/device_buffer.h"
 
 namespace ventris::testing {
 namespace {
 
-DropoutKey key_of(float rate) {
-  return {.rate = rate, .seed = 0x123456789ABCULL, .step = 3, .place = 0x200, .row_base = 7};
+constexpr DropoutPosition kPosition = {.step = 3, .row_base = 7};
+
+DropoutKey key_of(float rate, const DropoutPosition* position = &kPosition) {
+  return {.rate = rate, .seed = 0x123456789ABCULL, .place = 0x200, .position = position};
+}
+const DropoutPosition* device_position() {
+  static const DeviceArray<DropoutPosition> position({kPosition});
+  return position.data();
 }
 
 struct Size {
@@ -52,10 +51,10 @@ TEST(CudaLayerNorm, ForwardMatchesCpu) {
                                     .y = dy.view()};
         if (rate >= 0.0F) {
           args.x = x.view(), args.sum = sum.view(), args.dropout = key_of(rate);
-          device.x = dx.view(), device.sum = dsum.view(), device.dropout = key_of(rate);
+          device.x = dx.view(), device.sum = dsum.view(), device.dropout = key_of(rate, device_position());
         }
-        layer_norm_forward_cpu(cuda_context(), args);
-        layer_norm_forward_cuda(cuda_context(), device);
+        layer_norm_forward(cpu_context(), args);
+        layer_norm_forward(cuda_context(), device);
         if (rate >= 0.0F) expect_matches("sum", dsum, sum, dtype);
         expect_matches("mean", dmean, mean, DType::kF32);
         expect_matches("rstd", drstd, rstd, DType::kF32);
@@ -104,7 +103,7 @@ TEST(CudaLayerNorm, BackwardMatchesCpuAndRepeatsItsBits) {
           args.d_sum_in = d_sum_in.view(), args.d_x = d_x.view(), args.d_bias = d_bias.view();
           args.dropout = key_of(rate);
         }
-        layer_norm_backward_cpu(cuda_context(), args);
+        layer_norm_backward(cpu_context(), args);
         for (const Results* r : {&first, &second}) {
           LayerNormBackwardArgs device{.d_y = dd_y.view(),
                                        .sum = dsum.view(),
@@ -116,9 +115,9 @@ TEST(CudaLayerNorm, BackwardMatchesCpuAndRepeatsItsBits) {
                                        .d_beta = r->d_beta.view()};
           if (rate >= 0.0F) {
             device.d_sum_in = dd_sum_in.view(), device.d_x = r->d_x.view(), device.d_bias = r->d_bias.view();
-            device.dropout = key_of(rate);
+            device.dropout = key_of(rate, device_position());
           }
-          layer_norm_backward_cuda(cuda_context(), device);
+          layer_norm_backward(cuda_context(), device);
         }
         expect_matches("d_residual", first.d_residual, d_residual, dtype);
         expect_matches("d_gamma", first.d_gamma, d_gamma, dtype);
@@ -150,13 +149,14 @@ TEST(CudaEmbedding, ForwardMatchesCpu) {
                                         .scale = 2.5F,
                                         .dropout = key_of(rate),
                                         .out = out.view()};
-        embedding_forward_cpu(cuda_context(), args);
+        embedding_forward(cpu_context(), args);
         const DeviceMatrix dtable(table), dpositions(positions), dout(41, d, dtype);
         const DeviceArray<int32_t> dids(ids), dposition(position);
         EmbeddingForwardArgs device = args;
         device.ids = dids.data(), device.position = dposition.data();
         device.table = dtable.view(), device.positions = dpositions.view(), device.out = dout.view();
-        embedding_forward_cuda(cuda_context(), device);
+        device.dropout = key_of(rate, device_position());
+        embedding_forward(cuda_context(), device);
         expect_matches("out", dout, out, dtype);
       }
     }
@@ -184,13 +184,14 @@ TEST(CudaEmbedding, BackwardMatchesCpuAndRepeatsItsBits) {
                                          .dropout = key_of(0.3F),
                                          .d_table = d_table.view(),
                                          .d_positions = d_positions.view()};
-        embedding_backward_cpu(cuda_context(), args);
+        embedding_backward(cpu_context(), args);
         for (const bool again : {false, true}) {
           EmbeddingBackwardArgs device = args;
           device.ids = dids.data(), device.position = dposition.data(), device.d_out = dd_out.view();
+          device.dropout = key_of(0.3F, device_position());
           device.d_table = again ? table2.view() : table1.view();
           device.d_positions = again ? positions2.view() : positions1.view();
-          embedding_backward_cuda(cuda_context(), device);
+          embedding_backward(cuda_context(), device);
         }
         expect_matches("d_table", table1, d_table, DType::kF32);
         expect_matches("d_positions", positions1, d_positions, DType::kF32);
@@ -206,7 +207,8 @@ TEST(CudaCrossEntropy, MatchesCpu) {
     for (const Size& size : {Size{1, 5, 0}, Size{7, 128, 3}, Size{5, 2600, 0}}) {
       for (const bool gradient : {false, true}) {
         const int64_t vocab = size.cols - 2;
-        const int64_t tokens = size.rows - size.rows / 4;
+        constexpr int64_t kFirst = 3;
+        const auto tokens = static_cast<int32_t>(kFirst + size.rows - size.rows / 4);
         Buffer logits = Buffer::random(size.rows, size.cols, dtype, 1, 3.0);
         std::vector<int32_t> labels;
         for (int64_t t = 0; t < size.rows; ++t) labels.push_back(static_cast<int32_t>(t * 31 % vocab));
@@ -216,26 +218,28 @@ TEST(CudaCrossEntropy, MatchesCpu) {
             dnll(1, size.rows, DType::kF32);
         const DeviceArray<int32_t> dlabels(labels);
         const DeviceArray<float> dscale({scale});
+        const DeviceArray<int32_t> dtokens({tokens});
         const DeviceArray<double> totals({1.0, 2.0});
         CrossEntropyArgs args{.logits = logits.view(),
                               .labels = labels.data(),
-                              .tokens = tokens,
+                              .first_row = kFirst,
+                              .tokens = &tokens,
                               .vocab = vocab,
                               .smoothing = 0.1F,
                               .gradient = gradient,
                               .gradient_scale = &scale,
                               .loss = loss.view(),
                               .nll = nll.view()};
-        cross_entropy_cpu(cuda_context(), args);
+        cross_entropy(cpu_context(), args);
         args.logits = dlogits.view(), args.labels = dlabels.data(), args.gradient_scale = dscale.data();
-        args.loss = dloss.view(), args.nll = dnll.view();
-        cross_entropy_cuda(cuda_context(), args);
-        loss_sum_cuda(cuda_context(), {.loss = dloss.view(), .nll = dnll.view(), .totals = totals.data()});
+        args.tokens = dtokens.data(), args.loss = dloss.view(), args.nll = dnll.view();
+        cross_entropy(cuda_context(), args);
+        loss_sum(cuda_context(), {.loss = dloss.view(), .nll = dnll.view(), .totals = totals.data()});
         expect_matches("logits", dlogits, logits, dtype);
         expect_matches("loss", dloss, loss, DType::kF32);
         expect_matches("nll", dnll, nll, DType::kF32);
         double expected[2] = {1.0, 2.0};
-        loss_sum_cpu(cuda_context(), {.loss = loss.view(), .nll = nll.view(), .totals = expected});
+        loss_sum(cpu_context(), {.loss = loss.view(), .nll = nll.view(), .totals = expected});
         const auto got = totals.get(cuda_stream());
         for (int i = 0; i < 2; ++i)
           EXPECT_TRUE(close(got[static_cast<size_t>(i)], expected[i], tolerance_of(DType::kF32)));
@@ -261,29 +265,29 @@ TEST(CudaTopK, MatchesCpu) {
                               .banned = banned.data(),
                               .values = values.data(),
                               .indices = indices.data()};
-      log_softmax_top_k_cpu(cuda_context(), args);
+      log_softmax_top_k(cpu_context(), args);
       const DeviceMatrix dlogits(logits, size.gap);
       const DeviceArray<int32_t> dbanned(banned), dindices{std::vector<int32_t>(count)};
       const DeviceArray<float> dvalues{std::vector<float>(count)};
       args.logits = dlogits.view(), args.banned = dbanned.data();
       args.values = dvalues.data(), args.indices = dindices.data();
-      log_softmax_top_k_cuda(cuda_context(), args);
+      log_softmax_top_k(cuda_context(), args);
       EXPECT_EQ(dindices.get(cuda_stream()), indices);
       const auto got = dvalues.get(cuda_stream());
       for (size_t i = 0; i < count; ++i) EXPECT_TRUE(close(got[i], values[i], tolerance_of(DType::kF32)));
 
       std::vector<int32_t> labels(static_cast<size_t>(size.rows), 2);
       std::vector<float> expected(labels.size());
-      log_probability_cpu(cuda_context(), {.logits = logits.view(),
-                                           .labels = labels.data(),
-                                           .vocab = vocab,
-                                           .log_probabilities = expected.data()});
+      log_probability(cpu_context(), {.logits = logits.view(),
+                                      .labels = labels.data(),
+                                      .vocab = vocab,
+                                      .log_probabilities = expected.data()});
       const DeviceArray<int32_t> dlabels(labels);
       const DeviceArray<float> dprobabilities(expected);
-      log_probability_cuda(cuda_context(), {.logits = dlogits.view(),
-                                            .labels = dlabels.data(),
-                                            .vocab = vocab,
-                                            .log_probabilities = dprobabilities.data()});
+      log_probability(cuda_context(), {.logits = dlogits.view(),
+                                       .labels = dlabels.data(),
+                                       .vocab = vocab,
+                                       .log_probabilities = dprobabilities.data()});
       const auto probabilities = dprobabilities.get(cuda_stream());
       for (size_t i = 0; i < expected.size(); ++i)
         EXPECT_TRUE(close(probabilities[i], expected[i], tolerance_of(DType::kF32)));

@@ -41,13 +41,13 @@ namespace {
 
 using ventris::emulation::DeviceAccess;
 using ventris::emulation::KernelFault;
+using ventris::emulation::machine;
 
 struct State {
   std::recursive_mutex mutex;
   std::set<EmulatedStream*> streams;
   std::map<const void*, size_t> pinned;
   std::map<const void*, int> shared_limits;
-  int device_count = 1;
   int captures = 0;
   uint64_t launches = 0;
   cudaError_t fault = cudaSuccess;  // sticky
@@ -55,6 +55,8 @@ struct State {
   cudaError_t last = cudaSuccess;
   EmulatedStream default_stream;
 };
+thread_local int current_device = 0;
+
 State& state() {
   static State s;
   return s;
@@ -138,8 +140,41 @@ void clear_fault() {
   state().fault = state().last = cudaSuccess;
   state().fault_text.clear();
 }
-void set_device_count(int count) {
-  state().device_count = count;
+Machine& machine() {
+  static Machine one = [] {
+    Machine found;
+    if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
+    return found;
+  }();
+  return one;
+}
+
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+  VENTRIS_LOCK();
+  return ::enqueue(stream, [work = std::move(work)] {
+    work();
+    check_memory("the work of a library");
+  });
+}
+void run_while(const std::function<bool()>& wanted) {
+  VENTRIS_LOCK();
+  for (bool any = true; any;) {
+    any = false;
+    for (EmulatedStream* stream : state().streams) {
+      if (!wanted()) return;
+      if (stream->executed == stream->enqueued) continue;
+      execute_until(*stream, stream->executed + 1);
+      any = true;
+    }
+  }
+}
+bool on_device(const void* address, size_t bytes) {
+  VENTRIS_LOCK();
+  return in_device_memory(address, bytes);
+}
+cudaError_t function_attributes(cudaFuncAttributes* attributes) {
+  attributes->maxThreadsPerBlock = 1024;
+  return result(machine().kernel_image ? cudaSuccess : cudaErrorNoKernelImageForDevice);
 }
 
 cudaError_t set_shared_limit(const void* kernel, int bytes) {
@@ -191,6 +226,8 @@ const char* cudaGetErrorName(cudaError_t status) {
       return "cudaErrorInsufficientDriver";
     case cudaErrorDevicesUnavailable:
       return "cudaErrorDevicesUnavailable";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoDevice:
       return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice:
@@ -229,20 +266,26 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = state().device_count;
+  *count = 0;
+  if (machine().driver < CUDART_VERSION) return result(cudaErrorInsufficientDriver);
+  *count = machine().devices;
   return result(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 cudaError_t cudaSetDevice(int device) {
-  return result(device >= 0 && device < state().device_count ? cudaSuccess : cudaErrorInvalidDevice);
+  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
+  if (machine().taken) return result(cudaErrorDevicesUnavailable);
+  current_device = device;
+  return result(cudaSuccess);
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return result(cudaSuccess);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  if (device < 0 || device >= state().device_count) return result(cudaErrorInvalidDevice);
+  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
   *p = {};
   std::strcpy(p->name, "emulated");
+  p->uuid.bytes[15] = static_cast<char>(device);
   p->totalGlobalMem = ventris::emulation::kDeviceBytes;
   p->sharedMemPerBlockOptin = 227 << 10;
   p->major = 9;
@@ -258,6 +301,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMultiProcessorCount:
       *value = p.multiProcessorCount;
       break;
+    case cudaDevAttrComputeMode:
+      *value = machine().mode;
+      break;
     case cudaDevAttrComputeCapabilityMajor:
       *value = p.major;
       break;
@@ -271,11 +317,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = machine().driver;
   return result(cudaSuccess);
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 13000;
+  *version = CUDART_VERSION;
   return result(cudaSuccess);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
@@ -316,9 +362,9 @@ cudaError_t cudaFreeHost(void* address) {
 namespace {
 
 /// Whether each end is where `kind` says.
-bool ends_fit(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  const bool to_device = ventris::emulation::in_device_memory(to, bytes);
-  const bool from_device = ventris::emulation::in_device_memory(from, bytes);
+bool ends_fit(void* to, size_t to_bytes, const void* from, size_t from_bytes, cudaMemcpyKind kind) {
+  const bool to_device = ventris::emulation::in_device_memory(to, to_bytes);
+  const bool from_device = ventris::emulation::in_device_memory(from, from_bytes);
   switch (kind) {
     case cudaMemcpyHostToDevice:
       return to_device && !from_device;
@@ -334,25 +380,34 @@ bool ends_fit(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
 
 }  // namespace
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   VENTRIS_LOCK();
-  if (bytes == 0) return result(cudaSuccess);
-  if (!ends_fit(to, from, bytes, kind)) return result(cudaErrorInvalidValue);
-  const bool from_host = !ventris::emulation::in_device_memory(from, bytes);
-  const bool to_host = !ventris::emulation::in_device_memory(to, bytes);
-  if (from_host && !pinned(from, bytes)) {  // read before the call returns
-    const auto* begin = static_cast<const char*>(from);
-    return enqueue(stream, [to, copy = std::vector<char>(begin, begin + bytes)] {
-      std::memcpy(to, copy.data(), copy.size());
-    });
+  if (width == 0 || height == 0) return result(cudaSuccess);
+  if (height > 1 && (to_pitch < width || from_pitch < width)) return result(cudaErrorInvalidValue);
+  const auto extent = [&](size_t pitch) { return (height - 1) * pitch + width; };
+  const auto copy = [=](const char* source) {
+    for (size_t r = 0; r < height; ++r)
+      std::memmove(static_cast<char*>(to) + r * to_pitch, source + r * from_pitch, width);
+  };
+  if (!ends_fit(to, extent(to_pitch), from, extent(from_pitch), kind)) return result(cudaErrorInvalidValue);
+  const auto* begin = static_cast<const char*>(from);
+  const bool from_host = !ventris::emulation::in_device_memory(from, extent(from_pitch));
+  const bool to_host = !ventris::emulation::in_device_memory(to, extent(to_pitch));
+  if (from_host && !pinned(from, extent(from_pitch))) {  // read before the call returns
+    return enqueue(
+        stream, [copy, kept = std::vector<char>(begin, begin + extent(from_pitch))] { copy(kept.data()); });
   }
-  const cudaError_t status = enqueue(stream, [to, from, bytes] { std::memmove(to, from, bytes); });
-  if (status != cudaSuccess || !to_host || pinned(to, bytes) || stream == nullptr ||
+  const cudaError_t status = enqueue(stream, [copy, begin] { copy(begin); });
+  if (status != cudaSuccess || !to_host || pinned(to, extent(to_pitch)) || stream == nullptr ||
       stream->capture != nullptr)
     return status;
   execute_all(*stream);  // pageable memory is written before the call returns
   return result(cudaSuccess);
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
@@ -361,7 +416,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   VENTRIS_LOCK();
   if (bytes == 0) return result(cudaSuccess);
   if (!ventris::emulation::in_device_memory(to, bytes)) return result(cudaErrorInvalidValue);
-  return enqueue(stream, [to, value, bytes] { std::memset(to, value, bytes); });
+  return enqueue(stream, [to, value, bytes] { ventris::emulation::fill_device(to, value, bytes); });
 }
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {

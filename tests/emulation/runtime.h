@@ -33,6 +33,8 @@
 /// values: only dynamic shared memory is filled anew for every block.
 #define __shared__ static
 
+#define CUDART_VERSION 13000
+
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
@@ -40,6 +42,7 @@ enum cudaError_t {
   cudaErrorInvalidConfiguration = 9,
   cudaErrorInsufficientDriver = 35,
   cudaErrorDevicesUnavailable = 46,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
@@ -60,9 +63,15 @@ enum cudaMemcpyKind {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeMode = 20,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+enum cudaComputeMode {
+  cudaComputeModeDefault = 0,
+  cudaComputeModeProhibited = 2,
+  cudaComputeModeExclusiveProcess = 3
 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
@@ -85,11 +94,19 @@ struct alignas(16) float4 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;
   size_t totalGlobalMem;
   size_t sharedMemPerBlockOptin;
   int major, minor, multiProcessorCount;
+};
+
+struct cudaFuncAttributes {
+  int maxThreadsPerBlock;
 };
 
 typedef struct EmulatedStream* cudaStream_t;
@@ -123,6 +140,8 @@ cudaError_t cudaMallocHost(void** address, size_t bytes);
 cudaError_t cudaFreeHost(void*);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t);
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind, cudaStream_t);
 cudaError_t cudaMemset(void* to, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t);
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t);
@@ -150,8 +169,24 @@ namespace ventris::emulation {
 
 /// Forgets the fault that a kernel or a copy met; a GPU would need a new process.
 void clear_fault();
-/// What cudaGetDeviceCount finds; 1 unless set.
-void set_device_count(int count);
+/// The machine as the runtime finds it, to be changed by tests.
+struct Machine {
+  int devices = 1;              // or $VENTRIS_EMULATED_DEVICES
+  int driver = CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver
+  bool kernel_image = true;     // whether the program has code for the device
+  cudaComputeMode mode = cudaComputeModeDefault;
+  bool taken = false;  // by another process
+};
+Machine& machine();
+
+/// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
+/// touched, and is captured like a kernel.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+/// Does work that streams hold, as if time passed, while `wanted` is true and there is any. From any thread.
+void run_while(const std::function<bool()>& wanted);
+/// Whether [address, address + bytes) is memory of the device.
+bool on_device(const void* address, size_t bytes);
+cudaError_t function_attributes(cudaFuncAttributes* attributes);
 
 cudaError_t set_shared_limit(const void* kernel, int bytes);
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
@@ -165,6 +200,10 @@ cudaError_t cudaMalloc(T** address, size_t bytes) {
 template <typename T>
 cudaError_t cudaMallocHost(T** address, size_t bytes) {
   return cudaMallocHost(reinterpret_cast<void**>(address), bytes);
+}
+template <typename... P>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*)(P...)) {
+  return ventris::emulation::function_attributes(attributes);
 }
 template <typename... P>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute, int value) {

@@ -70,44 +70,6 @@ TEST_F(EmulatedRuntime, LanesOfAWarpExchangeValues) {
   }
 }
 
-/// One warp: d [16, 8] = a [16, 16] b [16, 8], by asynchronous copies, load_matrices and the tensor core.
-__global__ void tensor_core(const uint16_t* a, const uint16_t* b, float* d) {
-  uint16_t* shared = dynamic_shared<uint16_t>();
-  const int l = static_cast<int>(threadIdx.x);
-  async_copy_16(shared + 8 * l, a + 8 * l);
-  async_copy_16(shared + 256 + 8 * l, b + 8 * (l % 16), l < 16);
-  async_commit();
-  async_wait<0>();
-  sync_warp();
-  uint32_t left[4];
-  load_matrices<false>(left, shared + l % 16 * 16 + l / 16 * 8);
-  uint32_t right[4];
-  load_matrices<true>(right, shared + 256 + l * 8);
-  float sum[4] = {};
-  multiply_16x8x16(sum, left, {right[0], right[1]});
-  for (int i = 0; i < 4; ++i)
-    d[(l / 4 + i / 2 * 8) * 8 + l % 4 * 2 + i % 2] = sum[i] + static_cast<float>(right[2]);
-}
-
-TEST_F(EmulatedRuntime, TensorCoreMultipliesWhatItsContractSays) {
-  const testing::Buffer a = testing::Buffer::random(16, 16, DType::kBF16, 1);
-  const testing::Buffer b = testing::Buffer::random(16, 8, DType::kBF16, 2);
-  const testing::DeviceMatrix device_a(a);
-  const testing::DeviceMatrix device_b(b);
-  const testing::DeviceMatrix d(16, 8, DType::kF32);
-  launch({.name = "tensor_core", .grid = 1, .block = 32, .shared_bytes = 1024}, stream, tensor_core,
-         static_cast<const uint16_t*>(device_a.view().data),
-         static_cast<const uint16_t*>(device_b.view().data), d.view().as<float>());
-  const testing::Buffer got = d.get(stream);
-  for (int r = 0; r < 16; ++r) {
-    for (int c = 0; c < 8; ++c) {
-      double expected = 0.0;
-      for (int k = 0; k < 16; ++k) expected += a.get(r, k) * b.get(k, c);
-      EXPECT_NEAR(got.get(r, c), expected, 1e-5);
-    }
-  }
-}
-
 __global__ void add_one(int* value) {
   *value += 1;
 }

@@ -1,34 +1,16 @@
 #include "backend/context.h"
 #include "tests/emulation/device_buffer.h"
-#include "tests/emulation/memory.h"
 
-namespace ventris {
-namespace cuda {
-
-cudaStream_t stream_of(Context&) {
-  static cudaStream_t stream = [] {
-    cudaStream_t made = nullptr;
-    VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-    return made;
-  }();
-  return stream;
-}
-
-}  // namespace cuda
-
-namespace testing {
+namespace ventris::testing {
 
 Context& cuda_context() {
-  static Context context({.device = Device::kCpu, .threads = 1, .scratch_bytes = size_t{64} << 20});
-  static const bool adopted = [] {
-    Arena& scratch = context.scratch();
-    const ArenaScope scope(scratch);
-    emulation::adopt_as_device_memory(scratch.allocate(0), scratch.capacity());
-    return true;
-  }();
-  static_cast<void>(adopted);
+  static Context context({.device = Device::kCuda, .scratch_bytes = size_t{4} << 20});
   return context;
 }
 
-}  // namespace testing
-}  // namespace ventris
+Context& cpu_context() {
+  static Context context({.scratch_bytes = size_t{4} << 20});
+  return context;
+}
+
+}  // namespace ventris::testing

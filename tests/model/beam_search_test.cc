@@ -18,12 +18,6 @@ using testing::PackedBatch;
 using testing::TinyModel;
 using Sources = std::vector<std::vector<int32_t>>;
 
-/// The ids of the parameters follow from the shape.
-TransformerIds ids_of(const TransformerConfig& config) {
-  ParameterStore store;
-  return declare_transformer(config, store);
-}
-
 Sources some_sources() {
   const auto pairs =
       testing::random_sentences({{3, 0}, {7, 0}, {1, 0}, {10, 0}, {3, 0}, {5, 0}, {2, 0}}, 19, 5);
@@ -34,7 +28,7 @@ Sources some_sources() {
 
 std::vector<std::vector<Hypothesis>> translate(TinyModel& tiny, const BeamSearchOptions& options,
                                                const Sources& sources) {
-  BeamSearch search(tiny.context(), tiny.config(), tiny.store(), ids_of(tiny.config()), options);
+  BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), options);
   return search.translate(sources);
 }
 
@@ -42,7 +36,7 @@ std::vector<std::vector<Hypothesis>> translate(TinyModel& tiny, const BeamSearch
 std::vector<double> next_word(TinyModel& tiny, const std::vector<int32_t>& source,
                               const std::vector<int32_t>& words) {
   const PackedBatch batch({{source, words}});
-  const std::vector<double> logits = tiny.logits(batch.view());
+  const std::vector<double> logits = tiny.logits(batch);
   const auto vocab = static_cast<size_t>(tiny.config().vocab_size);
   const size_t first = words.size() * static_cast<size_t>(tiny.config().padded_vocab());
   std::vector<double> values(logits.begin() + static_cast<std::ptrdiff_t>(first),
@@ -259,9 +253,8 @@ TEST(IncrementalDecoder, EqualsTheWholeDecoderAfterManyStepsThatMixAndDropHypoth
   TinyModel tiny(config, DType::kF32, 1, false);
   const Sources sources = {{4, 5, 6}, {7, 8, 9, 10, 11}};
   const PackedBatch batch({{sources[0], {}}, {sources[1], {}}});
-  IncrementalDecoder decoder(tiny.context(), config, tiny.store(), ids_of(config));
-  const MicroBatch view = batch.view();
-  decoder.begin(tiny.model().encode(view), std::span(view.source_offsets, 3), 6);
+  IncrementalDecoder decoder(tiny.context(), config, tiny.store(), tiny.ids());
+  decoder.begin(tiny.model().encode(tiny.place(batch)), batch.source_offsets(), 6);
 
   struct Followed {
     size_t sentence;

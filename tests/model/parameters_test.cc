@@ -40,6 +40,7 @@ TEST(ParameterStore, MistakesAreErrors) {
 }
 
 TEST(ParameterStore, ValuesDependOnSeedNameAndShapeAlone) {
+  Context context({});
   ParameterStore fused;
   fused.declare_fused_matrix({"query", "key"}, 6, 5, Initializer::kXavierUniform);
   ParameterStore apart;  // in another order, with something else before
@@ -48,8 +49,8 @@ TEST(ParameterStore, ValuesDependOnSeedNameAndShapeAlone) {
   apart.declare_matrix("query", 6, 5, Initializer::kXavierUniform);
   fused.allocate(Device::kCpu, DType::kF32, false);
   apart.allocate(Device::kCpu, DType::kF64, false);
-  fused.initialize(42);
-  apart.initialize(42);
+  fused.initialize(context, 42);
+  apart.initialize(context, 42);
   std::set<float> different;
   for (const char* name : {"query", "key"}) {
     const Tensor a = fused.logical_value(*fused.find(name));
@@ -64,9 +65,9 @@ TEST(ParameterStore, ValuesDependOnSeedNameAndShapeAlone) {
   }
   EXPECT_EQ(different.size(), 60U);
   const float before = fused.values().as<float>()[0];
-  fused.initialize(43);
+  fused.initialize(context, 43);
   EXPECT_NE(fused.values().as<float>()[0], before);
-  fused.initialize(42);
+  fused.initialize(context, 42);
   EXPECT_EQ(fused.values().as<float>()[0], before);
 }
 
@@ -93,6 +94,7 @@ Moments moments_of(Tensor view) {
 }
 
 TEST(ParameterStore, InitialValuesHaveTheDistributionsOfThePaper) {
+  Context context({});
   ParameterStore store;
   store.declare_matrix("embedding", 500, 128, Initializer::kNormal, 640);
   store.declare_fused_matrix({"query", "key", "value"}, 128, 128, Initializer::kXavierUniform);
@@ -100,7 +102,7 @@ TEST(ParameterStore, InitialValuesHaveTheDistributionsOfThePaper) {
   store.declare_vector("gamma", 128, Initializer::kOne);
   store.declare_vector("bias", 128, Initializer::kZero);
   store.allocate(Device::kCpu, DType::kF32, false);
-  store.initialize(1);
+  store.initialize(context, 1);
   const auto of = [&](const char* name) { return moments_of(store.logical_value(*store.find(name))); };
 
   const Moments normal = of("embedding");
@@ -131,8 +133,8 @@ TEST(ParameterStore, ComputeCopyIsTheRoundedMaster) {
   const ParameterId weight = store.declare_matrix("weight", 3, 5, Initializer::kXavierUniform);
   const ParameterId bias = store.declare_vector("bias", 5, Initializer::kOne);
   store.allocate(Device::kCpu, DType::kBF16, true);
-  store.initialize(3);
   Context context({});
+  store.initialize(context, 3);
   EXPECT_EQ(store.value(weight).dtype, DType::kBF16);
   EXPECT_EQ(store.value(bias).dtype, DType::kF32);
   EXPECT_EQ(store.gradient(weight).dtype, DType::kF32);

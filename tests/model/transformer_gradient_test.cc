@@ -21,10 +21,10 @@ void check_all_gradients(const TransformerConfig& config) {
   const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5));
   const float gradient_scale = 0.125F;
   tiny.zero_gradients();
-  tiny.step(batch.view(), gradient_scale);
+  tiny.step(batch, {.gradient_scale = gradient_scale});
   const auto loss_with = [&](Tensor value, int64_t row, int64_t col, double x) {
     TinyModel::set(value.row_range(row, 1), col, x);
-    return gradient_scale * tiny.step(batch.view(), gradient_scale).loss;
+    return gradient_scale * tiny.step(batch, {.gradient_scale = gradient_scale}).loss;
   };
   std::vector<std::vector<double>> expected;
   for (const LogicalParameter& parameter : tiny.store().logical()) {
@@ -86,9 +86,9 @@ TEST(TransformerGradients, BackwardAddsToWhatIsThere) {
   TinyModel tiny(testing::tiny_config(false), DType::kF64);
   const PackedBatch batch(random_sentences({{2, 4}, {5, 3}}, 19, 5));
   tiny.zero_gradients();
-  tiny.step(batch.view());
+  tiny.step(batch);
   const auto once = tiny.gradients();
-  tiny.step(batch.view());
+  tiny.step(batch);
   const auto twice = tiny.gradients();
   for (size_t i = 0; i < once.size(); ++i)
     ASSERT_NEAR(twice[i], 2 * once[i], 1e-12 + 1e-12 * std::abs(once[i]));

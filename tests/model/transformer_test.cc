@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, TransformerBehaviour,
 /// Rows [begin, end) of the logits.
 std::vector<double> rows_of(TinyModel& tiny, const std::vector<SentencePair>& pairs, size_t begin,
                             size_t end) {
-  const std::vector<double> all = tiny.logits(PackedBatch(pairs).view());
+  const std::vector<double> all = tiny.logits(PackedBatch(pairs));
   const auto width = static_cast<size_t>(tiny.config().padded_vocab());
   return {all.begin() + static_cast<std::ptrdiff_t>(begin * width),
           all.begin() + static_cast<std::ptrdiff_t>(end * width)};
@@ -84,12 +84,12 @@ TEST_P(TransformerBehaviour, PaddingRowsChangeNothing) {
   const PackedBatch bare(sentences());
   const PackedBatch padded(sentences(), 7, 9);
   tiny.zero_gradients();
-  const LossSums expected = tiny.step(bare.view());
+  const LossSums expected = tiny.step(bare);
   const auto expected_gradients = tiny.gradients();
   // Rows of padding hold leftovers of a larger batch, as they do in training.
-  tiny.step(PackedBatch(random_sentences({{14, 13}, {12, 14}, {13, 12}}, 19, 3)).view());
+  tiny.step(PackedBatch(random_sentences({{14, 13}, {12, 14}, {13, 12}}, 19, 3)));
   tiny.zero_gradients();
-  const LossSums got = tiny.step(padded.view());
+  const LossSums got = tiny.step(padded);
   const double bound = dtype() == DType::kF32 ? 1e-6 : 1e-2;
   EXPECT_NEAR(got.loss, expected.loss, bound * expected.loss);
   EXPECT_NEAR(got.nll, expected.nll, bound * expected.nll);
@@ -102,17 +102,19 @@ TEST_P(TransformerBehaviour, DropoutRateZeroEqualsNoDropout) {
   TinyModel without(none, dtype());
   TinyModel with(config(), dtype());
   const PackedBatch batch(sentences());
-  const double expected = without.model().evaluate(batch.view()).loss;
-  EXPECT_EQ(without.step(batch.view()).loss, expected);
-  EXPECT_EQ(with.model().evaluate(batch.view()).loss, expected);
-  EXPECT_NE(with.step(batch.view()).loss, expected);
+  const double expected = without.evaluate(batch).loss;
+  EXPECT_EQ(without.step(batch).loss, expected);
+  EXPECT_EQ(with.evaluate(batch).loss, expected);
+  EXPECT_NE(with.step(batch).loss, expected);
 }
 
 TEST_P(TransformerBehaviour, DropoutDependsOnSeedStepAndRowBase) {
   TinyModel tiny(config(), dtype());
   const PackedBatch batch(sentences());
   const auto loss = [&](uint64_t seed, uint32_t step, uint32_t source_base, uint32_t target_base) {
-    return tiny.model().forward_backward(batch.view(source_base, target_base), {seed, step}, 1.0F, {}).loss;
+    const testing::BatchKeys keys = {
+        .step = step, .source_row_base = source_base, .target_row_base = target_base};
+    return tiny.step(batch, keys, {}, seed).loss;
   };
   const double expected = loss(1, 2, 3, 4);
   EXPECT_EQ(loss(1, 2, 3, 4), expected);
@@ -126,11 +128,12 @@ TEST_P(TransformerBehaviour, TwoMicroBatchesEqualOneJointBatch) {
   TinyModel tiny(config(), dtype());
   const auto pairs = sentences();
   tiny.zero_gradients();
-  const LossSums joint = tiny.step(PackedBatch(pairs).view(), 0.25F);
+  const LossSums joint = tiny.step(PackedBatch(pairs), {.gradient_scale = 0.25F});
   const auto joint_gradients = tiny.gradients();
   tiny.zero_gradients();
-  const LossSums first = tiny.step(PackedBatch({pairs[0]}).view(0, 0), 0.25F);
-  const LossSums second = tiny.step(PackedBatch({pairs[1], pairs[2]}).view(4, 5), 0.25F);
+  const LossSums first = tiny.step(PackedBatch({pairs[0]}), {.gradient_scale = 0.25F});
+  const LossSums second = tiny.step(PackedBatch({pairs[1], pairs[2]}),
+                                    {.gradient_scale = 0.25F, .source_row_base = 4, .target_row_base = 5});
   const double bound = dtype() == DType::kF32 ? 2e-6 : 1e-2;
   EXPECT_NEAR(first.loss + second.loss, joint.loss, bound * joint.loss);
   EXPECT_NEAR(first.nll + second.nll, joint.nll, bound * joint.nll);
@@ -142,7 +145,7 @@ TEST_P(TransformerBehaviour, ThreadsAndRepetitionChangeNoBit) {
   const auto run = [&](int threads) {
     TinyModel tiny(config(), dtype(), threads);
     tiny.zero_gradients();
-    const double loss = tiny.step(batch.view()).loss;
+    const double loss = tiny.step(batch).loss;
     auto result = tiny.gradients();
     result.push_back(loss);
     return result;
@@ -159,10 +162,10 @@ TEST_P(TransformerBehaviour, InferenceModelGivesTheSameLossAndLogits) {
   TinyModel training(deep, dtype());
   TinyModel inference(deep, dtype(), 1, /*training=*/false);
   const PackedBatch batch(sentences());
-  EXPECT_EQ(inference.model().evaluate(batch.view()).loss, training.model().evaluate(batch.view()).loss);
-  EXPECT_EQ(inference.logits(batch.view()), training.logits(batch.view()));
+  EXPECT_EQ(inference.evaluate(batch).loss, training.evaluate(batch).loss);
+  EXPECT_EQ(inference.logits(batch), training.logits(batch));
   EXPECT_LT(inference.model().activation_bytes(), training.model().activation_bytes());
-  EXPECT_THROW(inference.step(batch.view()), Error);
+  EXPECT_THROW(inference.step(batch), Error);
 }
 
 TEST_P(TransformerBehaviour, GradientsAreFinalWhenTheyAreReady) {
@@ -171,7 +174,7 @@ TEST_P(TransformerBehaviour, GradientsAreFinalWhenTheyAreReady) {
   tiny.zero_gradients();
   std::map<int64_t, std::vector<double>> seen;
   std::vector<int64_t> begins;
-  tiny.step(batch.view(), 1.0F, [&](int64_t begin) {
+  tiny.step(batch, {}, [&](int64_t begin) {
     begins.push_back(begin);
     seen[begin] = tiny.gradients();
   });
@@ -189,7 +192,7 @@ TEST_P(TransformerBehaviour, GradientsAreFinalWhenTheyAreReady) {
 TEST_P(TransformerBehaviour, GapsAndPaddedWordsHaveNoGradient) {
   TinyModel tiny(config(), dtype());
   tiny.zero_gradients();
-  tiny.step(PackedBatch(sentences()).view());
+  tiny.step(PackedBatch(sentences()));
   std::vector<bool> real(static_cast<size_t>(tiny.store().flat_size()));
   for (const LogicalParameter& parameter : tiny.store().logical()) {
     const Tensor view = tiny.store().logical_gradient(parameter);
@@ -210,14 +213,13 @@ TEST(Transformer, EncoderOutputIsWhatTheDecoderSees) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32);
   const auto pairs = random_sentences({{3, 4}, {5, 1}}, 19, 2);
   const PackedBatch packed(pairs);
-  const MicroBatch batch = packed.view();
-  const ConstTensor memory = tiny.model().encode(batch);
-  ASSERT_EQ(memory.rows, batch.source_rows);
+  const ConstTensor memory = tiny.model().encode(tiny.place(packed));
+  ASSERT_EQ(memory.rows, packed.source_rows());
   ASSERT_EQ(memory.cols, tiny.config().d_model);
   std::vector<float> together(memory.as<float>() + 4 * memory.stride,
                               memory.as<float>() + 10 * memory.stride);
   const PackedBatch alone({pairs[1]});
-  const ConstTensor second = tiny.model().encode(alone.view());
+  const ConstTensor second = tiny.model().encode(tiny.place(alone));
   for (size_t i = 0; i < together.size(); ++i) EXPECT_NEAR(second.as<float>()[i], together[i], 1e-5);
 }
 
@@ -226,7 +228,7 @@ TEST(Transformer, EmptyMicroBatchAddsNothingAndIsReady) {
   const PackedBatch empty({});
   tiny.fill(1.0);
   std::vector<int64_t> begins;
-  const LossSums sums = tiny.step(empty.view(), 1.0F, [&](int64_t begin) { begins.push_back(begin); });
+  const LossSums sums = tiny.step(empty, {}, [&](int64_t begin) { begins.push_back(begin); });
   EXPECT_EQ(sums.loss, 0.0);
   EXPECT_EQ(sums.nll, 0.0);
   EXPECT_EQ(begins, std::vector<int64_t>{0});
@@ -236,14 +238,14 @@ TEST(Transformer, EmptyMicroBatchAddsNothingAndIsReady) {
 TEST(Transformer, MicroBatchBeyondTheCapacityIsRefused) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32);
   const PackedBatch batch(random_sentences({{10, 5}, {10, 5}}, 19, 2), 64, 0);
-  EXPECT_THROW(tiny.step(batch.view()), Error);
+  EXPECT_THROW(tiny.step(batch), Error);
 }
 
 TEST(Transformer, FlopsOfOneSentenceAreThoseOfItsProducts) {
   const TransformerConfig config = {
       .encoder_layers = 1, .decoder_layers = 1, .d_model = 4, .d_ff = 8, .heads = 2, .vocab_size = 10};
   const PackedBatch batch({{{5, 6}, {7}}});  // 3 source rows, 2 target rows
-  const FlopCount count = training_flops(config, batch.view());
+  const FlopCount count = training_flops(config, batch.source_offsets(), batch.target_offsets());
   EXPECT_EQ(count.encoder, 3 * 2 * 3 * (4 * 16 + 2 * 32));
   EXPECT_EQ(count.decoder, 3 * 2 * (2 * (6 * 16 + 2 * 32) + 3 * 2 * 16));
   EXPECT_EQ(count.output_projection, 3 * 2 * 2 * 4 * 10);

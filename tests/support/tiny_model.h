@@ -1,98 +1,20 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "backend/context.h"
-#include "model/micro_batch.h"
+#include "backend/transfer.h"
+#include "model/batch_stage.h"
 #include "model/parameters.h"
 #include "model/transformer.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
-#include "tests/support/device_buffer.h"
+#include "tests/support/packed_batch.h"
 
 namespace ventris::testing {
-
-/// A sentence pair as words without marks.
-struct SentencePair {
-  std::vector<int32_t> source;
-  std::vector<int32_t> target;
-};
-
-inline std::vector<SentencePair> random_sentences(const std::vector<std::pair<int, int>>& lengths,
-                                                  int64_t vocab, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::vector<SentencePair> pairs;
-  const auto words = [&](int count) {
-    std::vector<int32_t> out;
-    for (int i = 0; i < count; ++i) out.push_back(3 + static_cast<int32_t>(generator() % (vocab - 3)));
-    return out;
-  };
-  for (const auto& [source, target] : lengths) {
-    pairs.push_back({words(source), {}});
-    pairs.back().target = words(target);
-  }
-  return pairs;
-}
-
-/// Owns a packed micro-batch: begin mark 1, end mark 2, padding rows of word 0 after the last token.
-class PackedBatch {
- public:
-  explicit PackedBatch(const std::vector<SentencePair>& pairs, int64_t source_padding = 0,
-                       int64_t target_padding = 0) {
-    for (const SentencePair& pair : pairs) {
-      append(pair.source, source_ids_, source_position_);
-      source_ids_.push_back(2);
-      source_position_.push_back(static_cast<int32_t>(pair.source.size()));
-      source_offsets_.push_back(static_cast<int32_t>(source_ids_.size()));
-      target_ids_.push_back(1);
-      target_position_.push_back(0);
-      for (size_t i = 0; i < pair.target.size(); ++i) {
-        target_ids_.push_back(pair.target[i]);
-        target_position_.push_back(static_cast<int32_t>(i) + 1);
-        labels_.push_back(pair.target[i]);
-      }
-      labels_.push_back(2);
-      target_offsets_.push_back(static_cast<int32_t>(target_ids_.size()));
-    }
-    source_ids_.resize(source_ids_.size() + static_cast<size_t>(source_padding));
-    source_position_.resize(source_ids_.size());
-    target_ids_.resize(target_ids_.size() + static_cast<size_t>(target_padding));
-    target_position_.resize(target_ids_.size());
-    labels_.resize(target_ids_.size());
-  }
-
-  MicroBatch view(uint32_t source_row_base = 0, uint32_t target_row_base = 0) const {
-    return {.sentences = static_cast<int>(source_offsets_.size()) - 1,
-            .source_rows = static_cast<int64_t>(source_ids_.size()),
-            .target_rows = static_cast<int64_t>(target_ids_.size()),
-            .target_tokens = target_offsets_.back(),
-            .source_ids = source_ids_.data(),
-            .source_position = source_position_.data(),
-            .source_offsets = source_offsets_.data(),
-            .target_ids = target_ids_.data(),
-            .target_position = target_position_.data(),
-            .target_offsets = target_offsets_.data(),
-            .labels = labels_.data(),
-            .source_row_base = source_row_base,
-            .target_row_base = target_row_base};
-  }
-
- private:
-  static void append(const std::vector<int32_t>& words, std::vector<int32_t>& ids,
-                     std::vector<int32_t>& position) {
-    ids.insert(ids.end(), words.begin(), words.end());
-    for (size_t i = 0; i < words.size(); ++i) position.push_back(static_cast<int32_t>(i));
-  }
-
-  std::vector<int32_t> source_ids_, source_position_, source_offsets_ = {0};
-  std::vector<int32_t> target_ids_, target_position_, target_offsets_ = {0};
-  std::vector<int32_t> labels_;
-};
 
 /// A small shape with awkward sizes.
 inline TransformerConfig tiny_config(bool pre_norm, bool learned_positions = false) {
@@ -109,52 +31,96 @@ inline TransformerConfig tiny_config(bool pre_norm, bool learned_positions = fal
           .attention_dropout = 0.1F};
 }
 
-/// A model with its parameters. After initialize() biases and norms are random too, so that no gradient is
-/// trivial.
+/// A model with its parameters, on any device. After initialize() biases and norms are random too, so that no
+/// gradient is trivial.
 class TinyModel {
  public:
-  TinyModel(const TransformerConfig& config, DType dtype, int threads = 1, bool training = true)
-      : config_(config), context_({.threads = threads}), ids_(declare_transformer(config, store_)) {
-    store_.allocate(Device::kCpu, dtype, training);
-    store_.initialize(7);
+  static constexpr MicroBatchCapacity kCapacity = {.source_rows = 64, .target_rows = 64, .sentences = 16};
+
+  TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options, bool training,
+            StagedRows rows)
+      : config_(config),
+        context_(options),
+        ids_(declare_transformer(config, store_)),
+        stage_(context_, kCapacity, rows) {
+    store_.allocate(context_.device(), dtype, training);
+    store_.initialize(context_, 7);
     roughen_vectors();
-    model_ = std::make_unique<Transformer>(
-        context_, config_, store_, ids_,
-        MicroBatchCapacity{.source_rows = 64, .target_rows = 64, .sentences = 16}, training);
+    model_ = std::make_unique<Transformer>(context_, config_, store_, ids_, kCapacity, training);
   }
+  TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options)
+      : TinyModel(config, dtype, options, true, staged_rows_of(options.device)) {}
+  TinyModel(const TransformerConfig& config, DType dtype, int threads = 1, bool training = true,
+            StagedRows rows = StagedRows::kExact)
+      : TinyModel(config, dtype, ContextOptions{.threads = threads}, training, rows) {}
 
   Transformer& model() { return *model_; }
   ParameterStore& store() { return store_; }
+  const TransformerIds& ids() const { return ids_; }
   Context& context() { return context_; }
   const TransformerConfig& config() const { return config_; }
 
-  LossSums step(const MicroBatch& batch, float gradient_scale = 1.0F, const GradientsReady& ready = {}) {
-    return model_->forward_backward(batch, {.seed = 11, .step = 3}, gradient_scale, ready);
+  /// The batch on the device, until the next call.
+  const MicroBatch& place(const PackedBatch& batch, const BatchKeys& keys = {}) {
+    stage_.wait_until_sent();
+    stage_.fill(batch.view(keys));
+    stage_.send();
+    return stage_.batch();
   }
 
-  /// Logits of all rows as doubles, [target_rows][padded_vocab].
-  std::vector<double> logits(const MicroBatch& batch) {
-    Buffer out(batch.target_rows, config_.padded_vocab(), store_.dtype());
-    model_->logits(batch, out.view());
-    std::vector<double> values(static_cast<size_t>(out.size()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = out.get(static_cast<int64_t>(i));
+  LossSums step(const PackedBatch& batch, const BatchKeys& keys = {}, const GradientsReady& ready = {},
+                uint64_t seed = 11) {
+    model_->forward_backward(place(batch, keys), seed, ready);
+    return model_->take_loss_sums();
+  }
+  LossSums evaluate(const PackedBatch& batch) {
+    model_->evaluate(place(batch));
+    return model_->take_loss_sums();
+  }
+
+  /// Logits of the rows of the batch as doubles, [target rows][padded_vocab].
+  std::vector<double> logits(const PackedBatch& batch) {
+    const MicroBatch& placed = place(batch);
+    Arena memory(context_.device(),
+                 static_cast<size_t>(placed.target_rows * config_.padded_vocab()) * size_of(store_.dtype()));
+    const Tensor out = memory.allocate(placed.target_rows, config_.padded_vocab(), store_.dtype());
+    model_->logits(placed, out);
+    return to_doubles(out.row_range(0, batch.target_rows()));
+  }
+
+  /// The elements of a matrix on the device, row by row.
+  std::vector<double> to_doubles(ConstTensor matrix) {
+    const HostCopy host(context_, matrix);
+    std::vector<double> values;
+    for (int64_t r = 0; r < matrix.rows; ++r) {
+      for (int64_t c = 0; c < matrix.cols; ++c) values.push_back(get(host.view().row_range(r, 1), c));
+    }
     return values;
+  }
+  /// Changes the values or the gradients through a copy in host memory.
+  template <typename Change>
+  void change(Tensor flat, const Change& edit) {
+    const HostCopy read(context_, flat);
+    const auto* first = static_cast<const char*>(read.view().data);
+    std::vector<char> bytes(first, first + static_cast<size_t>(flat.size()) * size_of(flat.dtype));
+    Tensor host = flat;
+    host.data = bytes.data();
+    edit(host);
+    copy_to_device(context_, flat.data, bytes.data(), bytes.size());
   }
 
   void zero_gradients() { fill(0.0); }
   void fill(double value) {
-    const Tensor all = store_.gradients();
-    for (int64_t i = 0; i < all.cols; ++i) set(all, i, value);
+    change(store_.gradients(), [&](Tensor all) {
+      for (int64_t i = 0; i < all.cols; ++i) set(all, i, value);
+    });
   }
-  std::vector<double> gradients() const {
-    const Tensor all = const_cast<ParameterStore&>(store_).gradients();
-    std::vector<double> values(static_cast<size_t>(all.cols));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = get(all, static_cast<int64_t>(i));
-    return values;
-  }
+  std::vector<double> gradients() { return to_doubles(store_.gradients()); }
 
   static double get(ConstTensor row, int64_t i) {
-    return row.dtype == DType::kF64 ? row.as<double>()[i] : static_cast<double>(row.as<float>()[i]);
+    if (row.dtype == DType::kF64) return row.as<double>()[i];
+    if (row.dtype == DType::kBF16) return static_cast<double>(static_cast<float>(row.as<BF16>()[i]));
+    return static_cast<double>(row.as<float>()[i]);
   }
   static void set(Tensor row, int64_t i, double value) {
     if (row.dtype == DType::kF64) {
@@ -168,17 +134,20 @@ class TinyModel {
   void roughen_vectors() {
     std::mt19937 generator(23);
     std::normal_distribution<double> normal(0.0, 0.2);
-    for (const LogicalParameter& parameter : store_.logical()) {
-      if (!parameter.vector) continue;
-      const Tensor view = store_.logical_value(parameter);
-      for (int64_t i = 0; i < view.cols; ++i) set(view, i, get(view, i) + normal(generator));
-    }
+    change(store_.values(), [&](Tensor all) {
+      for (const LogicalParameter& parameter : store_.logical()) {
+        if (!parameter.vector) continue;
+        const Tensor view = store_.logical_block(all, parameter);
+        for (int64_t i = 0; i < view.cols; ++i) set(view, i, get(view, i) + normal(generator));
+      }
+    });
   }
 
   TransformerConfig config_;
   Context context_;
   ParameterStore store_;
   TransformerIds ids_;
+  BatchStage stage_;
   std::unique_ptr<Transformer> model_;
 };
 

@@ -120,7 +120,8 @@ struct LoadedState {
     const auto flat = [&](std::vector<float>& data) {
       return Tensor{data.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
     };
-    load_checkpoint(path, config, store, flat(m), flat(v), state);
+    Context context(ContextOptions{});
+    load_checkpoint(context, path, config, store, flat(m), flat(v), state);
     const float* first = store.values().as<float>();
     values.assign(first, first + size);
   }

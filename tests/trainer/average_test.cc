@@ -20,7 +20,7 @@ class Average : public testing::FolderTest {
   Context context_{ContextOptions{}};
 
   std::string save(const SmallModel& model, const std::string& name) {
-    save_weights(path(name), model.config, model.store, small_tokenizer_model(), "a test");
+    save_weights(context_, path(name), model.config, model.store, small_tokenizer_model(), "a test");
     return path(name);
   }
   std::vector<float> loaded(const std::string& name) {
@@ -53,8 +53,8 @@ TEST_F(Average, OfOneCheckpointIsItsWeightsFile) {
   const ConstTensor moment{zeros.data(), 1, model.store.flat_size(), model.store.flat_size(), DType::kF32};
   TrainingState state;
   state.step = 5;
-  const std::string checkpoint = save_checkpoint(folder_.string(), state, model.config, model.store, moment,
-                                                 moment, small_tokenizer_model(), "");
+  const std::string checkpoint = save_checkpoint(context_, folder_.string(), state, model.config, model.store,
+                                                 moment, moment, small_tokenizer_model(), "");
   average_checkpoints({checkpoint}, path("average.h5"), "a test");
   save(model, "weights.h5");
   EXPECT_EQ(content(path("average.h5")), content(path("weights.h5")));
@@ -73,7 +73,8 @@ TEST_F(Average, RefusesModelsThatDoNotBelongTogether) {
   data::TokenizerTraining training;
   training.vocab_size = 64;
   const SmallModel model(small_config());
-  save_weights(path("c.h5"), model.config, model.store, data::train_tokenizer(sentences, training), "");
+  save_weights(context_, path("c.h5"), model.config, model.store, data::train_tokenizer(sentences, training),
+               "");
   expect_failure<Error>(
       [&] {
         average_checkpoints({first, path("c.h5")}, path("out.h5"), "");

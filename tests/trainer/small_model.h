@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/context.h"
 #include "data/demo_corpus.h"
 #include "data/tokenizer.h"
 #include "model/parameters.h"
@@ -42,12 +43,17 @@ inline TransformerConfig small_config(bool pre_norm = false, bool learned_positi
   return config;
 }
 
+inline Context& cpu_context() {
+  static Context context(ContextOptions{});
+  return context;
+}
+
 /// A model with initial parameters of a seed.
 struct SmallModel {
   explicit SmallModel(const TransformerConfig& shape, uint64_t seed = 1) : config(shape) {
     declare_transformer(config, store);
     store.allocate(Device::kCpu, DType::kF32, /*gradients=*/false);
-    store.initialize(seed);
+    store.initialize(cpu_context(), seed);
   }
   TransformerConfig config;
   ParameterStore store;

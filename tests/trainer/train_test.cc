@@ -286,13 +286,17 @@ TEST_F(TrainTest, ShardsAreTheSmallestMultipleOfTheRanksThatFits) {
   TrainOptions run;
   run.batch_source_tokens = 25000;
   run.batch_target_tokens = 24000;
-  run.micro_batch_tokens = 4096;
-  EXPECT_EQ(resolved_shards(run, 1), 7);
-  EXPECT_EQ(resolved_shards(run, 2), 8);
-  EXPECT_EQ(resolved_shards(run, 4), 8);
-  EXPECT_EQ(resolved_shards(run, 16), 16);
+  EXPECT_EQ(resolved_shards(run, 1, Device::kCpu), 7);
+  EXPECT_EQ(resolved_shards(run, 2, Device::kCpu), 8);
+  EXPECT_EQ(resolved_shards(run, 4, Device::kCpu), 8);
+  EXPECT_EQ(resolved_shards(run, 16, Device::kCpu), 16);
+  EXPECT_EQ(resolved_shards(run, 1, Device::kCuda), 1);
+  EXPECT_EQ(resolved_shards(run, 4, Device::kCuda), 4);
+  run.micro_batch_tokens = 10000;
+  EXPECT_EQ(resolved_shards(run, 1, Device::kCpu), 3);
+  EXPECT_EQ(resolved_shards(run, 1, Device::kCuda), 3);
   run.logical_shards = 3;
-  EXPECT_EQ(resolved_shards(run, 2), 3);
+  EXPECT_EQ(resolved_shards(run, 2, Device::kCpu), 3);
 }
 
 TEST_F(TrainTest, BadOptionsAreRefusedByName) {

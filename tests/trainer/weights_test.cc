@@ -25,7 +25,7 @@ class WeightsFile : public testing::FolderTest {
   Context context_{ContextOptions{}};
 
   std::string save(const SmallModel& model, const std::string& name) {
-    save_weights(path(name), model.config, model.store, small_tokenizer_model(), "a test");
+    save_weights(context_, path(name), model.config, model.store, small_tokenizer_model(), "a test");
     return path(name);
   }
 
@@ -178,8 +178,8 @@ TEST_F(WeightsFile, OfARunFolderIsTheBestCheckpointElseTheNewest) {
     const ConstTensor moment{zeros.data(), 1, model.store.flat_size(), model.store.flat_size(), DType::kF32};
     TrainingState state;
     state.step = step;
-    files.push_back(save_checkpoint(folder_.string(), state, model.config, model.store, moment, moment,
-                                    small_tokenizer_model(), ""));
+    files.push_back(save_checkpoint(context_, folder_.string(), state, model.config, model.store, moment,
+                                    moment, small_tokenizer_model(), ""));
   }
   EXPECT_EQ(load_model(context_, folder_.string(), DType::kF32)->path, files[2]);
   write_best(folder_.string(), files[1], "bleu", 30.0);

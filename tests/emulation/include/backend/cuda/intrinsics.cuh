@@ -8,8 +8,7 @@
 #include "tests/emulation/block.h"
 #include "tests/emulation/runtime.h"
 
-/// backend/cuda/intrinsics.cuh for the CPU; the contracts stand there. Asynchronous copies happen at the wait
-/// for them.
+/// backend/cuda/intrinsics.cuh for the CPU; the contracts stand there.
 namespace ventris::cuda {
 
 inline constexpr int kWarp = 32;
@@ -70,6 +69,10 @@ inline bool all_lanes(bool predicate) {
   return ballot(predicate) == kAllLanes;
 }
 
+inline uint32_t read_only(const uint32_t* from) {
+  return *from;
+}
+
 inline int atomic_add(int* to, int value) {
   const int before = *to;
   *to += value;
@@ -90,20 +93,5 @@ inline uint32_t to_bf16_pair(float low, float high) {
 inline float from_bf16_bits(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
-
-void async_copy_16(void* shared, const void* global, bool valid = true);
-void async_commit();
-void async_wait_groups(int groups);
-template <int kGroups>
-void async_wait() {
-  async_wait_groups(kGroups);
-}
-
-void load_matrices(uint32_t (&out)[4], const void* shared_row, bool transposed);
-template <bool kTransposed>
-void load_matrices(uint32_t (&out)[4], const void* shared_row) {
-  load_matrices(out, shared_row, kTransposed);
-}
-void multiply_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
 }  // namespace ventris::cuda

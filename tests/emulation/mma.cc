@@ -1,9 +1,12 @@
-#include "backend/cuda/intrinsics.cuh"
+#include "backend/cuda/mma.cuh"
 
+#include <cstring>
 #include <deque>
 #include <map>
 #include <utility>
 #include <vector>
+
+#include "backend/cuda/intrinsics.cuh"
 
 namespace ventris::cuda {
 namespace {
@@ -13,19 +16,18 @@ struct Copy {
   const void* from;
   bool valid;
 };
-/// Asynchronous copies under way, by the address of a thread's own storage: none is left when a thread ends
-/// well.
+/// Asynchronous copies of a thread that are under way, oldest group first.
 struct Groups {
   std::vector<Copy> open;
   std::deque<std::vector<Copy>> closed;
 };
 std::map<unsigned, Groups> copies_under_way;  // by thread of the block
-uint3 copies_block;
+uint64_t copies_block = 0;                    // whose they are
 
 Groups& my_groups() {
-  if (copies_block.x != blockIdx.x || copies_block.y != blockIdx.y || copies_block.z != blockIdx.z) {
+  if (copies_block != emulation::block_number()) {
     copies_under_way.clear();
-    copies_block = blockIdx;
+    copies_block = emulation::block_number();
   }
   return copies_under_way[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)];
 }
@@ -48,6 +50,7 @@ void check_alignment(const void* address, const char* what) {
 void async_copy_16(void* shared, const void* global, bool valid) {
   check_alignment(shared, "async_copy_16");
   check_alignment(global, "async_copy_16");
+  std::memset(shared, 0xFF, 16);  // unknown until the wait: who still reads it finds out
   my_groups().open.push_back({shared, global, valid});
 }
 

@@ -1,0 +1,169 @@
+#include "backend/attention_cuda.h"
+#include "backend/cuda/attention_long.cuh"
+#include "backend/op_checks.h"
+
+namespace ventris {
+namespace {
+
+using namespace cuda;
+
+/// The block: all gradients of a sentence of at most kTile queries and keys, for the heads from `head` on. A
+/// warp first has 16 queries: it leaves M * P and dS in shared memory, with D = rowsum(M * P * dP) summed in
+/// registers. Then it has 16 keys, for dV and dK, and 16 queries again, for dQ. `value` is not used any more
+/// by then: results leave through it.
+template <int kHead, int kTile>
+__device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, const WorkItem& item,
+                                                       int head) {
+  constexpr int kPairs = kTile / 16;
+  constexpr int kRow = kPaddedRow<kHead>;
+  constexpr int kWeightRow = kPaddedRow<kTile>;
+  const Tiles<kHead> tiles;
+  const WarpPlace<kTile> place;
+  const AttentionInputs<BF16>& in = f.in;
+  const Span span = item.span(head + place.head, kHead);
+  const int own = place.first;
+  const int own_row = place.warp * kWarpRows;
+  const int head_row = place.head * kTile;
+  const bool there = head + place.head < in.heads;
+  const int left = in.limit(own + kWarpRows - 1, span.keys);
+  const int used = there && own < span.queries ? pairs_of(left) : 0;
+
+  stage_tile<kHead, kTile>(in.query, span.query_begin, span.queries, head, in.heads, tiles.query);
+  stage_tile<kHead, kTile>(in.key, span.key_begin, span.keys, head, in.heads, tiles.key);
+  async_commit();
+  stage_tile<kHead, kTile>(f.d_out, span.query_begin, span.queries, head, in.heads, tiles.d_out);
+  stage_tile<kHead, kTile>(in.value, span.key_begin, span.keys, head, in.heads, tiles.value);
+  async_commit();
+  float log_sum[2] = {};
+  if (used > 0) load_log_sums(f, span, own, head + place.head, log_sum);
+  async_wait<1>();
+  sync_threads();
+  float s[2 * kPairs][4] = {};
+  float d_p[2 * kPairs][4] = {};
+  if (used > 0) {
+    multiply_transposed<kHead, kPairs>(tiles.query + own_row * kRow, tiles.key + head_row * kRow, used, s);
+  }
+  async_wait<0>();
+  sync_threads();
+  if (used > 0) {
+    multiply_transposed<kHead, kPairs>(tiles.d_out + own_row * kRow, tiles.value + head_row * kRow, used,
+                                       d_p);
+    uint32_t kept[kPairs];
+    weigh<kPairs>(f, span, own, 0, head + place.head, used, log_sum, s, d_p, kept);
+    float d[2] = {};
+#pragma unroll
+    for (int n = 0; n < 2 * kPairs; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) d[e / 2] += n / 2 < used ? s[n][e] * d_p[n][e] : 0.0F;
+    }
+    d[0] = quad_sum(d[0]);
+    d[1] = quad_sum(d[1]);
+    differentiate<kPairs>(in.mask, used, d, kept, s, d_p);
+    keep_pairs<kPairs>(s, used, tiles.weight + own_row * kWeightRow, kWeightRow);
+    keep_pairs<kPairs>(d_p, used, tiles.d_score + own_row * kWeightRow, kWeightRow);
+  }
+  sync_threads();
+  BF16* room = tiles.value + own_row * kRow;
+  if (there && own < span.keys) {
+    const int first = in.causal ? own / 16 : 0;
+    const int end = pairs_of(span.queries);
+    const int rows = at_most_16(span.keys - own);
+    const int64_t t = span.key_begin + own;
+    const int weights = head_row * kWeightRow + own;
+    float sum[kHead / 8][4] = {};
+    multiply_by_queries<kHead, kTile>(tiles.weight + weights, tiles.d_out + head_row * kRow, first, end, sum);
+    store_tile<kHead>(sum, {1.0F, 1.0F}, room, rows, f.d_value.row(t) + span.column, f.d_value.stride);
+#pragma unroll
+    for (auto& n : sum) n[0] = n[1] = n[2] = n[3] = 0.0F;
+    multiply_by_queries<kHead, kTile>(tiles.d_score + weights, tiles.query + head_row * kRow, first, end,
+                                      sum);
+    store_tile<kHead>(sum, {in.scale, in.scale}, room, rows, f.d_key.row(t) + span.column, f.d_key.stride);
+  }
+  if (there && own < span.queries) {
+    float sum[kHead / 8][4] = {};
+#pragma unroll 1
+    for (int j = 0; j < used; ++j) {
+      uint32_t a[4];
+      load_matrices<false>(
+          a, tiles.d_score + (own_row + place.lane % 16) * kWeightRow + place.lane / 16 * 8 + 16 * j);
+      multiply_rows<kHead>(a, tiles.key + (head_row + 16 * j) * kRow, sum);
+    }
+    store_tile<kHead>(sum, {in.scale, in.scale}, room, at_most_16(span.queries - own),
+                      f.d_query.row(span.query_begin + own) + span.column, f.d_query.stride);
+  }
+}
+
+/// Blocks draw pieces of work, the longest first, and write their rows of d_query, d_key and d_value; then
+/// they clear the rows past the last token. Shared: Tiles.
+template <int kHead>
+__global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
+    gradients_on_tensor_cores(TensorBackward f) {
+  enum Kind { kKeys, kQueries, kAtMost64, kAtMost32, kAtMost16, kQueryPadding, kKeyPadding, kKinds };
+  __shared__ int turns[kKinds];
+  const int32_t* last_query = f.in.query_offsets + f.in.sentences;
+  const int32_t* last_key = f.in.key_offsets + f.in.sentences;
+  const int heads = f.in.heads;
+  if (threadIdx.x == 0) {
+    turns[kKeys] = f.work.counts[kKeyTiles] * heads;
+    turns[kQueries] = f.work.counts[kQueryTiles] * heads;
+    turns[kAtMost64] = f.work.counts[kSentences64] * heads;
+    turns[kAtMost32] = f.work.counts[kSentences32] * head_groups<32>(heads);
+    turns[kAtMost16] = f.work.counts[kSentences16] * head_groups<16>(heads);
+    turns[kQueryPadding] = padding_tiles(f.query_rows, *last_query);
+    turns[kKeyPadding] = padding_tiles(f.key_rows, *last_key);
+  }
+  take_turns(f.work.ticket, turns, [&](int kind, int turn) {
+    const int groups32 = head_groups<32>(heads);
+    const int groups16 = head_groups<16>(heads);
+    WorkItem* const* items = f.work.items;
+    switch (kind) {
+      case kKeys:
+        return differentiate_keys<kHead>(f, items[kKeyTiles][turn / heads], turn % heads);
+      case kQueries:
+        return differentiate_queries<kHead>(f, items[kQueryTiles][turn / heads], turn % heads);
+      case kAtMost64:
+        return differentiate_sentence<kHead, 64>(f, items[kSentences64][turn / heads], turn % heads);
+      case kAtMost32:
+        return differentiate_sentence<kHead, 32>(f, items[kSentences32][turn / groups32],
+                                                 turn % groups32 * kHeadsOfTile<32>);
+      case kAtMost16:
+        return differentiate_sentence<kHead, 16>(f, items[kSentences16][turn / groups16],
+                                                 turn % groups16 * kHeadsOfTile<16>);
+      case kQueryPadding:
+        return clear_padding(f.d_query, f.query_rows, heads * kHead, *last_query, turn);
+      default:
+        clear_padding(f.d_key, f.key_rows, heads * kHead, *last_key, turn);
+        clear_padding(f.d_value, f.key_rows, heads * kHead, *last_key, turn);
+    }
+  });
+}
+
+}  // namespace
+
+void attention_backward_tensor_cuda(Context& context, const AttentionBackwardArgs& args) {
+  const int64_t query_rows = args.query.rows;
+  const int64_t key_rows = args.key.rows;
+  need_scratch(context, attention_work_bytes(args.sentences, query_rows, key_rows));
+  ArenaScope scope(context.scratch());
+  const TensorBackward f{.in = AttentionInputs<BF16>(args),
+                         .out = rows_of<BF16>(args.out),
+                         .d_out = rows_of<BF16>(args.d_out),
+                         .log_sum_exp = rows_of<float>(args.log_sum_exp),
+                         .d_query = rows_of<BF16>(args.d_query),
+                         .d_key = rows_of<BF16>(args.d_key),
+                         .d_value = rows_of<BF16>(args.d_value),
+                         .query_rows = query_rows,
+                         .key_rows = key_rows,
+                         .work = list_attention_work(context, args.query_offsets, args.key_offsets,
+                                                     args.sentences, query_rows, key_rows)};
+  dispatch_head(f.in.d_head, [&](auto head) {
+    constexpr int kHead = decltype(head)::value;
+    launch({.name = "gradients_on_tensor_cores",
+            .grid = blocks_for_turns(f.work.most_tiles * args.heads),
+            .block = kTensorThreads,
+            .shared_bytes = Tiles<kHead>::kBytes},
+           stream_of(context), gradients_on_tensor_cores<kHead>, f);
+  });
+}
+
+}  // namespace ventris

@@ -1,0 +1,98 @@
+#include "backend/cuda/attention_work.cuh"
+#include "backend/op_checks.h"
+
+namespace ventris::cuda {
+namespace {
+
+constexpr int kListThreads = 1024;
+
+__device__ __forceinline__ int set_bits(unsigned v) {
+  v -= v >> 1 & 0x55555555U;
+  v = (v & 0x33333333U) + (v >> 2 & 0x33333333U);
+  v = (v + (v >> 4)) & 0x0F0F0F0FU;
+  return static_cast<int>((v * 0x01010101U) >> 24);
+}
+
+__device__ __forceinline__ void list_tiles(WorkItem item, int rows, int* count, WorkItem* items) {
+  const int tiles = (rows + kTileRows - 1) / kTileRows;
+  WorkItem* to = items + atomic_add(count, tiles);
+  for (; item.first < rows; item.first += kTileRows) *to++ = item;
+}
+
+/// One block, which is the grid: writes all lists, their counts, and a ticket of zero.
+__global__ void __launch_bounds__(kListThreads)
+    list_work(const int32_t* query_offsets, const int32_t* key_offsets, int sentences, AttentionWork work) {
+  __shared__ int counts[kWorkLists];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
+  if (thread < kWorkLists) counts[thread] = 0;
+  sync_threads();
+  for (int first = 0; first < sentences; first += kListThreads) {
+    const int s = first + thread;
+    WorkItem item = {};
+    if (s < sentences) {
+      item.query_begin = query_offsets[s];
+      item.queries = query_offsets[s + 1] - item.query_begin;
+      item.key_begin = key_offsets[s];
+      item.keys = key_offsets[s + 1] - item.key_begin;
+    }
+    const int longest = item.queries > item.keys ? item.queries : item.keys;
+    if (longest > kTileRows) {
+      list_tiles(item, item.queries, counts + kQueryTiles, work.items[kQueryTiles]);
+      list_tiles(item, item.keys, counts + kKeyTiles, work.items[kKeyTiles]);
+    }
+    int below = 0;
+#pragma unroll
+    for (int list = kSentences16; list <= kSentences64; ++list) {
+      const int most = kTileRows >> (kSentences64 - list);
+      const bool mine = longest > below && longest <= most;
+      const unsigned lanes = ballot(mine);
+      below = most;
+      if (lanes == 0) continue;
+      int at = 0;
+      if (lane == 0) at = atomic_add(counts + list, set_bits(lanes));
+      at = shuffle(at, 0);
+      if (mine) work.items[list][at + set_bits(lanes & ((1U << lane) - 1U))] = item;
+    }
+  }
+  sync_threads();
+  if (thread < kWorkLists) work.counts[thread] = counts[thread];
+  if (thread == 0) *work.ticket = 0;
+}
+
+}  // namespace
+
+AttentionWork list_attention_work(Context& context, const int32_t* query_offsets, const int32_t* key_offsets,
+                                  int sentences, int64_t query_rows, int64_t key_rows) {
+  const int64_t query_tiles = sentences + query_rows / kTileRows;
+  const int64_t key_tiles = sentences + key_rows / kTileRows;
+  const int64_t items[kWorkLists] = {sentences, sentences, sentences, query_tiles, key_tiles};
+  int32_t* counts = context.scratch().allocate_array<int32_t>(kWorkLists + 1);
+  AttentionWork work{.counts = counts,
+                     .ticket = counts + kWorkLists,
+                     .items = {},
+                     .most_tiles = query_tiles + key_tiles + 2};
+  for (int list = 0; list < kWorkLists; ++list) {
+    work.items[list] = context.scratch().allocate_array<WorkItem>(items[list]);
+  }
+  launch({.name = "list_work", .grid = 1, .block = kListThreads}, stream_of(context), list_work,
+         query_offsets, key_offsets, sentences, work);
+  return work;
+}
+
+size_t attention_work_bytes(int sentences, int64_t query_rows, int64_t key_rows) {
+  return sizeof(WorkItem) *
+         static_cast<size_t>(int64_t{5} * sentences + (query_rows + key_rows) / kTileRows + 16);
+}
+
+unsigned blocks_for_turns(int64_t turns) {
+  constexpr int64_t kBlocksOfProcessor = 8;
+  int device = 0;
+  int processors = 0;
+  VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
+  VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  const int64_t most = processors * kBlocksOfProcessor;
+  return static_cast<unsigned>(turns < most ? turns : most);
+}
+
+}  // namespace ventris::cuda

@@ -1,0 +1,167 @@
+#pragma once
+
+#include "backend/cuda/attention_gradient.cuh"
+
+/// Gradients of sentences with more than 64 queries or keys, by tiles. Scores are computed twice, once for
+/// the gradient of the queries and once for that of the keys, so that nothing is summed by two blocks.
+namespace ventris::cuda {
+
+/// D = rowsum(dO * O) of this lane's two rows of the warp's 16 queries. `d_out`: their rows in shared memory.
+template <int kHead>
+__device__ __forceinline__ void row_products(const TensorBackward& f, const Span& span, int own,
+                                             const BF16* d_out, float (&d)[2]) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int i = lane / 4 + 8 * h;
+    d[h] = 0.0F;
+    if (own + i < span.queries) {
+      const BF16* out = f.out.row(span.query_begin + own + i) + span.column;
+      for (int c = lane % 4 * kPack; c < kHead; c += 4 * kPack) {
+        float a[kPack];
+        float b[kPack];
+        load_pack<true>(d_out + i * kPaddedRow<kHead>, c, kHead, a);
+        load_pack<true>(out, c, kHead, b);
+        for (int k = 0; k < kPack; ++k) d[h] += a[k] * b[k];
+      }
+    }
+    d[h] = quad_sum(d[h]);
+  }
+}
+
+inline constexpr int kChunk = 16;  // keys at a time in the registers of a warp, in tiles of long sentences
+inline constexpr int kChunkPairs = kChunk / 16;
+
+/// dS and M * P, as differentiate leaves them, of the warp's 16 queries (the first is `own`) and the `used`
+/// pairs of keys from `key` on, which are the rows from `row` on of the tiles of keys and values.
+template <int kHead>
+__device__ __forceinline__ void differentiate_chunk(const TensorBackward& f, const Tiles<kHead>& tiles,
+                                                    const Span& span, int own, int key, int row, int head,
+                                                    int used, const float (&log_sum)[2], const float (&d)[2],
+                                                    float (&s)[2 * kChunkPairs][4],
+                                                    float (&d_p)[2 * kChunkPairs][4]) {
+  constexpr int kRow = kPaddedRow<kHead>;
+  const int own_row = static_cast<int>(threadIdx.x) / kWarp * kWarpRows;
+  multiply_transposed<kHead, kChunkPairs>(tiles.query + own_row * kRow, tiles.key + row * kRow, used, s);
+  multiply_transposed<kHead, kChunkPairs>(tiles.d_out + own_row * kRow, tiles.value + row * kRow, used, d_p);
+  uint32_t kept[kChunkPairs];
+  weigh<kChunkPairs>(f, span, own, key, head, used, log_sum, s, d_p, kept);
+  differentiate<kChunkPairs>(f.in.mask, used, d, kept, s, d_p);
+}
+
+/// The block: dQ of a tile of queries, against all tiles of keys that they see.
+template <int kHead>
+__device__ __forceinline__ void differentiate_queries(const TensorBackward& f, const WorkItem& item,
+                                                      int head) {
+  constexpr int kRow = kPaddedRow<kHead>;
+  const Tiles<kHead> tiles;
+  const WarpPlace<kTileRows> place;
+  const AttentionInputs<BF16>& in = f.in;
+  const Span span = item.span(head, kHead);
+  const int own = item.first + place.first;
+  const bool works = own < span.queries;
+  const int left = span.queries - item.first;
+  stage_tile<kHead, kTileRows>(in.query, span.query_begin + item.first, left, head, in.heads, tiles.query);
+  stage_tile<kHead, kTileRows>(f.d_out, span.query_begin + item.first, left, head, in.heads, tiles.d_out);
+  async_commit();
+  async_wait<0>();
+  sync_threads();
+  float log_sum[2] = {};
+  float d[2] = {};
+  if (works) {
+    load_log_sums(f, span, own, head, log_sum);
+    row_products<kHead>(f, span, own, tiles.d_out + place.first * kRow, d);
+  }
+  float d_query[kHead / 8][4] = {};
+  const int seen = in.limit(item.first + kTileRows - 1, span.keys);
+  const int own_seen = in.limit(own + kWarpRows - 1, span.keys);
+  for (int tile = 0; tile < seen; tile += kTileRows) {
+    sync_threads();
+    stage_tile<kHead, kTileRows>(in.key, span.key_begin + tile, seen - tile, head, in.heads, tiles.key);
+    stage_tile<kHead, kTileRows>(in.value, span.key_begin + tile, seen - tile, head, in.heads, tiles.value);
+    async_commit();
+    async_wait<0>();
+    sync_threads();
+    for (int row = 0; works && row < kTileRows && tile + row < own_seen; row += kChunk) {
+      const int keys = own_seen - tile - row;
+      const int used = pairs_of(keys < kChunk ? keys : kChunk);
+      float s[2 * kChunkPairs][4] = {};
+      float d_p[2 * kChunkPairs][4] = {};
+      differentiate_chunk<kHead>(f, tiles, span, own, tile + row, row, head, used, log_sum, d, s, d_p);
+#pragma unroll
+      for (int j = 0; j < kChunkPairs; ++j) {
+        if (j >= used) continue;
+        uint32_t a[4];
+        as_left(d_p[2 * j], d_p[2 * j + 1], a);
+        multiply_rows<kHead>(a, tiles.key + (row + 16 * j) * kRow, d_query);
+      }
+    }
+  }
+  if (!works) return;
+  store_tile<kHead>(d_query, {in.scale, in.scale}, tiles.query + place.first * kRow,
+                    at_most_16(span.queries - own), f.d_query.row(span.query_begin + own) + span.column,
+                    f.d_query.stride);
+}
+
+/// The block: dK and dV of a tile of keys, against all tiles of queries that see them. A warp has 16 queries
+/// for M * P and dS, which go through shared memory, and 16 keys for the sums.
+template <int kHead>
+__device__ __forceinline__ void differentiate_keys(const TensorBackward& f, const WorkItem& item, int head) {
+  constexpr int kRow = kPaddedRow<kHead>;
+  constexpr int kWeightRow = kPaddedRow<kTileRows>;
+  const Tiles<kHead> tiles;
+  const WarpPlace<kTileRows> place;
+  const AttentionInputs<BF16>& in = f.in;
+  const Span span = item.span(head, kHead);
+  const int own_key = item.first + place.first;
+  const int tile_keys = span.keys - item.first < kTileRows ? span.keys - item.first : kTileRows;
+  if (span.queries > 0) {  // waited for with the first queries
+    stage_tile<kHead, kTileRows>(in.key, span.key_begin + item.first, tile_keys, head, in.heads, tiles.key);
+    stage_tile<kHead, kTileRows>(in.value, span.key_begin + item.first, tile_keys, head, in.heads,
+                                 tiles.value);
+  }
+  float d_key[kHead / 8][4] = {};
+  float d_value[kHead / 8][4] = {};
+  for (int tile = in.causal ? item.first : 0; tile < span.queries; tile += kTileRows) {
+    const int left = span.queries - tile;
+    stage_tile<kHead, kTileRows>(in.query, span.query_begin + tile, left, head, in.heads, tiles.query);
+    stage_tile<kHead, kTileRows>(f.d_out, span.query_begin + tile, left, head, in.heads, tiles.d_out);
+    async_commit();
+    async_wait<0>();
+    sync_threads();
+    const int own = tile + place.first;
+    if (own < span.queries) {
+      float log_sum[2];
+      float d[2];
+      load_log_sums(f, span, own, head, log_sum);
+      row_products<kHead>(f, span, own, tiles.d_out + place.first * kRow, d);
+      const int own_seen = in.limit(own + kWarpRows - 1, item.first + tile_keys) - item.first;
+      for (int row = 0; row < own_seen; row += kChunk) {
+        const int used = pairs_of(own_seen - row < kChunk ? own_seen - row : kChunk);
+        float s[2 * kChunkPairs][4] = {};
+        float d_p[2 * kChunkPairs][4] = {};
+        differentiate_chunk<kHead>(f, tiles, span, own, item.first + row, row, head, used, log_sum, d, s,
+                                   d_p);
+        const int at = place.first * kWeightRow + row;
+        keep_pairs<kChunkPairs>(s, used, tiles.weight + at, kWeightRow);
+        keep_pairs<kChunkPairs>(d_p, used, tiles.d_score + at, kWeightRow);
+      }
+    }
+    sync_threads();
+    if (place.first < tile_keys) {
+      const int first = in.causal && tile == item.first ? place.warp : 0;
+      const int end = pairs_of(left < kTileRows ? left : kTileRows);
+      multiply_by_queries<kHead, kTileRows>(tiles.weight + place.first, tiles.d_out, first, end, d_value);
+      multiply_by_queries<kHead, kTileRows>(tiles.d_score + place.first, tiles.query, first, end, d_key);
+    }
+    sync_threads();
+  }
+  if (place.first >= tile_keys) return;
+  const int rows = at_most_16(span.keys - own_key);
+  const int64_t t = span.key_begin + own_key;
+  BF16* room = tiles.query + place.first * kRow;
+  store_tile<kHead>(d_value, {1.0F, 1.0F}, room, rows, f.d_value.row(t) + span.column, f.d_value.stride);
+  store_tile<kHead>(d_key, {in.scale, in.scale}, room, rows, f.d_key.row(t) + span.column, f.d_key.stride);
+}
+
+}  // namespace ventris::cuda

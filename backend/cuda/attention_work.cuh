@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backend/cuda/attention_inputs.cuh"
+#include "backend/cuda/launch.cuh"
+
+/// Which pieces of attention there are to do. Lengths are known on the device alone, and a launch has the
+/// same shape whatever they are: so a small kernel lists the pieces, and the blocks of the next kernels take
+/// one after another by drawing tickets. Neither the order of a list nor who does what changes a result.
+namespace ventris::cuda {
+
+inline constexpr int kTileRows = 64;  // queries (keys) of the tile of a block, of all its heads together
+inline constexpr int kTensorWarps = 4;
+inline constexpr int kTensorThreads = kTensorWarps * kWarp;
+
+/// Lists of pieces. A sentence whose queries and keys are at most 16, 32 or 64 is one piece; four, two or one
+/// of its heads share a block. Longer ones are cut into tiles of 64 queries, and into tiles of 64 keys.
+enum WorkList { kSentences16, kSentences32, kSentences64, kQueryTiles, kKeyTiles, kWorkLists };
+
+/// All that a block has to know, so that it waits for one load and not for two.
+struct WorkItem {
+  int32_t query_begin;
+  int32_t queries;
+  int32_t key_begin;
+  int32_t keys;
+  int32_t first;  // first query, or key, of the tile in its sentence
+
+  __device__ __forceinline__ Span span(int head, int d_head) const {
+    return {query_begin, queries, key_begin, keys, int64_t{head} * d_head};
+  }
+};
+struct AttentionWork {
+  int32_t* counts;  // [kWorkLists] items of each list
+  int32_t* ticket;  // of the next piece
+  WorkItem* items[kWorkLists];
+  int64_t most_tiles;  // what the shapes alone say: no more items and tiles of padding than this
+};
+
+/// Scratch that list_attention_work takes.
+size_t attention_work_bytes(int sentences, int64_t query_rows, int64_t key_rows);
+/// Enqueues the listing. The lists live in the scratch arena, for which the caller has an ArenaScope.
+AttentionWork list_attention_work(Context& context, const int32_t* query_offsets, const int32_t* key_offsets,
+                                  int sentences, int64_t query_rows, int64_t key_rows);
+
+/// Blocks that keep the device busy with `turns` pieces of work; more than run at once do no harm.
+unsigned blocks_for_turns(int64_t turns);
+
+/// Deals out the work of a grid: calls body(kind, turn) in one block for every turn below turns[kind], for
+/// all kinds, in this order. turns: [kKinds] in shared memory, written by thread 0 before; not in registers,
+/// which the body needs. All threads of all blocks call. Between two turns the block is synchronised.
+template <int kKinds, typename Body>
+__device__ __forceinline__ void take_turns(int32_t* ticket, const int (&turns)[kKinds], const Body& body) {
+  __shared__ int32_t next;
+  if (threadIdx.x == 0) next = atomic_add(ticket, 1);
+  sync_threads();
+  while (true) {
+    int turn = next;
+    int kind = 0;
+    for (; kind < kKinds && turn >= turns[kind]; ++kind) turn -= turns[kind];
+    if (kind == kKinds) return;
+    int32_t following = 0;  // drawn early: it arrives while the block works
+    if (threadIdx.x == 0) following = atomic_add(ticket, 1);
+    body(kind, turn);
+    sync_threads();
+    if (threadIdx.x == 0) next = following;
+    sync_threads();
+  }
+}
+
+/// Heads of a sentence that share a block, and blocks for all heads, for tiles of kTile rows.
+template <int kTile>
+inline constexpr int kHeadsOfTile = kTileRows / kTile;
+template <int kTile>
+__device__ __forceinline__ int head_groups(int heads) {
+  return (heads + kHeadsOfTile<kTile> - 1) / kHeadsOfTile<kTile>;
+}
+
+/// Tiles of rows past the last token, which are set to zero.
+__device__ __forceinline__ int padding_tiles(int64_t rows, int32_t begin) {
+  return static_cast<int>((rows - begin + kTileRows - 1) / kTileRows);
+}
+/// The block: zeros for the rows of padding tile `tile`. Rows must be fit for vectors.
+__device__ __forceinline__ void clear_padding(const Rows<BF16>& tensor, int64_t rows, int cols, int32_t begin,
+                                              int tile) {
+  const int64_t first = begin + int64_t{tile} * kTileRows;
+  const int64_t end = first + kTileRows < rows ? first + kTileRows : rows;
+  for (int64_t r = first + threadIdx.x / kWarp; r < end; r += kTensorWarps) {
+    for (int c = static_cast<int>(threadIdx.x % kWarp) * kPack; c < cols; c += kWarp * kPack) {
+      *reinterpret_cast<uint4*>(tensor.row(r) + c) = {0, 0, 0, 0};
+    }
+  }
+}
+
+/// Whether the kernels on tensor cores take these tensors; the f32 kernels take all.
+template <typename... Tensors>
+bool tensor_cores_take(int64_t d_head, const ConstTensor& query, const Tensors&... others) {
+  return query.dtype == DType::kBF16 && (d_head == 32 || d_head == 64 || d_head == 128) &&
+         all_vectors_fit(query, others...);
+}
+/// Calls body with the size of a head.
+template <typename Body>
+void dispatch_head(int64_t d_head, Body&& body) {
+  if (d_head == 32) return body(std::integral_constant<int, 32>{});
+  if (d_head == 64) return body(std::integral_constant<int, 64>{});
+  body(std::integral_constant<int, 128>{});
+}
+
+}  // namespace ventris::cuda

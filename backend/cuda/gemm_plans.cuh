@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/gemm.h"
+#include "backend/gemm_algorithm_file.h"
+#include "backend/gemm_cache.h"
+
+namespace ventris {
+
+struct CudaDevice;
+
+/// Largest powers of two, up to 16, that divide the addresses of a GEMM; kernels are chosen for them.
+struct GemmAlignment {
+  uint32_t a = 16, b = 16, c = 16, bias = 16;
+
+  bool operator==(const GemmAlignment&) const = default;
+};
+
+struct GemmPlanKey {
+  GemmShape shape;
+  GemmAlignment alignment;
+
+  bool operator==(const GemmPlanKey&) const = default;
+};
+struct GemmPlanKeyHash {
+  size_t operator()(const GemmPlanKey& key) const;
+};
+
+/// How one shape is computed: descriptors and algorithm of cuBLASLt, which knows matrices by columns. A
+/// row-major matrix is its transpose there, so it computes c^T = op(b)^T op(a)^T: its first operand is our b.
+struct GemmPlan {
+  struct Destroy {
+    void operator()(cublasLtMatmulDesc_t operation) const {
+      static_cast<void>(cublasLtMatmulDescDestroy(operation));
+    }
+    void operator()(cublasLtMatrixLayout_t layout) const {
+      static_cast<void>(cublasLtMatrixLayoutDestroy(layout));
+    }
+  };
+  using Operation = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, Destroy>;
+  using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
+
+  Operation operation;
+  Layout a, b, c;
+  GemmAlgorithm algorithm = {};
+};
+
+/// The plans of a device, by shape. A plan is made when its shape is first met, which must not happen while a
+/// graph is captured. Of the first candidates of cuBLASLt's heuristic the fastest is taken, which
+/// synchronises with the device to time them; or the first, where VENTRIS_TUNE_GEMM is 0 and for shapes that
+/// are not made of multiples of 64: those are no shapes of training, but of decoding, which meets a new one
+/// in nearly every step.
+///
+/// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
+/// and between runs on one kind of device with one cuBLASLt and driver because what was chosen by time is
+/// kept in a file (backend/gemm_algorithm_file.h). Algorithms that add up parts of a sum do so in f32 and in
+/// a fixed order.
+class GemmPlans {
+ public:
+  explicit GemmPlans(CudaDevice& device);
+
+  /// Where a plan is made, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
+  /// n] of c's dtype, which is what cuBLASLt takes, or null.
+  const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
+  /// Enqueues the product.
+  void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;
+
+ private:
+  GemmPlan describe(const GemmPlanKey& key) const;
+  std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
+  bool usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const;
+  size_t fastest(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                 const std::vector<GemmAlgorithm>& candidates) const;
+
+  cublasStatus_t enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                         const GemmAlgorithm& algorithm, void* c) const;
+
+  CudaDevice& device_;
+  bool tune_;
+  GemmAlgorithmFile file_;
+  std::unordered_map<GemmPlanKey, GemmPlan, GemmPlanKeyHash> plans_;
+};
+
+}  // namespace ventris

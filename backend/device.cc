@@ -1,0 +1,40 @@
+#include "backend/device.h"
+
+#include "backend/device_cuda.h"
+#include "backend/error.h"
+#include "backend/has_cuda.h"
+
+namespace ventris {
+namespace {
+
+constexpr const char* kNotBuilt =
+    "this program was built without CUDA (cmake -DVENTRIS_CUDA=ON builds it with CUDA)";
+
+}  // namespace
+
+int cuda_device_count() {
+  if constexpr (kHasCuda) return device_count_cuda();
+  return 0;
+}
+
+std::string cuda_unavailable_reason(int index) {
+  if constexpr (kHasCuda) return unavailable_reason_cuda(index);
+  return kNotBuilt;
+}
+
+std::string cuda_build() {
+  if constexpr (kHasCuda) return build_cuda();
+  return "no";
+}
+
+std::string cuda_device_name(int index) {
+  if constexpr (kHasCuda) return device_name_cuda(index);
+  fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);
+}
+
+std::string cuda_device_identity(int index) {
+  if constexpr (kHasCuda) return device_identity_cuda(index);
+  fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);
+}
+
+}  // namespace ventris

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "backend/arena.h"
+
+namespace ventris {
+
+/// The CUDA devices that this process can use; 0 where the program was built without CUDA.
+int cuda_device_count();
+/// Why --device cuda cannot work here, in words for the user (built without CUDA, no device, driver too old,
+/// no kernels for the architecture of a device), or "" where it can. `index` is the device.
+std::string cuda_unavailable_reason(int index = 0);
+/// One line about the CUDA side for --version, e.g. "yes, CUDA 13.0, architectures 80, 90a, PTX 90", or
+/// "no".
+std::string cuda_build();
+/// One line about a device for the log, e.g. "NVIDIA H200, 132 multiprocessors, 139.8 GiB". Requires that it
+/// is available.
+std::string cuda_device_name(int index);
+/// An identity of the device that is unique among all hosts of a job (host and bus address or UUID).
+std::string cuda_device_identity(int index);
+
+}  // namespace ventris

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include "backend/cuda/launch.cuh"
+#include "backend/device_cuda.h"
+
+namespace ventris {
+namespace {
+
+/// Never runs: whether it can be loaded shows whether this build has code for a device.
+__global__ void probe() {}
+
+std::string version(int number) {
+  return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+cudaDeviceProp properties(int index) {
+  cudaDeviceProp properties;
+  VENTRIS_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  return properties;
+}
+
+/// Why no device can be used, or "".
+std::string reason_of(cudaError_t status) {
+  static_cast<void>(cudaGetLastError());  // it is told here
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    int runtime = 0;
+    VENTRIS_CUDA_CHECK(cudaDriverGetVersion(&driver));
+    VENTRIS_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+    if (driver == 0) return "no NVIDIA driver is installed";
+    return fmt::format(
+        "the NVIDIA driver supports CUDA {}, but this program needs CUDA {}; install a newer driver",
+        version(driver), version(runtime));
+  }
+  if (status == cudaErrorNoDevice) {
+    return "the driver finds no device; nvidia-smi lists what there is, and CUDA_VISIBLE_DEVICES hides "
+           "devices";
+  }
+  if (status != cudaSuccess)
+    return fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+  return "";
+}
+
+}  // namespace
+
+int device_count_cuda() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return 0;
+  }
+  return count;
+}
+
+std::string unavailable_reason_cuda(int index) {
+  int count = 0;
+  const std::string none = reason_of(cudaGetDeviceCount(&count));
+  if (!none.empty()) return none;
+  if (index < 0 || index >= count)
+    return fmt::format("CUDA device {} was asked for, and there are {} (numbered from 0)", index, count);
+  const cudaDeviceProp found = properties(index);
+  int mode = 0;
+  VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index));
+  const std::string device = fmt::format("CUDA device {} ({})", index, found.name);
+  if (mode == cudaComputeModeProhibited)
+    return fmt::format("{} is in compute mode \"prohibited\"; nvidia-smi -c DEFAULT ends that", device);
+  cudaError_t status = cudaSetDevice(index);
+  if (status == cudaSuccess) status = cudaFree(nullptr);  // makes the driver's context
+  if (status == cudaErrorDevicesUnavailable) {
+    static_cast<void>(cudaGetLastError());
+    return fmt::format("{} is taken by another process{}", device,
+                       mode == cudaComputeModeExclusiveProcess
+                           ? ": it is in compute mode \"exclusive process\", which nvidia-smi -c DEFAULT ends"
+                           : "");
+  }
+  if (status != cudaSuccess) return device + ": " + reason_of(status);
+  cudaFuncAttributes attributes;
+  status = cudaFuncGetAttributes(&attributes, probe);
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
+    static_cast<void>(cudaGetLastError());
+    return fmt::format("{} has compute capability {}.{}, and this build has kernels for {} only", device,
+                       found.major, found.minor, VENTRIS_CUDA_ARCHITECTURES);
+  }
+  return status == cudaSuccess ? "" : device + ": " + reason_of(status);
+}
+
+std::string build_cuda() {
+  return fmt::format("yes, CUDA {}, {}", version(CUDART_VERSION), VENTRIS_CUDA_ARCHITECTURES);
+}
+
+std::string device_name_cuda(int index) {
+  const cudaDeviceProp found = properties(index);
+  return fmt::format("{}, {} multiprocessors, {:.1f} GiB", found.name, found.multiProcessorCount,
+                     static_cast<double>(found.totalGlobalMem) / (1 << 30));
+}
+
+std::string device_identity_cuda(int index) {
+  const cudaDeviceProp found = properties(index);
+  std::string identity = "GPU-";
+  for (const char byte : found.uuid.bytes)
+    identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return identity;
+}
+
+}  // namespace ventris

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "backend/context.h"
+
+/// The CUDA side of contexts, arenas and queries, without CUDA's headers.
+namespace ventris {
+
+/// Makes `index` the device of the calling thread, with a stream, a handle of cuBLASLt and its workspace
+/// there.
+CudaDevicePtr make_cuda_device(int index);
+/// Whether what the stream is given is recorded into a graph.
+bool capturing(const CudaDevice& device);
+
+/// Zeroed memory of the calling thread's device. Throws Error(kUnavailable) saying how much was asked for,
+/// for what, and how much there is.
+char* allocate_cuda(size_t bytes, const char* purpose);
+void free_cuda(char* memory) noexcept;
+
+// As those of backend/device.h.
+int device_count_cuda();
+std::string unavailable_reason_cuda(int index);
+std::string build_cuda();
+std::string device_name_cuda(int index);
+std::string device_identity_cuda(int index);
+
+}  // namespace ventris

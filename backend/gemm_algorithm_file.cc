@@ -1,0 +1,139 @@
+#include "backend/gemm_algorithm_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+namespace ventris {
+namespace {
+
+constexpr const char* kMagic = "ventris cuBLASLt algorithms 1";
+
+/// FNV-1a, which finds a damaged line.
+uint64_t digest(std::string_view text) {
+  uint64_t hash = 0xCBF29CE484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  return hash;
+}
+
+std::string line_of(const std::string& shape, const GemmAlgorithm& algorithm) {
+  std::string line = shape + '\t';
+  for (const uint64_t word : algorithm) line += fmt::format("{:016x}", word);
+  return line + fmt::format("\t{:016x}", digest(line));
+}
+
+/// Whether `line` is one that line_of() made, and what it says.
+bool read_line(const std::string& line, std::string& shape, GemmAlgorithm& algorithm) {
+  const size_t end = line.find('\t');
+  constexpr size_t kHex = 16;
+  if (end == std::string::npos || line.size() != end + 1 + (algorithm.size() + 1) * kHex + 1) return false;
+  shape = line.substr(0, end);
+  for (size_t i = 0; i < algorithm.size(); ++i) {
+    algorithm[i] = std::strtoull(line.substr(end + 1 + i * kHex, kHex).c_str(), nullptr, 16);
+  }
+  return line == line_of(shape, algorithm);
+}
+
+/// Holds the lock of a file while it lives; without it, where the file system gives none within two seconds.
+class Lock {
+ public:
+  explicit Lock(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    constexpr int kTries = 100;
+    for (int i = 0; file_ >= 0 && i < kTries && flock(file_, LOCK_EX | LOCK_NB) != 0; ++i) usleep(20000);
+  }
+  ~Lock() {
+    if (file_ >= 0) close(file_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int file_;
+};
+
+}  // namespace
+
+std::string cache_folder() {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (const std::string own = variable("VENTRIS_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/ventris";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/ventris";
+  return "";
+}
+
+GemmAlgorithmFile::GemmAlgorithmFile(const std::string& folder, const std::string& identity)
+    : folder_(folder), identity_(identity) {
+  if (folder.empty()) return;
+  std::string name = "gemm-";
+  for (const char c : identity)
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' ? c : '-';
+  path_ = folder + '/' + name + ".txt";
+  load();
+}
+
+void GemmAlgorithmFile::load() {
+  std::ifstream file(path_);
+  std::string line;
+  if (!std::getline(file, line) || line != kMagic || !std::getline(file, line) || line != identity_) return;
+  std::string shape;
+  GemmAlgorithm algorithm{};
+  while (std::getline(file, line)) {
+    if (read_line(line, shape, algorithm)) algorithms_.insert_or_assign(shape, algorithm);
+  }
+}
+
+void GemmAlgorithmFile::save() {
+  const std::string temporary = fmt::format("{}.{}.tmp", path_, getpid());
+  std::ofstream file(temporary, std::ios::trunc);
+  file << kMagic << '\n' << identity_ << '\n';
+  for (const auto& [shape, algorithm] : algorithms_) file << line_of(shape, algorithm) << '\n';
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path_.c_str()) != 0) {
+    const std::string why = std::strerror(errno);
+    static_cast<void>(std::remove(temporary.c_str()));
+    tell(why);
+  }
+}
+
+void GemmAlgorithmFile::tell(const std::string& why) {
+  if (!told_) {
+    fmt::print(
+        stderr,
+        "note: the chosen GEMM algorithms cannot be kept in {} ({}); a later run may choose others, and "
+        "then differ in the last bits. VENTRIS_CACHE_DIR names another folder\n",
+        path_, why);
+  }
+  told_ = true;
+}
+
+std::optional<GemmAlgorithm> GemmAlgorithmFile::find(const std::string& shape) const {
+  const auto found = algorithms_.find(shape);
+  if (found == algorithms_.end()) return std::nullopt;
+  return found->second;
+}
+
+GemmAlgorithm GemmAlgorithmFile::add(const std::string& shape, const GemmAlgorithm& algorithm) {
+  if (path_.empty()) return algorithms_.insert_or_assign(shape, algorithm).first->second;
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  const Lock lock(path_ + ".lock");
+  load();  // what other processes have added
+  const auto [place, added] = algorithms_.try_emplace(shape, algorithm);
+  if (added) save();
+  return place->second;
+}
+
+}  // namespace ventris

@@ -1,0 +1,81 @@
+#include "backend/gemm_cuda.h"
+
+#include <algorithm>
+
+#include "backend/cast_cuda.h"
+#include "backend/context_cuda.h"
+#include "backend/cuda/elements.cuh"
+#include "backend/cuda/gemm_plans.cuh"
+#include "backend/cuda/launch.cuh"
+#include "backend/op_checks.h"
+
+namespace ventris {
+namespace {
+
+using namespace cuda;
+
+constexpr int kThreads = 256;
+
+/// c = bias, or 0, then ReLU: a product whose sum has no terms. One thread: one element.
+template <typename T>
+__global__ void empty_product(Rows<T> c, int64_t rows, int64_t cols, const float* bias, bool relu) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= rows * cols) return;
+  const float value = bias == nullptr ? 0.0F : bias[i % cols];
+  store(c.row(i / cols)[i % cols], relu && value < 0.0F ? 0.0F : value);
+}
+
+void run_empty(Context& context, const GemmArgs& args) {
+  if (args.accumulate) return;
+  dispatch_device_dtype(args.c.dtype, "gemm", [&](auto tag) {
+    using T = decltype(tag);
+    launch({.name = "empty_product", .grid = blocks_for(args.c.size(), kThreads), .block = kThreads},
+           stream_of(context), empty_product<T>, rows_of<T>(args.c), args.c.rows, args.c.cols,
+           args.bias ? args.bias.as<float>() : nullptr, args.relu);
+  });
+}
+
+uint32_t alignment_of(const void* address) {
+  constexpr uintptr_t kMost = 16;
+  const auto bits = reinterpret_cast<uintptr_t>(address) | kMost;
+  return static_cast<uint32_t>(bits & (~bits + 1));
+}
+
+}  // namespace
+
+void gemm_cuda(Context& context, const GemmArgs& args) {
+  const DType dtype = args.a.dtype;
+  VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "gemm on cuda takes f32 or bf16, not {}",
+                name_of(dtype));
+  const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
+  if (k == 0) return run_empty(context, args);
+  const ArenaScope scope(context.scratch());
+  ConstTensor bias = args.bias;
+  if (bias && bias.dtype != args.c.dtype) {  // cuBLASLt adds a bias of the dtype of c
+    need_scratch(context, static_cast<size_t>(bias.cols) * size_of(args.c.dtype));
+    const Tensor rounded = context.scratch().allocate(1, bias.cols, args.c.dtype);
+    cast_cuda(context, {.source = bias, .destination = rounded});
+    bias = rounded;
+  }
+  const GemmPlanKey key{.shape = {.dtype = dtype,
+                                  .c_dtype = args.c.dtype,
+                                  .transpose_a = args.transpose_a,
+                                  .transpose_b = args.transpose_b,
+                                  .bias = static_cast<bool>(bias),
+                                  .relu = args.relu,
+                                  .accumulate = args.accumulate,
+                                  .m = args.c.rows,
+                                  .n = args.c.cols,
+                                  .k = k,
+                                  .a_stride = args.a.stride,
+                                  .b_stride = args.b.stride,
+                                  .c_stride = args.c.stride},
+                        .alignment = {.a = alignment_of(args.a.data),
+                                      .b = alignment_of(args.b.data),
+                                      .c = alignment_of(args.c.data),
+                                      .bias = alignment_of(bias.data)}};
+  GemmPlans& plans = *context.cuda().gemm_plans;
+  plans.run(plans.plan(key, args, bias.data), args, bias.data);
+}
+
+}  // namespace ventris

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "backend/gemm.h"
+
+namespace ventris {
+
+/// Requires checked arguments (gemm.cc) and m, n > 0.
+void gemm_cuda(Context& context, const GemmArgs& args);
+
+}  // namespace ventris

@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <cfloat>
+#include <cstdlib>
+#include <string>
+
+#include "backend/context_cuda.h"
+#include "backend/cuda/gemm_plans.cuh"
+#include "backend/cuda/launch.cuh"
+
+namespace ventris {
+namespace {
+
+constexpr int kCandidates = 8;
+constexpr int kTimedRuns = 3;
+
+cudaDataType type_of(DType dtype) {
+  return dtype == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
+}
+
+template <typename T>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  VENTRIS_BLAS_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value)));
+}
+template <typename T>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         const T& value) {
+  VENTRIS_BLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)));
+}
+
+/// The transpose of a row-major matrix, which is what its memory holds by columns.
+GemmPlan::Layout layout_of(DType dtype, int64_t rows, int64_t cols, int64_t stride) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  VENTRIS_BLAS_CHECK(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<uint64_t>(cols),
+                                                static_cast<uint64_t>(rows), rows <= 1 ? cols : stride));
+  return GemmPlan::Layout(layout);
+}
+
+class Preference {
+ public:
+  Preference() { VENTRIS_BLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference_)); }
+  ~Preference() { static_cast<void>(cublasLtMatmulPreferenceDestroy(preference_)); }
+  Preference(const Preference&) = delete;
+  Preference& operator=(const Preference&) = delete;
+  operator cublasLtMatmulPreference_t() const { return preference_; }
+
+ private:
+  cublasLtMatmulPreference_t preference_ = nullptr;
+};
+
+std::string name_of_device(const CudaDevice& device) {
+  cudaDeviceProp properties;
+  VENTRIS_CUDA_CHECK(cudaGetDeviceProperties(&properties, device.index));
+  int driver = 0;
+  VENTRIS_CUDA_CHECK(cudaDriverGetVersion(&driver));
+  return fmt::format("{} {} multiprocessors cuBLASLt {} driver {}", properties.name,
+                     properties.multiProcessorCount, cublasLtGetVersion(), driver);
+}
+
+std::string text_of(const GemmPlanKey& key) {
+  const GemmShape& s = key.shape;
+  return fmt::format("{} {} {}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
+                     name_of(s.dtype), name_of(s.c_dtype), s.transpose_a ? "t" : "n",
+                     s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "",
+                     s.accumulate ? " accumulate" : "", s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride,
+                     key.alignment.a, key.alignment.b, key.alignment.c, key.alignment.bias);
+}
+
+bool made_of_multiples(const GemmShape& shape) {
+  constexpr int64_t kUnit = 64;
+  return shape.m % kUnit == 0 && shape.n % kUnit == 0 && shape.k % kUnit == 0;
+}
+
+bool tuning_wanted() {
+  const char* wanted = std::getenv("VENTRIS_TUNE_GEMM");
+  return wanted == nullptr || std::string(wanted) != "0";
+}
+
+class Event {
+ public:
+  Event() { VENTRIS_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~Event() { static_cast<void>(cudaEventDestroy(event_)); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  operator cudaEvent_t() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
+  const GemmAlignment& alignment = key.alignment;
+  return GemmShapeHash()(key.shape) * 31 +
+         (alignment.a << 15 | alignment.b << 10 | alignment.c << 5 | alignment.bias);
+}
+
+GemmPlans::GemmPlans(CudaDevice& device)
+    : device_(device), tune_(tuning_wanted()), file_(tune_ ? cache_folder() : "", name_of_device(device)) {}
+
+GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
+  const GemmShape& s = key.shape;
+  GemmPlan plan;
+  cublasLtMatmulDesc_t operation = nullptr;
+  VENTRIS_BLAS_CHECK(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  plan.operation.reset(operation);
+  const auto transpose = [](bool transposed) -> int32_t { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose(s.transpose_b));
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transpose(s.transpose_a));
+  const int32_t epilogue = s.bias   ? s.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
+                           : s.relu ? CUBLASLT_EPILOGUE_RELU
+                                    : CUBLASLT_EPILOGUE_DEFAULT;
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (s.bias) {
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(s.c_dtype)));
+    // The heuristic reads the alignment off the address.
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<uintptr_t>(key.alignment.bias));
+  }
+  plan.a = layout_of(s.dtype, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.a_stride);
+  plan.b = layout_of(s.dtype, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.b_stride);
+  plan.c = layout_of(s.c_dtype, s.m, s.n, s.c_stride);
+  return plan;
+}
+
+std::vector<GemmAlgorithm> GemmPlans::candidates(const GemmPlanKey& key, const GemmPlan& plan) const {
+  const Preference preference;
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{CudaDevice::kWorkspaceBytes});
+  // Partial sums in the workspace, added in a separate step: a fixed order, and no rounding to bf16 before.
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.alignment.b);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.alignment.a);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.alignment.c);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.alignment.c);
+  cublasLtMatmulHeuristicResult_t found[kCandidates];
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(device_.blas, plan.operation.get(), plan.b.get(), plan.a.get(),
+                                     plan.c.get(), plan.c.get(), preference, kCandidates, found, &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+    VENTRIS_BLAS_CHECK(status);
+  std::vector<GemmAlgorithm> algorithms;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+    if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= CudaDevice::kWorkspaceBytes)
+      algorithms.push_back(std::bit_cast<GemmAlgorithm>(found[i].algo));
+  }
+  return algorithms;
+}
+
+bool GemmPlans::usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const {
+  const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
+  cublasLtMatmulHeuristicResult_t result = {};
+  return cublasLtMatmulAlgoCheck(device_.blas, plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
+                                 plan.c.get(), &algo, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CudaDevice::kWorkspaceBytes;
+}
+
+size_t GemmPlans::fastest(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args,
+                          const void* bias, const std::vector<GemmAlgorithm>& candidates) const {
+  const GemmShape& s = key.shape;
+  void* c = args.c.data;
+  void* memory = nullptr;
+  if (s.accumulate) {  // c takes the product once only
+    const auto elements = static_cast<size_t>((s.m - 1) * s.c_stride + s.n);
+    if (cudaMalloc(&memory, elements * size_of(s.c_dtype)) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return 0;
+    }
+    c = memory;
+  }
+  const Event begin;
+  const Event end;
+  size_t best = 0;
+  float best_time = FLT_MAX;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    float time = FLT_MAX;
+    for (int run = 0; run <= kTimedRuns; ++run) {  // the first warms up
+      VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
+      if (enqueue(plan, args, bias, candidates[i], c) != CUBLAS_STATUS_SUCCESS) break;
+      VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));
+      VENTRIS_CUDA_CHECK(cudaEventSynchronize(end));
+      float elapsed = 0.0F;
+      VENTRIS_CUDA_CHECK(cudaEventElapsedTime(&elapsed, begin, end));
+      if (run > 0 && elapsed < time) time = elapsed;
+    }
+    if (time < best_time) {
+      best = i;
+      best_time = time;
+    }
+  }
+  if (memory != nullptr) VENTRIS_CUDA_CHECK(cudaFree(memory));
+  return best;
+}
+
+const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  const std::string text = text_of(key);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  VENTRIS_CUDA_CHECK(cudaStreamIsCapturing(device_.stream, &capture));
+  VENTRIS_CHECK(capture == cudaStreamCaptureStatusNone,
+                "gemm {}: this shape is met first while a graph is captured; run the same step once before",
+                text);
+  GemmPlan plan = describe(key);
+  const auto choice = candidates(key, plan);
+  if (choice.empty()) {
+    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", text,
+         cublasLtGetVersion());
+  }
+  const auto kept = file_.find(text);
+  if (kept && usable(plan, *kept)) {
+    plan.algorithm = *kept;
+  } else if (tune_ && made_of_multiples(key.shape)) {
+    plan.algorithm = choice[fastest(key, plan, args, bias, choice)];
+    const GemmAlgorithm shared = file_.add(text, plan.algorithm);
+    if (usable(plan, shared)) plan.algorithm = shared;
+  } else {
+    plan.algorithm = choice.front();
+  }
+  return plans_.emplace(key, std::move(plan)).first->second;
+}
+
+cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                  const GemmAlgorithm& algorithm, void* c) const {
+  if (args.bias) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
+  const float alpha = 1.0F;
+  const float beta = args.accumulate ? 1.0F : 0.0F;
+  return cublasLtMatmul(device_.blas, plan.operation.get(), &alpha, args.b.data, plan.b.get(), args.a.data,
+                        plan.a.get(), &beta, c, plan.c.get(), c, plan.c.get(), &algo, device_.workspace,
+                        CudaDevice::kWorkspaceBytes, device_.stream);
+}
+
+void GemmPlans::run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const {
+  VENTRIS_BLAS_CHECK(enqueue(plan, args, bias, plan.algorithm, args.c.data));
+}
+
+}  // namespace ventris

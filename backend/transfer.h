@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "backend/context.h"
+
+namespace ventris {
+
+/// Copies between host memory and memory of the context's device, after the work that the context was given
+/// before. On the CPU both are the same memory.
+
+/// Returns when `host` may be written again.
+void copy_to_device(Context& context, void* device, const void* host, size_t bytes);
+/// Returns when `host` holds the bytes.
+void copy_to_host(Context& context, void* host, const void* device, size_t bytes);
+/// Waits for all work that the context was given.
+void synchronize(Context& context);
+
+/// What a tensor of the device holds, for the host to read: the tensor itself on the CPU, else a contiguous
+/// copy.
+class HostCopy {
+ public:
+  HostCopy(Context& context, ConstTensor device);
+  ConstTensor view() const { return view_; }
+
+ private:
+  std::vector<char> copy_;
+  ConstTensor view_;
+};
+
+/// Host memory that the device reads while the host goes on (page-locked on CUDA), zeroed, with its copy on
+/// the device.
+class StagingBuffer {
+ public:
+  /// Throws Error(kUnavailable) saying how much was asked for.
+  StagingBuffer(Context& context, size_t bytes);
+  ~StagingBuffer();
+  StagingBuffer(const StagingBuffer&) = delete;
+  StagingBuffer& operator=(const StagingBuffer&) = delete;
+
+  char* host() { return host_; }
+  /// The same address as host() on the CPU.
+  char* device() { return device_; }
+  size_t size() const { return size_; }
+  /// Enqueues the copy of the first `bytes` to the device. The host memory must not change before
+  /// wait_until_sent().
+  void send(size_t bytes);
+  void wait_until_sent();
+
+ private:
+  Context& context_;
+  size_t size_;
+  char* host_ = nullptr;
+  char* device_ = nullptr;
+  void* sent_ = nullptr;  // event
+};
+
+}  // namespace ventris

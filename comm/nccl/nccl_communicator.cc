@@ -1,0 +1,153 @@
+#include <nccl.h>
+
+#include <cstring>
+#include <exception>
+
+#include "backend/context.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "comm/nccl/nccl_link.h"
+#include "comm/rank_device.h"
+
+namespace ventris {
+namespace {
+
+/// A stream, or an event, of the current device.
+class Stream {
+ public:
+  Stream() { VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~Stream() { static_cast<void>(cudaStreamDestroy(stream_)); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  ~Event() { static_cast<void>(cudaEventDestroy(event_)); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  /// What `later` is given from now on comes after what `earlier` was given before.
+  void order(cudaStream_t earlier, cudaStream_t later) {
+    VENTRIS_CUDA_CHECK(cudaEventRecord(event_, earlier));
+    VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(later, event_, 0));
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+ncclDataType_t nccl_type(DType dtype) {
+  VENTRIS_CHECK(dtype != DType::kBF16, "sums over ranks are of f32 or f64, not {}", name_of(dtype));
+  return dtype == DType::kF32 ? ncclFloat32 : ncclFloat64;
+}
+
+/// The identity that rank 0 makes, on every rank.
+ncclUniqueId agree_on_id(Communicator& control) {
+  ncclUniqueId id = {};
+  if (control.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  const std::string bytes = control.broadcast(std::string(id.internal, sizeof(id.internal)), 0);
+  VENTRIS_CHECK(bytes.size() == sizeof(id.internal), "an identity of {} bytes came from rank 0",
+                bytes.size());
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  NcclCommunicator(Communicator& control, Context& context)
+      : control_(control),
+        context_stream_(cuda::stream_of(context)),
+        link_(agree_on_id(control), control.rank(), control.size()) {}
+  // What is under way ends first. Where an exception is on its way it never may, as the other ranks may not
+  // be there any more.
+  ~NcclCommunicator() override {
+    if (std::uncaught_exceptions() > 0) link_.abandon();
+    static_cast<void>(cudaStreamSynchronize(stream_.get()));
+  }
+
+  int rank() const override { return control_.rank(); }
+  int size() const override { return control_.size(); }
+  // Each sum is a kernel on every rank, which has to be worth its start.
+  int64_t bucket_bytes() const override { return int64_t{16} << 20; }
+
+  void all_reduce_sum(Tensor data) override {
+    VENTRIS_CHECK(!under_way_, "other reductions are under way");
+    start_all_reduce_sum(data);
+    finish_reductions();
+  }
+
+  void start_all_reduce_sum(Tensor data) override {
+    VENTRIS_CHECK(data.contiguous(), "the range has rows of {} elements {} apart", data.cols, data.stride);
+    const ncclDataType_t type = nccl_type(data.dtype);
+    under_way_ = true;
+    begin_.order(context_stream_, stream_.get());
+    link_.all_reduce_sum(data.data, static_cast<size_t>(data.size()), type, stream_.get());
+  }
+
+  void progress() override { link_.check(); }
+  void abandon() override { link_.abandon(); }
+
+  void finish_reductions() override {
+    link_.check();
+    if (!under_way_) return;
+    end_.order(stream_.get(), context_stream_);
+    under_way_ = false;
+  }
+
+  void barrier() override {
+    link_.check();
+    control_.barrier();
+  }
+  std::string broadcast(const std::string& bytes, int root) override {
+    link_.check();
+    return control_.broadcast(bytes, root);
+  }
+  std::vector<std::string> all_gather(const std::string& bytes) override {
+    link_.check();
+    return control_.all_gather(bytes);
+  }
+
+ private:
+  Communicator& control_;
+  cudaStream_t context_stream_;
+  Event begin_;    // of the reductions: the gradients are there
+  Event end_;      // of the reductions: the sums are there
+  Stream stream_;  // of the reductions
+  NcclLink link_;
+  bool under_way_ = false;
+};
+
+std::string version_text() {
+  int version = 0;
+  check_nccl(ncclGetVersion(&version), "ncclGetVersion");
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context) {
+  if (context.device() == Device::kCpu || control.size() == 1) return nullptr;
+  check_equal_on_all_ranks(control, "the version of NCCL", version_text());
+  int device = 0;
+  VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
+  const std::string shared = shared_device(control, device);
+  if (!shared.empty()) {
+    fail(ExitCode::kUnavailable,
+         "{}. NCCL needs a device for each rank: start fewer ranks on a host, or use "
+         "--device cpu",
+         shared);
+  }
+  return std::make_unique<NcclCommunicator>(control, context);
+}
+
+std::string nccl_library() {
+  return version_text();
+}
+
+}  // namespace ventris

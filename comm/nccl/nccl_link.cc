@@ -1,0 +1,169 @@
+#include "comm/nccl/nccl_link.h"
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "backend/cuda/check.cuh"
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPollInterval{100};
+constexpr int kPollsWithoutSleep = 1000;
+constexpr std::chrono::minutes kPatience{5};  // for a call that NCCL finishes in the background
+constexpr std::chrono::seconds kGrace{20};    // for the host to meet a failure
+
+bool bad(ncclResult_t status) {
+  return status != ncclSuccess && status != ncclInProgress;
+}
+
+}  // namespace
+
+void check_nccl(ncclResult_t status, const char* call) {
+  if (status == ncclSuccess) return;
+  fail(ExitCode::kUnavailable, "{} failed: {}. {}. NCCL_DEBUG=WARN makes NCCL say more", call,
+       ncclGetErrorString(status), ncclGetLastError(nullptr));
+}
+
+NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks) : rank_(rank), ranks_(ranks) {
+  VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
+  settle(status, "ncclCommInitRankConfig");
+  watchdog_ = std::thread([this] { watch(); });
+}
+
+NcclLink::~NcclLink() {
+  // Finalizing waits for all ranks: where one leaves with an exception, the job is about to be aborted.
+  if (std::uncaught_exceptions() > 0) abandon();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_word_.notify_all();
+  watchdog_.join();
+  if (comm_ == nullptr) return;
+  ncclResult_t status = ncclCommFinalize(comm_);
+  const Clock::time_point begin = Clock::now();
+  while (status == ncclInProgress && Clock::now() - begin < kGrace) {
+    sched_yield();
+    if (ncclCommGetAsyncError(comm_, &status) != ncclSuccess) status = ncclInternalError;
+  }
+  static_cast<void>(status == ncclSuccess ? ncclCommDestroy(comm_) : ncclCommAbort(comm_));
+}
+
+void NcclLink::all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream) {
+  ncclResult_t status = ncclSuccess;
+  {
+    const std::lock_guard lock(mutex_);
+    check_locked();
+    ++started_;
+    last_count_ = count;
+    status = ncclAllReduce(data, data, count, type, ncclSum, comm_, stream);
+  }
+  settle(status, "ncclAllReduce");
+}
+
+void NcclLink::abandon() {
+  const std::lock_guard lock(mutex_);
+  give_up_locked(fmt::format("the sums over the ranks were abandoned on rank {}", rank_));
+  told_ = true;
+}
+
+void NcclLink::check() {
+  const std::lock_guard lock(mutex_);
+  poll_locked();
+  check_locked();
+}
+
+/// Polls until the call that gave `status` is done. Throws where it fails or takes too long.
+void NcclLink::settle(ncclResult_t status, const char* call) {
+  const Clock::time_point begin = Clock::now();
+  int polls = 0;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      check_locked();
+      if (status == ncclInProgress) {
+        const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
+        if (bad(asked)) status = asked;
+      }
+      if (bad(status)) give_up_locked(describe_locked(call, status));
+      if (status == ncclInProgress && Clock::now() - begin > kPatience) {
+        give_up_locked(fmt::format("{} on rank {} of {} has waited {} minutes for the other ranks", call,
+                                   rank_, ranks_, kPatience.count()));
+      }
+      check_locked();
+    }
+    if (status == ncclSuccess) return;
+    if (++polls < kPollsWithoutSleep) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+void NcclLink::watch() {
+  // A failure to set the device shows in the calls that follow.
+  static_cast<void>(cudaSetDevice(device_));
+  std::unique_lock lock(mutex_);
+  while (!stop_word_.wait_for(lock, kPollInterval, [this] { return stopping_; })) {
+    poll_locked();
+    if (failure_.empty()) continue;
+    if (stop_word_.wait_for(lock, kGrace, [this] { return stopping_ || told_; })) return;
+    std::fprintf(stderr, "[rank %d] ventris: error: %s\n", rank_, failure_.c_str());
+    std::fflush(stderr);
+    std::_Exit(static_cast<int>(ExitCode::kUnavailable));
+  }
+}
+
+void NcclLink::poll_locked() {
+  if (comm_ == nullptr) return;
+  ncclResult_t status = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
+  if (bad(asked)) status = asked;
+  if (bad(status)) give_up_locked(describe_locked("ncclAllReduce", status));
+}
+
+void NcclLink::give_up_locked(const std::string& what) {
+  if (failure_.empty()) failure_ = what;
+  if (comm_ == nullptr) return;
+  // On a thread of its own: the kernels end at once, but the call may wait for graphs that hold our sums,
+  // which the host lets go only when it has met the failure.
+  std::thread([comm = std::exchange(comm_, nullptr)] { static_cast<void>(ncclCommAbort(comm)); }).detach();
+}
+
+void NcclLink::check_locked() {
+  if (failure_.empty()) return;
+  told_ = true;
+  stop_word_.notify_all();
+  throw Error(ExitCode::kUnavailable, failure_);
+}
+
+std::string NcclLink::describe_locked(const char* call, ncclResult_t status) const {
+  const char* detail = ncclGetLastError(comm_);
+  std::string text = detail == nullptr || *detail == '\0' ? "no details" : detail;
+  while (text.ends_with('\n')) text.pop_back();
+  const std::string sums = started_ == 0 ? ""
+                                         : fmt::format(
+                                               ", in a sum of gradients over the ranks (the last had {} "
+                                               "numbers)",
+                                               last_count_);
+  return fmt::format(
+      "{} failed on rank {} of {}, CUDA device {}{}: {} ({}). Another rank, a device or the network "
+      "may have failed: look for the first message of the job, or start again with NCCL_DEBUG=WARN. "
+      "Saved checkpoints are intact, and the same command goes on from the newest",
+      call, rank_, ranks_, device_, sums, ncclGetErrorString(status), text);
+}
+
+}  // namespace ventris

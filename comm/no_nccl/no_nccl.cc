@@ -1,0 +1,18 @@
+#include "backend/context.h"
+#include "backend/error.h"
+#include "comm/communicator.h"
+
+namespace ventris {
+
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context) {
+  VENTRIS_CHECK(context.device() == Device::kCpu || control.size() == 1,
+                "{} ranks compute on {} in a program built without NCCL", control.size(),
+                name_of(context.device()));
+  return nullptr;
+}
+
+std::string nccl_library() {
+  return "no";
+}
+
+}  // namespace ventris

@@ -1,0 +1,104 @@
+#include "model/batch_stage.h"
+
+#include <algorithm>
+
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+constexpr size_t kAlignment = 128;
+// Sentences are padded to a multiple of this and never fall, so that their number soon stays as it is. The
+// capacity, which allows for sentences of one word, would be many times more than there ever are.
+constexpr int kSentenceStep = 64;
+
+}  // namespace
+
+BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity) {
+  Layout layout{};
+  const auto place = [&](size_t& offset, size_t bytes) {
+    offset = layout.bytes;
+    layout.bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const auto place_numbers = [&](size_t& offset, int64_t count) {
+    place(offset, static_cast<size_t>(count) * sizeof(int32_t));
+  };
+  place(layout.source_dropout, sizeof(DropoutPosition));
+  place(layout.target_dropout, sizeof(DropoutPosition));
+  place(layout.gradient_scale, sizeof(float));
+  place_numbers(layout.source_ids, capacity.source_rows);
+  place_numbers(layout.source_position, capacity.source_rows);
+  place_numbers(layout.target_ids, capacity.target_rows);
+  place_numbers(layout.target_position, capacity.target_rows);
+  place_numbers(layout.labels, capacity.target_rows);
+  place_numbers(layout.source_offsets, int64_t{capacity.sentences} + 1);
+  place_numbers(layout.target_offsets, int64_t{capacity.sentences} + 1);
+  return layout;
+}
+
+BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows)
+    : capacity_(capacity),
+      rows_(rows),
+      layout_(layout_of(capacity)),
+      buffer_(context, layout_.bytes),
+      batch_{.source_ids = device<int32_t>(layout_.source_ids),
+             .source_position = device<int32_t>(layout_.source_position),
+             .source_offsets = device<int32_t>(layout_.source_offsets),
+             .target_ids = device<int32_t>(layout_.target_ids),
+             .target_position = device<int32_t>(layout_.target_position),
+             .target_offsets = device<int32_t>(layout_.target_offsets),
+             .labels = device<int32_t>(layout_.labels),
+             .source_dropout = device<DropoutPosition>(layout_.source_dropout),
+             .target_dropout = device<DropoutPosition>(layout_.target_dropout),
+             .gradient_scale = device<float>(layout_.gradient_scale)} {}
+
+/// Padding is word 0 at position 0: numbers that every table has.
+void BatchStage::put_rows(size_t offset, std::span<const int32_t> values, int64_t rows) {
+  int32_t* to = host<int32_t>(offset);
+  std::fill(std::copy(values.begin(), values.end(), to), to + rows, 0);
+}
+
+/// Sentences past the last one are empty.
+void BatchStage::put_offsets(size_t offset, std::span<const int32_t> values) {
+  int32_t* to = host<int32_t>(offset);
+  const int32_t end = values.empty() ? 0 : values.back();
+  std::fill(std::copy(values.begin(), values.end(), to), to + batch_.sentences + 1, end);
+}
+
+void BatchStage::fill(const HostBatch& batch) {
+  const auto sentences = static_cast<int>(batch.source_offsets.size()) - 1;
+  const auto source_rows = static_cast<int64_t>(batch.source_ids.size());
+  const auto target_rows = static_cast<int64_t>(batch.target_ids.size());
+  VENTRIS_CHECK(sentences >= 0 && sentences <= capacity_.sentences && source_rows <= capacity_.source_rows &&
+                    target_rows <= capacity_.target_rows,
+                "a micro-batch of {} sentences, {} source rows and {} target rows; there is room for {}, {} "
+                "and {}",
+                sentences, source_rows, target_rows, capacity_.sentences, capacity_.source_rows,
+                capacity_.target_rows);
+  if (rows_ == StagedRows::kExact) {
+    batch_.sentences = sentences;
+    batch_.source_rows = source_rows;
+    batch_.target_rows = target_rows;
+  } else {
+    const int rounded = (sentences + kSentenceStep - 1) / kSentenceStep * kSentenceStep;
+    batch_.sentences = std::min(capacity_.sentences, std::max(batch_.sentences, rounded));
+    batch_.source_rows = capacity_.source_rows;
+    batch_.target_rows = capacity_.target_rows;
+  }
+  *host<DropoutPosition>(layout_.source_dropout) = batch.source_dropout;
+  *host<DropoutPosition>(layout_.target_dropout) = batch.target_dropout;
+  *host<float>(layout_.gradient_scale) = batch.gradient_scale;
+  put_rows(layout_.source_ids, batch.source_ids, batch_.source_rows);
+  put_rows(layout_.source_position, batch.source_position, batch_.source_rows);
+  put_rows(layout_.target_ids, batch.target_ids, batch_.target_rows);
+  put_rows(layout_.target_position, batch.target_position, batch_.target_rows);
+  put_rows(layout_.labels, batch.labels, batch_.target_rows);
+  put_offsets(layout_.source_offsets, batch.source_offsets);
+  put_offsets(layout_.target_offsets, batch.target_offsets);
+}
+
+void BatchStage::send() {
+  buffer_.send(layout_.bytes);
+}
+
+}  // namespace ventris

@@ -1,0 +1,256 @@
+"""--device: what a program says without a CUDA device, and the program on emulated ones (tests/emulation)."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy
+
+import support
+
+# The emulated device runs one thread of a kernel after the other.
+MODEL = [
+    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
+    *("--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
+    *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1"),
+]
+
+# f32 in tests/support/tolerance.h
+ABSOLUTE, RELATIVE = 2e-5, 2e-4
+
+
+def parameters(path):
+    """All datasets below /model of a file, by name."""
+    found = {}
+    with h5py.File(path, "r") as file:
+        file["model"].visititems(
+            lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None
+        )
+    return found
+
+
+class DeviceTest(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo(train_pairs=200, vocabulary=120)
+
+    def train(self, name, *options):
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *MODEL, *options]
+
+    def losses(self, name):
+        lines = [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
+        return [line["loss"] for line in lines if "loss" in line]
+
+    def checkpoints(self, name):
+        if not os.path.isdir(self.path(name)):
+            return []
+        return sorted(file for file in os.listdir(self.path(name)) if file.startswith("checkpoint-"))
+
+
+class WithoutADevice(DeviceTest):
+    """The ordinary program, blind to the devices that the machine may have."""
+
+    BLIND = {"CUDA_VISIBLE_DEVICES": ""}
+
+    def test_cuda_is_refused_with_the_reason(self):
+        message = self.refuse(69, *self.train("none", "--device", "cuda"), variables=self.BLIND)
+        self.assertRegex(message, r"--device cuda: .*(built without CUDA|driver)")
+        self.assertIn("--device cpu", message)
+        self.assertFalse(os.path.exists(self.path("none")))
+
+    def test_auto_takes_the_cpu_and_says_why_where_cuda_was_built_in(self):
+        result = support.run(*self.train("auto", "--max-steps", 2), variables=self.BLIND)
+        message = result.stderr.decode()
+        self.assertEqual(result.returncode, 0, message)
+        built = b"CUDA: no\n" not in self.succeed("--version")
+        self.assertEqual(message.count("Computing on the CPU, not with CUDA: "), int(built), message)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_job_of_ranks_tells_it_once(self):
+        words = self.train("none", "--device", "cuda")
+        message = self.refuse(69, *words, ranks=2, variables=self.BLIND, says="--device cuda: rank 0 on ")
+        self.assertEqual(message.count("error: "), 1, message)
+
+
+@unittest.skipUnless(support.EMULATED, "built without the emulated device")
+class EmulatedDevice(DeviceTest):
+    def run_emulated(self, *arguments, devices=1, variables=None, **options):
+        variables = {"VENTRIS_EMULATED_DEVICES": devices, **(variables or {})}
+        return support.run(*arguments, binary=support.EMULATED, variables=variables, **options)
+
+    def succeed_emulated(self, *arguments, **options):
+        result = self.run_emulated(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
+        return result
+
+    def refuse_emulated(self, code, *arguments, says=(), **options):
+        result = self.run_emulated(*arguments, **options)
+        message = result.stderr.decode(errors="replace")
+        self.assertEqual(result.returncode, code, message)
+        for words in [says] if isinstance(says, str) else says:
+            self.assertIn(words, message)
+        return message
+
+    def start_emulated(self, *arguments, ranks, **variables):
+        return subprocess.Popen(
+            support.command(*arguments, ranks=ranks, binary=support.EMULATED),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=support.environment(VENTRIS_EMULATED_DEVICES=ranks, **variables),
+        )
+
+    def assert_close_losses(self, got, expected, steps):
+        got, expected = self.losses(got), self.losses(expected)
+        self.assertEqual(len(got), steps)
+        numpy.testing.assert_allclose(got, expected, RELATIVE, ABSOLUTE)
+        self.assertLess(got[-1], got[0])
+
+    def test_the_version_tells_of_cuda(self):
+        text = self.succeed_emulated("--version").stdout.decode()
+        self.assertRegex(text, r"\nCUDA: yes, CUDA \d+\.\d+")
+
+    def test_training_has_the_losses_of_the_cpu(self):
+        steps = ["--max-steps", 5]
+        self.succeed(*self.train("cpu", *steps, "--device", "cpu"))
+        result = self.succeed_emulated(*self.train("cuda", *steps, "--device", "cuda"))
+        self.assertIn(b"Computing on emulated, ", result.stderr)
+        self.assert_close_losses("cuda", "cpu", 5)
+        self.succeed_emulated(*self.train("plain", *steps, "--device", "auto", "--no-cuda-graph"))
+        graph = parameters(self.path("cuda", "checkpoint-00000005.h5"))
+        plain = parameters(self.path("plain", "checkpoint-00000005.h5"))
+        for name, values in graph.items():
+            self.assertTrue(numpy.array_equal(values.view("u4"), plain[name].view("u4")), name)
+
+    def test_what_was_trained_on_the_device_serves_every_command(self):
+        self.succeed_emulated(*self.train("run", "--device", "cuda", "--max-steps", 4, "--save-every", 2))
+        newest = self.path("run", "checkpoint-00000004.h5")
+        model = ["--model", newest, "--threads", 1, "--max-extra-length", 5]
+        with open(self.demo_path("test.en"), "rb") as file:
+            lines = b"".join(file.readlines()[:6])
+        translate = ["translate", *model, "--beam-size", 2, "--n-best", 2]
+        expected = self.succeed(*translate, "--device", "cpu", stdin=lines).decode().splitlines()
+        got = self.succeed_emulated(*translate, "--device", "cuda", stdin=lines).stdout.decode().splitlines()
+        self.assertEqual(len(got), 12)
+        for ours, theirs in zip(got, expected, strict=True):
+            self.assertEqual(ours.rsplit(" ||| ", 1)[0], theirs.rsplit(" ||| ", 1)[0])
+            self.assertAlmostEqual(
+                float(ours.rsplit(" ||| ", 1)[1]), float(theirs.rsplit(" ||| ", 1)[1]), delta=1e-3
+            )
+        source = self.write("few.en", lines)
+        with open(self.demo_path("test.de"), "rb") as file:
+            reference = self.write("few.de", b"".join(file.readlines()[:6]))
+        texts = ["--source", source, "--reference", reference]
+        evaluate = ["evaluate", *model, *texts, "--beam-size", 2, "--json"]
+        scores = [
+            json.loads(output)
+            for output in (
+                self.succeed(*evaluate, "--device", "cpu"),
+                self.succeed_emulated(*evaluate, "--device", "cuda").stdout,
+            )
+        ]
+        self.assertEqual(scores[0]["sentences"], 6)
+        for score in scores:
+            del score["seconds"]
+        self.assertEqual(scores[0], scores[1])
+        for command in (
+            ["average", "--model-dir", self.path("run"), "--last", 2],
+            ["export", "--model", newest],
+        ):
+            files = [self.path(f"{command[0]}-{name}.h5") for name in ("cpu", "emulated")]
+            self.succeed(*command, "--output", files[0])
+            self.succeed_emulated(*command, "--output", files[1])
+            first, second = parameters(files[0]), parameters(files[1])
+            for name, values in first.items():
+                self.assertTrue(numpy.array_equal(values, second[name]), name)
+        # A run goes on on the other kind of device.
+        self.succeed(*self.train("run", "--max-steps", 6, "--device", "cpu"))
+
+    def test_validation_has_the_figures_of_the_cpu(self):
+        model = dict(zip(MODEL[::2], MODEL[1::2]))
+        model.update({"--valid-every": 2, "--max-steps": 2})
+        model.update({"--valid-beam-size": 2, "--valid-max-sentences": 2})
+        words = [str(word) for pair in model.items() for word in pair]
+        start = ["train", "--corpus", self.corpus, *words, "--model-dir"]
+        self.succeed(*start, self.path("valid-cpu"), "--device", "cpu")
+        self.succeed_emulated(*start, self.path("valid-cuda"), "--device", "cuda")
+        expected, got = (
+            json.loads(self.read(self.path(name, "metrics.jsonl")).splitlines()[-1])
+            for name in ("valid-cpu", "valid-cuda")
+        )
+        self.assertAlmostEqual(got["valid_loss"], expected["valid_loss"], delta=1e-3)
+        self.assertEqual(got["valid_bleu"], expected["valid_bleu"])
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_have_the_losses_of_the_cpu(self):
+        steps = ["--max-steps", 4]
+        self.succeed(*self.train("one", *steps, "--device", "cpu"))
+        result = self.succeed_emulated(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
+        self.assertIn(b"every rank has a device of its own", result.stderr)
+        self.assert_close_losses("two", "one", 4)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_do_not_share_a_device(self):
+        words = self.train("shared")
+        says = ["ranks 0 and 1 would share one CUDA device", "2 ranks", "1 CUDA device "]
+        self.refuse_emulated(69, *words, "--device", "cuda", ranks=2, says=says)
+        self.assertFalse(os.path.exists(self.path("shared")))
+        result = self.succeed_emulated(*words, "--max-steps", 2, ranks=2)
+        self.assertIn(b"Computing on the CPU, not with CUDA: ranks 0 and 1", result.stderr)
+
+    def test_no_device(self):
+        words = self.train("none", "--device", "cuda")
+        self.refuse_emulated(69, *words, devices=0, says=["--device cuda", "no device"])
+        result = self.succeed_emulated(*self.train("fallen", "--max-steps", 1), devices=0)
+        self.assertIn(b"Computing on the CPU, not with CUDA: ", result.stderr)
+
+    def test_too_little_device_memory(self):
+        options = dict(zip(MODEL[::2], MODEL[1::2]))
+        options.update({"--d-model": 4096, "--d-ff": 65536, "--heads": 8, "--encoder-layers": 8})
+        words = [str(word) for pair in options.items() for word in pair]
+        message = self.refuse_emulated(
+            69, "train", "--corpus", self.corpus, "--model-dir", self.path("big"), *words, "--device", "cuda"
+        )
+        self.assertRegex(message, r"--micro-batch-tokens|smaller model|--d-model")
+        self.assertEqual(self.checkpoints("big"), [])
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_killed_rank_ends_the_job_and_leaves_the_checkpoint(self):
+        words = self.train("killed", "--device", "cuda", "--max-steps", 1000000, "--save-every", 2)
+        process = self.start_emulated(*words, ranks=2)
+        deadline = time.monotonic() + 120
+        while not self.checkpoints("killed") and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
+            os.kill(int(children.read().split()[-1]), signal.SIGKILL)
+        _, messages = process.communicate(timeout=120)
+        self.assertNotEqual(process.returncode, 0, messages)
+        newest = max(file for file in self.checkpoints("killed") if file.endswith(".h5"))
+        self.succeed("inspect", self.path("killed", newest), "--verify")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
+        first = self.train("broken", "--device", "cuda", "--max-steps", 2)
+        self.succeed_emulated(*first, ranks=2, devices=2)
+        before = self.read(self.path("broken", "checkpoint-00000002.h5"))
+        words = self.train("broken", "--device", "cuda", "--max-steps", 8, "--save-every", 1)
+        message = self.refuse_emulated(
+            69,
+            *words,
+            ranks=2,
+            devices=2,
+            variables={"VENTRIS_EMULATED_NCCL_ERROR": "1:2"},
+            says=["of 2, CUDA device", "checkpoints are intact"],
+        )
+        self.assertIn("nccl", message)
+        self.assertEqual(self.read(self.path("broken", "checkpoint-00000002.h5")), before)
+        for file in self.checkpoints("broken"):
+            self.succeed("inspect", self.path("broken", file), "--verify")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,316 @@
+#include <gtest/gtest.h>
+#include <nccl.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/context.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/error.h"
+#include "backend/transfer.h"
+#include "comm/gradient_reducer.h"
+#include "comm/rank_device.h"
+#include "tests/comm/rank_test.h"
+#include "tests/support/tolerance.h"
+
+namespace ventris {
+namespace {
+
+using testing::world;
+
+/// Every rank has a device of its own, all of them in this host.
+class DeviceCommunicator : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (world().size() == 1) GTEST_SKIP() << "one rank sums nothing";
+    emulation::machine().devices = world().size();
+    context_ = std::make_unique<Context>(
+        ContextOptions{.device = Device::kCuda, .device_index = world().rank(), .scratch_bytes = 1 << 20});
+    communicator_ = make_device_communicator(world(), *context_);
+    ASSERT_NE(communicator_, nullptr);
+    world().barrier();  // what a test does to its communicator meets no rank that still makes its own
+  }
+  void TearDown() override {
+    emulation::nccl_hooks() = {};
+    emulation::clear_fault();
+    world().barrier();
+  }
+
+  Communicator& communicator() { return *communicator_; }
+  Context& context() { return *context_; }
+  cudaStream_t stream() { return cuda::stream_of(*context_); }
+
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+/// A row of device memory, filled by work of the context's stream.
+template <typename T>
+class DeviceRow {
+ public:
+  DeviceRow(Context& context, const std::vector<T>& values)
+      : context_(context), count_(static_cast<int64_t>(values.size())) {
+    VENTRIS_CUDA_CHECK(cudaMalloc(&data_, bytes()));
+    VENTRIS_CUDA_CHECK(cudaMallocHost(&host_, bytes()));
+    fill(values);
+  }
+  ~DeviceRow() {
+    static_cast<void>(cudaFree(data_));
+    static_cast<void>(cudaFreeHost(host_));
+  }
+  DeviceRow(const DeviceRow&) = delete;
+  DeviceRow& operator=(const DeviceRow&) = delete;
+
+  /// The copy to the device is only enqueued.
+  void fill(const std::vector<T>& values) {
+    std::copy(values.begin(), values.end(), host_);
+    enqueue_fill();
+  }
+  void enqueue_fill() {
+    VENTRIS_CUDA_CHECK(
+        cudaMemcpyAsync(data_, host_, bytes(), cudaMemcpyHostToDevice, cuda::stream_of(context_)));
+  }
+  Tensor view() { return {data_, 1, count_, count_, sizeof(T) == 4 ? DType::kF32 : DType::kF64}; }
+  std::vector<T> get() {
+    std::vector<T> values(static_cast<size_t>(count_));
+    copy_to_host(context_, values.data(), data_, bytes());
+    return values;
+  }
+
+ private:
+  size_t bytes() const { return static_cast<size_t>(count_) * sizeof(T); }
+  Context& context_;
+  int64_t count_;
+  T* data_ = nullptr;
+  T* host_ = nullptr;
+};
+
+/// Numbers of this rank that are no round ones.
+template <typename T>
+std::vector<T> numbers(size_t count, int seed = 0) {
+  std::vector<T> values(count);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = T(1) / static_cast<T>(i % 1009 + 3 + static_cast<size_t>(7 * world().rank() + seed));
+  return values;
+}
+
+/// The oracle: the plain sum of MPI.
+template <typename T>
+std::vector<T> sums_by_mpi(std::vector<T> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  world().all_reduce_sum({values.data(), 1, count, count, sizeof(T) == 4 ? DType::kF32 : DType::kF64});
+  return values;
+}
+
+template <typename T>
+void expect_sums(const std::vector<T>& got, const std::vector<T>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  const auto tolerance = testing::tolerance_of(sizeof(T) == 4 ? DType::kF32 : DType::kF64);
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (!testing::close(got[i], expected[i], tolerance)) FAIL() << i << ": " << got[i] << " " << expected[i];
+  }
+}
+
+/// Expects an Error of this code from `call` on every rank, that says all of `parts`.
+template <typename Call>
+void expect_error(ExitCode code, const std::vector<std::string>& parts, const Call& call) {
+  try {
+    call();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << ": " << error.what();
+  }
+}
+
+TEST_F(DeviceCommunicator, SumsAreThoseOfMpiAndHaveTheSameBitsOnEveryRank) {
+  EXPECT_EQ(communicator().rank(), world().rank());
+  EXPECT_EQ(communicator().size(), world().size());
+  for (const size_t count : {1, 7, 1000, 40009}) {
+    const auto singles = numbers<float>(count);
+    DeviceRow<float> row(context(), singles);
+    communicator().all_reduce_sum(row.view());
+    const std::vector<float> got = row.get();
+    expect_sums(got, sums_by_mpi(singles));
+    const std::string bytes(reinterpret_cast<const char*>(got.data()), count * sizeof(float));
+    for (const std::string& other : world().all_gather(bytes)) EXPECT_TRUE(other == bytes);
+
+    const auto doubles = numbers<double>(count);
+    DeviceRow<double> wide(context(), doubles);
+    communicator().all_reduce_sum(wide.view());
+    expect_sums(wide.get(), sums_by_mpi(doubles));
+  }
+}
+
+TEST_F(DeviceCommunicator, SumsComeAfterEarlierWorkAndBeforeLaterWork) {
+  const auto first = numbers<float>(5000, 1);
+  const auto second = numbers<float>(300, 2);
+  DeviceRow<float> a(context(), first);
+  DeviceRow<float> b(context(), second);
+  DeviceRow<float> copy(context(), std::vector<float>(5000));
+  communicator().start_all_reduce_sum(a.view());
+  communicator().start_all_reduce_sum(b.view());
+  communicator().progress();
+  communicator().finish_reductions();
+  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(copy.view().data, a.view().data, 5000 * sizeof(float),
+                                     cudaMemcpyDeviceToDevice, stream()));
+  expect_sums(copy.get(), sums_by_mpi(first));
+  expect_sums(b.get(), sums_by_mpi(second));
+}
+
+TEST_F(DeviceCommunicator, SumsAreCapturedInAGraphThatRunsAgainAndAgain) {
+  auto values = numbers<float>(777);
+  DeviceRow<float> row(context(), values);
+  communicator().all_reduce_sum(row.view());  // as a first step does, outside of a graph
+  synchronize(context());
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
+  row.enqueue_fill();
+  communicator().start_all_reduce_sum(row.view().col_range(400, 377));
+  communicator().start_all_reduce_sum(row.view().col_range(0, 400));
+  communicator().finish_reductions();
+  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream(), &graph));
+  VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  for (int run = 0; run < 3; ++run) {
+    values = numbers<float>(777, run);
+    row.fill(values);
+    VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream()));
+    expect_sums(row.get(), sums_by_mpi(values));
+  }
+  VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
+  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+}
+
+TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
+  const auto values = numbers<float>(1003);
+  DeviceRow<float> row(context(), values);
+  GradientReducer reducer(communicator(), row.view(), 400);
+  for (int step = 0; step < 2; ++step) {
+    row.fill(values);
+    for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
+    reducer.finish();
+    expect_sums(row.get(), sums_by_mpi(values));
+  }
+}
+
+TEST_F(DeviceCommunicator, TheHostDoesNotWaitForSums) {
+  const auto values = numbers<float>(100);
+  DeviceRow<float> row(context(), values);
+  if (world().rank() != 0) world().barrier();
+  communicator().all_reduce_sum(row.view());
+  if (world().rank() == 0) world().barrier();  // the other ranks begin only now
+  expect_sums(row.get(), sums_by_mpi(values));
+}
+
+TEST_F(DeviceCommunicator, ARankGetsSumsWhileTheHostsOfOthersWaitForIt) {
+  const auto values = numbers<float>(100);
+  DeviceRow<float> row(context(), values);
+  communicator().all_reduce_sum(row.view());
+  if (world().rank() == 0) synchronize(context());
+  world().barrier();
+  expect_sums(row.get(), sums_by_mpi(values));
+}
+
+TEST_F(DeviceCommunicator, OtherCollectivesAreThoseOfTheControl) {
+  communicator().barrier();
+  EXPECT_EQ(communicator().broadcast(world().rank() == 1 ? "one" : "", 1), "one");
+  EXPECT_EQ(communicator().all_gather("x"),
+            std::vector<std::string>(static_cast<size_t>(world().size()), "x"));
+}
+
+TEST_F(DeviceCommunicator, RefusesBf16) {
+  DeviceRow<float> row(context(), {1.0F, 2.0F});
+  Tensor view = row.view();
+  view.dtype = DType::kBF16;
+  EXPECT_THROW(communicator().start_all_reduce_sum(view), Error);
+}
+
+TEST_F(DeviceCommunicator, AnErrorOfTheDeviceEndsTheWaitOfEveryRankAndIsTold) {
+  communicator_.reset();
+  const int odd = world().size() - 1;
+  if (world().rank() == odd) emulation::nccl_hooks().failing_sum = 2;
+  communicator_ = make_device_communicator(world(), context());
+  DeviceRow<float> row(context(), numbers<float>(50));
+  communicator().all_reduce_sum(row.view());
+  synchronize(context());
+  EXPECT_NO_THROW(communicator().progress());
+  communicator().all_reduce_sum(row.view());
+  synchronize(context());  // would last for ever
+  const std::vector<std::string> says = {
+      "rank " + std::to_string(world().rank()) + " of " + std::to_string(world().size()), "CUDA device",
+      world().rank() == odd ? "system error" : "rank " + std::to_string(odd) + " has left"};
+  // The other ranks may first see another one that left for the same reason.
+  expect_error(ExitCode::kUnavailable,
+               world().size() == 2 || world().rank() == odd ? says : std::vector{says[0]},
+               [&] { communicator().progress(); });
+  expect_error(ExitCode::kUnavailable, {}, [&] { communicator().all_reduce_sum(row.view()); });
+  expect_error(ExitCode::kUnavailable, {}, [&] { communicator().barrier(); });
+}
+
+TEST_F(DeviceCommunicator, ARankThatLeavesAbandonsItsSums) {
+  DeviceRow<float> row(context(), numbers<float>(50));
+  if (world().rank() == 0) {
+    communicator().all_reduce_sum(row.view());  // in which no other rank takes part
+    communicator().abandon();
+    synchronize(context());
+    expect_error(ExitCode::kUnavailable, {"abandoned"}, [&] { communicator().progress(); });
+  }
+  world().barrier();
+}
+
+TEST_F(DeviceCommunicator, TwoRanksOnOneDeviceAreRefusedUnlessTheyAreToLookLikeSeveralHosts) {
+  communicator_.reset();
+  context_ = std::make_unique<Context>(
+      ContextOptions{.device = Device::kCuda, .device_index = 0, .scratch_bytes = 1 << 20});
+  expect_error(ExitCode::kUnavailable, {"ranks 0 and 1", "GPU-", "emulated"},
+               [&] { make_device_communicator(world(), context()); });
+  setenv("NCCL_HOSTID", std::to_string(world().rank()).c_str(), 1);
+  communicator_ = make_device_communicator(world(), context());
+  DeviceRow<float> row(context(), {1.0F});
+  communicator().all_reduce_sum(row.view());
+  EXPECT_EQ(row.get(), std::vector<float>{static_cast<float>(world().size())});
+  unsetenv("NCCL_HOSTID");
+}
+
+TEST_F(DeviceCommunicator, RanksWithAnotherVersionDisagree) {
+  if (world().rank() == 1) emulation::nccl_hooks().version = 22703;
+  expect_error(ExitCode::kRanksDisagree, {"NCCL", "rank 1", "2.27.3", "2.28.9"},
+               [&] { make_device_communicator(world(), context()); });
+}
+
+TEST_F(DeviceCommunicator, EveryRankOfAHostTakesADeviceOfItsOwn) {
+  const RankDevice found = find_rank_device(world(), testing::environment());
+  EXPECT_EQ(found.reason, "");
+  EXPECT_EQ(found.index, testing::environment().local_rank());
+}
+
+TEST_F(DeviceCommunicator, MoreRanksThanDevicesAreToldWithBothNumbers) {
+  emulation::machine().devices = 1;
+  const std::string reason = find_rank_device(world(), testing::environment()).reason;
+  for (const std::string& part : {std::string("ranks 0 and 1"), testing::environment().host(),
+                                  std::to_string(world().size()) + " ranks", std::string("1 CUDA device ")})
+    EXPECT_NE(reason.find(part), std::string::npos) << part << ": " << reason;
+}
+
+TEST_F(DeviceCommunicator, ARankWithoutADeviceIsNamedOnEveryRank) {
+  if (world().rank() == 1) emulation::machine().devices = 0;
+  const std::string reason = find_rank_device(world(), testing::environment()).reason;
+  EXPECT_NE(reason.find("rank 1 on " + testing::environment().host()), std::string::npos) << reason;
+  for (const std::string& other : world().all_gather(reason)) EXPECT_EQ(other, reason);
+}
+
+TEST(DeviceCommunicatorOfOne, TheControlServesOneRankAndTheCpu) {
+  emulation::machine().devices = 1;
+  Context device({.device = Device::kCuda, .scratch_bytes = 1 << 20});
+  EXPECT_EQ(make_device_communicator(*make_self_communicator(), device), nullptr);
+  Context host({.scratch_bytes = 1 << 20});
+  EXPECT_EQ(make_device_communicator(world(), host), nullptr);
+  EXPECT_EQ(nccl_library(), "2.28.9");
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,130 @@
+#include "backend/device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "backend/transfer.h"
+#include "tests/emulation/device_buffer.h"
+
+namespace ventris::testing {
+namespace {
+
+/// A machine that a test changes, as it was afterwards.
+class CudaDevices : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    emulation::machine() = before_;
+    static_cast<void>(cudaGetLastError());
+  }
+  void expect_reason(const std::string& words, int index = 0) const {
+    const std::string reason = cuda_unavailable_reason(index);
+    EXPECT_NE(reason.find(words), std::string::npos) << reason;
+    try {
+      Context context({.device = Device::kCuda, .device_index = index, .scratch_bytes = 256});
+      FAIL() << "a context was made";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUnavailable);
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+  const emulation::Machine before_ = emulation::machine();
+};
+
+TEST_F(CudaDevices, AreCountedNamedAndToldApart) {
+  emulation::machine().devices = 2;
+  EXPECT_EQ(cuda_device_count(), 2);
+  EXPECT_EQ(cuda_unavailable_reason(1), "");
+  EXPECT_EQ(cuda_device_name(1), "emulated, 4 multiprocessors, 4.0 GiB");
+  EXPECT_NE(cuda_device_identity(0), cuda_device_identity(1));
+  EXPECT_EQ(cuda_device_identity(1), cuda_device_identity(1));
+  EXPECT_EQ(cuda_build(), "yes, CUDA 13.0, the emulated device");
+}
+
+TEST_F(CudaDevices, AContextMakesItsDeviceTheCurrentOne) {
+  emulation::machine().devices = 2;
+  const Context context({.device = Device::kCuda, .device_index = 1, .scratch_bytes = 256});
+  int current = -1;
+  VENTRIS_CUDA_CHECK(cudaGetDevice(&current));
+  EXPECT_EQ(current, 1);
+  VENTRIS_CUDA_CHECK(cudaSetDevice(0));
+}
+
+TEST_F(CudaDevices, NoDeviceIsSaid) {
+  emulation::machine().devices = 0;
+  EXPECT_EQ(cuda_device_count(), 0);
+  expect_reason("finds no device");
+}
+
+TEST_F(CudaDevices, AnIndexPastTheLastIsSaid) {
+  expect_reason("CUDA device 3 was asked for, and there are 1", 3);
+}
+
+TEST_F(CudaDevices, AnOldDriverIsSaidWithBothVersions) {
+  emulation::machine().driver = 12040;
+  EXPECT_EQ(cuda_device_count(), 0);
+  expect_reason("supports CUDA 12.4, but this program needs CUDA 13.0");
+  emulation::machine().driver = 0;
+  expect_reason("no NVIDIA driver is installed");
+}
+
+TEST_F(CudaDevices, AnArchitectureWithoutKernelsIsSaid) {
+  emulation::machine().kernel_image = false;
+  expect_reason("has compute capability 9.0, and this build has kernels for the emulated device only");
+}
+
+TEST_F(CudaDevices, ComputeModesThatKeepUsOutAreSaid) {
+  emulation::machine().mode = cudaComputeModeProhibited;
+  expect_reason("\"prohibited\"");
+  emulation::machine().mode = cudaComputeModeExclusiveProcess;
+  EXPECT_EQ(cuda_unavailable_reason(), "");
+  emulation::machine().taken = true;
+  expect_reason("taken by another process: it is in compute mode \"exclusive process\"");
+}
+
+TEST(CudaArena, IsZeroedAndOnTheDevice) {
+  Arena arena(Device::kCuda, 1000);
+  const Tensor tensor = arena.allocate(3, 5, DType::kF32);
+  EXPECT_TRUE(emulation::on_device(tensor.data, 60));
+  const HostCopy copy(cuda_context(), tensor);
+  for (int i = 0; i < 15; ++i) EXPECT_EQ(copy.view().as<float>()[i], 0.0F);
+}
+
+TEST(CudaArena, SaysHowMuchWasAskedForAndForWhat) {
+  try {
+    const Arena arena(Device::kCuda, size_t{5} << 30, "the activations of a model");
+    FAIL() << "more than there is was given";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kUnavailable);
+    const std::string text = error.what();
+    for (const char* part : {"5368709120 bytes (5120.0 MiB)", "the activations of a model",
+                             "of its 4096.0 MiB are free", "--micro-batch-tokens"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the refusal leaves nothing behind";
+}
+
+TEST(CudaContext, ScratchGrowsAndKeepsWhatGraphsMayHold) {
+  Context context({.device = Device::kCuda, .scratch_bytes = 1024});
+  void* before = context.scratch().allocate(128);
+  context.scratch().release_to(0);
+  context.reserve_scratch(100000);
+  EXPECT_GE(context.scratch().capacity(), 100000U);
+  EXPECT_TRUE(emulation::on_device(before, 128));
+}
+
+TEST(CudaTransfer, WhatTheHostChangesTooEarlyIsSent) {
+  Context& context = cuda_context();
+  StagingBuffer staging(context, 1);
+  staging.host()[0] = 'a';
+  staging.send(1);
+  staging.host()[0] = 'b';  // against the contract: the copy reads page-locked memory when its turn comes
+  char got = 0;
+  copy_to_host(context, &got, staging.device(), 1);
+  EXPECT_EQ(got, 'b');
+}
+
+}  // namespace
+}  // namespace ventris::testing

@@ -1,0 +1,106 @@
+#include <cublasLt.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "tests/emulation/gemm_product.h"
+
+namespace ventris::testing {
+namespace {
+
+constexpr GemmCase kTuned = {.m = 64, .n = 128, .k = 64};
+
+/// Tuning, with a folder of its own for the file of algorithms.
+class CudaGemmTuning : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* before = std::getenv("VENTRIS_TUNE_GEMM")) before_ = before;
+    folder_ = ::testing::TempDir() + "ventris-gemm-" + std::to_string(getpid());
+    setenv("VENTRIS_CACHE_DIR", folder_.c_str(), 1);
+    unsetenv("VENTRIS_TUNE_GEMM");
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    unsetenv("VENTRIS_CACHE_DIR");
+    if (before_) setenv("VENTRIS_TUNE_GEMM", before_->c_str(), 1);
+  }
+  /// A new context computes the product; the number of products that took.
+  uint64_t run(GemmProduct& p) const {
+    Context context({.device = Device::kCuda, .scratch_bytes = 1 << 16});
+    const uint64_t before = emulation::products_enqueued();
+    p.on_device(context);
+    const uint64_t enqueued = emulation::products_enqueued() - before;
+    EXPECT_EQ(cudaStreamSynchronize(cuda::stream_of(context)), cudaSuccess);
+    return enqueued;
+  }
+  std::filesystem::path file() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      if (entry.path().extension() == ".txt") return entry.path();
+    }
+    return {};
+  }
+  std::string folder_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(CudaGemmTuning, TheChoiceOfOneRunIsThatOfTheNext) {
+  for (const bool accumulate : {false, true}) {
+    const GemmCase c{.m = 64, .n = 64, .k = 320, .accumulate = accumulate};
+    GemmProduct first(c, DType::kF32);
+    GemmProduct second(c, DType::kF32);
+    EXPECT_GT(run(first), 3U) << "the candidates are timed";
+    EXPECT_EQ(run(second), 1U) << "nothing is timed again";
+    expect_same("c", first.device_result, second.device_result);
+    first.on_cpu();
+    expect_matches("c", first.device_result, first.result, DType::kF32);
+  }
+}
+
+TEST_F(CudaGemmTuning, ADamagedFileIsIgnored) {
+  GemmProduct p(kTuned, DType::kF32);
+  run(p);
+  std::string text;
+  {
+    std::ifstream in(file());
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const size_t line = text.rfind('\t', text.size() - 20);  // before the algorithm of the last line
+  std::string damaged = text;
+  damaged[line + 5] ^= 1;
+  for (const std::string& content :
+       {damaged, std::string("\0\1nonsense", 10), std::string(), text.substr(0, 40)}) {
+    std::ofstream(file(), std::ios::trunc) << content;
+    EXPECT_GT(run(p), 3U);
+    EXPECT_EQ(run(p), 1U) << "it is written anew";
+  }
+}
+
+TEST_F(CudaGemmTuning, ShapesOfDecodingAreNotTimed) {
+  GemmProduct p({.m = 63, .n = 64, .k = 64}, DType::kF32);
+  EXPECT_EQ(run(p), 1U);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(CudaGemmTuning, ZeroTakesTheFirstAlgorithmAndKeepsNothing) {
+  setenv("VENTRIS_TUNE_GEMM", "0", 1);
+  GemmProduct p(kTuned, DType::kF32);
+  EXPECT_EQ(run(p), 1U);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(CudaGemmTuning, AFolderThatCannotBeWrittenIsNoError) {
+  std::filesystem::create_directories(folder_);
+  setenv("VENTRIS_CACHE_DIR", (folder_ + "/file/below").c_str(), 1);
+  std::ofstream(folder_ + "/file") << "no folder";
+  GemmProduct p(kTuned, DType::kF32);
+  ::testing::internal::CaptureStderr();
+  EXPECT_GT(run(p), 3U);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("cannot be kept"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ventris::testing

@@ -1,0 +1,99 @@
+// The whole model on the emulated CUDA device: against PyTorch, and against the CPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/beam_search.h"
+#include "tests/support/golden_model.h"
+#include "tests/support/tolerance.h"
+
+namespace ventris {
+namespace {
+
+using testing::PackedBatch;
+using testing::random_sentences;
+using testing::TinyModel;
+
+ContextOptions cuda() {
+  return {.device = Device::kCuda, .scratch_bytes = size_t{1} << 20};
+}
+
+class CudaGolden : public ::testing::TestWithParam<std::tuple<const char*, DType>> {};
+
+TEST_P(CudaGolden, LogitsLossGradientsAndTenStepsAgreeWithPyTorch) {
+  const auto [name, dtype] = GetParam();
+  testing::check_golden_model(name, dtype, cuda());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
+                         ::testing::Combine(::testing::Values("post_norm", "pre_norm"),
+                                            ::testing::Values(DType::kF32, DType::kBF16)),
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param)) + "_" +
+                                  name_of(std::get<1>(instance.param));
+                         });
+
+/// Dropout on, two micro-batches, padding of rows and sentences on the device alone.
+TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
+  for (const bool pre_norm : {false, true}) {
+    const TransformerConfig config = testing::tiny_config(pre_norm, /*learned_positions=*/pre_norm);
+    TinyModel cpu(config, DType::kF32);
+    TinyModel device(config, DType::kF32, cuda());
+    for (TinyModel* tiny : {&cpu, &device}) tiny->zero_gradients();
+    for (const uint32_t seed : {1U, 2U}) {
+      const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed));
+      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
+      const LossSums expected = cpu.step(batch, keys);
+      const LossSums got = device.step(batch, keys);
+      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
+      EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
+    }
+    const std::vector<double> expected = cpu.gradients();
+    const std::vector<double> got = device.gradients();
+    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
+          << "element " << i << " is " << got[i] << ", not " << expected[i];
+    }
+  }
+}
+
+TEST(CudaModel, RepetitionChangesNoBit) {
+  const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9));
+  const auto run = [&] {
+    TinyModel tiny(testing::tiny_config(false), DType::kBF16, cuda());
+    tiny.zero_gradients();
+    const double loss = tiny.step(batch).loss;
+    std::vector<double> result = tiny.gradients();
+    result.push_back(loss);
+    return result;
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST(CudaModel, TranslationsAreThoseOfTheCpu) {
+  const auto pairs = random_sentences({{3, 0}, {7, 0}, {1, 0}, {5, 0}}, 19, 5);
+  std::vector<std::vector<int32_t>> sources = {{}};
+  for (const auto& pair : pairs) sources.push_back(pair.source);
+  for (const bool pre_norm : {false, true}) {
+    const TransformerConfig config = testing::tiny_config(pre_norm);
+    const auto translate = [&](const ContextOptions& options) {
+      TinyModel tiny(config, DType::kF32, options);
+      BeamSearch search(tiny.context(), config, tiny.store(), tiny.ids(),
+                        {.beam_size = 3, .max_extra_length = 4, .n_best = 2, .batch_rows = 14});
+      return search.translate(sources);
+    };
+    const auto expected = translate({});
+    const auto got = translate(cuda());
+    for (size_t s = 0; s < sources.size(); ++s) {
+      ASSERT_EQ(got[s].size(), expected[s].size());
+      for (size_t i = 0; i < got[s].size(); ++i) {
+        EXPECT_EQ(got[s][i].words, expected[s][i].words) << "source " << s << ", hypothesis " << i;
+        EXPECT_NEAR(got[s][i].log_probability, expected[s][i].log_probability, 1e-4);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris

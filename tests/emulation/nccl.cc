@@ -1,0 +1,279 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace {
+
+constexpr int kMostRanks = 16;
+constexpr size_t kSlotBytes = size_t{64} << 10;
+
+/// What the ranks of a communicator share: a file in shared memory, zero at first.
+struct Shared {
+  std::atomic<int> joined;                  // ranks that came
+  std::atomic<int> aborted;                 // 1 + a rank that left
+  std::atomic<uint64_t> arrivals;           // of all ranks at all meetings
+  std::atomic<uint64_t> begun[kMostRanks];  // sums that a rank has begun
+  char devices[kMostRanks][256];
+  alignas(64) char slots[kMostRanks][kSlotBytes];
+};
+
+struct Communicator {
+  Shared* shared = nullptr;
+  std::string name;  // of the file
+  int rank = 0;
+  int ranks = 0;
+  uint64_t failing_sum = 0;
+  std::atomic<uint64_t> begun = 0;
+  uint64_t meetings = 0;
+  std::atomic<bool> aborted = false;
+  std::atomic<bool> stopping = false;
+  std::atomic<ncclResult_t> error = ncclInProgress;
+  std::thread server;  // does sums that other ranks have begun
+
+  ~Communicator() {
+    if (shared != nullptr) munmap(shared, sizeof(Shared));
+  }
+};
+
+thread_local std::string last_error;
+
+void nap() {
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+Shared* open_shared(const std::string& name, int flags) {
+  const int fd = shm_open(name.c_str(), O_RDWR | flags, 0600);
+  if (fd < 0) return nullptr;
+  void* memory = MAP_FAILED;
+  if ((flags & O_CREAT) == 0 || ftruncate(fd, sizeof(Shared)) == 0)
+    memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  return memory == MAP_FAILED ? nullptr : static_cast<Shared*>(memory);
+}
+
+/// Ends when all ranks came to the same meeting; false if this rank gave up instead.
+bool meet(Communicator& c) {
+  const uint64_t all = ++c.meetings * static_cast<uint64_t>(c.ranks);
+  c.shared->arrivals.fetch_add(1);
+  while (c.shared->arrivals.load() < all) {
+    if (c.aborted) return false;
+    if (c.shared->aborted != 0) c.error = ncclRemoteError;
+    nap();
+  }
+  return !c.aborted;
+}
+
+template <typename T>
+void sum(Communicator& c, const void* from, void* to, size_t count) {
+  if (c.aborted) return;
+  c.shared->begun[c.rank] = ++c.begun;
+  if (c.begun == c.failing_sum) {
+    c.error = ncclSystemError;
+    while (!c.aborted) nap();
+    return;
+  }
+  constexpr size_t kSlot = kSlotBytes / sizeof(T);
+  for (size_t begin = 0; begin < count; begin += kSlot) {
+    const size_t size = std::min(kSlot, count - begin);
+    std::memcpy(c.shared->slots[c.rank], static_cast<const T*>(from) + begin, size * sizeof(T));
+    if (!meet(c)) return;
+    T* sums = static_cast<T*>(to) + begin;
+    for (size_t i = 0; i < size; ++i) {
+      sums[i] = reinterpret_cast<const T*>(c.shared->slots[0])[i];
+      for (int r = 1; r < c.ranks; ++r) sums[i] += reinterpret_cast<const T*>(c.shared->slots[r])[i];
+    }
+    if (!meet(c)) return;
+  }
+}
+
+void serve(Communicator& c) {
+  const auto wanted = [&c] {
+    return !c.stopping && !c.aborted &&
+           std::any_of(c.shared->begun, c.shared->begun + c.ranks,
+                       [&c](const auto& b) { return b > c.begun; });
+  };
+  while (!c.stopping) {
+    if (wanted()) ventris::emulation::run_while(wanted);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// The state of a communicator whose ranks are coming.
+ncclResult_t join_state(Communicator& c) {
+  if (c.shared->joined < c.ranks) return c.shared->aborted != 0 ? ncclRemoteError : ncclInProgress;
+  shm_unlink(c.name.c_str());
+  for (int second = 1; second < c.ranks; ++second) {
+    for (int first = 0; first < second; ++first) {
+      if (std::strcmp(c.shared->devices[first], c.shared->devices[second]) == 0) return ncclInvalidUsage;
+    }
+  }
+  c.server = std::thread([&c] { serve(c); });
+  return ncclSuccess;
+}
+
+std::string this_device() {
+  int index = 0;
+  cudaDeviceProp properties;
+  if (cudaGetDevice(&index) != cudaSuccess || cudaGetDeviceProperties(&properties, index) != cudaSuccess)
+    return "";
+  std::array<char, 128> host{};
+  gethostname(host.data(), host.size() - 1);
+  const char* host_id = std::getenv("NCCL_HOSTID");
+  std::string identity = std::string(host_id == nullptr ? host.data() : host_id).substr(0, 128) + " ";
+  for (const char byte : properties.uuid.bytes)
+    identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return identity;
+}
+
+void stop_server(Communicator& c) {
+  c.stopping = true;
+  if (c.server.joinable()) c.server.join();
+}
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<Communicator> of;  // work of streams and graphs holds it too
+};
+
+namespace ventris::emulation {
+
+NcclHooks& nccl_hooks() {
+  static NcclHooks hooks;
+  return hooks;
+}
+
+}  // namespace ventris::emulation
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = ventris::emulation::nccl_hooks().version;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static int made = 0;
+  *id = {};
+  std::snprintf(id->internal, sizeof(id->internal), "/ventris-nccl-%d-%d", getpid(), made++);
+  Shared* shared = open_shared(id->internal, O_CREAT | O_EXCL);
+  if (shared == nullptr) {
+    last_error = "no shared memory";
+    return ncclSystemError;
+  }
+  munmap(shared, sizeof(Shared));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  *comm = nullptr;
+  if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks || config == nullptr ||
+      config->blocking != 0)
+    return ncclInvalidArgument;
+  const std::string device = this_device();
+  if (device.empty()) return ncclUnhandledCudaError;
+  auto made = std::make_shared<Communicator>();
+  made->name = id.internal;
+  made->rank = rank;
+  made->ranks = ranks;
+  made->shared = open_shared(made->name, 0);
+  if (made->shared == nullptr) return ncclSystemError;
+  made->failing_sum = ventris::emulation::nccl_hooks().failing_sum;
+  int failing_rank = 0;
+  unsigned long failing_sum = 0;
+  const char* wish = std::getenv("VENTRIS_EMULATED_NCCL_ERROR");
+  if (wish != nullptr && std::sscanf(wish, "%d:%lu", &failing_rank, &failing_sum) == 2 &&
+      failing_rank == rank)
+    made->failing_sum = failing_sum;
+  std::memcpy(made->shared->devices[rank], device.c_str(), device.size() + 1);
+  made->shared->joined.fetch_add(1);
+  *comm = new ncclComm{made};
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  Communicator& c = *comm->of;
+  if (c.error == ncclInProgress) c.error = join_state(c);
+  if (c.error == ncclSuccess && c.shared->aborted != 0) c.error = ncclRemoteError;
+  *error = c.error;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
+  if (comm == nullptr || operation != ncclSum) return ncclInvalidArgument;
+  if (comm->of->error != ncclSuccess) return comm->of->error;
+  const size_t bytes = count * (type == ncclFloat32 ? sizeof(float) : sizeof(double));
+  if (!ventris::emulation::on_device(from, bytes) || !ventris::emulation::on_device(to, bytes)) {
+    last_error = "the numbers are not in device memory";
+    return ncclInvalidArgument;
+  }
+  const cudaError_t status = ventris::emulation::enqueue(stream, [c = comm->of, from, to, count, type] {
+    type == ncclFloat32 ? sum<float>(*c, from, to, count) : sum<double>(*c, from, to, count);
+  });
+  return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  stop_server(*comm->of);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  stop_server(*comm->of);
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  Communicator& c = *comm->of;
+  c.aborted = true;
+  c.shared->aborted = 1 + c.rank;
+  shm_unlink(c.name.c_str());
+  stop_server(c);
+  delete comm;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInternalError:
+      return "internal error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+  }
+  return "unknown result code";
+}
+
+const char* ncclGetLastError(ncclComm_t comm) {
+  if (comm == nullptr) return last_error.c_str();
+  const Communicator& c = *comm->of;
+  if (c.error == ncclRemoteError) last_error = fmt::format("rank {} has left", c.shared->aborted - 1);
+  if (c.error == ncclSystemError) last_error = "a failure that a test asked for";
+  if (c.error == ncclInvalidUsage) last_error = "duplicate GPU detected";
+  return last_error.c_str();
+}

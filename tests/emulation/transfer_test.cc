@@ -1,0 +1,58 @@
+#include "backend/transfer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "tests/emulation/device_buffer.h"
+
+namespace ventris::testing {
+namespace {
+
+TEST(CudaTransfer, CopiesBothWaysInTheOrderOfTheStream) {
+  Context& context = cuda_context();
+  std::vector<int32_t> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const DeviceArray<int32_t> device(std::vector<int32_t>(numbers.size()));
+  copy_to_device(context, device.data(), numbers.data(), numbers.size() * sizeof(int32_t));
+  const std::vector<int32_t> sent = numbers;
+  numbers.assign(numbers.size(), -1);  // the host may write again
+  copy_to_host(context, numbers.data(), device.data(), numbers.size() * sizeof(int32_t));
+  EXPECT_EQ(numbers, sent);
+  copy_to_host(context, nullptr, nullptr, 0);
+}
+
+TEST(CudaTransfer, HostCopyPacksAViewWithStrides) {
+  const Buffer values = Buffer::random(5, 7, DType::kBF16, 1);
+  const DeviceMatrix device(values, 3);
+  const HostCopy copy(cuda_context(), device.view());
+  ASSERT_TRUE(copy.view().contiguous());
+  EXPECT_EQ(std::memcmp(copy.view().data, values.view().data, 5 * 7 * 2), 0);
+  const HostCopy none(cuda_context(), ConstTensor{});
+  EXPECT_FALSE(none.view());
+}
+
+TEST(CudaTransfer, StagingSendsWhatTheHostWrote) {
+  Context& context = cuda_context();
+  StagingBuffer staging(context, 64);
+  ASSERT_NE(staging.host(), staging.device());
+  EXPECT_EQ(staging.size(), 64U);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(staging.host()[i], 0);
+  staging.wait_until_sent();  // nothing was sent yet
+  char got[64];
+  for (const char value : {'a', 'b'}) {
+    std::memset(staging.host(), value, 64);
+    staging.send(32);
+    staging.wait_until_sent();
+    std::memset(staging.host(), 'x', 64);
+    copy_to_host(context, got, staging.device(), 64);
+    EXPECT_EQ(got[0], value);
+    EXPECT_EQ(got[31], value);
+    EXPECT_EQ(got[32], 0);
+  }
+  EXPECT_THROW(staging.send(65), Error);
+}
+
+}  // namespace
+}  // namespace ventris::testing

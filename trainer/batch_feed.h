@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "data/batches.h"
+#include "data/corpus.h"
+#include "model/batch_stage.h"
+#include "model/transformer_config.h"
+
+namespace ventris {
+
+/// The arrays of a packed batch, whose memory they are.
+HostBatch host_batch_of(const data::PackedBatch& packed);
+
+/// Gives the batches of training step after step. A thread packs this rank's micro-batches ahead, into two
+/// stages in turn, while the device works.
+class BatchFeed {
+ public:
+  struct Start {
+    data::DataPosition position;  // of the first batch
+    int64_t step = 1;             // its number: keys dropout
+  };
+  /// The logical shards [begin, end) of every batch are this rank's.
+  struct Share {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  /// A micro-batch on the device and the floating-point operations that it takes (model/transformer.h).
+  struct Piece {
+    const MicroBatch& batch;
+    double flops;
+    int stage;  // 0 or 1: those of one stage have the same device addresses
+  };
+
+  /// The references outlive the object. `capacity` holds every shard.
+  BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
+            const TransformerConfig& config, const MicroBatchCapacity& capacity, const Share& share,
+            const Start& start);
+  ~BatchFeed();
+  BatchFeed(const BatchFeed&) = delete;
+  BatchFeed& operator=(const BatchFeed&) = delete;
+
+  /// The batch of the next step. The micro-batches of the step before have all been taken.
+  data::GlobalBatch next_step();
+  /// This rank's next micro-batch of the step, in the order of the shards: its copy to the device is
+  /// enqueued. Valid until the next call.
+  Piece next_micro_batch();
+
+ private:
+  struct Stage {
+    BatchStage stage;
+    double flops = 0.0;
+  };
+
+  void work(data::DataPosition position, int64_t step);
+  /// Waits; false if the feed ends.
+  template <typename Condition>
+  bool wait_to_fill(Condition&& condition);
+  template <typename Condition>
+  void wait_to_take(Condition&& condition);
+  void fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step);
+  Stage& stage(int64_t number) { return stages_[static_cast<size_t>(number) % stages_.size()]; }
+
+  const data::Corpus& corpus_;
+  const data::BatchSource& source_;
+  const TransformerConfig config_;
+  const Share share_;
+  std::array<Stage, 2> stages_;
+  int64_t taken_ = 0;         // micro-batches, by the caller alone
+  data::PackedBatch packed_;  // of the thread
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<data::GlobalBatch> steps_;  // ahead of the caller
+  int64_t filled_ = 0;                   // micro-batches
+  int64_t freed_ = 0;                    // micro-batches whose host memory may be written again
+  bool ends_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace ventris
