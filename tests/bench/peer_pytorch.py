@@ -2,7 +2,8 @@
 """The peer that training speed is measured against: a clean PyTorch loop of the same Transformer.
 
 Reads the same corpus.h5 as `ventris train`, buckets sentence pairs by length, pads each batch and trains with the paper's schedule on
-all cores. Prints one JSON object: target tokens/s (without padding), peak memory, loss, padding share.
+all cores, or on one GPU with --device cuda. Prints one JSON object: target tokens/s (without padding), peak memory, loss, padding share.
+With --gemm it prints the rate of a large matrix product instead.
 
     python peer_pytorch.py --corpus corpus.h5 --preset tiny --precision bf16 --compile --seconds 40
 """
@@ -11,6 +12,8 @@ import json
 import math
 import random
 import resource
+import statistics
+import sys
 import time
 
 import h5py
@@ -23,8 +26,10 @@ PRESETS = {  # layers, d_model, d_ff, heads, dropout, warm-up
     "tiny": (4, 128, 256, 4, 0.3, 2000),
     "small": (6, 512, 1024, 4, 0.3, 4000),
     "base": (6, 512, 2048, 8, 0.1, 4000),
+    "big": (6, 1024, 4096, 16, 0.3, 4000),
 }
 PAD = -1
+STEADY_STEPS = 10
 
 
 def attention(query, key, value, mask, causal, dropout):
@@ -32,12 +37,12 @@ def attention(query, key, value, mask, causal, dropout):
     if hasattr(F, "scaled_dot_product_attention"):
         if causal and mask is not None:
             length = query.shape[2]
-            mask = mask & torch.ones(length, length, dtype=torch.bool).tril()
+            mask = mask & torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     if causal:
         length = query.shape[2]
-        mask = mask & torch.ones(length, length, dtype=torch.bool).tril()
+        mask = mask & torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
     scores = scores.masked_fill(~mask, float("-inf"))
     return F.dropout(scores.softmax(-1), dropout) @ value
 
@@ -139,7 +144,7 @@ def load(path):
     return sides[0], sides[1], vocab
 
 
-def batches(source, target, tokens, rng):
+def batches(source, target, tokens, rng, device):
     """Length-bucketed batches of at most `tokens` target tokens, in random order, padded with PAD."""
     order = sorted(range(len(source)), key=lambda i: (len(target[i]), len(source[i]), rng.random()))
     groups, group, count = [], [], 0
@@ -157,29 +162,64 @@ def batches(source, target, tokens, rng):
             out = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
             for k, row in enumerate(rows):
                 out[k, : len(row)] = row
-            return torch.from_numpy(out)
+            tensor = torch.from_numpy(out)
+            return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
         yield (pad([np.append(source[i], 2) for i in group]), pad([np.insert(target[i], 0, 1) for i in group]),
                pad([np.append(target[i], 2) for i in group]))
 
 
+def gemm_rate(device, precision, size=8192):
+    """GFLOP/s of a large square product: the best of several."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    best = 0.0
+    for _ in range(10):
+        wait()
+        begin = time.perf_counter()
+        for _ in range(10):
+            a @ b
+        wait()
+        best = max(best, 10 * 2 * size**3 / (time.perf_counter() - begin) / 1e9)
+    return best
+
+
+def peak_memory_mib(device):
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() >> 20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def steady(seconds):
+    """Whether the last steps had no compilation among them."""
+    return len(seconds) == STEADY_STEPS and max(seconds) < 3 * statistics.median(seconds)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--corpus")
+    parser.add_argument("--gemm", action="store_true", help="measure a large matrix product and nothing else")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="target tokens of an update, without padding")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--warmup-seconds", type=float, default=15.0)
+    parser.add_argument("--compile-seconds", type=float, default=600.0, help="more warm-up at most, until compiling ends")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
 
+    if arguments.gemm:
+        print(json.dumps({"gflops": round(gemm_rate(arguments.device, arguments.precision))}))
+        return
+    device = arguments.device
     torch.manual_seed(1)
     torch.set_num_threads(arguments.threads)
     rng = random.Random(1)
     source, target, vocab = load(arguments.corpus)
     layers, d_model, d_ff, heads, dropout, warmup = PRESETS[arguments.preset]
-    model = Transformer(vocab, layers, d_model, d_ff, heads, dropout)
+    model = Transformer(vocab, layers, d_model, d_ff, heads, dropout).to(device)
     adam_options = {"lr": 1.0, "betas": (0.9, 0.98), "eps": 1e-9}
     try:
         optimizer = torch.optim.Adam(model.parameters(), fused=True, **adam_options)
@@ -190,34 +230,46 @@ def main():
     loss_of = nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=PAD)
     forward = torch.compile(model, dynamic=True) if arguments.compile else model
 
-    begin = time.time()
+    begin = previous = time.time()
+    recent = []  # seconds of the last steps
+    held = []  # labels of the steps since the loss was last read
     measured_from, tokens, padded, steps, value = None, 0, 0, 0, 0.0
     while True:
-        for src, tgt, labels in batches(source, target, arguments.batch_tokens, rng):
-            with torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bf16"):
+        for src, tgt, labels in batches(source, target, arguments.batch_tokens, rng, device):
+            with torch.autocast(device, torch.bfloat16, enabled=arguments.precision == "bf16"):
                 logits = forward(src, tgt)
             loss = loss_of(logits.view(-1, logits.shape[-1]).float(), labels.view(-1))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             schedule.step()
-            value = loss.item()
-            now = time.time()
-            if measured_from is None:
-                if now - begin > arguments.warmup_seconds:
-                    measured_from = now
+            held.append(labels)
+            if len(held) < (1 if device == "cpu" else 10):
                 continue
-            steps += 1
-            tokens += int((labels != PAD).sum())
-            padded += labels.numel()
+            value = loss.item()  # waits for the device
+            counts = [(int((rows != PAD).sum()), rows.numel()) for rows in held]
+            held = []
+            now = time.time()
+            recent = recent[-(STEADY_STEPS - 1):] + [now - previous]
+            previous = now
+            if measured_from is None:
+                if now - begin > arguments.warmup_seconds and (not arguments.compile or steady(recent)):
+                    measured_from = now
+                elif now - begin > arguments.warmup_seconds + arguments.compile_seconds:
+                    sys.exit(f"still compiling after {now - begin:.0f} s")
+                continue
+            steps += len(counts)
+            tokens += sum(real for real, _ in counts)
+            padded += sum(all_of_them for _, all_of_them in counts)
             if now - measured_from > arguments.seconds:
                 print(json.dumps({
                     "peer": "pytorch", "version": torch.__version__, "preset": arguments.preset,
-                    "precision": arguments.precision, "compile": arguments.compile, "threads": arguments.threads,
+                    "precision": arguments.precision, "compile": arguments.compile,
+                    "warmup_seconds": round(measured_from - begin), "threads": arguments.threads,
                     "target_tokens_per_second": round(tokens / (now - measured_from), 1), "steps": steps,
                     "tokens_per_update": round(tokens / steps), "padding": round(1 - tokens / padded, 4),
                     "loss": round(value, 4),
-                    "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
+                    "peak_memory_mib": peak_memory_mib(device)}))
                 return
 
 

@@ -7,7 +7,8 @@
 Every configuration trains on 2 cores: ventris as two MPI ranks of one thread, PyTorch as one process of two threads. The first steps
 (primitive creation, compilation) are not counted. "of GEMM" is the arithmetic of the whole step (forward, backward, Adam; see
 training_flops in model/transformer.h) over two cores' rate of a large square oneDNN product of that dtype in the same run. Memory is the
-peak resident set, summed over ranks. Rounds repeat the list in turn; the table has medians.
+peak resident set, summed over ranks. Rounds repeat the list in turn, torch.compile in the first one only, as it takes minutes to
+start (it is measured from where ten steps in a row had no compilation among them); the table has medians.
 """
 import argparse
 import json
@@ -44,10 +45,9 @@ def ventris(arguments, preset, precision, folder):
 
 def pytorch(python, arguments, preset, precision, compiled):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer_pytorch.py")
-    warmup = 90.0 if compiled else arguments.warmup_seconds
     command = [python, script, "--corpus", arguments.corpus, "--preset", preset, "--precision", precision,
                "--batch-tokens", str(arguments.batch_tokens), "--seconds", str(arguments.seconds),
-               "--warmup-seconds", str(warmup)] + (["--compile"] if compiled else [])
+               "--warmup-seconds", str(arguments.warmup_seconds)] + (["--compile"] if compiled else [])
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         print(f"  failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}", file=sys.stderr)
@@ -77,7 +77,7 @@ def main():
     parser.add_argument("--pytorch", required=True, help="python with the newest PyTorch and h5py")
     parser.add_argument("--old-pytorch", help="python with PyTorch 1.13 and h5py, the common yardstick")
     parser.add_argument("--presets", nargs="+", default=["tiny", "base"])
-    parser.add_argument("--compile", action="store_true", help="measure torch.compile too (slow to start)")
+    parser.add_argument("--compile", action="store_true", help="measure torch.compile too, in the first round")
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--warmup-seconds", type=float, default=8.0)
@@ -95,7 +95,7 @@ def main():
                 print(f"{preset} {name} {precision}: {result}", file=sys.stderr)
 
         gemm = []
-        for _ in range(arguments.rounds):
+        for turn in range(arguments.rounds):
             gemm.append(gemm_rates(arguments))
             for precision in ("f32", "bf16"):
                 folder = tempfile.mkdtemp(prefix="ventris-bench-")
@@ -104,7 +104,7 @@ def main():
                 finally:
                     shutil.rmtree(folder)
                 add("PyTorch", precision, pytorch(arguments.pytorch, arguments, preset, precision, False))
-                if arguments.compile:
+                if arguments.compile and turn == 0:
                     add("PyTorch, torch.compile", precision,
                         pytorch(arguments.pytorch, arguments, preset, precision, True))
             if arguments.old_pytorch:
