@@ -1,0 +1,88 @@
+"""launch/slurm/train.sbatch under a Slurm of two nodes, which are network namespaces of this machine."""
+
+import os
+import unittest
+
+import h5py
+import numpy
+
+import hosts
+import slurm
+import support
+
+SCRIPT = os.path.join(support.SOURCE_DIR, "launch", "slurm", "train.sbatch")
+# The script gives --threads itself.
+OPTIONS = [*support.TINY_MODEL[: support.TINY_MODEL.index("--threads")], "--logical-shards", "2"]
+STEPS = 500
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+
+
+class TrainUnderSlurm(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+        cls.slurm = slurm.Slurm(hosts.Hosts(), os.path.join(cls.folder, "slurm"))
+        cls.addClassCleanup(cls.slurm.stop)
+
+    def submit(self, name, *options):
+        """Queues a training of two nodes with one rank each in the folder `name`."""
+        size = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1"]
+        words = [self.corpus, self.path(name), *OPTIONS, *map(str, options)]
+        return self.slurm.submit(*size, f"--output={self.path(name)}.log", SCRIPT, *words)
+
+    def log(self, name):
+        path = f"{self.path(name)}.log"
+        return self.read(path).decode(errors="replace") if os.path.exists(path) else ""
+
+    def checkpoints(self, name):
+        return sorted(file for file in os.listdir(self.path(name)) if file.startswith("checkpoint-"))
+
+    def wait_for_steps(self, name, job):
+        """Until the training has written metrics."""
+        path = self.path(name, "metrics.jsonl")
+
+        def begun():
+            self.assertNotIn(self.slurm.job(job)["JobState"], ENDED, self.log(name))
+            return os.path.exists(path) and os.path.getsize(path) > 0
+
+        self.slurm.wait(begun, "training")
+
+    def wait_for_end(self, job):
+        self.slurm.wait(lambda: self.slurm.job(job)["JobState"] in ENDED, "the end of the job")
+        return self.slurm.job(job)
+
+    def test_a_job_that_is_asked_to_stop_saves_queues_itself_and_goes_on(self):
+        job = self.submit("asked", "--max-steps", STEPS, "--save-every", 0)
+        self.wait_for_steps("asked", job)
+        self.slurm.call("scancel", "--signal=USR1", job)
+        end = self.wait_for_end(job)
+        log = self.log("asked")
+        self.assertEqual((end["JobState"], end["Restarts"]), ("COMPLETED", "1"), log)
+        # Both parts of the run are in the log.
+        self.assertEqual(log.count("sentence pairs, 2 ranks"), 2, log)
+        self.assertIn("stopped at step", log)
+        self.assertIn(f"trained at step {STEPS}", log)
+        whole = ["--model-dir", self.path("whole"), *OPTIONS, "--threads", 1, "--max-steps", STEPS]
+        self.succeed("train", "--corpus", self.corpus, *whole, ranks=2)
+        last = f"checkpoint-{STEPS:08d}.h5"
+        with h5py.File(self.path("asked", last)) as one, h5py.File(self.path("whole", last)) as two:
+            name = "model/encoder/layers/0/self_attention/query/weight"
+            self.assertTrue(numpy.array_equal(one[name][()], two[name][()]))
+
+    def test_a_job_that_is_cancelled_does_not_queue_itself(self):
+        job = self.submit("cancelled", "--max-steps", 1000000, "--save-every", 0)
+        self.wait_for_steps("cancelled", job)
+        self.slurm.call("scancel", job)
+        end = self.wait_for_end(job)
+        self.assertEqual((end["JobState"], end["Restarts"]), ("CANCELLED", "0"), self.log("cancelled"))
+
+    def test_a_job_that_fails_ends_with_the_exit_code_of_the_program(self):
+        job = self.submit("failing", "--max-steps", 2, "--d-model", 33)
+        end = self.wait_for_end(job)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "64:0"), self.log("failing"))
+
+
+if __name__ == "__main__":
+    hosts.enter(*slurm.COMMANDS)
+    unittest.main()
