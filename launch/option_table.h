@@ -24,6 +24,7 @@ struct Option {
   bool required = false;
   bool operand = false;      // given without its name
   bool from_preset = false;  // the default is that of the preset
+  std::string excludes;      // name of an option that says the opposite; both together are an error
 
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
   std::function<void(const std::vector<std::string>& values, const std::string& where)> store;

@@ -213,6 +213,12 @@ void parse_options(const Command& command, const std::vector<std::string>& words
     from_file = parse_file(command, config);
     for (const auto& [name, values] : flags) from_file.erase(name);
   }
+  for (const Option& option : command.options.options()) {
+    const auto given = [&](const std::string& name) { return flags.count(name) + from_file.count(name) > 0; };
+    if (option.excludes.empty() || !given(option.name) || !given(option.excludes)) continue;
+    fail(ExitCode::kUsage, "--{} and --{} exclude each other; give one of them", option.name,
+         option.excludes);
+  }
   const std::string preset =
       flags.count("preset") > 0 ? text_of(flags, "preset") : text_of(from_file, "preset");
   if (command.before_store) command.before_store(preset);

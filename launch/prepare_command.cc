@@ -146,9 +146,11 @@ Command prepare_command() {
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
   table.toggle("no-normalization", prepare.tokenizer.identity,
                "Leaves the characters as they are, for text that was normalised and tokenised before.");
-  table.text(
-      "tokenizer-model", "FILE", prepare.tokenizer_model,
-      "A SentencePiece model to use instead of training one. It needs marks for unknown, begin and end.");
+  table
+      .text(
+          "tokenizer-model", "FILE", prepare.tokenizer_model,
+          "A SentencePiece model to use instead of training one. It needs marks for unknown, begin and end.")
+      .excludes = "vocab-size";
   table.group("Output and machine");
   table.text("output", "FILE", prepare.output, "The corpus file.").required = true;
   table.text("dropped-report", "FILE", prepare.dropped_report,

@@ -103,6 +103,9 @@ class Prepare(support.CommandLineTest):
             self.assertEqual(file["tokenizer"][:].tobytes(), self.read(model))
         os.remove(self.path("out.h5"))
         self.refuse_and_leave_nothing(65, source, target, "--tokenizer-model", source, says="s")
+        self.refuse_and_leave_nothing(
+            64, source, target, "--tokenizer-model", model, "--vocab-size", 100, says="--vocab-size exclude each other"
+        )
 
     def test_a_unigram_model_depends_on_the_text_alone(self):
         files = []
