@@ -65,7 +65,7 @@ void run(Context& context, const Tensor& d_y, const ConstTensor& y, const Tensor
              rows, cols, block_rows, partial);
     });
   });
-  add_column_sums(context, partial, partials, cols, cols, d_bias.as<float>());
+  add_column_sums(context, partial, partials, cols, cols, {{d_bias.as<float>()}});
 }
 
 }  // namespace

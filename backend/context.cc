@@ -8,6 +8,7 @@
 #include "backend/error.h"
 #include "backend/gemm_cache.h"
 #include "backend/has_cuda.h"
+#include "backend/profile.h"
 
 namespace ventris {
 namespace {
@@ -41,7 +42,8 @@ Context::Context(const ContextOptions& options)
       cuda_(cuda_device_of(options)),
       pool_(options.threads),
       scratch_(options.device, options.scratch_bytes, kScratchPurpose),
-      gemm_cache_(options.device == Device::kCpu ? std::make_unique<GemmCache>(options.threads) : nullptr) {}
+      gemm_cache_(options.device == Device::kCpu ? std::make_unique<GemmCache>(options.threads) : nullptr),
+      profile_(std::make_unique<Profile>(cuda_.get())) {}
 
 Context::~Context() = default;
 

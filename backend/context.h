@@ -10,6 +10,7 @@
 namespace ventris {
 
 class GemmCache;
+class Profile;
 struct CudaDevice;  // backend/context_cuda.h: stream, cuBLASLt handle and workspace
 using CudaDevicePtr = std::unique_ptr<CudaDevice, void (*)(CudaDevice*)>;
 
@@ -40,6 +41,8 @@ class Context {
   Arena& scratch() { return scratch_; }
   /// Makes sure that scratch() has at least `bytes` left. Requires that nothing is allocated in it.
   void reserve_scratch(size_t bytes);
+  /// Off until a step of it begins (backend/profile.h).
+  Profile& profile() { return *profile_; }
   /// On the CPU alone.
   GemmCache& gemm_cache() { return *gemm_cache_; }
   /// On CUDA alone.
@@ -52,6 +55,7 @@ class Context {
   std::vector<Arena> outgrown_;
   Arena scratch_;
   std::unique_ptr<GemmCache> gemm_cache_;
+  std::unique_ptr<Profile> profile_;
 };
 
 }  // namespace ventris

@@ -52,10 +52,11 @@ __global__ void embed(Forward<T> f) {
 }
 
 /// One block: the places of kThreads rows in the order by (index, row), as far as one part of the rows
-/// decides them: rank[t] += rows of the part that come before row t. Sums of integers: no order matters.
-/// Grid: (rows / kThreads, parts).
+/// decides them: rank[t] += rows of the part that come before row t. Sums of integers: no order matters. Rows
+/// are compared kThreads at a time: all of them lie before the block's own, or after, or are its own.
+/// part_rows: a multiple of kThreads. Grid: (rows / kThreads, parts).
 __global__ void rank_rows(const int32_t* index, int rows, int part_rows, int* rank) {
-  __shared__ int32_t others[kThreads];
+  __align__(16) __shared__ int32_t others[kThreads];
   const int t = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   const int32_t mine = t < rows ? index[t] : 0;
   const int first = static_cast<int>(blockIdx.y) * part_rows;
@@ -64,11 +65,20 @@ __global__ void rank_rows(const int32_t* index, int rows, int part_rows, int* ra
   for (int begin = first; begin < end; begin += kThreads) {
     const int count = end - begin < kThreads ? end - begin : kThreads;
     sync_threads();
-    if (static_cast<int>(threadIdx.x) < count)
-      others[threadIdx.x] = index[begin + static_cast<int>(threadIdx.x)];
+    const bool there = static_cast<int>(threadIdx.x) < count;
+    others[threadIdx.x] = there ? index[begin + static_cast<int>(threadIdx.x)] : INT32_MAX;  // before no row
     sync_threads();
-    for (int i = 0; i < count; ++i) {
-      before += others[i] < mine || (others[i] == mine && begin + i < t) ? 1 : 0;
+    const int own = static_cast<int>(blockIdx.x) * kThreads;
+    if (begin < own) {  // then there are kThreads of them
+#pragma unroll 16
+      for (int i = 0; i < kThreads; ++i) before += others[i] <= mine ? 1 : 0;
+    } else if (begin > own) {
+#pragma unroll 16
+      for (int i = 0; i < kThreads; ++i) before += others[i] < mine ? 1 : 0;
+    } else {
+      for (int i = 0; i < count; ++i) {
+        before += others[i] < mine || (others[i] == mine && begin + i < t) ? 1 : 0;
+      }
     }
   }
   if (t < rows) atomic_add(rank + t, before);

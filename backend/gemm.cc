@@ -19,12 +19,13 @@ void gemm(Context& context, const GemmArgs& args) {
   check_tensor(args.a, args.a.rows, args.a.cols, dtype, "a");
   check_tensor(args.b, args.b.rows, args.b.cols, dtype, "b");
   check_tensor(args.c, m, n, args.c.dtype == dtype ? dtype : master_dtype(dtype), "c");
-  check_optional(args.bias, 1, n, master_dtype(dtype), "bias");
+  const bool rounded = context.device() == Device::kCuda && args.bias.dtype == args.c.dtype;
+  check_optional(args.bias, 1, n, rounded ? args.c.dtype : master_dtype(dtype), "bias");
   VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu), "bias and ReLU do not go with accumulation");
+  if (m == 0 || n == 0) return;
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return gemm_cuda(context, args);
   }
-  if (m == 0 || n == 0) return;
   gemm_cpu(context, args);
 }
 

@@ -17,7 +17,7 @@ struct GemmArgs {
   Tensor c;       // [m, n]
   bool transpose_a = false;
   bool transpose_b = false;
-  ConstTensor bias = {};  // [1, n] of master_dtype(T), or empty; not with accumulate
+  ConstTensor bias = {};  // [1, n] of master_dtype(T), on CUDA also of c's; or empty; not with accumulate
   bool relu = false;      // not with accumulate
   bool accumulate = false;
 };

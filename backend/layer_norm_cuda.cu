@@ -11,6 +11,7 @@ namespace {
 using namespace cuda;
 
 constexpr int kWarps = 4;
+constexpr int kBackwardWarps = 8;                      // few blocks: their warps must keep the memory busy
 constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp takes at a time
 
 template <typename T>
@@ -99,19 +100,19 @@ struct Backward {
   Mask mask;
 };
 
-/// One block: block_rows rows; warp w takes rows w, w + kWarps, ..., a row in registers as in norm_forward,
-/// and writes d_residual and d_x of it. The lanes carry the column sums of their columns; at the end the
-/// warps' are added in order through shared memory (3 * cols floats) and go to the block's part of `partial`.
-/// Grid: rows / block_rows.
+/// One block: block_rows rows; warp w takes rows w, w + kBackwardWarps, ..., a row in registers as in
+/// norm_forward, and writes d_residual and d_x of it. The lanes carry the column sums of their columns; at
+/// the end the warps' are added in order through shared memory (3 * cols floats) and go to the block's part
+/// of `partial`. Grid: rows / block_rows.
 template <typename T, int kPacks, bool kVectors>
-__global__ void __launch_bounds__(kWarps* kWarp) norm_backward(Backward<T> f) {
+__global__ void __launch_bounds__(kBackwardWarps* kWarp) norm_backward(Backward<T> f) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int64_t first = int64_t{blockIdx.x} * f.block_rows;
   const int64_t end = first + f.block_rows < f.rows ? first + f.block_rows : f.rows;
   const float n = static_cast<float>(f.cols);
   float sums[3][kPacks][kPack] = {};
-  for (int64_t r = first + warp; r < end; r += kWarps) {
+  for (int64_t r = first + warp; r < end; r += kBackwardWarps) {
     const float mean = f.mean[r];
     const float rstd = f.rstd[r];
     float g[kPacks][kPack] = {};
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) norm_backward(Backward<T> f) {
     }
   }
   float* shared = dynamic_shared<float>();  // [3, cols]
-  for (int turn = 0; turn < kWarps; ++turn) {
+  for (int turn = 0; turn < kBackwardWarps; ++turn) {
     if (turn == warp) {
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) norm_backward(Backward<T> f) {
     }
     sync_threads();
   }
-  for (int64_t i = threadIdx.x; i < 3 * f.cols; i += kWarps * kWarp) {
+  for (int64_t i = threadIdx.x; i < 3 * f.cols; i += kBackwardWarps * kWarp) {
     f.partial[int64_t{blockIdx.x} * 3 * f.cols + i] = shared[i];
   }
 }
@@ -243,16 +244,14 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
       dispatch_flag(fit, [&](auto vectors) {
         launch({.name = "norm_backward",
                 .grid = static_cast<unsigned>(partials),
-                .block = kWarps * kWarp,
+                .block = kBackwardWarps * kWarp,
                 .shared_bytes = static_cast<size_t>(3 * cols) * sizeof(float)},
                stream_of(context), norm_backward<T, decltype(packs)::value, decltype(vectors)::value>, f);
       });
     });
   });
-  add_column_sums(context, partial, partials, 3 * cols, cols, args.d_gamma.as<float>());
-  add_column_sums(context, partial + cols, partials, 3 * cols, cols, args.d_beta.as<float>());
-  if (args.d_bias)
-    add_column_sums(context, partial + 2 * cols, partials, 3 * cols, cols, args.d_bias.as<float>());
+  add_column_sums(context, partial, partials, 3 * cols, cols,
+                  {{floats(args.d_gamma), floats(args.d_beta), floats(args.d_bias)}});
 }
 
 }  // namespace ventris

@@ -28,6 +28,24 @@ void show_preset(const Command& command, const std::string& name, TrainOptions& 
   write_output(text);
 }
 
+nlohmann::json json_of(const TrainProfile& profile) {
+  nlohmann::json phases = nlohmann::json::array();
+  for (const TrainProfile::Row& row : profile.phases) {
+    phases.push_back({{"phase", row.name}, {"ms", 1e3 * row.seconds}});
+    if (row.flops > 0.0 && row.seconds > 0.0)
+      phases.back()["model_flops_per_second"] = row.flops / row.seconds;
+  }
+  return {{"steps", profile.steps},
+          {"phases", phases},
+          {"other_ms", 1e3 * profile.other_seconds()},
+          {"step_ms", 1e3 * profile.step_seconds},
+          {"model_flops_per_second", profile.step_flops_per_second()},
+          {"product_size", profile.product_size},
+          {"product_precision", name_of(profile.product_dtype)},
+          {"product_flops_per_second", profile.product_flops_per_second},
+          {"mfu", profile.mfu()}};
+}
+
 int run_train(TrainCommandOptions& options, Job& job) {
   TrainOptions& train = options.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
@@ -36,6 +54,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   install_stop_handlers();
   const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line);
   const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
+  if (result.profile) say(job, profile_table(*result.profile));
   if (job.speaks() && options.json) {
     nlohmann::json object = {{"end", stopped ? "stopped" : "done"},
                              {"step", result.step},
@@ -47,6 +66,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
       object["best_step"] = result.best_step;
       object["best_" + train.valid_metric] = result.best_metric;
     }
+    if (result.profile) object["profile"] = json_of(*result.profile);
     write_output(object.dump() + "\n");
   } else if (job.speaks()) {
     std::string text = fmt::format("{} at step {}; last checkpoint {}\n", stopped ? "stopped" : "trained",

@@ -150,6 +150,12 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "the same bits.");
   table.integer("threads", train.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
+  table.toggle(
+      "profile", train.profile,
+      "Measures the phases of steps and prints at the end where their time went, what they reached in "
+      "operations of the model, and how much that is of a large matrix product (MFU). On the CPU all steps "
+      "but the first two are measured; on CUDA every tenth, which is not replayed from a captured graph and "
+      "marks phases and layers with NVTX ranges for profilers. The results are the same bits.");
   table.toggle("json", options.json, "Prints one JSON object at the end.");
 }
 

@@ -1,5 +1,7 @@
 #include "model/decoder.h"
 
+#include "backend/profile.h"
+
 namespace ventris {
 
 Decoder::Decoder(const TransformerIds& ids, ConstTensor positions)
@@ -47,6 +49,7 @@ ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const ProfileLayer layer(pass.context, "decoder layer", i);
     const ConstTensor layer_key_value = key_value.col_range(static_cast<int64_t>(i) * pair, pair);
     layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
     layers_[i].cross_attention.forward(pass, stream, layer_key_value, saved.layers[i].cross_attention);
@@ -67,6 +70,7 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (ready) ready(pass.store.offset(norm_first_));
   }
   for (size_t i = layers_.size(); i-- > 0;) {
+    const ProfileLayer layer(pass.context, "decoder layer", i);
     const Tensor layer_d_key_value = d_key_value.col_range(static_cast<int64_t>(i) * pair, pair);
     layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
     layers_[i].cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);

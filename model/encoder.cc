@@ -1,5 +1,7 @@
 #include "model/encoder.h"
 
+#include "backend/profile.h"
+
 namespace ventris {
 
 Encoder::Encoder(const TransformerIds& ids, ConstTensor positions)
@@ -35,6 +37,7 @@ ConstTensor Encoder::forward(Pass& pass, Saved& saved) const {
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const ProfileLayer layer(pass.context, "encoder layer", i);
     layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
     layers_[i].feed_forward.forward(pass, stream, saved.layers[i].feed_forward);
   }
@@ -49,6 +52,7 @@ void Encoder::backward(Pass& pass, GradientStream& gradients, const Saved& saved
     if (ready) ready(pass.store.offset(norm_first_));
   }
   for (size_t i = layers_.size(); i-- > 0;) {
+    const ProfileLayer layer(pass.context, "encoder layer", i);
     layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
     layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
     if (ready) ready(pass.store.offset(layers_[i].first));

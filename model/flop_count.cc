@@ -2,6 +2,15 @@
 
 namespace ventris {
 
+FlopCount& FlopCount::operator+=(const FlopCount& other) {
+  encoder += other.encoder;
+  decoder += other.decoder;
+  output_projection += other.output_projection;
+  encoder_attention += other.encoder_attention;
+  decoder_attention += other.decoder_attention;
+  return *this;
+}
+
 FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
                          std::span<const int32_t> target_offsets) {
   const double d = config.d_model;
@@ -22,8 +31,8 @@ FlopCount training_flops(const TransformerConfig& config, std::span<const int32_
   count.encoder = each * config.encoder_layers * source * (4 * d * d + 2 * d * ff);
   count.decoder = each * config.decoder_layers * (target * (6 * d * d + 2 * d * ff) + source * 2 * d * d);
   count.output_projection = each * target * d * static_cast<double>(config.vocab_size);
-  count.attention =
-      each * 2 * d * (config.encoder_layers * encoder_pairs + config.decoder_layers * decoder_pairs);
+  count.encoder_attention = each * 2 * d * config.encoder_layers * encoder_pairs;
+  count.decoder_attention = each * 2 * d * config.decoder_layers * decoder_pairs;
   return count;
 }
 

@@ -222,7 +222,7 @@ void IncrementalDecoder::self_attention(Pass& pass, ResidualStream& stream, size
   const int64_t rows = stream.input.rows;
   const int64_t d = config_.d_model;
   const ConstTensor weight = store_.value(l.self_ids.query_key_value.weight);
-  const ConstTensor bias = store_.value(l.self_ids.query_key_value.bias);
+  const ConstTensor bias = store_.bias(l.self_ids.query_key_value.bias);
   const Tensor query = activations_.query.row_range(0, rows);
   const Tensor attended = activations_.attended.row_range(0, rows);
   gemm(context_, {.a = stream.input, .b = weight.col_range(0, d), .c = query, .bias = bias.col_range(0, d)});

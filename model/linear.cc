@@ -6,11 +6,9 @@
 namespace ventris {
 
 void Linear::forward(Pass& pass, ConstTensor x, Tensor y, bool relu) const {
-  gemm(pass.context, {.a = x,
-                      .b = pass.store.value(ids_.weight),
-                      .c = y,
-                      .bias = pass.store.value(ids_.bias),
-                      .relu = relu});
+  gemm(
+      pass.context,
+      {.a = x, .b = pass.store.value(ids_.weight), .c = y, .bias = pass.store.bias(ids_.bias), .relu = relu});
 }
 
 void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {

@@ -65,6 +65,7 @@ void ParameterStore::allocate(Device device, DType dtype, bool gradients) {
   VENTRIS_CHECK(!flat_values_, "the store is allocated twice");
   VENTRIS_CHECK(flat_size_ > 0, "the store has no parameters");
   dtype_ = dtype;
+  on_cuda_ = device == Device::kCuda;
   const auto plan = [&](Arena& arena) {
     flat_values_ = arena.allocate(1, flat_size_, master_dtype(dtype));
     if (gradients) flat_gradients_ = arena.allocate(1, flat_size_, master_dtype(dtype));
@@ -90,6 +91,12 @@ ConstTensor ParameterStore::value(ParameterId id) const {
   const Stored& stored = tensors_[static_cast<size_t>(id)];
   const Tensor& flat = flat_compute_ && !stored.vector ? flat_compute_ : flat_values_;
   return block(flat, stored.offset, stored.rows, stored.cols);
+}
+
+ConstTensor ParameterStore::bias(ParameterId id) const {
+  if (!on_cuda_ || !flat_compute_) return value(id);
+  const Stored& stored = tensors_[static_cast<size_t>(id)];
+  return block(flat_compute_, stored.offset, stored.rows, stored.cols);
 }
 
 Tensor ParameterStore::gradient(ParameterId id) const {

@@ -75,6 +75,8 @@ class ParameterStore {
   /// What operations read: the bf16 copy of a matrix in bf16, the master otherwise. [padded rows, cols] or
   /// [1, size].
   ConstTensor value(ParameterId id) const;
+  /// A vector for gemm to add: as value(), but the bf16 copy on CUDA, which spares it the rounding.
+  ConstTensor bias(ParameterId id) const;
   Tensor gradient(ParameterId id) const;
 
   const std::vector<LogicalParameter>& logical() const { return logical_; }
@@ -97,6 +99,7 @@ class ParameterStore {
   ParameterId declare(const std::vector<std::string>& names, int64_t rows, int64_t cols_each,
                       int64_t padded_rows, bool vector, Initializer initializer);
 
+  bool on_cuda_ = false;
   std::vector<Stored> tensors_;
   std::vector<LogicalParameter> logical_;
   int64_t flat_size_ = 0;

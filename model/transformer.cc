@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "backend/cast.h"
+#include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
 #include "model/output_layer.h"
 #include "model/pass.h"
+#include "model/phases.h"
 
 namespace ventris {
 namespace {
@@ -80,7 +82,14 @@ struct Transformer::Impl {
   }
 
   ConstTensor decode(Pass& pass) {
-    return decoder.forward(pass, encoder.forward(pass, activations.encoder), activations.decoder);
+    const ConstTensor memory = encode(pass);
+    const ProfileRange range(context, kDecoderForward);
+    return decoder.forward(pass, memory, activations.decoder);
+  }
+
+  ConstTensor encode(Pass& pass) {
+    const ProfileRange range(context, kEncoderForward);
+    return encoder.forward(pass, activations.encoder);
   }
 
   Context& context;
@@ -116,8 +125,15 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     const bool pre_norm = impl_->config.pre_norm;
     GradientStream target = activations.gradients.top(batch.target_rows);
     GradientStream source = activations.gradients.top(batch.source_rows);
-    impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
-    impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, ready);
+    {
+      const ProfileRange range(impl_->context, kOutputAndLoss);
+      impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
+    }
+    {
+      const ProfileRange range(impl_->context, kDecoderBackward);
+      impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, ready);
+    }
+    const ProfileRange range(impl_->context, kEncoderBackward);
     impl_->encoder.backward(pass, source, activations.encoder, ready);
   }
   if (ready) ready(0);
@@ -138,7 +154,7 @@ LossSums Transformer::take_loss_sums() {
 
 ConstTensor Transformer::encode(const MicroBatch& batch) {
   Pass pass = impl_->pass(batch, /*source_only=*/true);
-  return impl_->encoder.forward(pass, impl_->activations.encoder);
+  return impl_->encode(pass);
 }
 
 void Transformer::logits(const MicroBatch& batch, Tensor logits) {

@@ -1,8 +1,7 @@
 #include "trainer/batch_feed.h"
 
+#include <algorithm>
 #include <utility>
-
-#include "model/transformer.h"
 
 namespace ventris {
 namespace {
@@ -85,9 +84,12 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};
   host.gradient_scale = static_cast<float>(1.0 / static_cast<double>(batch.target_tokens));
+  for (const data::Shard& any : batch.shards) {
+    host.most_sentences = std::max(host.most_sentences, static_cast<int>(any.pairs.size()));
+  }
   Stage& to = stage(filled_);  // only this thread writes filled_
   to.stage.fill(host);
-  to.flops = training_flops(config_, packed_.source_offsets, packed_.target_offsets).total();
+  to.flops = training_flops(config_, packed_.source_offsets, packed_.target_offsets);
   {
     const std::lock_guard lock(mutex_);
     ++filled_;

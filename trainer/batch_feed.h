@@ -11,7 +11,7 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "model/batch_stage.h"
-#include "model/transformer_config.h"
+#include "model/transformer.h"
 
 namespace ventris {
 
@@ -34,7 +34,7 @@ class BatchFeed {
   /// A micro-batch on the device and the floating-point operations that it takes (model/transformer.h).
   struct Piece {
     const MicroBatch& batch;
-    double flops;
+    const FlopCount& flops;
     int stage;  // 0 or 1: those of one stage have the same device addresses
   };
 
@@ -55,7 +55,7 @@ class BatchFeed {
  private:
   struct Stage {
     BatchStage stage;
-    double flops = 0.0;
+    FlopCount flops = {};
   };
 
   void work(data::DataPosition position, int64_t step);

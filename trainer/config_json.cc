@@ -97,6 +97,7 @@ std::string to_json(const TrainOptions& options) {
       {"resume", options.resume},
       {"device", options.device},
       {"no_cuda_graph", options.no_cuda_graph},
+      {"profile", options.profile},
       {"threads", options.threads},
   };
   return object.dump(2);

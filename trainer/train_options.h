@@ -51,6 +51,7 @@ struct TrainOptions {
   // Machine
   std::string device = "auto";  // auto, cpu, cuda
   bool no_cuda_graph = false;   // enqueue every step anew
+  bool profile = false;         // measure the phases of steps
   int threads = 0;              // CPU threads a rank; 0: what the rank may use
 };
 

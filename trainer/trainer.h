@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "backend/context.h"
 #include "trainer/train_options.h"
+#include "trainer/train_profile.h"
 
 namespace ventris {
 
@@ -24,11 +26,13 @@ struct TrainResult {
   double target_tokens_per_second = 0.0;
   double flops_per_second = 0.0;  // of the model: training_flops() of model/transformer.h
   int64_t peak_memory_bytes = 0;  // resident, summed over the ranks
+
+  std::optional<TrainProfile> profile = {};  // where TrainOptions::profile asks for it; of this rank
 };
 
 /// Trains by the options on all ranks: `command` is recorded in the run folder. Every rank returns the same
-/// result. Throws Error with the documented exit codes: kRanksDisagree, kDiverged (10 steps in a row with NaN
-/// or Inf, saying where it was first seen), ...
+/// result, but for the profile. Throws Error with the documented exit codes: kRanksDisagree, kDiverged (10
+/// steps in a row with NaN or Inf, saying where it was first seen), ...
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
                   const std::string& command);
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "backend/error.h"
+#include "backend/profile.h"
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
@@ -18,6 +19,7 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kSkippedStepsToDivergence = 10;
+constexpr const char* kBatchPhase = "batch to the device";
 // Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
@@ -51,6 +53,11 @@ TrainOptions checked(const TrainOptions& options) {
           options.valid_metric, "loss where --valid-bleu is off");
   return options;
 }
+
+// Steps that a profile measures: none of the first ones of a run, in which memory grows and algorithms are
+// chosen; on CUDA few, as they are not replayed.
+constexpr int64_t kFirstMeasuredStep = 3;
+constexpr int64_t kCudaMeasuredSteps = 10;
 
 /// Rows are a multiple of the tiles of matrix products on GPUs.
 MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
@@ -122,6 +129,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   first_epoch_ = epochs();
   feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), share(),
                 BatchFeed::Start{state_.position, state_.step + 1});
+  if (options_.profile) context_.profile().clear();
   progress_.message(
       fmt::format("{} parameters, {} sentence pairs, {} ranks, batches of {} tokens in {} shards",
                   store_.parameter_count(), corpus_.train().size(), communicator_.size(),
@@ -182,7 +190,20 @@ bool TrainingRun::goes_on() const {
 data::GlobalBatch TrainingRun::begin_step() {
   step_begin_ = Clock::now();
   ++state_.step;
+  if (measures_step()) context_.profile().begin_step();
+  const ProfileRange range(context_, kBatchPhase);
   return feed_->next_step();
+}
+
+bool TrainingRun::measures_step() const {
+  const int64_t later = state_.step - first_step_ - kFirstMeasuredStep;
+  return options_.profile && later >= 0 &&
+         (context_.device() == Device::kCpu || later % kCudaMeasuredSteps == 0);
+}
+
+BatchFeed::Piece TrainingRun::next_micro_batch() {
+  const ProfileRange range(context_, kBatchPhase);
+  return feed_->next_micro_batch();
 }
 
 double TrainingRun::enqueue_gradients() {
@@ -190,13 +211,19 @@ double TrainingRun::enqueue_gradients() {
   const auto [begin, end] = share();
   double flops = 0.0;
   for (int64_t s = begin; s < end; ++s) {
-    const BatchFeed::Piece piece = feed_->next_micro_batch();
+    const BatchFeed::Piece piece = next_micro_batch();
     const bool last = s + 1 == end;
-    graph_of(piece, last).run([&] {
+    const auto enqueue = [&] {
       transformer_->forward_backward(piece.batch, options_.seed, last ? ready : GradientsReady());
       if (last) finish_gradients();
-    });
-    flops += piece.flops;
+    };
+    if (context_.profile().measuring()) {
+      enqueue();
+      measured_flops_ += piece.flops;
+    } else {
+      graph_of(piece, last).run(enqueue);
+    }
+    flops += piece.flops.total();
   }
   if (begin == end) {  // a rank without shards takes part all the same
     reducer_->ready(0);
@@ -207,7 +234,11 @@ double TrainingRun::enqueue_gradients() {
 }
 
 void TrainingRun::finish_gradients() {
-  reducer_->finish();
+  {
+    const ProfileRange range(context_, "waiting for gradient sums");
+    reducer_->finish();
+  }
+  const ProfileRange range(context_, "gradient norm");
   optimizer_->compute_norm();
 }
 
@@ -216,7 +247,10 @@ StepGraph& TrainingRun::graph_of(const BatchFeed::Piece& piece, bool last) {
   const MicroBatchCapacity shape = {piece.batch.source_rows, piece.batch.target_rows, piece.batch.sentences};
   if (!shaped.graph || shape != shaped.shape) {
     shaped.shape = shape;
-    shaped.graph.emplace(context_, !options_.no_cuda_graph);
+    // NCCL wants a sum to be captured on all ranks or on none; ranks with other numbers of shards come to the
+    // same stage in other steps.
+    const bool alike = !last || shards_ % communicator_.size() == 0;
+    shaped.graph.emplace(context_, alike && !options_.no_cuda_graph);
   }
   return *shaped.graph;
 }
@@ -238,6 +272,7 @@ LossSums TrainingRun::accumulate_gradients() {
 void TrainingRun::update_parameters(double gradient_norm) {
   last_learning_rate_ = schedule_.learning_rate(state_.step);
   last_gradient_norm_ = gradient_norm;
+  const ProfileRange range(context_, "Adam");
   optimizer_->step(state_.step - state_.skipped_steps, last_learning_rate_, gradient_norm);
   state_.skipped_in_a_row = 0;
 }
@@ -260,7 +295,11 @@ void TrainingRun::skip_step() {
 }
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch, const LossSums& sums, double gradient_norm) {
-  optimizer_->zero_gradients();
+  {
+    const ProfileRange range(context_, "zeroing gradients");
+    optimizer_->zero_gradients();
+  }
+  if (context_.profile().measuring()) context_.profile().end_step();
   state_.position = batch.next;
   state_.target_tokens += batch.target_tokens;
   if (std::isfinite(sums.loss) && std::isfinite(gradient_norm)) {
@@ -366,6 +405,7 @@ TrainResult TrainingRun::finish() {
       fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
                   result.target_tokens_per_second, 1e-9 * result.flops_per_second,
                   result.peak_memory_bytes >> 20, communicator_.size()));
+  if (options_.profile) result.profile = train_profile(context_, measured_flops_, options_.precision);
   return result;
 }
 

@@ -65,11 +65,14 @@ class TrainingRun {
 
   BatchFeed::Share share() const;
   void make_model();
+  /// Whether the profile measures the step that begins.
+  bool measures_step() const;
   /// Gives the device all work of a step before the update and reads nothing back: forward and backward of
   /// this rank's micro-batches, the sums over the ranks, the norm. Returns the floating-point operations.
   double enqueue_gradients();
   /// The part of it that follows this rank's last micro-batch.
   void finish_gradients();
+  BatchFeed::Piece next_micro_batch();
   StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
   void make_folder();
   void describe_run();
@@ -115,7 +118,8 @@ class TrainingRun {
   bool out_of_time_ = false;  // by max_minutes, on the clock of rank 0
   double elapsed_before_ = 0.0;
   IntervalSums whole_run_;
-  double flops_ = 0.0;  // of the model, all ranks
+  double flops_ = 0.0;        // of the model, all ranks
+  FlopCount measured_flops_;  // of the steps of the profile, this rank
   int64_t first_step_ = 0;
   double first_epoch_ = 0.0;
   int64_t validated_step_ = -1;

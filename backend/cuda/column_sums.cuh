@@ -7,9 +7,13 @@
 
 namespace ventris::cuda {
 
-/// to[c] += sum over k of partial[k * stride + c], in a fixed order, for c < cols.
+/// Where the sums of groups of columns go, side by side; groups without a place are left out.
+struct ColumnSums {
+  float* to[3] = {};
+};
+/// to[g][c] += sum over k of partial[k * stride + g * cols + c], in a fixed order, for c < cols.
 void add_column_sums(Context& context, const float* partial, int64_t count, int64_t stride, int64_t cols,
-                     float* to);
+                     const ColumnSums& sums);
 
 /// Rows of one block of a kernel that makes partial column sums: depends on the number of rows alone.
 constexpr int64_t rows_of_partial(int64_t rows) {

@@ -126,6 +126,16 @@ class EmulatedDevice(DeviceTest):
         for name, values in graph.items():
             self.assertTrue(numpy.array_equal(values.view("u4"), plain[name].view("u4")), name)
 
+    def test_a_profile_tells_the_phases_and_changes_no_bit(self):
+        steps = ["--max-steps", 4, "--device", "cuda"]
+        self.succeed_emulated(*self.train("unprofiled", *steps))
+        result = self.succeed_emulated(*self.train("profiled", *steps, "--profile", "--json"))
+        support.check_profile(self, result, steps=1)
+        expected = parameters(self.path("unprofiled", "checkpoint-00000004.h5"))
+        got = parameters(self.path("profiled", "checkpoint-00000004.h5"))
+        for name, values in expected.items():
+            self.assertTrue(numpy.array_equal(values.view("u4"), got[name].view("u4")), name)
+
     def test_what_was_trained_on_the_device_serves_every_command(self):
         self.succeed_emulated(*self.train("run", "--device", "cuda", "--max-steps", 4, "--save-every", 2))
         newest = self.path("run", "checkpoint-00000004.h5")
@@ -192,6 +202,15 @@ class EmulatedDevice(DeviceTest):
         result = self.succeed_emulated(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
         self.assertIn(b"every rank has a device of its own", result.stderr)
         self.assert_close_losses("two", "one", 4)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_ranks_with_different_numbers_of_shards_have_the_losses_of_the_cpu(self):
+        model = ["400" if word == "192" else word for word in MODEL]
+        model[model.index("--logical-shards") + 1] = "3"
+        for name, ranks, device in (("even", 1, "cpu"), ("uneven", 2, "cuda")):
+            words = ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *model]
+            self.succeed_emulated(*words, "--max-steps", 6, "--device", device, ranks=ranks, devices=2)
+        self.assert_close_losses("uneven", "even", 6)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_do_not_share_a_device(self):

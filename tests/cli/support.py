@@ -1,5 +1,6 @@
 """What the command-line tests share: running the program, and a small trained model."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -38,6 +39,43 @@ TINY_MODEL = [
     "1",
 ]
 VOCABULARY = 300
+
+# Phases of train --profile, and whether they have a rate.
+PHASES = {
+    "batch to the device": False,
+    "encoder forward": True,
+    "decoder forward": True,
+    "output layer and loss": True,
+    "decoder backward": True,
+    "encoder backward": True,
+    "waiting for gradient sums": False,
+    "gradient norm": False,
+    "Adam": False,
+    "zeroing gradients": False,
+}
+
+
+def check_profile(test, result, steps):
+    """What a run with --profile --json printed."""
+    table = result.stderr.decode()
+    test.assertIn(f"Profile of {steps} step", table)
+    for phase, has_rate in PHASES.items():
+        test.assertRegex(table, f"\n{phase} +[0-9.]+ +[0-9.]+%{' +[0-9.]+ [GT]FLOP/s' if has_rate else ''}\n")
+    for line in (r"other +", r"step +", r"MFU [0-9.]+%, of a product of two \d+ x \d+ matrices in f32 at "):
+        test.assertRegex(table, "\n" + line)
+    profile = json.loads(result.stdout)["profile"]
+    test.assertEqual(profile["steps"], steps)
+    test.assertEqual([row["phase"] for row in profile["phases"]], list(PHASES))
+    test.assertEqual(["model_flops_per_second" in row for row in profile["phases"]], list(PHASES.values()))
+    parts = sum(row["ms"] for row in profile["phases"]) + profile["other_ms"]
+    test.assertAlmostEqual(parts, profile["step_ms"], delta=1e-3 * profile["step_ms"])
+    flops = sum(row.get("model_flops_per_second", 0) * row["ms"] for row in profile["phases"])
+    test.assertAlmostEqual(
+        flops / (profile["model_flops_per_second"] * profile["step_ms"]), 1, delta=1e-6, msg=profile
+    )
+    test.assertAlmostEqual(
+        profile["mfu"] * profile["product_flops_per_second"] / profile["model_flops_per_second"], 1, delta=1e-6
+    )
 
 
 def environment(**variables):

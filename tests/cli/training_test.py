@@ -33,8 +33,8 @@ class Train(support.CommandLineTest):
     def train(self, name, *options):
         """The words of a run in the folder `name`; `options` take the place of those of the model."""
         settings = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
-        switches = [word for word in options if word == "--json"]
-        words = [word for word in options if word != "--json"]
+        switches = [word for word in options if word in ("--json", "--profile")]
+        words = [word for word in options if word not in switches]
         settings.update(zip(words[::2], words[1::2]))
         flat = [word for pair in settings.items() for word in pair]
         return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *flat, *switches]
@@ -99,6 +99,16 @@ class Train(support.CommandLineTest):
         for key in ("valid_loss", "valid_perplexity", "valid_bleu"):
             self.assertIsInstance(validations[0][key], (int, float), key)
         self.assertLess(intervals[-1]["loss"], intervals[0]["loss"])
+
+    def test_a_profile_tells_the_phases_and_changes_no_bit(self):
+        words = self.train("profiled", "--max-steps", 6, "--logical-shards", 2, "--profile", "--json")
+        result = support.run(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.succeed(*self.train("unprofiled", "--max-steps", 6, "--logical-shards", 2))
+        self.assert_equal_parameters(self.checkpoint("profiled", 6), self.checkpoint("unprofiled", 6))
+        support.check_profile(self, result, steps=4)
+        short = support.run(*self.train("short", "--max-steps", 2, "--profile"))
+        self.assertIn(b"too few steps", short.stderr)
 
     def test_progress_is_one_live_line_on_a_terminal_and_lines_in_a_log(self):
         def messages(name, terminal):

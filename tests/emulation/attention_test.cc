@@ -281,6 +281,7 @@ TEST(CudaAttentionOnTensorCores, ACapturedStepServesOtherLengths) {
     const Tensor view = m->view();
     VENTRIS_CUDA_CHECK(cudaMemset(view.data, 0xFF, static_cast<size_t>(view.size()) * sizeof(BF16)));
   }
+  finish_copies();
   VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, cuda_stream()));
   expect_matches("out", device.out, cpu.out, DType::kBF16);
   expect_matches("gradients of queries", device.d_queries, cpu.d_queries, DType::kBF16);

@@ -9,14 +9,21 @@
 
 namespace ventris::testing {
 
+/// What the default stream was given is done: copies from pageable memory and memsets may return before, and
+/// the streams of contexts do not wait for the default one.
+inline void finish_copies() {
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+}
+
 /// Device memory with the contents of a vector.
 template <typename T>
 class DeviceArray {
  public:
   explicit DeviceArray(const std::vector<T>& values) : count_(values.size()) {
     VENTRIS_CUDA_CHECK(cudaMalloc(&data_, count_ * sizeof(T)));
-    if (count_ != 0)
-      VENTRIS_CUDA_CHECK(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+    if (count_ == 0) return;
+    VENTRIS_CUDA_CHECK(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+    finish_copies();
   }
   ~DeviceArray() { static_cast<void>(cudaFree(data_)); }
   DeviceArray(const DeviceArray&) = delete;
@@ -50,6 +57,7 @@ class DeviceMatrix {
     if (host.size() != 0) {
       VENTRIS_CUDA_CHECK(cudaMemcpy2DAsync(view_.data, pitch(), host.view().data, row, row,
                                            static_cast<size_t>(view_.rows), cudaMemcpyHostToDevice, nullptr));
+      finish_copies();
     }
   }
   ~DeviceMatrix() { static_cast<void>(cudaFree(view_.data)); }

@@ -42,6 +42,28 @@ TEST(CudaGemm, AddsBiasAndClampsInTheSamePass) {
   }
 }
 
+TEST(CudaGemm, TakesABiasThatIsRoundedAlready) {
+  for (const int64_t terms : {0, 8}) {
+    GemmProduct p({.m = 9, .n = 21, .k = terms, .bias = true}, DType::kBF16);
+    const DeviceMatrix rounded(Buffer::random(1, p.c.n, DType::kBF16, 3));  // as `bias`, which is f32
+    p.on_cpu();
+    gemm(cuda_context(),
+         p.args(p.device_a.view(), p.device_b.view(), rounded.view(), p.device_result.view()));
+    SCOPED_TRACE(terms);
+    Tolerance tolerance = tolerance_of(DType::kBF16);
+    tolerance.absolute *= std::sqrt(static_cast<double>(terms) + 1.0);
+    expect_close("c", p.device_result.get(cuda_stream()), to_doubles(p.result), tolerance);
+  }
+}
+
+TEST(CudaGemm, WithoutRowsOrColumnsThereIsNothingToDo) {
+  GemmProduct p({.m = 4, .n = 4, .k = 4}, DType::kBF16);
+  const Tensor a = p.device_a.view();
+  const Tensor c = p.device_result.view();
+  EXPECT_NO_THROW(
+      gemm(cuda_context(), {.a = a.row_range(0, 0), .b = p.device_b.view(), .c = c.row_range(0, 0)}));
+}
+
 TEST(CudaGemm, AccumulatesOnce) {
   for (const DType dtype : kDeviceDTypes) {
     for (const bool master : {false, true}) {
@@ -82,6 +104,7 @@ TEST(CudaGemm, AShapeThatWasMetCanBeCapturedAndANewOneIsRefused) {
   VENTRIS_CUDA_CHECK(cudaStreamEndCapture(cuda_stream(), &graph));
   VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph));
   VENTRIS_CUDA_CHECK(cudaMemset(p.device_result.view().data, 0, 5 * 6 * sizeof(float)));
+  finish_copies();
   VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, cuda_stream()));
   expect_matches("c", p.device_result, p.result, DType::kF32);
   VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));

@@ -26,6 +26,7 @@ struct Shared {
   std::atomic<int> aborted;                 // 1 + a rank that left
   std::atomic<uint64_t> arrivals;           // of all ranks at all meetings
   std::atomic<uint64_t> begun[kMostRanks];  // sums that a rank has begun
+  std::atomic<bool> captured[kMostRanks];   // whether the sum that a rank has begun is part of a graph
   char devices[kMostRanks][256];
   alignas(64) char slots[kMostRanks][kSlotBytes];
 };
@@ -40,6 +41,8 @@ struct Communicator {
   uint64_t meetings = 0;
   std::atomic<bool> aborted = false;
   std::atomic<bool> stopping = false;
+  std::atomic<bool> launching =
+      false;  // a sum that was asked for; the next look at the state finds it launched
   std::atomic<ncclResult_t> error = ncclInProgress;
   std::thread server;  // does sums that other ranks have begun
 
@@ -77,8 +80,9 @@ bool meet(Communicator& c) {
 }
 
 template <typename T>
-void sum(Communicator& c, const void* from, void* to, size_t count) {
+void sum(Communicator& c, const void* from, void* to, size_t count, bool captured) {
   if (c.aborted) return;
+  c.shared->captured[c.rank] = captured;
   c.shared->begun[c.rank] = ++c.begun;
   if (c.begun == c.failing_sum) {
     c.error = ncclSystemError;
@@ -90,6 +94,12 @@ void sum(Communicator& c, const void* from, void* to, size_t count) {
     const size_t size = std::min(kSlot, count - begin);
     std::memcpy(c.shared->slots[c.rank], static_cast<const T*>(from) + begin, size * sizeof(T));
     if (!meet(c)) return;
+    for (int r = 0; r < c.ranks; ++r) {
+      if (c.shared->captured[r] == captured) continue;
+      c.error = ncclInternalError;
+      while (!c.aborted) nap();
+      return;
+    }
     T* sums = static_cast<T*>(to) + begin;
     for (size_t i = 0; i < size; ++i) {
       sums[i] = reinterpret_cast<const T*>(c.shared->slots[0])[i];
@@ -207,7 +217,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   Communicator& c = *comm->of;
   if (c.error == ncclInProgress) c.error = join_state(c);
   if (c.error == ncclSuccess && c.shared->aborted != 0) c.error = ncclRemoteError;
-  *error = c.error;
+  *error = c.launching.exchange(false) ? ncclInProgress : c.error.load();
   return ncclSuccess;
 }
 
@@ -215,15 +225,26 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   if (comm == nullptr || operation != ncclSum) return ncclInvalidArgument;
   if (comm->of->error != ncclSuccess) return comm->of->error;
+  if (comm->of->launching) {
+    last_error = "the sum before is not launched yet";
+    return ncclInvalidUsage;
+  }
   const size_t bytes = count * (type == ncclFloat32 ? sizeof(float) : sizeof(double));
   if (!ventris::emulation::on_device(from, bytes) || !ventris::emulation::on_device(to, bytes)) {
     last_error = "the numbers are not in device memory";
     return ncclInvalidArgument;
   }
-  const cudaError_t status = ventris::emulation::enqueue(stream, [c = comm->of, from, to, count, type] {
-    type == ncclFloat32 ? sum<float>(*c, from, to, count) : sum<double>(*c, from, to, count);
-  });
-  return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess) return ncclUnhandledCudaError;
+  const bool captured = capture != cudaStreamCaptureStatusNone;
+  const cudaError_t status =
+      ventris::emulation::enqueue(stream, [c = comm->of, from, to, count, type, captured] {
+        type == ncclFloat32 ? sum<float>(*c, from, to, count, captured)
+                            : sum<double>(*c, from, to, count, captured);
+      });
+  if (status != cudaSuccess) return ncclUnhandledCudaError;
+  comm->of->launching = true;
+  return ncclInProgress;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
@@ -274,6 +295,7 @@ const char* ncclGetLastError(ncclComm_t comm) {
   const Communicator& c = *comm->of;
   if (c.error == ncclRemoteError) last_error = fmt::format("rank {} has left", c.shared->aborted - 1);
   if (c.error == ncclSystemError) last_error = "a failure that a test asked for";
+  if (c.error == ncclInternalError) last_error = "a sum is captured in a graph on some ranks alone";
   if (c.error == ncclInvalidUsage) last_error = "duplicate GPU detected";
   return last_error.c_str();
 }

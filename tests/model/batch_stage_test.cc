@@ -84,6 +84,15 @@ TEST_F(BatchStageTest, PaddedSentencesAreFewAndTheirNumberNeverFalls) {
   EXPECT_EQ(sentences_after(195), 200);
 }
 
+TEST_F(BatchStageTest, SentencesHaveTheRoomThatOtherRanksNeed) {
+  BatchStage stage(context_, {.source_rows = 400, .target_rows = 400, .sentences = 200},
+                   StagedRows::kCapacity);
+  HostBatch batch = batch_.view({});
+  batch.most_sentences = 70;
+  stage.fill(batch);
+  EXPECT_EQ(stage.batch().sentences, 128);
+}
+
 TEST_F(BatchStageTest, RefusesWhatDoesNotFit) {
   BatchStage stage(context_, capacity_, StagedRows::kExact);
   EXPECT_THROW(send(stage, PackedBatch(random_sentences({{29, 3}, {1, 3}}, 19, 4))), Error);

@@ -249,7 +249,12 @@ TEST(Transformer, FlopsOfOneSentenceAreThoseOfItsProducts) {
   EXPECT_EQ(count.encoder, 3 * 2 * 3 * (4 * 16 + 2 * 32));
   EXPECT_EQ(count.decoder, 3 * 2 * (2 * (6 * 16 + 2 * 32) + 3 * 2 * 16));
   EXPECT_EQ(count.output_projection, 3 * 2 * 2 * 4 * 10);
-  EXPECT_EQ(count.attention, 3 * 2 * 2 * 4 * (9 + 3 + 6));
+  EXPECT_EQ(count.encoder_attention, 3 * 2 * 2 * 4 * 9);
+  EXPECT_EQ(count.decoder_attention, 3 * 2 * 2 * 4 * (3 + 6));
+  EXPECT_EQ(count.total(), 2304 + 2496 + 480 + 432 + 432);
+  FlopCount twice = count;
+  twice += count;
+  EXPECT_EQ(twice.total(), 2 * count.total());
 }
 
 }  // namespace

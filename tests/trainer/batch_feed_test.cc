@@ -52,7 +52,8 @@ class BatchFeedTest : public ::testing::Test {
     EXPECT_EQ(got.source_dropout->row_base, shard.source_row_base);
     EXPECT_EQ(got.target_dropout->row_base, shard.target_row_base);
     EXPECT_EQ(*got.gradient_scale, static_cast<float>(1.0 / static_cast<double>(batch.target_tokens)));
-    EXPECT_EQ(piece.flops, training_flops(config_, packed.source_offsets, packed.target_offsets).total());
+    EXPECT_EQ(piece.flops.total(),
+              training_flops(config_, packed.source_offsets, packed.target_offsets).total());
   }
 
   static TemporaryFolder* folder_;

@@ -11,6 +11,7 @@
 /// - A sum is work of its stream and runs as late as the rest of it (tests/emulation/runtime.h); it also runs
 /// when
 ///   another rank has begun the same sum, as a GPU would long have done it.
+/// - A sum that is captured in a graph on some ranks alone, which NCCL forbids, fails.
 /// - Every rank adds the numbers in the order of the ranks, so that all come to the same bits.
 /// - A lost rank and a failed sum leave the others in a kernel that does not end, until ncclCommAbort.
 /// - Two ranks are on one device where host, or NCCL_HOSTID, and the device's identity are the same.

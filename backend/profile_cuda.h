@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+
+#include "backend/profile.h"
+
+namespace ventris {
+
+/// Moments in the stream of a device. The device outlives it.
+CudaTimelinePtr make_timeline_cuda(CudaDevice& device);
+/// Makes the marks 0 to `marks` - 1 ready to be recorded.
+void prepare_cuda(CudaTimeline& timeline, size_t marks);
+/// The mark is the moment when the stream comes here. What goes wrong is told by seconds_between_cuda().
+void record_cuda(CudaTimeline& timeline, size_t mark) noexcept;
+/// Waits for `end`.
+double seconds_between_cuda(CudaTimeline& timeline, size_t begin, size_t end);
+
+/// A range of NVTX of the calling thread, named "name", or "name index" where that is not negative.
+void push_range_cuda(const char* name, int index);
+void pop_range_cuda() noexcept;
+
+}  // namespace ventris

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/context.h"
+#include "model/transformer.h"
+
+namespace ventris {
+
+/// Where the time of training steps goes, on one rank. Operations are those of the model
+/// (training_flops()): padding, norms and the like do not count.
+struct TrainProfile {
+  struct Row {
+    std::string name;
+    double seconds = 0.0;  // a step
+    double flops = 0.0;    // a step; 0 where a phase has no matrix products
+  };
+  int64_t steps = 0;  // that were measured
+  std::vector<Row> phases;
+  double step_seconds = 0.0;
+  double step_flops = 0.0;
+
+  /// A product of two square matrices of the run's precision.
+  DType product_dtype = DType::kF32;
+  int64_t product_size = 0;  // rows; 0: there was no memory for one
+  double product_flops_per_second = 0.0;
+
+  double step_flops_per_second() const { return step_seconds > 0.0 ? step_flops / step_seconds : 0.0; }
+  /// Model FLOP utilization: the rate of the steps over that of the product.
+  double mfu() const { return product_size > 0 ? step_flops_per_second() / product_flops_per_second : 0.0; }
+  /// The time of a step outside all phases.
+  double other_seconds() const;
+};
+
+/// Of what the context measured. `flops` are those of all measured steps. Multiplies matrices of `dtype` for
+/// half a second or so.
+TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype);
+/// For a person.
+std::string profile_table(const TrainProfile& profile);
+
+}  // namespace ventris
