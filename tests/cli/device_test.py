@@ -7,7 +7,6 @@ import subprocess
 import time
 import unittest
 
-import h5py
 import numpy
 
 import support
@@ -21,16 +20,6 @@ MODEL = [
 
 # f32 in tests/support/tolerance.h
 ABSOLUTE, RELATIVE = 2e-5, 2e-4
-
-
-def parameters(path):
-    """All datasets below /model of a file, by name."""
-    found = {}
-    with h5py.File(path, "r") as file:
-        file["model"].visititems(
-            lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None
-        )
-    return found
 
 
 class DeviceTest(support.CommandLineTest):
@@ -121,8 +110,8 @@ class EmulatedDevice(DeviceTest):
         self.assertIn(b"Computing on emulated, ", result.stderr)
         self.assert_close_losses("cuda", "cpu", 5)
         self.succeed_emulated(*self.train("plain", *steps, "--device", "auto", "--no-cuda-graph"))
-        graph = parameters(self.path("cuda", "checkpoint-00000005.h5"))
-        plain = parameters(self.path("plain", "checkpoint-00000005.h5"))
+        graph = support.parameters(self.path("cuda", "checkpoint-00000005.h5"))
+        plain = support.parameters(self.path("plain", "checkpoint-00000005.h5"))
         for name, values in graph.items():
             self.assertTrue(numpy.array_equal(values.view("u4"), plain[name].view("u4")), name)
 
@@ -131,8 +120,8 @@ class EmulatedDevice(DeviceTest):
         self.succeed_emulated(*self.train("unprofiled", *steps))
         result = self.succeed_emulated(*self.train("profiled", *steps, "--profile", "--json"))
         support.check_profile(self, result, steps=1)
-        expected = parameters(self.path("unprofiled", "checkpoint-00000004.h5"))
-        got = parameters(self.path("profiled", "checkpoint-00000004.h5"))
+        expected = support.parameters(self.path("unprofiled", "checkpoint-00000004.h5"))
+        got = support.parameters(self.path("profiled", "checkpoint-00000004.h5"))
         for name, values in expected.items():
             self.assertTrue(numpy.array_equal(values.view("u4"), got[name].view("u4")), name)
 
@@ -174,7 +163,7 @@ class EmulatedDevice(DeviceTest):
             files = [self.path(f"{command[0]}-{name}.h5") for name in ("cpu", "emulated")]
             self.succeed(*command, "--output", files[0])
             self.succeed_emulated(*command, "--output", files[1])
-            first, second = parameters(files[0]), parameters(files[1])
+            first, second = support.parameters(files[0]), support.parameters(files[1])
             for name, values in first.items():
                 self.assertTrue(numpy.array_equal(values, second[name]), name)
         # A run goes on on the other kind of device.

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
+import h5py
+
 BINARY = os.environ["VENTRIS_BINARY"]
 # The same program on an emulated CUDA device (tests/emulation), where it was built.
 EMULATED = os.environ.get("VENTRIS_EMULATED", "")
@@ -53,6 +55,16 @@ PHASES = {
     "Adam": False,
     "zeroing gradients": False,
 }
+
+
+def parameters(path):
+    """All datasets below /model of a file, by name."""
+    found = {}
+    with h5py.File(path, "r") as file:
+        file["model"].visititems(
+            lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None
+        )
+    return found
 
 
 def check_profile(test, result, steps):

@@ -8,20 +8,9 @@ import subprocess
 import time
 import unittest
 
-import h5py
 import numpy
 
 import support
-
-
-def parameters(path):
-    """All datasets below /model of a file, by name."""
-    found = {}
-    with h5py.File(path, "r") as file:
-        file["model"].visititems(
-            lambda name, item: found.__setitem__(name, item[()]) if isinstance(item, h5py.Dataset) else None
-        )
-    return found
 
 
 class Train(support.CommandLineTest):
@@ -40,7 +29,7 @@ class Train(support.CommandLineTest):
         return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *flat, *switches]
 
     def assert_equal_parameters(self, first, second):
-        a, b = parameters(first), parameters(second)
+        a, b = support.parameters(first), support.parameters(second)
         self.assertEqual(a.keys(), b.keys())
         for name in a:
             self.assertTrue(numpy.array_equal(a[name].view(numpy.uint32), b[name].view(numpy.uint32)), name)
@@ -184,7 +173,7 @@ class Train(support.CommandLineTest):
         options = ["--max-steps", 10, "--logical-shards", 2, "--dropout", 0.3]
         self.succeed(*self.train("one", *options))
         self.succeed(*self.train("two", *options), ranks=2)
-        one, two = parameters(self.checkpoint("one", 10)), parameters(self.checkpoint("two", 10))
+        one, two = support.parameters(self.checkpoint("one", 10)), support.parameters(self.checkpoint("two", 10))
         for name in one:
             scale = numpy.abs(one[name]).max()
             self.assertLessEqual(numpy.abs(one[name] - two[name]).max(), 1e-5 * scale, name)
