@@ -6,6 +6,7 @@
 #include "backend/gemm.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
+#include "ventris_commit.h"
 
 namespace ventris {
 
