@@ -47,6 +47,7 @@ TrainOptions checked(const TrainOptions& options) {
   require(options.keep_checkpoints >= 1, "--keep-checkpoints", std::to_string(options.keep_checkpoints),
           "positive");
   require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
+  require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
   require(options.valid_metric == "loss" || options.valid_metric == "bleu", "--valid-metric",
           options.valid_metric, "bleu or loss");
   require(options.valid_every == 0 || options.valid_bleu || options.valid_metric == "loss", "--valid-metric",
@@ -155,7 +156,8 @@ void TrainingRun::make_model() {
                                           std::max(training.sentences, validating.sentences)},
                        /*training=*/true);
   device_communicator_ = make_device_communicator(communicator_, context_);
-  reducer_.emplace(device_communicator_ ? *device_communicator_ : communicator_, store_.gradients());
+  reducer_.emplace(context_, device_communicator_ ? *device_communicator_ : communicator_, store_.gradients(),
+                   options_.gradient_dtype);
   if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
 }
 
@@ -189,7 +191,7 @@ bool TrainingRun::goes_on() const {
 
 data::GlobalBatch TrainingRun::begin_step() {
   step_begin_ = Clock::now();
-  ++state_.step;
+  communicator_.set_step(++state_.step);
   if (measures_step()) context_.profile().begin_step();
   const ProfileRange range(context_, kBatchPhase);
   return feed_->next_step();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/emulation/block.h"
@@ -27,13 +29,14 @@ struct EmulatedStream {
   unsigned flags = 0;
   std::deque<std::function<void()>> work;
   uint64_t enqueued = 0;
-  uint64_t executed = 0;
+  std::atomic<uint64_t> executed = 0;
   EmulatedGraph* capture = nullptr;
 };
 struct EmulatedEvent {
   EmulatedStream* stream = nullptr;  // that recorded it last
   uint64_t ticket = 0;               // work of that stream before it
   EmulatedGraph* capture = nullptr;
+  std::thread::id recorder;  // whose queries let time pass; those of other threads only look
   std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
 
@@ -478,6 +481,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   event->stream = stream;
+  event->recorder = std::this_thread::get_id();
   event->capture = stream->capture;
   if (stream->capture != nullptr) return result(cudaSuccess);
   event->time = std::make_shared<std::chrono::steady_clock::time_point>();
@@ -516,8 +520,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return result(cudaSuccess);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->stream == nullptr || event->stream->executed >= event->ticket) return cudaSuccess;
+  if (event->recorder != std::this_thread::get_id()) return cudaErrorNotReady;
   VENTRIS_LOCK();
-  if (event->stream == nullptr || event->stream->executed >= event->ticket) return result(cudaSuccess);
   execute_until(*event->stream, event->stream->executed + 1);  // time passes
   return cudaErrorNotReady;
 }
