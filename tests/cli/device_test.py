@@ -18,8 +18,9 @@ MODEL = [
     *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1"),
 ]
 
-# f32 in tests/support/tolerance.h
+# f32 and bf16 in tests/support/tolerance.h
 ABSOLUTE, RELATIVE = 2e-5, 2e-4
+BF16_ABSOLUTE, BF16_RELATIVE = 3e-2, 3e-2
 
 
 class DeviceTest(support.CommandLineTest):
@@ -193,6 +194,19 @@ class EmulatedDevice(DeviceTest):
         self.assert_close_losses("two", "one", 4)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_gradients_in_bf16_have_losses_close_to_those_of_f32(self):
+        steps = ["--max-steps", 4, "--device", "cuda"]
+        for name, graph in (("bf16", []), ("bf16-plain", ["--no-cuda-graph"])):
+            words = self.train(name, *steps, *graph, "--gradient-dtype", "bf16")
+            self.succeed_emulated(*words, ranks=2, devices=2)
+        self.succeed_emulated(*self.train("f32", *steps), ranks=2, devices=2)
+        self.assertNotEqual(self.losses("bf16"), self.losses("f32"))
+        self.assertEqual(self.losses("bf16"), self.losses("bf16-plain"))
+        numpy.testing.assert_allclose(self.losses("bf16"), self.losses("f32"), BF16_RELATIVE, BF16_ABSOLUTE)
+        words = self.train("bf16", "--max-steps", 6, "--device", "cuda")
+        self.refuse_emulated(78, *words, ranks=2, devices=2, says="gradient_dtype bf16, but this run has f32")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_with_different_numbers_of_shards_have_the_losses_of_the_cpu(self):
         model = ["400" if word == "192" else word for word in MODEL]
         model[model.index("--logical-shards") + 1] = "3"
@@ -216,6 +230,30 @@ class EmulatedDevice(DeviceTest):
         result = self.succeed_emulated(*self.train("fallen", "--max-steps", 1), devices=0)
         self.assertIn(b"Computing on the CPU, not with CUDA: ", result.stderr)
 
+    def test_a_device_that_cannot_be_used_is_refused_with_the_reason_and_auto_takes_the_cpu(self):
+        for variables, says in (
+            ({"VENTRIS_EMULATED_DRIVER": 12040}, "supports CUDA 12.4, but this program needs CUDA 13.0; install a"),
+            ({"VENTRIS_EMULATED_DRIVER": 0}, "no NVIDIA driver is installed"),
+            ({"VENTRIS_EMULATED_NO_KERNELS": 1}, "has compute capability 9.0, and this build has kernels for "),
+        ):
+            with self.subTest(**variables):
+                words = self.train("unusable", "--device", "cuda")
+                self.refuse_emulated(69, *words, variables=variables, says=["--device cuda: ", says])
+                self.assertFalse(os.path.exists(self.path("unusable")))
+                words = self.train(f"auto-{len(says)}", "--max-steps", 1)
+                result = self.succeed_emulated(*words, variables=variables)
+                message = result.stderr.decode()
+                self.assertRegex(message, f"Computing on the CPU, not with CUDA: .*{says}")
+
+    def test_numbers_that_are_not_finite_end_the_run_with_their_place(self):
+        # Adam divides by its epsilon alone as soon as squares of gradients underflow.
+        options = dict(zip(MODEL[::2], MODEL[1::2]))
+        options.update({"--warmup-steps": 1, "--learning-rate-scale": "1e6", "--adam-epsilon": "1e-40", "--beta2": 0})
+        words = [str(word) for pair in options.items() for word in pair]
+        start = ["train", "--corpus", self.corpus, "--model-dir", self.path("nan"), *words, "--device", "cuda"]
+        message = self.refuse_emulated(77, *start, "--max-steps", 60, says="NaN or Inf in 10 steps in a row")
+        self.assertRegex(message, r"first seen in (parameter|the gradient of) \w+.* at step \d+")
+
     def test_too_little_device_memory(self):
         options = dict(zip(MODEL[::2], MODEL[1::2]))
         options.update({"--d-model": 4096, "--d-ff": 65536, "--heads": 8, "--encoder-layers": 8})
@@ -223,6 +261,7 @@ class EmulatedDevice(DeviceTest):
         message = self.refuse_emulated(
             69, "train", "--corpus", self.corpus, "--model-dir", self.path("big"), *words, "--device", "cuda"
         )
+        self.assertRegex(message, r"cannot allocate \d+ bytes .* MiB\) on device cuda for .+: .* MiB are free; ")
         self.assertRegex(message, r"--micro-batch-tokens|smaller model|--d-model")
         self.assertEqual(self.checkpoints("big"), [])
 
@@ -254,6 +293,7 @@ class EmulatedDevice(DeviceTest):
             variables={"VENTRIS_EMULATED_NCCL_ERROR": "1:2"},
             says=["of 2, CUDA device", "checkpoints are intact"],
         )
+        self.assertEqual(message.count("error: "), 1, message)
         self.assertIn("nccl", message)
         self.assertEqual(self.read(self.path("broken", "checkpoint-00000002.h5")), before)
         for file in self.checkpoints("broken"):

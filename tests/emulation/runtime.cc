@@ -44,7 +44,7 @@ namespace {
 
 using ventris::emulation::DeviceAccess;
 using ventris::emulation::KernelFault;
-using ventris::emulation::machine;
+using ventris::emulation::result;
 
 struct State {
   std::recursive_mutex mutex;
@@ -58,18 +58,10 @@ struct State {
   cudaError_t last = cudaSuccess;
   EmulatedStream default_stream;
 };
-thread_local int current_device = 0;
 
 State& state() {
   static State s;
   return s;
-}
-
-cudaError_t result(cudaError_t status) {
-  State& s = state();
-  if (s.fault != cudaSuccess) status = s.fault;
-  if (status != cudaSuccess) s.last = status;
-  return status;
 }
 
 void set_fault(cudaError_t status, const std::string& text) {
@@ -138,20 +130,18 @@ bool pinned(const void* address, size_t bytes) {
 
 namespace ventris::emulation {
 
+cudaError_t result(cudaError_t status) {
+  State& s = state();
+  if (s.fault != cudaSuccess) status = s.fault;
+  if (status != cudaSuccess) s.last = status;
+  return status;
+}
+
 void clear_fault() {
   VENTRIS_LOCK();
   state().fault = state().last = cudaSuccess;
   state().fault_text.clear();
 }
-Machine& machine() {
-  static Machine one = [] {
-    Machine found;
-    if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
-    return found;
-  }();
-  return one;
-}
-
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   VENTRIS_LOCK();
   return ::enqueue(stream, [work = std::move(work)] {
@@ -175,11 +165,6 @@ bool on_device(const void* address, size_t bytes) {
   VENTRIS_LOCK();
   return in_device_memory(address, bytes);
 }
-cudaError_t function_attributes(cudaFuncAttributes* attributes) {
-  attributes->maxThreadsPerBlock = 1024;
-  return result(machine().kernel_image ? cudaSuccess : cudaErrorNoKernelImageForDevice);
-}
-
 cudaError_t set_shared_limit(const void* kernel, int bytes) {
   VENTRIS_LOCK();
   if (bytes < 0 || bytes > 227 << 10) return result(cudaErrorInvalidValue);
@@ -215,45 +200,6 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
 
 }  // namespace ventris::emulation
 
-const char* cudaGetErrorName(cudaError_t status) {
-  switch (status) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInsufficientDriver:
-      return "cudaErrorInsufficientDriver";
-    case cudaErrorDevicesUnavailable:
-      return "cudaErrorDevicesUnavailable";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice:
-      return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnmatched:
-      return "cudaErrorStreamCaptureUnmatched";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureIsolation:
-      return "cudaErrorStreamCaptureIsolation";
-  }
-  return "unknown";
-}
 const char* cudaGetErrorString(cudaError_t status) {
   const State& s = state();
   return status != cudaSuccess && status == s.fault ? s.fault_text.c_str() : cudaGetErrorName(status);
@@ -266,71 +212,6 @@ cudaError_t cudaGetLastError() {
   const cudaError_t last = state().last;
   state().last = state().fault;
   return last;
-}
-
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 0;
-  if (machine().driver < CUDART_VERSION) return result(cudaErrorInsufficientDriver);
-  *count = machine().devices;
-  return result(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
-}
-cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
-  if (machine().taken) return result(cudaErrorDevicesUnavailable);
-  current_device = device;
-  return result(cudaSuccess);
-}
-cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
-  return result(cudaSuccess);
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
-  *p = {};
-  std::strcpy(p->name, "emulated");
-  p->uuid.bytes[15] = static_cast<char>(device);
-  p->totalGlobalMem = ventris::emulation::kDeviceBytes;
-  p->sharedMemPerBlockOptin = 227 << 10;
-  p->major = 9;
-  p->minor = 0;
-  p->multiProcessorCount = 4;
-  return result(cudaSuccess);
-}
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  cudaDeviceProp p;
-  const cudaError_t status = cudaGetDeviceProperties(&p, device);
-  if (status != cudaSuccess) return status;
-  switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-      *value = p.multiProcessorCount;
-      break;
-    case cudaDevAttrComputeMode:
-      *value = machine().mode;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = p.major;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = p.minor;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
-      break;
-  }
-  return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = machine().driver;
-  return result(cudaSuccess);
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return result(cudaSuccess);
-}
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *total = ventris::emulation::kDeviceBytes;
-  *free = *total - ventris::emulation::device_bytes_used();
-  return result(cudaSuccess);
 }
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {

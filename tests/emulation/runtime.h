@@ -167,13 +167,17 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t);
 
 namespace ventris::emulation {
 
+/// What a call returns: `status`, or the fault that the device met before. Kept for cudaGetLastError.
+cudaError_t result(cudaError_t status);
 /// Forgets the fault that a kernel or a copy met; a GPU would need a new process.
 void clear_fault();
 /// The machine as the runtime finds it, to be changed by tests.
 struct Machine {
-  int devices = 1;              // or $VENTRIS_EMULATED_DEVICES
-  int driver = CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver
-  bool kernel_image = true;     // whether the program has code for the device
+  int devices = 1;  // or $VENTRIS_EMULATED_DEVICES
+  int driver =
+      CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver; or $VENTRIS_EMULATED_DRIVER
+  bool kernel_image =
+      true;  // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process
 };
