@@ -14,7 +14,7 @@ namespace ventris {
 class Context;
 class MpiEnvironment;
 
-/// A collective was not complete in time, as some rank took no part in it.
+/// A collective failed, or was not complete in time, as some rank took no part in it.
 class LateRanks : public Error {
  public:
   LateRanks(const std::string& message, std::chrono::milliseconds patience)

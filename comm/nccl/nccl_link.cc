@@ -22,7 +22,9 @@ constexpr int kPollsWithoutSleep = 1000;
 constexpr std::chrono::seconds kGrace{20};  // for the host to meet a failure
 // The first rank gives up on late ranks first, and tells it; the others see its leaving as a failure.
 constexpr double kSecondsAfterFirstRank = 0.5;
-constexpr std::chrono::seconds kPatienceForFirstRank{1};
+// The rank that met the cause of a failure tells it; those that see another one leave do not know it.
+constexpr std::chrono::milliseconds kPatienceForFirstRank{300};
+constexpr std::chrono::milliseconds kPatienceForCause{1500};
 
 bool bad(ncclResult_t status) {
   return status != ncclSuccess && status != ncclInProgress;
@@ -121,7 +123,7 @@ void NcclLink::settle(ncclResult_t status, const char* call) {
         const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
         if (bad(asked)) status = asked;
       }
-      if (bad(status)) give_up_locked(describe_locked(call, status));
+      if (bad(status)) give_up_locked(describe_locked(call, status), status == ncclRemoteError);
       if (status == ncclInProgress && wait_limit_ > 0.0 && waiting.seconds() > wait_limit_)
         give_up_late_locked(call, 0);
       check_locked();
@@ -155,7 +157,7 @@ void NcclLink::poll_locked() {
   ncclResult_t status = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
   if (bad(asked)) status = asked;
-  if (bad(status)) give_up_locked(describe_locked("ncclAllReduce", status));
+  if (bad(status)) give_up_locked(describe_locked("ncclAllReduce", status), status == ncclRemoteError);
 }
 
 void NcclLink::poll_marks_locked() {
@@ -174,13 +176,15 @@ void NcclLink::poll_marks_locked() {
 }
 
 void NcclLink::give_up_late_locked(const std::string& collective, int64_t step) {
-  late_ = failure_.empty();
   give_up_locked(late_message(rank_, ranks_, wait_limit_, collective, step,
                               "other ranks, some of which took no part, between the CUDA devices"));
 }
 
-void NcclLink::give_up_locked(const std::string& what) {
-  if (failure_.empty()) failure_ = what;
+void NcclLink::give_up_locked(const std::string& what, bool remote) {
+  if (failure_.empty()) {
+    failure_ = what;
+    remote_ = remote;
+  }
   if (comm_ == nullptr) return;
   // On a thread of its own: the kernels end at once, but the call may wait for graphs that hold our sums,
   // which the host lets go only when it has met the failure.
@@ -191,8 +195,9 @@ void NcclLink::check_locked() {
   if (failure_.empty()) return;
   told_ = true;
   stop_word_.notify_all();
-  if (!late_) throw Error(ExitCode::kUnavailable, failure_);
-  throw LateRanks(failure_, rank_ == 0 ? std::chrono::seconds(0) : kPatienceForFirstRank);
+  throw LateRanks(failure_, remote_     ? kPatienceForCause
+                            : rank_ > 0 ? kPatienceForFirstRank
+                                        : std::chrono::milliseconds(0));
 }
 
 std::string NcclLink::describe_locked(const char* call, ncclResult_t status) const {

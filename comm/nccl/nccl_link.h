@@ -23,7 +23,7 @@ namespace ventris {
 class NcclLink {
  public:
   /// Joins `ranks` ranks, each on the current CUDA device of its thread; this one is on `host`. `wait_limit`
-  /// is that of Communicator. Throws Error(kUnavailable) where that fails, LateRanks where it takes too long.
+  /// is that of Communicator. Throws LateRanks where that fails or takes too long.
   NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit);
   /// Requires that the sums are done, unless an exception is on its way.
   ~NcclLink();
@@ -36,7 +36,7 @@ class NcclLink {
   /// watched and has to be done within the limit. Does nothing while the stream is captured. All calls are
   /// made with the same stream.
   void watch(cudaStream_t stream, int64_t step);
-  /// Throws Error(kUnavailable) if the communicator has failed, LateRanks if sums were not done in time.
+  /// Throws LateRanks if the communicator has failed or sums were not done in time.
   void check();
   /// Ends the sums under way, without results, for a rank that leaves with an exception.
   void abandon();
@@ -54,7 +54,7 @@ class NcclLink {
   void poll_locked();
   void poll_marks_locked();
   void give_up_late_locked(const std::string& collective, int64_t step);
-  void give_up_locked(const std::string& what);
+  void give_up_locked(const std::string& what, bool remote = false);
   void check_locked();
   std::string describe_locked(const char* call, ncclResult_t status) const;
 
@@ -71,7 +71,7 @@ class NcclLink {
   size_t watched_ = 0;                 // of marks_
   WaitClock since_;                    // the watched mark is waited for
   std::string failure_;                // "" while all is well
-  bool late_ = false;                  // the failure is that of LateRanks
+  bool remote_ = false;                // another rank met it first
   bool told_ = false;                  // the host has met the failure
   bool stopping_ = false;              // the thread is to end
   std::condition_variable stop_word_;  // stopping_ or told_ changed

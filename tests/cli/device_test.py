@@ -291,7 +291,7 @@ class EmulatedDevice(DeviceTest):
             ranks=2,
             devices=2,
             variables={"VENTRIS_EMULATED_NCCL_ERROR": "1:2"},
-            says=["of 2, CUDA device", "checkpoints are intact"],
+            says=["on rank 1 of 2, CUDA device 1", "a failure that a test asked for", "checkpoints are intact"],
         )
         self.assertEqual(message.count("error: "), 1, message)
         self.assertIn("nccl", message)
