@@ -20,6 +20,7 @@ struct Activations {
   Encoder::Saved encoder;
   Decoder::Saved decoder;
   OutputLayer::Memory output;
+  BatchAttentionWork attention_work;
   GradientStream gradients;  // both stacks use it, one after the other
 
   void plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
@@ -30,6 +31,7 @@ struct Activations {
     encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, training);
     decoder = Decoder::plan(arena, config, dtype, capacity, training);
     output = OutputLayer::plan(arena, config, device, dtype, capacity.target_rows);
+    attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
@@ -78,7 +80,11 @@ struct Transformer::Impl {
     VENTRIS_CHECK(source_only || batch.target_rows <= capacity.target_rows,
                   "the micro-batch has {} target rows; the model is planned for {}", batch.target_rows,
                   capacity.target_rows);
-    return {.context = context, .config = config, .store = store, .batch = batch};
+    return {.context = context,
+            .config = config,
+            .store = store,
+            .batch = batch,
+            .attention_work = activations.attention_work};
   }
 
   ConstTensor decode(Pass& pass) {
