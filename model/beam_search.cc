@@ -12,7 +12,14 @@
 namespace ventris {
 namespace {
 
-const BeamSearchOptions& checked(const BeamSearchOptions& options, const TransformerConfig& config) {
+/// A processor has enough to do with few rows, which stay in its caches; a GPU needs a few thousand
+/// hypotheses.
+int64_t rows_that_suit(Device device) {
+  return device == Device::kCpu ? 1024 : 16384;
+}
+
+BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& config, Device device) {
+  if (options.batch_rows == 0) options.batch_rows = rows_that_suit(device);
   const auto check = [](const char* option, double value, double low, double high) {
     if (!(value >= low && value <= high)) {
       fail(ExitCode::kBadConfiguration, "--{} is {}: it must be from {} to {}", option, value, low, high);
@@ -44,7 +51,7 @@ struct BeamSearch::Impl {
        const TransformerIds& ids, const BeamSearchOptions& options_in)
       : context(context_in),
         config(config_in),
-        options(checked(options_in, config_in)),
+        options(checked(options_in, config_in, context.device())),
         source_rows(std::max<int64_t>(options.batch_rows, config.max_positions)),
         encoder(context, config, store, ids,
                 {.source_rows = source_rows, .target_rows = 1, .sentences = static_cast<int>(source_rows)},
@@ -181,6 +188,10 @@ std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const std::
     begin = end;
   }
   return results;
+}
+
+int64_t BeamSearch::batch_rows() const {
+  return impl_->options.batch_rows;
 }
 
 }  // namespace ventris

@@ -18,7 +18,7 @@ struct BeamSearchOptions {
   float length_penalty = 0.6F;
   int max_extra_length = 50;  // output is at most source length + this many words
   int n_best = 1;             // at most beam_size
-  int64_t batch_rows = 2048;  // source rows translated together
+  int64_t batch_rows = 0;     // source rows translated together; 0: as many as suit the device
   int32_t begin_id = 1;
   int32_t end_id = 2;
   int32_t unknown_id = 0;  // never produced
@@ -47,6 +47,9 @@ class BeamSearch {
   /// Returns n_best hypotheses a sentence, best first, in the order of the sources. An empty source gives one
   /// empty hypothesis.
   std::vector<std::vector<Hypothesis>> translate(std::span<const std::vector<int32_t>> sources);
+
+  /// Source rows translated together: those of the options, or what suits the device.
+  int64_t batch_rows() const;
 
  private:
   struct Impl;

@@ -149,7 +149,7 @@ void TrainingRun::make_model() {
   store_.initialize(context_, options_.seed);
   optimizer_.emplace(context_, store_, options_);
   const MicroBatchCapacity training = training_capacity(batches_);
-  const MicroBatchCapacity validating = Validation::capacity(corpus_);
+  const MicroBatchCapacity validating = Validation::capacity(context_.device(), corpus_);
   transformer_.emplace(context_, options_.model, store_, ids_,
                        MicroBatchCapacity{std::max(training.source_rows, validating.source_rows),
                                           std::max(training.target_rows, validating.target_rows),

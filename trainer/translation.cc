@@ -11,14 +11,12 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kChunkRows = 1024;  // source rows translated together
-
 using Sentences = std::vector<std::vector<int32_t>>;
 using Hypotheses = std::vector<std::vector<Hypothesis>>;
 
-/// Indices of the sentences, longest first, cut into chunks of at most kChunkRows rows (or one sentence). The
-/// chunks do not depend on the ranks, so neither do the results.
-std::vector<std::vector<size_t>> cut_into_chunks(const Sentences& sources) {
+/// Indices of the sentences, longest first, cut into chunks of at most `most` rows (or one sentence), which
+/// are translated together. The chunks do not depend on the ranks, so neither do the results.
+std::vector<std::vector<size_t>> cut_into_chunks(const Sentences& sources, int64_t most) {
   std::vector<size_t> order(sources.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -27,7 +25,7 @@ std::vector<std::vector<size_t>> cut_into_chunks(const Sentences& sources) {
   int64_t rows = 0;
   for (const size_t index : order) {
     const int64_t more = static_cast<int64_t>(sources[index].size()) + 1;
-    if (chunks.empty() || rows + more > kChunkRows) {
+    if (chunks.empty() || rows + more > most) {
       chunks.emplace_back();
       rows = 0;
     }
@@ -99,7 +97,7 @@ int rank_of_chunk(size_t index, int ranks) {
 
 std::vector<std::vector<Hypothesis>> translate_on_all_ranks(
     Communicator& communicator, BeamSearch& search, const std::vector<std::vector<int32_t>>& sources) {
-  const std::vector<std::vector<size_t>> chunks = cut_into_chunks(sources);
+  const std::vector<std::vector<size_t>> chunks = cut_into_chunks(sources, search.batch_rows());
   Writer mine;
   Sentences chunk_sources;
   for (size_t c = 0; c < chunks.size(); ++c) {

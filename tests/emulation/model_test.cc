@@ -77,19 +77,21 @@ TEST(CudaModel, TranslationsAreThoseOfTheCpu) {
   for (const auto& pair : pairs) sources.push_back(pair.source);
   for (const bool pre_norm : {false, true}) {
     const TransformerConfig config = testing::tiny_config(pre_norm);
-    const auto translate = [&](const ContextOptions& options) {
+    const auto translate = [&](const ContextOptions& options, int64_t batch_rows) {
       TinyModel tiny(config, DType::kF32, options);
       BeamSearch search(tiny.context(), config, tiny.store(), tiny.ids(),
-                        {.beam_size = 3, .max_extra_length = 4, .n_best = 2, .batch_rows = 14});
+                        {.beam_size = 3, .max_extra_length = 4, .n_best = 2, .batch_rows = batch_rows});
       return search.translate(sources);
     };
-    const auto expected = translate({});
-    const auto got = translate(cuda());
-    for (size_t s = 0; s < sources.size(); ++s) {
-      ASSERT_EQ(got[s].size(), expected[s].size());
-      for (size_t i = 0; i < got[s].size(); ++i) {
-        EXPECT_EQ(got[s][i].words, expected[s][i].words) << "source " << s << ", hypothesis " << i;
-        EXPECT_NEAR(got[s][i].log_probability, expected[s][i].log_probability, 1e-4);
+    const auto expected = translate({}, 14);
+    for (const int64_t batch_rows : {14, 0}) {  // in parts, and as suits the device
+      const auto got = translate(cuda(), batch_rows);
+      for (size_t s = 0; s < sources.size(); ++s) {
+        ASSERT_EQ(got[s].size(), expected[s].size());
+        for (size_t i = 0; i < got[s].size(); ++i) {
+          EXPECT_EQ(got[s][i].words, expected[s][i].words) << "source " << s << ", hypothesis " << i;
+          EXPECT_NEAR(got[s][i].log_probability, expected[s][i].log_probability, 1e-4);
+        }
       }
     }
   }
