@@ -23,4 +23,6 @@
 #include "backend/gemm.h"
 #include "backend/global_norm.h"
 #include "backend/layer_norm.h"
+#include "backend/not_finite.h"
 #include "backend/top_k.h"
+#include "backend/update_plan.h"

@@ -150,11 +150,15 @@ void Transformer::evaluate(const MicroBatch& batch) {
   if (batch.target_rows > 0) impl_->output.loss(pass, impl_->decode(pass), {}, impl_->activations.output);
 }
 
+Tensor Transformer::loss_sums() {
+  return {impl_->activations.output.totals, 1, 2, 2, DType::kF64};
+}
+
 LossSums Transformer::take_loss_sums() {
-  double* totals = impl_->activations.output.totals;
+  const Tensor sums = loss_sums();
   double read[2];
-  copy_to_host(impl_->context, read, totals, sizeof(read));
-  fill_zero(impl_->context, {totals, 1, 4, 4, DType::kF32});  // the bytes of two f64 zeros
+  copy_to_host(impl_->context, read, sums.data, sizeof(read));
+  fill_zero(impl_->context, sums);
   return {.loss = read[0], .nll = read[1]};
 }
 
