@@ -199,6 +199,23 @@ class EmulatedDevice(DeviceTest):
         result = self.succeed_on_device(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
         self.assertIn(b"every rank has a device of its own", result.stderr)
         self.assert_close_losses("two", "one", 4)
+        anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
+        self.succeed_emulated(*anew, ranks=2, devices=2)
+        graph, plain = (
+            support.parameters(self.path(name, "checkpoint-00000004.h5")) for name in ("two", "two-anew")
+        )
+        for name, values in graph.items():
+            self.assertTrue(numpy.array_equal(values.view("u4"), plain[name].view("u4")), name)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_divergence_on_the_device_ends_the_job_with_its_own_code(self):
+        words = self.train("diverged", "--device", "cuda", "--max-steps", 40, "--learning-rate-scale", "1e38")
+        says = ["training diverged", "10 steps in a row", "first seen in ", "at step "]
+        alone = self.refuse_emulated(77, *words, says=says)
+        together = self.refuse_emulated(77, *words, ranks=2, devices=2, says=says)
+        for message in (alone, together):
+            self.assertEqual(message.count("is skipped: NaN or Inf"), 10, message)
+            self.assertEqual(message.count("error: "), 1, message)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_gradients_in_bf16_have_losses_close_to_those_of_f32(self):

@@ -53,6 +53,7 @@ struct State {
   std::map<const void*, int> shared_limits;
   int captures = 0;
   uint64_t launches = 0;
+  uint64_t idle_waits = 0;
   cudaError_t fault = cudaSuccess;  // sticky
   std::string fault_text;
   cudaError_t last = cudaSuccess;
@@ -85,6 +86,26 @@ void execute_until(EmulatedStream& stream, uint64_t ticket) {
 void execute_all(EmulatedStream& stream) {
   execute_until(stream, stream.enqueued);
 }
+
+bool has_work() {
+  const auto& streams = state().streams;
+  return std::any_of(streams.begin(), streams.end(),
+                     [](const EmulatedStream* stream) { return stream->executed < stream->enqueued; });
+}
+
+/// Stands where the host waits; counts the waits that leave the device without work.
+class HostWait {
+ public:
+  HostWait() : had_work_(has_work()) {}
+  ~HostWait() {
+    if (had_work_ && !has_work()) ++state().idle_waits;
+  }
+  HostWait(const HostWait&) = delete;
+  HostWait& operator=(const HostWait&) = delete;
+
+ private:
+  bool had_work_;
+};
 
 EmulatedStream* valid(cudaStream_t stream) {
   if (stream == nullptr) return &state().default_stream;
@@ -142,6 +163,11 @@ void clear_fault() {
   state().fault = state().last = cudaSuccess;
   state().fault_text.clear();
 }
+uint64_t idle_waits() {
+  VENTRIS_LOCK();
+  return state().idle_waits;
+}
+
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   VENTRIS_LOCK();
   return ::enqueue(stream, [work = std::move(work)] {
@@ -286,6 +312,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   if (status != cudaSuccess || !to_host || pinned(to, extent(to_pitch)) || stream == nullptr ||
       stream->capture != nullptr)
     return status;
+  const HostWait wait;
   execute_all(*stream);  // pageable memory is written before the call returns
   return result(cudaSuccess);
 }
@@ -336,12 +363,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   if (stream->capture != nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  const HostWait wait;
   execute_all(*stream);
   return result(cudaSuccess);
 }
 cudaError_t cudaDeviceSynchronize() {
   VENTRIS_LOCK();
   if (state().captures != 0) return result(cudaErrorStreamCaptureUnsupported);
+  const HostWait wait;
   for (EmulatedStream* stream : state().streams) execute_all(*stream);
   return result(cudaSuccess);
 }
@@ -396,6 +425,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   VENTRIS_LOCK();
   if (event->capture != nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  const HostWait wait;
   if (event->stream != nullptr && valid(event->stream) != nullptr)
     execute_until(*event->stream, event->ticket);
   return result(cudaSuccess);

@@ -183,6 +183,9 @@ struct Machine {
 };
 Machine& machine();
 
+/// How often the host has waited until the device had nothing left to do, which then stands idle.
+uint64_t idle_waits();
+
 /// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
 /// touched, and is captured like a kernel.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
