@@ -208,14 +208,19 @@ class EmulatedDevice(DeviceTest):
             self.assertTrue(numpy.array_equal(values.view("u4"), plain[name].view("u4")), name)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_divergence_on_the_device_ends_the_job_with_its_own_code(self):
-        words = self.train("diverged", "--device", "cuda", "--max-steps", 40, "--learning-rate-scale", "1e38")
+    def test_divergence_on_the_devices_ends_the_job_with_its_own_code(self):
+        model = dict(zip(MODEL[::2], MODEL[1::2]))
+        model.update({"--warmup-steps": 1, "--learning-rate-scale": 1000000})
+        model.update({"--adam-epsilon": "1e-30", "--beta2": 0.01})
+        model.update({"--log-every": 100})  # so that steps are read late
+        words = [str(word) for pair in model.items() for word in pair]
+        start = ["train", "--corpus", self.corpus, "--model-dir", self.path("diverged"), *words]
         says = ["training diverged", "10 steps in a row", "first seen in ", "at step "]
-        alone = self.refuse_emulated(77, *words, says=says)
-        together = self.refuse_emulated(77, *words, ranks=2, devices=2, says=says)
-        for message in (alone, together):
-            self.assertEqual(message.count("is skipped: NaN or Inf"), 10, message)
-            self.assertEqual(message.count("error: "), 1, message)
+        message = self.refuse_emulated(
+            77, *start, "--device", "cuda", "--max-steps", 40, ranks=2, devices=2, says=says
+        )
+        self.assertGreaterEqual(message.count("is skipped: NaN or Inf"), 10, message)
+        self.assertEqual(message.count("error: "), 1, message)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_gradients_in_bf16_have_losses_close_to_those_of_f32(self):

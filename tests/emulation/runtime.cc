@@ -163,6 +163,7 @@ void clear_fault() {
   state().fault = state().last = cudaSuccess;
   state().fault_text.clear();
 }
+
 uint64_t idle_waits() {
   VENTRIS_LOCK();
   return state().idle_waits;
@@ -175,6 +176,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
     check_memory("the work of a library");
   });
 }
+
 void run_while(const std::function<bool()>& wanted) {
   VENTRIS_LOCK();
   for (bool any = true; any;) {
