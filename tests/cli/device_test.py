@@ -200,7 +200,7 @@ class EmulatedDevice(DeviceTest):
         self.assertIn(b"every rank has a device of its own", result.stderr)
         self.assert_close_losses("two", "one", 4)
         anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
-        self.succeed_emulated(*anew, ranks=2, devices=2)
+        self.succeed_on_device(*anew, ranks=2, devices=2)
         graph, plain = (
             support.parameters(self.path(name, "checkpoint-00000004.h5")) for name in ("two", "two-anew")
         )
@@ -216,7 +216,7 @@ class EmulatedDevice(DeviceTest):
         words = [str(word) for pair in model.items() for word in pair]
         start = ["train", "--corpus", self.corpus, "--model-dir", self.path("diverged"), *words]
         says = ["training diverged", "10 steps in a row", "first seen in ", "at step "]
-        message = self.refuse_emulated(
+        message = self.refuse_on_device(
             77, *start, "--device", "cuda", "--max-steps", 40, ranks=2, devices=2, says=says
         )
         self.assertGreaterEqual(message.count("is skipped: NaN or Inf"), 10, message)
@@ -227,13 +227,13 @@ class EmulatedDevice(DeviceTest):
         steps = ["--max-steps", 4, "--device", "cuda"]
         for name, graph in (("bf16", []), ("bf16-plain", ["--no-cuda-graph"])):
             words = self.train(name, *steps, *graph, "--gradient-dtype", "bf16")
-            self.succeed_emulated(*words, ranks=2, devices=2)
-        self.succeed_emulated(*self.train("f32", *steps), ranks=2, devices=2)
+            self.succeed_on_device(*words, ranks=2, devices=2)
+        self.succeed_on_device(*self.train("f32", *steps), ranks=2, devices=2)
         self.assertNotEqual(self.losses("bf16"), self.losses("f32"))
         self.assertEqual(self.losses("bf16"), self.losses("bf16-plain"))
         numpy.testing.assert_allclose(self.losses("bf16"), self.losses("f32"), BF16_RELATIVE, BF16_ABSOLUTE)
         words = self.train("bf16", "--max-steps", 6, "--device", "cuda")
-        self.refuse_emulated(78, *words, ranks=2, devices=2, says="gradient_dtype bf16, but this run has f32")
+        self.refuse_on_device(78, *words, ranks=2, devices=2, says="gradient_dtype bf16, but this run has f32")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_with_different_numbers_of_shards_have_the_losses_of_the_cpu(self):
@@ -267,10 +267,10 @@ class EmulatedDevice(DeviceTest):
         ):
             with self.subTest(**variables):
                 words = self.train("unusable", "--device", "cuda")
-                self.refuse_emulated(69, *words, variables=variables, says=["--device cuda: ", says])
+                self.refuse_on_device(69, *words, variables=variables, says=["--device cuda: ", says])
                 self.assertFalse(os.path.exists(self.path("unusable")))
                 words = self.train(f"auto-{len(says)}", "--max-steps", 1)
-                result = self.succeed_emulated(*words, variables=variables)
+                result = self.succeed_on_device(*words, variables=variables)
                 message = result.stderr.decode()
                 self.assertRegex(message, f"Computing on the CPU, not with CUDA: .*{says}")
 
@@ -280,7 +280,7 @@ class EmulatedDevice(DeviceTest):
         options.update({"--warmup-steps": 1, "--learning-rate-scale": "1e6", "--adam-epsilon": "1e-40", "--beta2": 0})
         words = [str(word) for pair in options.items() for word in pair]
         start = ["train", "--corpus", self.corpus, "--model-dir", self.path("nan"), *words, "--device", "cuda"]
-        message = self.refuse_emulated(77, *start, "--max-steps", 60, says="NaN or Inf in 10 steps in a row")
+        message = self.refuse_on_device(77, *start, "--max-steps", 60, says="NaN or Inf in 10 steps in a row")
         self.assertRegex(message, r"first seen in (parameter|the gradient of) \w+.* at step \d+")
 
     def test_too_little_device_memory(self):
