@@ -30,6 +30,8 @@ def run(arguments, preset, precision, dtype):
         shutil.rmtree(folder)
     begin = lines[0]["elapsed_seconds"] + arguments.warmup_seconds
     counted = [line for line in lines if line["elapsed_seconds"] >= begin]
+    if len(counted) < 2:
+        raise SystemExit(f"{len(lines)} steps in {arguments.seconds:g} s are too few to measure: give more --seconds")
     tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]
     return {"rate": tokens / (counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"]),
             "losses": [line["loss"] for line in lines]}
