@@ -103,13 +103,13 @@ class LateRanks(support.CommandLineTest):
 
     @unittest.skipUnless(support.EMULATED, "built without the emulated device")
     def test_a_sum_between_devices_that_does_not_end_is_given_up(self):
-        variables = {"VENTRIS_EMULATED_DEVICES": 2, "VENTRIS_EMULATED_NCCL_HANG": "1:7"}
+        variables = {"VENTRIS_EMULATED_DEVICES": 2, "VENTRIS_EMULATED_NCCL_HANG": "1:16"}
         options = ["--device", "cuda", "--comm-timeout", 8]
         for name, graph in (("device", []), ("plain", ["--no-cuda-graph"])):
             process = self.start(name, *options, *graph, ranks=2, binary=support.EMULATED, **variables)
             text = self.check_end(name, process)
             self.assertRegex(text, r"\[rank 0 on \S+\] ventris train: error: rank 0 of 2 has waited 8(\.\d)? s in the sum of "
-                             r"gradients at step 7 for other ranks, .* between the CUDA devices")  # fmt: skip
+                             r"gradients at step 8 for other ranks, .* between the CUDA devices")  # fmt: skip
 
 
 if __name__ == "__main__":
