@@ -23,6 +23,13 @@ if(VENTRIS_SANITIZE)
   endif()
 endif()
 
+if(VENTRIS_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "VENTRIS_FUZZ needs clang: configure with -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang")
+  endif()
+  target_compile_options(ventris_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # ventris_library(NAME LINKS... [PRIVATE LINKS...]): the static library of one folder, from the sources in
 # it. Headers of what is linked privately cannot be included outside the folder.
 function(ventris_library name)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <vector>
 
 #include "data/corpus_format.h"
@@ -54,7 +55,12 @@ std::span<const T> map_array(const Hdf5Reader& reader, const Mapping& mapping, c
     fail(ErrorKind::kBadData, "{}: dataset {} is not a row of {}-byte elements of the type of a corpus",
          reader.path(), name, sizeof(T));
   }
-  return {mapping.at<T>(reader.file_offset(name)), static_cast<size_t>(shape[0])};
+  const int64_t offset = reader.file_offset(name);
+  if (offset % static_cast<int64_t>(sizeof(T)) != 0) {
+    fail(ErrorKind::kBadData, "{}: dataset {} begins at byte {}, no multiple of {}", reader.path(), name, offset,
+         sizeof(T));
+  }
+  return {mapping.at<T>(offset), static_cast<size_t>(shape[0])};
 }
 
 /// Checks that offsets rise from 0 to `end`; returns the longest piece.
@@ -64,7 +70,7 @@ int64_t check_offsets(std::span<const int64_t> offsets, size_t end, const std::s
   bool rising = !offsets.empty() && offsets.front() == 0 && offsets.back() == static_cast<int64_t>(end);
   for (size_t i = 1; rising && i < offsets.size(); ++i) {
     const int64_t length = offsets[i] - offsets[i - 1];
-    rising = length >= 0;
+    rising = length >= 0 && length <= std::numeric_limits<int>::max();
     longest = std::max(longest, length);
   }
   if (!rising) {

@@ -49,8 +49,9 @@ class Hdf5Writer {
 };
 
 /// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
-/// the file. Errors: DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an
-/// object of another type or shape).
+/// the file. A digest can be forged: links to other places, data outside of the file, lengths beyond it and
+/// circles of groups are refused. Errors: DataError kMissingInput (no such file), kBadData (not ours,
+/// truncated, changed, or an object of another type or shape).
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);
@@ -59,9 +60,8 @@ class Hdf5Reader {
   Hdf5Reader& operator=(const Hdf5Reader&) = delete;
 
   bool exists(const std::string& name) const;
-  /// Names of the members of a group, in creation order.
-  std::vector<std::string> members(const std::string& group) const;
-  bool is_group(const std::string& name) const;
+  /// Paths of all datasets in a group and its subgroups, in creation order.
+  std::vector<std::string> datasets(const std::string& group) const;
   bool has_attribute(const std::string& object, const std::string& name) const;
   std::string string_attribute(const std::string& object, const std::string& name) const;
   int64_t int_attribute(const std::string& object, const std::string& name) const;
@@ -71,8 +71,9 @@ class Hdf5Reader {
   /// Reads a whole dataset of `type` with exactly these dimensions.
   void read(const std::string& name, ElementType type, std::span<const int64_t> dimensions, void* data) const;
   std::vector<uint8_t> read_bytes(const std::string& name) const;
-  /// Byte offset in the file of a contiguous dataset's data, for mapping.
+  /// Byte offset in the file of a dataset's data, for mapping; all its bytes are in the file.
   int64_t file_offset(const std::string& name) const;
+  int64_t file_bytes() const;
 
   const std::string& path() const;
   const std::string& digest() const;

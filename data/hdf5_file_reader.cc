@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +17,7 @@ namespace ventris::data {
 struct Hdf5Reader::Impl {
   std::string path;
   std::string digest;
+  int64_t bytes = 0;  // of the file
   Hdf5Handle file;
 
   explicit Impl(const std::string& file_path) : path(file_path) {
@@ -51,6 +53,10 @@ struct Hdf5Reader::Impl {
   void read_attribute(const Hdf5Handle& attribute, const std::string& name, hid_t type, void* value) const;
   Hdf5Handle dataset(const std::string& name) const;
   std::vector<int64_t> dimensions(const Hdf5Handle& dataset, const std::string& name) const;
+  void check_storage(const Hdf5Handle& dataset, const std::string& name) const;
+  void list_datasets(const std::string& group, int depth, std::vector<std::string>& found) const;
+  std::vector<std::string> members(const std::string& group) const;
+  bool is_group(const std::string& name) const;
   ElementType type(const Hdf5Handle& dataset, const std::string& name) const;
   void read(const Hdf5Handle& dataset, const std::string& name, ElementType type, void* data) const;
 };
@@ -92,6 +98,7 @@ void Hdf5Reader::Impl::verify() {
            "{}: the file was changed after it was written: byte {} is not zero. Copy it again.", path, i);
     }
   }
+  bytes = status.st_size;
   const XXH128_canonical_t value = digest_of_range(data.fd(), kUserBlockBytes, status.st_size, path);
   XXH128_canonical_t wanted;
   std::memcpy(wanted.digest, block.data() + 16, 16);
@@ -109,8 +116,13 @@ bool Hdf5Reader::Impl::exists(const std::string& name) const {
   }
   // H5Lexists wants every group above the last name to exist.
   for (size_t slash = name.find('/', 1);; slash = name.find('/', slash + 1)) {
-    if (H5Lexists(file.id(), name.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) {
+    const std::string prefix = name.substr(0, slash);
+    if (H5Lexists(file.id(), prefix.c_str(), H5P_DEFAULT) <= 0) {
       return false;
+    }
+    H5L_info_t link;
+    if (H5Lget_info(file.id(), prefix.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) {
+      fail(ErrorKind::kBadData, "{}: {} is a link to another place, which no file of ours has", path, prefix);
     }
     if (slash == std::string::npos) {
       return true;
@@ -144,15 +156,41 @@ Hdf5Handle Hdf5Reader::Impl::dataset(const std::string& name) const {
   if (!exists(name)) {
     fail(ErrorKind::kBadData, "{}: the file has no dataset {}", path, name);
   }
-  return checked(H5Dopen2(file.id(), name.c_str(), H5P_DEFAULT), H5Dclose,
-                 fmt::format("cannot open dataset {}", name));
+  Hdf5Handle dataset = checked(H5Dopen2(file.id(), name.c_str(), H5P_DEFAULT), H5Dclose,
+                               fmt::format("cannot open dataset {}", name));
+  check_storage(dataset, name);
+  return dataset;
+}
+
+/// Requires that the elements lie in the file in one piece, so that a dataset is never larger than the file.
+void Hdf5Reader::Impl::check_storage(const Hdf5Handle& dataset, const std::string& name) const {
+  const std::string what = fmt::format("cannot read the layout of {}", name);
+  const Hdf5Handle creation = checked(H5Dget_create_plist(dataset.id()), H5Pclose, what);
+  if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS || H5Pget_external_count(creation.id()) != 0) {
+    fail(ErrorKind::kBadData, "{}: dataset {} is not stored in one piece", path, name);
+  }
+  const auto left = [this](haddr_t offset) {
+    return offset > static_cast<haddr_t>(bytes) ? haddr_t{0} : static_cast<haddr_t>(bytes) - offset;
+  };
+  const Hdf5Handle type = checked(H5Dget_type(dataset.id()), H5Tclose, what);
+  haddr_t elements = 1;
+  for (const int64_t extent : dimensions(dataset, name)) {
+    const auto count = static_cast<haddr_t>(extent);
+    if (elements != 0 && count > static_cast<haddr_t>(bytes) / elements) elements = HADDR_UNDEF;
+    elements = elements == HADDR_UNDEF && count != 0 ? HADDR_UNDEF : elements * count;
+  }
+  if (elements == 0) return;
+  const haddr_t offset = H5Dget_offset(dataset.id());
+  if (offset == HADDR_UNDEF || elements > left(offset) / std::max<size_t>(1, H5Tget_size(type.id()))) {
+    fail(ErrorKind::kBadData, "{}: dataset {} reaches beyond the end of the file", path, name);
+  }
 }
 
 std::vector<int64_t> Hdf5Reader::Impl::dimensions(const Hdf5Handle& dataset, const std::string& name) const {
   const std::string what = fmt::format("cannot read the shape of {}", name);
   const Hdf5Handle space = checked(H5Dget_space(dataset.id()), H5Sclose, what);
   const int rank = H5Sget_simple_extent_ndims(space.id());
-  if (rank < 0) {
+  if (rank < 0 || H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
     fail_here(what);
   }
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
@@ -203,27 +241,53 @@ bool Hdf5Reader::exists(const std::string& name) const {
   return impl_->exists(name);
 }
 
-std::vector<std::string> Hdf5Reader::members(const std::string& group) const {
-  Hdf5Lock lock;
-  if (!impl_->exists(group)) {
-    fail(ErrorKind::kBadData, "{}: the file has no group {}", impl_->path, group);
+std::vector<std::string> Hdf5Reader::Impl::members(const std::string& group) const {
+  if (!exists(group)) {
+    fail(ErrorKind::kBadData, "{}: the file has no group {}", path, group);
   }
   std::vector<std::string> names;
-  if (H5Literate_by_name(impl_->file.id(), group.c_str(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr,
-                         collect_name, &names, H5P_DEFAULT) < 0) {
-    impl_->fail_here(fmt::format("cannot list {}", group));
+  if (H5Literate_by_name(file.id(), group.c_str(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_name,
+                         &names, H5P_DEFAULT) < 0) {
+    fail_here(fmt::format("cannot list {}", group));
   }
   return names;
 }
 
-bool Hdf5Reader::is_group(const std::string& name) const {
-  Hdf5Lock lock;
-  if (!impl_->exists(name)) {
+bool Hdf5Reader::Impl::is_group(const std::string& name) const {
+  if (!exists(name)) {
     return false;
   }
-  const Hdf5Handle object = impl_->checked(H5Oopen(impl_->file.id(), name.c_str(), H5P_DEFAULT), H5Oclose,
-                                           fmt::format("cannot open {}", name));
+  const Hdf5Handle object = checked(H5Oopen(file.id(), name.c_str(), H5P_DEFAULT), H5Oclose,
+                                    fmt::format("cannot open {}", name));
   return H5Iget_type(object.id()) == H5I_GROUP;
+}
+
+/// A hostile file may link its groups in circles, or give few datasets many names; both are refused.
+void Hdf5Reader::Impl::list_datasets(const std::string& group, int depth,
+                                     std::vector<std::string>& found) const {
+  constexpr int kMaxDepth = 16;
+  constexpr size_t kLeastBytesOfDataset = 64;
+  if (depth > kMaxDepth) {
+    fail(ErrorKind::kBadData, "{}: groups are nested more than {} deep at {}", path, kMaxDepth, group);
+  }
+  for (const std::string& member : members(group)) {
+    const std::string name = (group == "/" ? "" : group) + "/" + member;
+    if (is_group(name)) {
+      list_datasets(name, depth + 1, found);
+      continue;
+    }
+    found.push_back(name);
+    if (found.size() > static_cast<size_t>(bytes) / kLeastBytesOfDataset) {
+      fail(ErrorKind::kBadData, "{}: names more datasets than a file of {} bytes can hold", path, bytes);
+    }
+  }
+}
+
+std::vector<std::string> Hdf5Reader::datasets(const std::string& group) const {
+  Hdf5Lock lock;
+  std::vector<std::string> found;
+  impl_->list_datasets(group, 1, found);
+  return found;
 }
 
 bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name) const {
@@ -236,7 +300,11 @@ std::string Hdf5Reader::string_attribute(const std::string& object, const std::s
   Hdf5Lock lock;
   const Hdf5Handle attribute = impl_->attribute(object, name, H5T_STRING, "a string of fixed length", 0);
   const Hdf5Handle type(H5Aget_type(attribute.id()), H5Tclose);
-  std::string value(H5Tget_size(type.id()), '\0');
+  const size_t size = H5Tget_size(type.id());
+  if (size > static_cast<size_t>(impl_->bytes)) {
+    fail(ErrorKind::kBadData, "{}: attribute {} of {} is longer than the file", impl_->path, name, object);
+  }
+  std::string value(size, '\0');
   impl_->read_attribute(attribute, name, type.id(), value.data());
   // Padding: only the one zero byte of an empty string.
   return value == std::string(1, '\0') ? std::string() : value;
@@ -300,15 +368,13 @@ std::vector<uint8_t> Hdf5Reader::read_bytes(const std::string& name) const {
 int64_t Hdf5Reader::file_offset(const std::string& name) const {
   Hdf5Lock lock;
   const Hdf5Handle dataset = impl_->dataset(name);
-  int64_t size = 1;
-  for (const int64_t extent : impl_->dimensions(dataset, name)) {
-    size *= extent;
-  }
-  const haddr_t offset = size == 0 ? kUserBlockBytes : H5Dget_offset(dataset.id());
-  if (offset == HADDR_UNDEF) {
-    fail(ErrorKind::kBadData, "{}: dataset {} is not stored in one piece", impl_->path, name);
-  }
-  return static_cast<int64_t>(offset);
+  const std::vector<int64_t> shape = impl_->dimensions(dataset, name);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return kUserBlockBytes;
+  return static_cast<int64_t>(H5Dget_offset(dataset.id()));
+}
+
+int64_t Hdf5Reader::file_bytes() const {
+  return impl_->bytes;
 }
 
 const std::string& Hdf5Reader::path() const {

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <exception>
 
 #include "data/error.h"
 #include "data/file_io.h"
+#include "data/sentencepiece_format.h"
 
 namespace ventris::data {
 
@@ -20,10 +22,17 @@ struct Tokenizer::Impl {
 Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::make_unique<Impl>()) {
   impl_->model = std::move(model);
   impl_->origin = origin;
-  const auto status = impl_->processor.LoadFromSerializedProto(impl_->model);
-  if (!status.ok()) {
-    fail(ErrorKind::kBadData, "{}: the tokenizer is not a SentencePiece model ({})", origin,
-         status.error_message());
+  check_sentencepiece_model(impl_->model, origin);
+  const auto refuse = [&](const char* reason) {
+    fail(ErrorKind::kBadData, "{}: the tokenizer is not a SentencePiece model ({})", origin, reason);
+  };
+  try {
+    const auto status = impl_->processor.LoadFromSerializedProto(impl_->model);
+    if (!status.ok()) refuse(status.error_message());
+  } catch (const DataError&) {
+    throw;
+  } catch (const std::exception& error) {  // of the library's search tree
+    refuse(error.what());
   }
   const auto require = [&](int id, const char* mark) {
     if (id < 0) {

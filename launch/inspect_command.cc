@@ -89,17 +89,6 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
   return dataset;
 }
 
-void collect(const data::Hdf5Reader& reader, const std::string& group, std::vector<Dataset>& datasets) {
-  for (const std::string& member : reader.members(group)) {
-    const std::string name = (group == "/" ? "" : group) + "/" + member;
-    if (reader.is_group(name)) {
-      collect(reader, name, datasets);
-    } else {
-      datasets.push_back(read_dataset(reader, name));
-    }
-  }
-}
-
 int64_t parameters_of(const std::vector<Dataset>& datasets) {
   int64_t parameters = 0;
   for (const Dataset& dataset : datasets) {
@@ -162,7 +151,7 @@ int run_inspect(const Options& options) {
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const data::Hdf5Reader reader(options.files.front());  // checks the digest
   std::vector<Dataset> datasets;
-  collect(reader, "/", datasets);
+  for (const std::string& name : reader.datasets("/")) datasets.push_back(read_dataset(reader, name));
   if (options.verify) {
     for (const Dataset& dataset : datasets) {
       if (dataset.not_finite == 0) continue;

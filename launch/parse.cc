@@ -196,6 +196,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   for (const std::string& candidate : candidates) {
     // A beginning of a name is near to it, however long the rest is.
     const bool prefix = word.size() >= 3 && candidate.rfind(word, 0) == 0;
+    // Words of very different lengths are far apart; this also bounds the table for a word of any length.
+    const size_t longer = std::max(word.size(), candidate.size());
+    if (!prefix && longer - std::min(word.size(), candidate.size()) >= best_distance) continue;
     const size_t distance = prefix ? 1 : edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -44,16 +44,18 @@ void for_each_row(const View& view, float* contiguous, Copy&& copy) {
   }
 }
 
-/// Paths of all datasets under a group, in creation order.
-void list_datasets(const data::Hdf5Reader& reader, const std::string& group,
-                   std::vector<std::string>& found) {
-  for (const std::string& name : reader.members(group)) {
-    const std::string path = group + "/" + name;
-    if (reader.is_group(path)) {
-      list_datasets(reader, path, found);
-    } else {
-      found.push_back(path);
-    }
+/// Requires that the file can hold what its configuration promises, before memory is taken for it.
+void check_size(const TransformerConfig& config, const ParameterStore& store, const data::Hdf5Reader& reader) {
+  constexpr int64_t kBytesOfPositions = int64_t{64} << 20;
+  const int64_t values = reader.file_bytes() / static_cast<int64_t>(sizeof(float));
+  if (store.parameter_count() > values) {
+    fail(ExitCode::kBadData, "{}: its configuration has {} parameters, more than a file of {} bytes can hold",
+         reader.path(), store.parameter_count(), reader.file_bytes());
+  }
+  const int64_t positions = int64_t{config.max_positions} * config.d_model;
+  if (positions > values + kBytesOfPositions) {
+    fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can need",
+         reader.path(), config.max_positions, config.d_model);
   }
 }
 
@@ -83,9 +85,7 @@ void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore
     fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
          reader.path(), kModelGroup);
   }
-  std::vector<std::string> datasets;
-  list_datasets(reader, kModelGroup, datasets);
-  for (const std::string& path : datasets) {
+  for (const std::string& path : reader.datasets(kModelGroup)) {
     const std::string name = path.substr(std::string(kModelGroup).size() + 1);
     if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
   }
@@ -136,6 +136,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
          model->tokenizer->vocab_size(), model->config.vocab_size);
   }
   model->ids = declare_transformer(model->config, model->store);
+  check_size(model->config, model->store, reader);
   model->store.allocate(context.device(), dtype, /*gradients=*/false);
   read_model(context, reader, model->store);
   model->store.refresh_compute_copy(context);

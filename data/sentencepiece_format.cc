@@ -1,0 +1,176 @@
+#include "data/sentencepiece_format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "data/error.h"
+#include "data/text_reader.h"
+
+namespace ventris::data {
+
+bool ProtoFields::next() {
+  if (rest_.empty() || !ok_) {
+    return false;
+  }
+  const uint64_t key = varint();
+  number_ = key >> 3;
+  switch (key & 7) {
+    case 0:
+      value_ = varint();
+      break;
+    case 1:
+      take(8);
+      break;
+    case 2:
+      take(varint());
+      break;
+    case 5:
+      take(4);
+      break;
+    default:
+      ok_ = false;
+  }
+  return ok_;
+}
+
+uint64_t ProtoFields::varint() {
+  uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    if (rest_.empty()) {
+      break;
+    }
+    const auto byte = static_cast<unsigned char>(rest_.front());
+    rest_.remove_prefix(1);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      return value;
+    }
+  }
+  ok_ = false;
+  return 0;
+}
+
+void ProtoFields::take(uint64_t size) {
+  if (size > rest_.size()) {
+    ok_ = false;
+    return;
+  }
+  bytes_ = rest_.substr(0, size);
+  rest_.remove_prefix(size);
+}
+
+std::optional<ReplacementTable> ReplacementTable::parse(std::string_view bytes) {
+  uint32_t trie_bytes = 0;
+  if (bytes.size() < sizeof(trie_bytes)) {
+    return std::nullopt;
+  }
+  std::memcpy(&trie_bytes, bytes.data(), sizeof(trie_bytes));
+  bytes.remove_prefix(sizeof(trie_bytes));
+  if (trie_bytes > bytes.size() || trie_bytes % 4 != 0 || trie_bytes == 0) {
+    return std::nullopt;
+  }
+  ReplacementTable table;
+  table.units_.resize(trie_bytes / 4);
+  std::memcpy(table.units_.data(), bytes.data(), trie_bytes);
+  table.replacements_ = bytes.substr(trie_bytes);
+  return table;
+}
+
+bool ReplacementTable::is_sound() const {
+  if (replacements_.empty() || replacements_.back() != '\0') return false;
+  for (size_t i = 0; i < units_.size(); ++i) {
+    const uint32_t unit = units_[i];
+    if (is_value(unit)) continue;
+    // A search looks at the place of any byte, children and others alike.
+    const size_t base = i ^ offset(unit);
+    if ((base | 0xff) >= units_.size()) return false;
+    if (has_leaf(unit) && (units_[base] & 0x7fffffffu) >= replacements_.size()) return false;
+  }
+  return true;
+}
+
+bool ReplacementTable::keeps_spaces_apart() const {
+  std::vector<bool> seen(units_.size());
+  std::vector<std::pair<size_t, bool>> nodes = {{0, true}};
+  while (!nodes.empty()) {
+    const auto [node, is_root] = nodes.back();
+    nodes.pop_back();
+    if (seen[node]) return false;  // no trie
+    seen[node] = true;
+    const size_t base = node ^ offset(units_[node]);
+    for (uint32_t byte = 1; byte < 256; ++byte) {
+      const size_t child = base ^ byte;
+      if ((units_[child] & 0x800000ffu) != byte) {
+        continue;
+      }
+      if (byte == ' ' && !(is_root && stays_space(child))) {
+        return false;
+      }
+      if (byte != ' ') {
+        nodes.emplace_back(child, false);
+      }
+    }
+  }
+  return true;
+}
+
+bool ReplacementTable::stays_space(size_t node) const {
+  const size_t base = node ^ offset(units_[node]);
+  for (uint32_t byte = 1; byte < 256; ++byte) {
+    if ((units_[base ^ byte] & 0x800000ffu) == byte) {
+      return false;
+    }
+  }
+  return has_leaf(units_[node]) &&
+         replacements_.substr(units_[base] & 0x7fffffffu, 2) == std::string_view(" \0", 2);
+}
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& origin, const char* what) {
+  fail(ErrorKind::kBadData, "{}: the tokenizer is not a sound SentencePiece model: {}", origin, what);
+}
+
+void check_piece(std::string_view message, const std::string& origin) {
+  ProtoFields fields(message);
+  while (fields.next()) {
+    if (fields.number() == kPieceTextField) {
+      const std::string_view text = fields.bytes();
+      if (text.find('\0') != std::string_view::npos || find_invalid_utf8(text) >= 0)
+        refuse(origin, "a piece of its vocabulary is not UTF-8 text");
+    } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
+      float score = 0.0F;
+      std::memcpy(&score, fields.bytes().data(), sizeof(score));
+      if (!std::isfinite(score)) refuse(origin, "the score of a piece of its vocabulary is no number");
+    }
+  }
+  if (!fields.ok()) refuse(origin, "a piece of its vocabulary is no message");
+}
+
+void check_normaliser(std::string_view message, const std::string& origin) {
+  ProtoFields fields(message);
+  while (fields.next()) {
+    if (fields.number() != kReplacementsField || fields.bytes().empty()) continue;
+    const std::optional<ReplacementTable> table = ReplacementTable::parse(fields.bytes());
+    if (!table || !table->is_sound()) refuse(origin, "the table of its normaliser leads outside of the table");
+  }
+  if (!fields.ok()) refuse(origin, "its normaliser is no message");
+}
+
+}  // namespace
+
+void check_sentencepiece_model(std::string_view model, const std::string& origin) {
+  ProtoFields fields(model);
+  while (fields.next()) {
+    if (fields.number() == kPiecesField) {
+      check_piece(fields.bytes(), origin);
+    } else if (fields.number() == kNormaliserField || fields.number() == kDenormaliserField) {
+      check_normaliser(fields.bytes(), origin);
+    }
+  }
+  if (!fields.ok()) refuse(origin, "it is no protocol buffer message");
+}
+
+}  // namespace ventris::data

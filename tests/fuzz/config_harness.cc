@@ -1,0 +1,20 @@
+#include "backend/error.h"
+#include "launch/command.h"
+#include "launch/parse.h"
+#include "tests/fuzz/harness.h"
+#include "trainer/config_json.h"
+
+namespace ventris::fuzz {
+
+/// The options file of `train`, and the JSON object of a model's configuration.
+void run_config(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  static const Command command = train_command();
+  try {
+    parse_options(command, {"--config", file.path()});
+  } catch (const Error&) {
+  }
+  transformer_config_from_json(std::string(bytes), "input");
+}
+
+}  // namespace ventris::fuzz

@@ -1,0 +1,37 @@
+#include <stdexcept>
+
+#include "backend/error.h"
+#include "data/corpus.h"
+#include "data/error.h"
+#include "tests/fuzz/harness.h"
+
+namespace ventris::fuzz {
+namespace {
+
+void read(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  const data::Corpus corpus(file.path());
+  // Everything that the offsets promise can be read.
+  int64_t sum = 0;
+  for (const data::SentencePairs* pairs : {&corpus.train(), &corpus.valid()}) {
+    for (const data::SentenceArray* side : {&pairs->source, &pairs->target}) {
+      for (int64_t i = 0; i < side->size(); ++i) {
+        for (const int32_t id : (*side)[i]) sum += id;
+      }
+    }
+  }
+  for (int64_t i = 0; i < corpus.valid().size(); ++i) sum += std::ssize(corpus.valid_reference(i));
+  if (sum < 0) throw std::logic_error("a word or a length is negative");
+}
+
+}  // namespace
+
+void run_corpus(std::string_view bytes) {
+  try {
+    read(bytes);
+  } catch (const data::DataError&) {
+  }
+  read(with_right_digests(bytes));
+}
+
+}  // namespace ventris::fuzz

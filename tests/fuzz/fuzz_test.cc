@@ -1,0 +1,104 @@
+// Every harness over its seeds and over changed seeds, the same ones in every run. tests/fuzz/README.md tells how to fuzz.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/fuzz/harness.h"
+#include "tests/fuzz/memory_limit.h"
+
+namespace ventris::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> seeds_of(const Harness& harness) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(fs::path(VENTRIS_SOURCE_DIR "/tests/fuzz/seeds") / harness.name))
+    paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> seeds;
+  for (const fs::path& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return seeds;
+}
+
+/// A seed with one to four changes: a bit, a byte, a number of eight bytes that is near a limit, a piece cut out, doubled
+/// or overwritten by another one, the end cut off.
+std::string changed(std::string bytes, std::mt19937_64& random) {
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  for (size_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {
+    const size_t at = below(bytes.size());
+    const size_t length = 1 + below(std::min<size_t>(bytes.size() - at, 32));
+    switch (below(7)) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 2: {
+        constexpr uint64_t kNumbers[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, uint64_t{1} << 40, ~uint64_t{0}};
+        const uint64_t number = kNumbers[below(std::size(kNumbers))];
+        bytes.replace(at, std::min<size_t>(8, bytes.size() - at), reinterpret_cast<const char*>(&number),
+                      std::min<size_t>(8, bytes.size() - at));
+        break;
+      }
+      case 3:
+        bytes.erase(at, length);
+        break;
+      case 4:
+        bytes.insert(at, bytes.substr(at, length));
+        break;
+      case 5:
+        bytes.replace(at, length, bytes.substr(below(bytes.size()), length));
+        break;
+      default:
+        if (below(4) == 0) bytes.resize(at);
+    }
+  }
+  return bytes;
+}
+
+class FuzzTest : public ::testing::TestWithParam<Harness> {};
+
+TEST_P(FuzzTest, SeedsAndChangedSeedsAreReadOrRefused) {
+  constexpr int kChanged = 400;
+  const std::vector<std::string> seeds = seeds_of(GetParam());
+  ASSERT_FALSE(seeds.empty());
+  for (const std::string& seed : seeds) EXPECT_NO_THROW(run(GetParam(), seed));
+  std::mt19937_64 random(1);
+  for (int i = 0; i < kChanged; ++i) {
+    const std::string bytes = changed(seeds[static_cast<size_t>(i) % seeds.size()], random);
+    EXPECT_NO_THROW(run(GetParam(), bytes)) << "changed seed " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parsers, FuzzTest, ::testing::ValuesIn(harnesses()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(FuzzHarness, FilesWithRightDigestsAreReadToTheEnd) {
+  for (const std::string& seed : seeds_of(harness_of("corpus"))) {
+    EXPECT_TRUE(with_right_digests(seed) == seed);
+  }
+}
+
+TEST(FuzzHarnessDeathTest, MemoryBeyondTheLimitEndsTheProgram) {
+  EXPECT_DEATH(
+      {
+        const MemoryLimit limit(1 << 20);
+        std::vector<char> block(1 << 21);
+        block[7] = 1;
+        std::fprintf(stderr, "%d\n", block[7]);
+      },
+      "bytes more than allowed");
+}
+
+}  // namespace
+}  // namespace ventris::fuzz

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ventris::fuzz {
+
+/// Feeds bytes from outside to one parser. The parser may refuse them with an Error or a DataError; any other
+/// end than a return is a fault.
+struct Harness {
+  const char* name;  // and the folder of its seeds in tests/fuzz/seeds
+  void (*run)(std::string_view bytes);
+};
+
+const std::vector<Harness>& harnesses();
+/// The harness of a name; ends the program if there is none.
+const Harness& harness_of(std::string_view name);
+
+/// Memory that a parser may have in use at one time: four times the input, and a constant for buffers and for
+/// tables of the libraries, which do not grow with the input.
+constexpr size_t kConstantBytes = size_t{8} << 20;
+constexpr size_t memory_limit(size_t input_bytes) {
+  return 4 * input_bytes + kConstantBytes;
+}
+
+/// Runs a harness under that limit.
+void run(const Harness& harness, std::string_view bytes);
+
+/// A file that is in memory only, for parsers that take a path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes);
+  ~MemoryFile();
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  int fd_;
+  std::string path_;
+};
+
+/// A file of ours with the checksums of the HDF5 library's structures and the digest of the user block made
+/// right, so that what was changed is met by the code behind these checks. The changes themselves stay.
+std::string with_right_digests(std::string_view bytes);
+
+// One of each parser, in *_harness.cc.
+void run_corpus(std::string_view bytes);
+void run_model(std::string_view bytes);
+void run_tokenizer(std::string_view bytes);
+void run_text(std::string_view bytes);
+void run_config(std::string_view bytes);
+
+}  // namespace ventris::fuzz
