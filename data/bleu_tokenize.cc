@@ -6,48 +6,10 @@
 
 #include "data/bleu_unicode.h"
 #include "data/score_text.h"
+#include "data/unicode_pairs.h"
 
 namespace ventris::data {
 namespace {
-
-/// re.sub of a pattern of two character classes by "`before` \1 `between` \2 `after`": matches do not
-/// overlap.
-template <typename First, typename Second>
-std::u32string separate_pairs(const std::u32string& text, First&& first, Second&& second,
-                              std::u32string_view before, std::u32string_view between,
-                              std::u32string_view after) {
-  std::u32string result;
-  result.reserve(text.size() + text.size() / 2);
-  size_t i = 0;
-  for (; i + 1 < text.size(); ++i) {
-    if (!first(text[i]) || !second(text[i + 1])) {
-      result.push_back(text[i]);
-      continue;
-    }
-    result.append(before);
-    result.push_back(text[i]);
-    result.append(between);
-    result.push_back(text[i + 1]);
-    result.append(after);
-    ++i;
-  }
-  if (i < text.size()) result.push_back(text[i]);
-  return result;
-}
-
-template <typename Class>
-std::u32string separate_single(const std::u32string& text, Class&& member) {
-  std::u32string result;
-  result.reserve(text.size() + text.size() / 2);
-  for (const char32_t c : text) {
-    if (member(c)) {
-      result.append({U' ', c, U' '});
-    } else {
-      result.push_back(c);
-    }
-  }
-  return result;
-}
 
 /// mteval-v13a.
 void tokenize_13a(std::string& text, std::string& scratch) {

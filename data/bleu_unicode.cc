@@ -36,12 +36,22 @@ bool contains(const Range (&ranges)[n], char32_t c) {
   return after != std::begin(ranges) && c <= std::prev(after)->last;
 }
 
-enum Class : unsigned char { kIsPunctuation = 1, kIsSymbol = 2, kIsNumber = 4 };
+enum Class : unsigned char {
+  kIsPunctuation = 1,
+  kIsSymbol = 2,
+  kIsNumber = 4,
+  kIsAlphabetic = 8,
+  kIsDecimalDigit = 16,
+  kIsLowercase = 32
+};
 
 unsigned char classes_of(char32_t c) {
   return static_cast<unsigned char>((contains(kPunctuation, c) ? kIsPunctuation : 0) |
                                     (contains(kSymbols, c) ? kIsSymbol : 0) |
-                                    (contains(kNumbers, c) ? kIsNumber : 0));
+                                    (contains(kNumbers, c) ? kIsNumber : 0) |
+                                    (contains(kAlphabetic, c) ? kIsAlphabetic : 0) |
+                                    (contains(kDecimalDigits, c) ? kIsDecimalDigit : 0) |
+                                    (contains(kLowercase, c) ? kIsLowercase : 0));
 }
 
 /// Frequent characters have their classes in a table.
@@ -149,6 +159,15 @@ bool is_symbol(char32_t c) {
 }
 bool is_number(char32_t c) {
   return has_class(c, kIsNumber);
+}
+bool is_alphabetic(char32_t c) {
+  return has_class(c, kIsAlphabetic);
+}
+bool is_decimal_digit(char32_t c) {
+  return has_class(c, kIsDecimalDigit);
+}
+bool is_lowercase(char32_t c) {
+  return has_class(c, kIsLowercase);
 }
 
 std::u32string lower(std::u32string_view text) {

@@ -15,6 +15,9 @@ bool is_space(char32_t c);
 bool is_punctuation(char32_t c);  // general category P*
 bool is_symbol(char32_t c);       // S*
 bool is_number(char32_t c);       // N*
+bool is_alphabetic(char32_t c);
+bool is_decimal_digit(char32_t c);  // Nd
+bool is_lowercase(char32_t c);
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);

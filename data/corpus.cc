@@ -57,8 +57,8 @@ std::span<const T> map_array(const Hdf5Reader& reader, const Mapping& mapping, c
   }
   const int64_t offset = reader.file_offset(name);
   if (offset % static_cast<int64_t>(sizeof(T)) != 0) {
-    fail(ErrorKind::kBadData, "{}: dataset {} begins at byte {}, no multiple of {}", reader.path(), name, offset,
-         sizeof(T));
+    fail(ErrorKind::kBadData, "{}: dataset {} begins at byte {}, no multiple of {}", reader.path(), name,
+         offset, sizeof(T));
   }
   return {mapping.at<T>(offset), static_cast<size_t>(shape[0])};
 }

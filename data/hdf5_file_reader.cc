@@ -257,8 +257,8 @@ bool Hdf5Reader::Impl::is_group(const std::string& name) const {
   if (!exists(name)) {
     return false;
   }
-  const Hdf5Handle object = checked(H5Oopen(file.id(), name.c_str(), H5P_DEFAULT), H5Oclose,
-                                    fmt::format("cannot open {}", name));
+  const Hdf5Handle object =
+      checked(H5Oopen(file.id(), name.c_str(), H5P_DEFAULT), H5Oclose, fmt::format("cannot open {}", name));
   return H5Iget_type(object.id()) == H5I_GROUP;
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes bleu_unicode_tables.inc beside this file: the character classes that BLEU tokenization depends on.
 
-The lower case mapping is Python's str.lower; punctuation, symbols and numbers are those of the `regex`
-package, which sacreBLEU's `intl` tokenizer uses. Run: python3 data/make_bleu_unicode_tables.py
+The lower case mapping is Python's str.lower; the other classes are those of the `regex` package, which
+sacreBLEU's `intl` tokenizer uses. Run: python3 data/make_bleu_unicode_tables.py
 """
 
 import pathlib
@@ -64,6 +64,9 @@ def main():
         "kPunctuation": ranges(lambda c: regex.match(r"\p{P}", c)),
         "kSymbols": ranges(lambda c: regex.match(r"\p{S}", c)),
         "kNumbers": ranges(lambda c: regex.match(r"\p{N}", c)),
+        "kAlphabetic": ranges(lambda c: regex.match(r"\p{Alphabetic}", c)),
+        "kDecimalDigits": ranges(lambda c: regex.match(r"\p{Nd}", c)),
+        "kLowercase": ranges(lambda c: regex.match(r"\p{Lowercase}", c)),
         "kCased": ranges(is_cased),
         "kCaseIgnorable": ranges(is_ignorable),
     }

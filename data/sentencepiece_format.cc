@@ -154,7 +154,8 @@ void check_normaliser(std::string_view message, const std::string& origin) {
   while (fields.next()) {
     if (fields.number() != kReplacementsField || fields.bytes().empty()) continue;
     const std::optional<ReplacementTable> table = ReplacementTable::parse(fields.bytes());
-    if (!table || !table->is_sound()) refuse(origin, "the table of its normaliser leads outside of the table");
+    if (!table || !table->is_sound())
+      refuse(origin, "the table of its normaliser leads outside of the table");
   }
   if (!fields.ok()) refuse(origin, "its normaliser is no message");
 }

@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-// Private to data/: the bytes of a SentencePiece model, a protocol buffer message (sentencepiece_model.proto).
+// Private to data/: the bytes of a SentencePiece model, a protocol buffer message
+// (sentencepiece_model.proto).
 
 namespace ventris::data {
 
@@ -18,7 +19,7 @@ class ProtoFields {
   /// Goes to the next field; false at the end, or where the bytes are no message (then ok() is false).
   bool next();
   uint64_t number() const { return number_; }
-  uint64_t value() const { return value_; }           // of a whole number
+  uint64_t value() const { return value_; }          // of a whole number
   std::string_view bytes() const { return bytes_; }  // of anything else
   bool ok() const { return ok_; }
 

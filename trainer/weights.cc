@@ -45,7 +45,8 @@ void for_each_row(const View& view, float* contiguous, Copy&& copy) {
 }
 
 /// Requires that the file can hold what its configuration promises, before memory is taken for it.
-void check_size(const TransformerConfig& config, const ParameterStore& store, const data::Hdf5Reader& reader) {
+void check_size(const TransformerConfig& config, const ParameterStore& store,
+                const data::Hdf5Reader& reader) {
   constexpr int64_t kBytesOfPositions = int64_t{64} << 20;
   const int64_t values = reader.file_bytes() / static_cast<int64_t>(sizeof(float));
   if (store.parameter_count() > values) {

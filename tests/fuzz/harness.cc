@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "backend/error.h"
@@ -13,28 +12,12 @@
 
 namespace ventris::fuzz {
 
-const std::vector<Harness>& harnesses() {
-  static const std::vector<Harness> kAll = {{"corpus", run_corpus},
-                                            {"model", run_model},
-                                            {"tokenizer", run_tokenizer},
-                                            {"text", run_text},
-                                            {"config", run_config}};
-  return kAll;
-}
-
-const Harness& harness_of(std::string_view name) {
-  for (const Harness& harness : harnesses()) {
-    if (name == harness.name) return harness;
-  }
-  std::fprintf(stderr, "there is no harness %.*s\n", static_cast<int>(name.size()), name.data());
-  std::abort();
-}
-
 void run(const Harness& harness, std::string_view bytes) {
   const MemoryLimit limit(memory_limit(bytes.size()));
   try {
     harness.run(bytes);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kInternal) throw;
   } catch (const data::DataError&) {
   }
 }

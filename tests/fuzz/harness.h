@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace ventris::fuzz {
 
@@ -13,10 +12,6 @@ struct Harness {
   const char* name;  // and the folder of its seeds in tests/fuzz/seeds
   void (*run)(std::string_view bytes);
 };
-
-const std::vector<Harness>& harnesses();
-/// The harness of a name; ends the program if there is none.
-const Harness& harness_of(std::string_view name);
 
 /// Memory that a parser may have in use at one time: four times the input, and a constant for buffers and for
 /// tables of the libraries, which do not grow with the input.

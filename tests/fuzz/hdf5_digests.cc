@@ -1,5 +1,5 @@
-// Makes the checksums in an HDF5 file right again after its bytes were changed. The layouts are those of the HDF5 file
-// format specification, version 3.0, for addresses and lengths of eight bytes.
+// Makes the checksums in an HDF5 file right again after its bytes were changed. The layouts are those of the
+// HDF5 file format specification, version 3.0, for addresses and lengths of eight bytes.
 
 #include <xxhash.h>
 

@@ -55,7 +55,8 @@ namespace {
 const int kInstalled = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, size_t bytes) { ventris::fuzz::count(bytes); },
     [](const volatile void* block) {
-      if (block != nullptr) ventris::fuzz::uncount(__sanitizer_get_allocated_size(const_cast<const void*>(block)));
+      if (block != nullptr)
+        ventris::fuzz::uncount(__sanitizer_get_allocated_size(const_cast<const void*>(block)));
     });
 }  // namespace
 

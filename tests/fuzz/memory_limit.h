@@ -4,8 +4,9 @@
 
 namespace ventris::fuzz {
 
-/// While it lives, no more memory than `bytes` may be added to what was in use; the program is ended otherwise,
-/// with a message. Counts every allocation of the process, those of C libraries too. One at a time.
+/// While it lives, no more memory than `bytes` may be added to what was in use; the program is ended
+/// otherwise, with a message. Counts every allocation of the process, those of C libraries too. One at a
+/// time.
 class MemoryLimit {
  public:
   explicit MemoryLimit(size_t bytes);

@@ -8,7 +8,8 @@ namespace ventris::fuzz {
 void run_tokenizer(std::string_view bytes) {
   const data::Tokenizer tokenizer(std::string(bytes), "input");
   data::words_are_independent(bytes);
-  for (const char* text : {"", "one two", "\xc3\xa9t\xc3\xa9 \xef\xbd\xb6\xef\xbe\x9e \xe2\x96\x81 x", "a\xff\xfe b"}) {
+  for (const char* text :
+       {"", "one two", "\xc3\xa9t\xc3\xa9 \xef\xbd\xb6\xef\xbe\x9e \xe2\x96\x81 x", "a\xff\xfe b"}) {
     const std::vector<int32_t> ids = tokenizer.encode(text);
     tokenizer.decode(ids);
   }
