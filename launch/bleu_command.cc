@@ -10,6 +10,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/score_protocol.h"
 #include "launch/score_report.h"
 
 namespace ventris {
@@ -23,6 +24,8 @@ struct Options {
   std::vector<std::string> references;
   std::vector<std::string> metrics = {"bleu"};
   data::MetricOptions metric;
+  ProtocolOptions protocol;
+  std::optional<data::PaperProtocol> paper;
   int width = -1;  // of text 2, of JSON all digits, unless given
   bool sentence_level = false;
   bool score_only = false;
@@ -98,13 +101,31 @@ void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job
                   grouped(ends)));
 }
 
+/// Name and signature of a metric; those of the paper's protocol instead of BLEU's where that is asked for.
+std::string label_of(const Options& options, const data::Metric& metric) {
+  return options.paper ? data::kPaperBleuName : metric.name();
+}
+std::string signature_of(const Options& options, const data::Metric& metric, const std::string& trials = {}) {
+  const auto references = static_cast<int>(options.references.size());
+  return signed_by_us(options.paper ? data::paper_signature(*options.paper, references, trials)
+                                    : metric.signature(references, trials));
+}
+
+ScoreReport report_of(const Options& options, const data::Metric& metric, const data::Statistics& statistics,
+                      const std::string& trials = {}) {
+  ScoreReport report = metric_report(metric, statistics, options.references.size());
+  report.name = label_of(options, metric);
+  report.signature = signature_of(options, metric, trials);
+  return report;
+}
+
 std::string sentence_scores(const Options& options, const data::Metric& metric,
                             const data::Statistics& statistics) {
   std::string text;
   for (size_t i = 0; i < statistics.sentences(); ++i) {
     const auto row = statistics.row(i);
     data::Statistics sentence{statistics.columns, {row.begin(), row.end()}};
-    const ScoreReport report = metric_report(metric, sentence, options.references.size());
+    const ScoreReport report = report_of(options, metric, sentence);
     text += options.json         ? score_json(report, options.json_width())
             : options.score_only ? score_text(report, options.text_width())
                                  : score_line(report, options.text_width());
@@ -120,7 +141,7 @@ std::string system_scores(const Options& options, const std::vector<data::Metric
     const data::Statistics statistics = metric.count(system, references);
     const std::string trials =
         options.confidence ? fmt::format("bs:{}|seed:{}", options.resamples, options.seed) : "";
-    reports.push_back(metric_report(metric, statistics, references.size(), trials));
+    reports.push_back(report_of(options, metric, statistics, trials));
     if (options.confidence)
       reports.back().estimate = data::bootstrap_estimate(metric, statistics, options.resamples, options.seed);
   }
@@ -152,8 +173,7 @@ std::string compared_scores(const Options& options, const std::vector<data::Metr
   for (const data::Metric& metric : metrics) {
     std::vector<data::Statistics> statistics;
     for (const Lines& system : systems) statistics.push_back(metric.count(system, references));
-    Comparison::Column column{
-        metric.name(), metric.signature(static_cast<int>(references.size()), trials), {}};
+    Comparison::Column column{label_of(options, metric), signature_of(options, metric, trials), {}};
     if (options.paired_bootstrap) {
       column.results = data::paired_bootstrap(metric, statistics, options.paired_resamples, options.seed);
     } else if (options.paired_randomization) {
@@ -168,9 +188,13 @@ std::string compared_scores(const Options& options, const std::vector<data::Metr
                       : comparison_text(comparison, options.text_width());
 }
 
-int run_bleu(const Options& options, Job& job) {
+int run_bleu(const Options& given, Job& job) {
+  Options options = given;
+  options.paper = paper_protocol(options.protocol, options.metric.bleu);
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
+  if (options.paper && (metrics.size() > 1 || metrics[0].kind() != data::MetricKind::kBleu))
+    fail(ExitCode::kUsage, "--protocol paper is of BLEU alone");
   std::vector<Lines> systems;
   for (const std::string& path : options.input) systems.push_back(read_stripped(path));
   std::vector<Lines> references;
@@ -180,6 +204,10 @@ int run_bleu(const Options& options, Job& job) {
       data::fail(data::ErrorKind::kBadData, "{} has no lines to score", options.input[s]);
     data::check_references(references, systems[s].size());
     if (metrics.front().kind() == data::MetricKind::kBleu) warn_of_tokenized_text(options, systems[s], job);
+  }
+  if (options.paper) {
+    for (Lines& lines : systems) to_paper_words(lines, *options.paper, false);
+    for (Lines& lines : references) to_paper_words(lines, *options.paper, true);
   }
   if (options.sentence_level) {
     write_output(sentence_scores(options, metrics[0], metrics[0].count(systems[0], references)));
@@ -219,8 +247,8 @@ Command bleu_command() {
   command.synopsis = "--reference FILE... [--input FILE...] [options]";
   command.description = {
       "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
-      "and prints "
-      "them with sacreBLEU's signatures. Files are UTF-8, one sentence a line, plain or gzipped.",
+      "and prints them with sacreBLEU's signatures, which end with the version of this program. Files are "
+      "UTF-8, one sentence a line, plain or gzipped.",
       "Several files are compared in a table, with p-values where a paired test is asked for; resampling "
       "draws the "
       "random numbers that sacreBLEU draws, so that intervals and p-values are the same."};
@@ -231,7 +259,9 @@ Command bleu_command() {
       {"bleu --input test.out --reference test.de --metrics bleu chrf ter --chrf-word-order 2 --confidence",
        "BLEU, chrF++ and TER with confidence intervals:"},
       {"bleu --input baseline.out better.out --reference test.de --paired-bs",
-       "Is the difference significant?"}};
+       "Is the difference significant?"},
+      {"bleu --input test.out --reference test.de --protocol paper --language de",
+       "Tokenised BLEU, to compare with the tables of papers of that time:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.texts("reference", "FILE...", options->references, "References, one file each.").required = true;
@@ -251,6 +281,7 @@ Command bleu_command() {
       .integer("width", options->width, {.least = 0, .most = 15},
                "Digits after the point: 2 in text and all in JSON unless given.")
       .show = [] { return std::string(); };
+  add_protocol_options(options->protocol, table);
   add_bleu_options(options->metric.bleu, table);
   add_chrf_options(options->metric.chrf, table);
   add_ter_options(options->metric.ter, table);

@@ -1,7 +1,5 @@
 #include "launch/bleu_options.h"
 
-#include "launch/score_report.h"
-
 namespace ventris {
 
 void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
@@ -52,14 +50,6 @@ void add_ter_options(data::TerOptions& ter, OptionTable& table) {
   table.toggle("ter-asian-support", ter.asian_support,
                "With one of the two options above: the same for Chinese and Japanese characters.");
   table.toggle("ter-case-sensitive", ter.case_sensitive, "Minds case.");
-}
-
-std::string bleu_line(const data::BleuScore& score, const data::BleuOptions& bleu, size_t references) {
-  return score_line(bleu_report(score, bleu, references), 2) + "\n";
-}
-
-std::string bleu_json(const data::BleuScore& score, const data::BleuOptions& bleu, size_t references) {
-  return score_json(bleu_report(score, bleu, references), {}) + "\n";
 }
 
 }  // namespace ventris

@@ -43,6 +43,7 @@ Command train_command();
 Command translate_command();
 Command evaluate_command();
 Command bleu_command();
+Command tokenize_command();
 Command average_command();
 Command export_command();
 Command inspect_command();

@@ -9,6 +9,8 @@
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/score_protocol.h"
+#include "launch/score_report.h"
 #include "trainer/model_files.h"
 #include "trainer/translation.h"
 #include "trainer/weights.h"
@@ -17,12 +19,15 @@ namespace ventris {
 
 namespace {
 
+constexpr int kScoreDigits = 2;
+
 struct Options {
   DecodingOptions decoding;
   std::string source;
   std::vector<std::string> references;
   std::string output;
   data::BleuOptions bleu;
+  ProtocolOptions protocol;
   bool json = false;
 };
 
@@ -50,8 +55,29 @@ std::vector<std::string> read_texts(const Options& options, Job& job,
   return source;
 }
 
+/// The score; by the paper's protocol its label tells how the translations were made too.
+ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vector<std::string>> references,
+                     const data::BleuOptions& bleu, const std::optional<data::PaperProtocol>& paper,
+                     const BeamSearchOptions& search, const LoadedModel& model) {
+  if (paper) {
+    to_paper_words(hypotheses, *paper, false);
+    for (std::vector<std::string>& reference : references) to_paper_words(reference, *paper, true);
+  }
+  ScoreReport report = bleu_report(data::corpus_bleu(hypotheses, references, bleu), bleu, references.size());
+  if (paper) {
+    report.name = data::kPaperBleuName;
+    report.signature =
+        signed_by_us(fmt::format("{}|averaged:{}|beam:{}|lenpen:{}",
+                                 data::paper_signature(*paper, static_cast<int>(references.size())),
+                                 model.averaged_checkpoints, search.beam_size, search.length_penalty));
+  }
+  return report;
+}
+
 int run_evaluate(const Options& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
+  data::BleuOptions bleu = options.bleu;
+  const std::optional<data::PaperProtocol> paper = paper_protocol(options.protocol, bleu);
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
@@ -69,7 +95,7 @@ int run_evaluate(const Options& options, Job& job) {
     text += hypotheses.back() + "\n";
   }
   if (!options.output.empty()) write_file_atomically(options.output, text);
-  const data::BleuScore score = data::corpus_bleu(hypotheses, references, options.bleu);
+  const ScoreReport report = score_of(hypotheses, references, bleu, paper, decoding.search, *model);
   say(job, fmt::format("{}: {} sentences in {:.1f} s, beam {}, length penalty {}", model->path,
                        grouped(std::ssize(source)), seconds, decoding.search.beam_size,
                        decoding.search.length_penalty));
@@ -78,7 +104,7 @@ int run_evaluate(const Options& options, Job& job) {
                          grouped(cut), model->config.max_positions - 1));
   }
   if (options.json) {
-    nlohmann::json result = nlohmann::json::parse(bleu_json(score, options.bleu, references.size()));
+    nlohmann::json result = nlohmann::json::parse(score_json(report, {}));
     result["model"] = model->path;
     result["sentences"] = source.size();
     result["seconds"] = seconds;
@@ -86,7 +112,7 @@ int run_evaluate(const Options& options, Job& job) {
     result["length_penalty"] = std::stod(fmt::format("{}", decoding.search.length_penalty));
     write_output(result.dump() + "\n");
   } else {
-    write_output(bleu_line(score, options.bleu, references.size()));
+    write_output(score_line(report, kScoreDigits) + "\n");
   }
   return 0;
 }
@@ -119,6 +145,7 @@ Command evaluate_command() {
       .required = true;
   table.text("output", "FILE", options->output, "Writes the translations to this file.");
   table.toggle("json", options->json, "Prints one JSON object.");
+  add_protocol_options(options->protocol, table);
   add_bleu_options(options->bleu, table);
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_evaluate(*options, job); };

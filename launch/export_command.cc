@@ -21,7 +21,7 @@ int run_export(const Options& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   save_weights(*context, options.output, model->config, model->store, model->tokenizer->model(),
-               job.provenance());
+               job.provenance(), model->averaged_checkpoints);
   const int64_t parameters = model->store.parameter_count();
   if (options.json) {
     const nlohmann::json result = {{"output", options.output},

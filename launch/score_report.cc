@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/bleu_unicode.h"
+#include "launch/version.h"
 
 namespace ventris {
 namespace {
@@ -91,11 +92,15 @@ std::string table(const std::vector<std::vector<Cell>>& rows) {
 
 }  // namespace
 
+std::string signed_by_us(const std::string& signature) {
+  return fmt::format("{}|ventris:{}", signature, program_version());
+}
+
 ScoreReport bleu_report(const data::BleuScore& score, const data::BleuOptions& options, size_t references) {
   ScoreReport report;
   report.name = "BLEU";
   report.score = score.score;
-  report.signature = data::bleu_signature(options, static_cast<int>(references));
+  report.signature = signed_by_us(data::bleu_signature(options, static_cast<int>(references)));
   report.details = data::bleu_details(score);
   report.bleu = score;
   return report;
@@ -114,7 +119,7 @@ ScoreReport metric_report(const data::Metric& metric, const data::Statistics& st
     report.score = metric.score(sums);
   }
   if (metric.kind() == data::MetricKind::kTer) report.edits = sums;
-  report.signature = metric.signature(static_cast<int>(references), trials);
+  report.signature = signed_by_us(metric.signature(static_cast<int>(references), trials));
   return report;
 }
 

@@ -20,6 +20,10 @@ struct ScoreReport {
   std::vector<double> edits;            // of TER: edits and reference length
 };
 
+/// A signature of the metrics with the program that computed: "...|version:2.6.0|ventris:0.1.0", where the
+/// version is that of the sacreBLEU which gives the same score.
+std::string signed_by_us(const std::string& signature);
+
 ScoreReport bleu_report(const data::BleuScore& score, const data::BleuOptions& options, size_t references);
 /// `trials` stands in the signature.
 ScoreReport metric_report(const data::Metric& metric, const data::Statistics& statistics, size_t references,
@@ -27,7 +31,8 @@ ScoreReport metric_report(const data::Metric& metric, const data::Statistics& st
 
 /// "38.2 (μ = 38.1 ± 0.6)", with `width` digits after the point.
 std::string score_text(const ScoreReport& report, int width);
-/// "BLEU|nrefs:1|... = 38.2 69.1/45.0/31.2/21.8 (BP = ...)", as sacreBLEU prints it.
+/// "BLEU|nrefs:1|... = 38.2 69.1/45.0/31.2/21.8 (BP = ...)", as sacreBLEU prints it but for the last field of
+/// the signature.
 std::string score_line(const ScoreReport& report, int width);
 /// Lines with their equals signs under each other, each with a line end.
 std::string aligned_lines(const std::vector<ScoreReport>& reports, int width);

@@ -10,8 +10,12 @@
 
 namespace ventris {
 
+std::string program_version() {
+  return VENTRIS_VERSION;
+}
+
 std::string program_name_and_version() {
-  return fmt::format("ventris {} (commit {})", VENTRIS_VERSION, VENTRIS_COMMIT);
+  return fmt::format("ventris {} (commit {})", program_version(), VENTRIS_COMMIT);
 }
 
 std::string version_text() {

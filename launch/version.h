@@ -4,6 +4,9 @@
 
 namespace ventris {
 
+/// "0.1.0"
+std::string program_version();
+
 /// "ventris 0.1.0 (commit 0123456789ab)"
 std::string program_name_and_version();
 

@@ -17,6 +17,7 @@ namespace ventris {
 namespace {
 
 constexpr const char* kModelGroup = "/model";
+constexpr const char* kAveragedAttribute = "averaged_checkpoints";
 
 std::string dataset_of(const LogicalParameter& parameter) {
   return std::string(kModelGroup) + "/" + parameter.name;
@@ -118,11 +119,12 @@ void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore
 
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
-                  const std::string& provenance) {
+                  const std::string& provenance, int64_t averaged_checkpoints) {
   data::Hdf5Writer writer(path);
   write_model(context, writer, config, store, tokenizer_model);
   writer.write_attribute("/", "format", std::string(kWeightsFormat));
   writer.write_attribute("/", "provenance", provenance);
+  if (averaged_checkpoints > 1) writer.write_attribute("/", kAveragedAttribute, averaged_checkpoints);
   writer.commit();
 }
 
@@ -131,6 +133,8 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
   model->path = resolve_model_file(file_or_dir);
   const data::Hdf5Reader reader(model->path);
   model->config = read_config(reader);
+  if (reader.has_attribute("/", kAveragedAttribute))
+    model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
   model->tokenizer = std::make_unique<data::Tokenizer>(read_tokenizer_model(reader), model->path);
   if (model->tokenizer->vocab_size() != model->config.vocab_size) {
     fail(ExitCode::kBadData, "{}: its tokenizer has {} words, but its model has {}", model->path,

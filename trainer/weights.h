@@ -27,10 +27,10 @@ void write_model(Context& context, data::Hdf5Writer& writer, const TransformerCo
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
-/// version).
+/// version); the weights are the mean of `averaged_checkpoints`.
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
-                  const std::string& provenance);
+                  const std::string& provenance, int64_t averaged_checkpoints = 1);
 
 /// A model for inference, from a weights file, a checkpoint, or a run folder (its best checkpoint, else the
 /// newest).
@@ -40,6 +40,7 @@ struct LoadedModel {
   ParameterStore store;
   TransformerIds ids;
   std::unique_ptr<data::Tokenizer> tokenizer;
+  int64_t averaged_checkpoints = 1;  // whose mean the weights are
 };
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype);
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/paper_bleu.h"
+#include "launch/option_table.h"
+
+namespace ventris {
+
+/// --protocol, --language and --tokenized of bleu and evaluate.
+struct ProtocolOptions {
+  bool paper = false;
+  std::string language;
+  enum class Tokenized { kNone, kHypotheses, kReferences, kBoth } tokenized = Tokenized::kNone;
+};
+
+void add_protocol_options(ProtocolOptions& options, OptionTable& table);
+
+/// The paper's protocol where it is asked for; then `bleu` becomes its BLEU. Throws Error(kUsage) where the
+/// options do not fit together.
+std::optional<data::PaperProtocol> paper_protocol(const ProtocolOptions& options, data::BleuOptions& bleu);
+
+/// Lines as the protocol compares them.
+void to_paper_words(std::vector<std::string>& lines, const data::PaperProtocol& protocol, bool references);
+
+/// "en", "de", "fr" or "cs"; throws Error(kUsage), naming the option.
+data::MosesLanguage moses_language(const std::string& code);
+
+}  // namespace ventris

@@ -1,0 +1,75 @@
+#include <memory>
+
+#include "data/moses_tokenize.h"
+#include "data/score_text.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "launch/score_protocol.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  std::string input = "-";
+  std::string language;
+  bool lowercase = false;
+  bool normalize = false;
+  bool ascii_punctuation = false;
+  bool no_escape = false;
+  bool split_compounds = false;
+};
+
+int run_tokenize(const Options& options) {
+  const data::MosesLanguage language = moses_language(options.language);
+  std::string text;
+  for (std::string line : read_text(options.input)) {
+    if (options.lowercase) line = data::lower_text(line);
+    if (options.normalize) line = data::moses_normalize_punctuation(line, language);
+    if (options.ascii_punctuation) line = data::moses_replace_unicode_punctuation(line);
+    line = data::moses_tokenize(line, {.language = language, .escape = !options.no_escape});
+    text += (options.split_compounds ? data::split_compounds(line) : line) + "\n";
+  }
+  write_output(text);
+  return 0;
+}
+
+}  // namespace
+
+Command tokenize_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "tokenize";
+  command.summary = "cuts text into words as the tokenizer of Moses does";
+  command.synopsis = "--language en|de|fr|cs [--input FILE] [options]";
+  command.description = {
+      "Writes each line with one space between words and punctuation, by the rules of the scripts of Moses "
+      "that "
+      "prepared the corpora of most papers. For text that is to be compared with theirs; `prepare` takes "
+      "text as it "
+      "is. The steps are done in the order of the options below."};
+  command.examples = {{"tokenize --language de --lowercase --normalize-punctuation --input train.de",
+                       "Multi30k as its authors publish it:"},
+                      {"tokenize --language de --ascii-punctuation --split-compounds --input newstest.de",
+                       "The words of `bleu --protocol paper`:"}};
+  OptionTable& table = command.options;
+  table.group("Text");
+  table.text("input", "FILE", options->input,
+             "Text, one sentence a line, plain or gzipped; - is the standard input.");
+  table.text("language", "en|de|fr|cs", options->language, "Language of the text.").required = true;
+  table.group("Steps");
+  table.toggle("lowercase", options->lowercase, "Makes the text lower case.");
+  table.toggle("normalize-punctuation", options->normalize,
+               "Writes quotes, dashes and spaces of the language in ASCII, as normalize-punctuation.perl.");
+  table.toggle(
+      "ascii-punctuation", options->ascii_punctuation,
+      "Writes typographic and full-width punctuation in ASCII, as replace-unicode-punctuation.perl.");
+  table.toggle("no-escape", options->no_escape, "Leaves & | < > ' \" [ ] as they are, instead of entities.");
+  table.toggle("split-compounds", options->split_compounds,
+               "Splits words at hyphens: rich ##AT##-##AT## text.");
+  command.run = [options](Job&) { return run_tokenize(*options); };
+  return command;
+}
+
+}  // namespace ventris
