@@ -97,7 +97,7 @@ bool ReplacementTable::keeps_spaces_apart() const {
   while (!nodes.empty()) {
     const auto [node, is_root] = nodes.back();
     nodes.pop_back();
-    if (seen[node]) return false;  // no trie
+    if (seen[node]) continue;  // ends of keys share their nodes
     seen[node] = true;
     const size_t base = node ^ offset(units_[node]);
     for (uint32_t byte = 1; byte < 256; ++byte) {
