@@ -1,6 +1,8 @@
 #include "data/bleu_tokenize.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -10,6 +12,8 @@
 
 namespace ventris::data {
 namespace {
+
+using Line = TokenizedLine;
 
 /// mteval-v13a.
 void tokenize_13a(std::string& text, std::string& scratch) {
@@ -43,12 +47,71 @@ void tokenize_chinese(std::string& text, std::string& scratch) {
   separate_numbers(text, scratch);
 }
 
-/// mteval-v14 --international-tokenization.
-std::u32string tokenize_international(std::u32string text) {
-  const auto not_number = [](char32_t c) { return !unicode::is_number(c); };
-  text = separate_pairs(text, not_number, unicode::is_punctuation, U"", U" ", U" ");
-  text = separate_pairs(text, unicode::is_punctuation, not_number, U" ", U" ", U"");
-  return separate_single(text, unicode::is_symbol);
+Line::Class class_of(char32_t c) {
+  if (unicode::is_space(c)) return Line::kSpace;
+  if (unicode::is_punctuation(c)) return Line::kPunctuation;
+  if (unicode::is_symbol(c)) return Line::kSymbol;
+  return unicode::is_number(c) ? Line::kNumber : Line::kOther;
+}
+
+void classify(std::string_view text, std::vector<Line::Character>& characters) {
+  static const std::array<Line::Class, 0x80> kAscii = [] {
+    std::array<Line::Class, 0x80> classes{};
+    for (char32_t c = 0; c < classes.size(); ++c) classes[c] = class_of(c);
+    return classes;
+  }();
+  characters.clear();
+  for (size_t at = 0; at < text.size();) {
+    const auto begin = static_cast<uint32_t>(at);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80) {
+      characters.push_back({begin, kAscii[byte], false});
+      ++at;
+      continue;
+    }
+    char32_t c = 0;
+    const size_t length = unicode::decode_one(text, at, c);
+    characters.push_back({begin, length == 0 ? Line::kOther : class_of(c), false});
+    at += std::max<size_t>(length, 1);
+  }
+  characters.push_back({static_cast<uint32_t>(text.size()), Line::kSpace, false});  // the end
+}
+
+/// mteval-v14 --international-tokenization: three substitutions that write spaces, one after the other; the
+/// matches of one do not overlap. The words are found without the text being written.
+///   (not N)(P) -> \1 " " \2 " "     (P)(not N) -> " " \1 " " \2     (S) -> " " \1 " "
+void tokenize_international(TokenizedLine& line) {
+  std::vector<Line::Character>& characters = line.characters;
+  classify(line.text, characters);
+  const size_t count = characters.size() - 1;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    if (characters[i].kind == Line::kNumber || characters[i + 1].kind != Line::kPunctuation) continue;
+    characters[i + 1].cut = true;
+    characters[i + 2].cut = true;
+    ++i;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (characters[i].kind != Line::kPunctuation) continue;
+    const bool space_follows =
+        characters[i + 1].cut;  // written by the first substitution, and part of the match
+    if (!space_follows && (i + 1 == count || characters[i + 1].kind == Line::kNumber)) continue;
+    characters[i].cut = true;
+    characters[i + 1].cut = true;
+    if (!space_follows) ++i;
+  }
+  const std::string_view text = line.text;
+  uint32_t begin = 0;
+  const auto end_word = [&](uint32_t end) {
+    if (end > begin) line.words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  };
+  for (size_t i = 0; i <= count; ++i) {
+    const Line::Character& c = characters[i];
+    if (c.cut || c.kind == Line::kSpace || c.kind == Line::kSymbol ||
+        (i > 0 && characters[i - 1].kind == Line::kSymbol))
+      end_word(c.begin);
+    if (c.kind == Line::kSpace && i < count) begin = characters[i + 1].begin;
+  }
 }
 
 }  // namespace
@@ -61,13 +124,14 @@ void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine
   } else {
     text = strip_end(line);
   }
+  result.words.clear();
   switch (options.tokenizer) {
     case BleuTokenizer::k13a:
       tokenize_13a(text, result.scratch);
       break;
     case BleuTokenizer::kInternational:
-      text = unicode::encode(tokenize_international(unicode::decode(text)));
-      break;
+      tokenize_international(result);
+      return;
     case BleuTokenizer::kChar:
       text = unicode::encode(separate_single(unicode::decode(text), [](char32_t) { return true; }));
       break;
@@ -77,7 +141,6 @@ void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine
     case BleuTokenizer::kNone:
       break;
   }
-  result.words.clear();
   split_words(text, result.words);
 }
 

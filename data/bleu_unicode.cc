@@ -46,12 +46,10 @@ enum Class : unsigned char {
 };
 
 unsigned char classes_of(char32_t c) {
-  return static_cast<unsigned char>((contains(kPunctuation, c) ? kIsPunctuation : 0) |
-                                    (contains(kSymbols, c) ? kIsSymbol : 0) |
-                                    (contains(kNumbers, c) ? kIsNumber : 0) |
-                                    (contains(kAlphabetic, c) ? kIsAlphabetic : 0) |
-                                    (contains(kDecimalDigits, c) ? kIsDecimalDigit : 0) |
-                                    (contains(kLowercase, c) ? kIsLowercase : 0));
+  return static_cast<unsigned char>(
+      (contains(kPunctuation, c) ? kIsPunctuation : 0) | (contains(kSymbols, c) ? kIsSymbol : 0) |
+      (contains(kNumbers, c) ? kIsNumber : 0) | (contains(kAlphabetic, c) ? kIsAlphabetic : 0) |
+      (contains(kDecimalDigits, c) ? kIsDecimalDigit : 0) | (contains(kLowercase, c) ? kIsLowercase : 0));
 }
 
 /// Frequent characters have their classes in a table.
@@ -85,7 +83,8 @@ bool sigma_is_final(std::u32string_view text, size_t at) {
   return after == text.size() || !contains(kCased, text[after]);
 }
 
-/// Length of the valid UTF-8 sequence at `at`, or 0. Sets `c`.
+}  // namespace
+
 size_t decode_one(std::string_view text, size_t at, char32_t& c) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at);
@@ -104,8 +103,6 @@ size_t decode_one(std::string_view text, size_t at, char32_t& c) {
   const bool overlong = (length == 3 && c < 0x800) || (length == 4 && c < 0x10000);
   return overlong || (c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF ? 0 : length;
 }
-
-}  // namespace
 
 std::u32string decode(std::string_view text) {
   std::u32string points;

@@ -10,6 +10,9 @@ namespace ventris::data::unicode {
 std::u32string decode(std::string_view text);
 std::string encode(std::u32string_view text);
 
+/// Length of the valid UTF-8 sequence at `at`, which becomes `c`, or 0.
+size_t decode_one(std::string_view text, size_t at, char32_t& c);
+
 /// White space as Python's str.split and str.rstrip understand it.
 bool is_space(char32_t c);
 bool is_punctuation(char32_t c);  // general category P*
