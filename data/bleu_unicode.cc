@@ -63,7 +63,7 @@ bool has_class(char32_t c, Class wanted) {
   return ((c < kTableSize ? table[c] : classes_of(c)) & wanted) != 0;
 }
 
-char32_t simple_lower(char32_t c) {
+char32_t searched_lower(char32_t c) {
   if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
   const LowerRun* run = std::upper_bound(std::begin(kLowerRuns), std::end(kLowerRuns), c,
                                          [](char32_t x, const LowerRun& r) { return x < r.first; });
@@ -71,6 +71,16 @@ char32_t simple_lower(char32_t c) {
   --run;
   if (c > run->last || (c - run->first) % static_cast<char32_t>(run->step) != 0) return c;
   return static_cast<char32_t>(static_cast<int>(c) + run->difference);
+}
+
+/// Frequent characters have their lower case in a table.
+char32_t simple_lower(char32_t c) {
+  static const std::array<char32_t, 0x600> table = [] {
+    std::array<char32_t, 0x600> lower{};
+    for (char32_t point = 0; point < lower.size(); ++point) lower[point] = searched_lower(point);
+    return lower;
+  }();
+  return c < table.size() ? table[c] : searched_lower(c);
 }
 
 /// Unicode's Final_Sigma: a cased character before it and none after it, case-ignorable ones skipped.
@@ -116,29 +126,35 @@ std::u32string decode(std::string_view text) {
   return points;
 }
 
+namespace {
+
+void append(std::string& bytes, char32_t c) {
+  const auto put = [&](char32_t value) { bytes.push_back(static_cast<char>(value)); };
+  if (c < 0x80) {
+    put(c);
+  } else if (c < 0x800) {
+    put(0xC0 | (c >> 6));
+    put(0x80 | (c & 0x3F));
+  } else if (c > kByteBase && c <= kByteBase + 0xFF) {
+    put(c - kByteBase);
+  } else if (c < 0x10000) {
+    put(0xE0 | (c >> 12));
+    put(0x80 | ((c >> 6) & 0x3F));
+    put(0x80 | (c & 0x3F));
+  } else {
+    put(0xF0 | (c >> 18));
+    put(0x80 | ((c >> 12) & 0x3F));
+    put(0x80 | ((c >> 6) & 0x3F));
+    put(0x80 | (c & 0x3F));
+  }
+}
+
+}  // namespace
+
 std::string encode(std::u32string_view text) {
   std::string bytes;
   bytes.reserve(text.size());
-  const auto put = [&](char32_t value) { bytes.push_back(static_cast<char>(value)); };
-  for (const char32_t c : text) {
-    if (c < 0x80) {
-      put(c);
-    } else if (c < 0x800) {
-      put(0xC0 | (c >> 6));
-      put(0x80 | (c & 0x3F));
-    } else if (c > kByteBase && c <= kByteBase + 0xFF) {
-      put(c - kByteBase);
-    } else if (c < 0x10000) {
-      put(0xE0 | (c >> 12));
-      put(0x80 | ((c >> 6) & 0x3F));
-      put(0x80 | (c & 0x3F));
-    } else {
-      put(0xF0 | (c >> 18));
-      put(0x80 | ((c >> 12) & 0x3F));
-      put(0x80 | ((c >> 6) & 0x3F));
-      put(0x80 | (c & 0x3F));
-    }
-  }
+  for (const char32_t c : text) append(bytes, c);
   return bytes;
 }
 
@@ -181,6 +197,31 @@ std::u32string lower(std::u32string_view text) {
     }
   }
   return result;
+}
+
+std::string lower_utf8(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size() + 2);
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80) {
+      bytes.push_back(static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte + 32 : byte));
+      ++at;
+      continue;
+    }
+    char32_t c = 0;
+    const size_t length = decode_one(text, at, c);
+    if (length == 0) c = kByteBase + byte;
+    at += std::max<size_t>(length, 1);
+    if (c == kCapitalSigma) return encode(lower(decode(text)));  // depends on its neighbours
+    if (c == kCapitalIWithDot) {
+      bytes.push_back('i');
+      append(bytes, kCombiningDotAbove);
+    } else {
+      append(bytes, simple_lower(c));
+    }
+  }
+  return bytes;
 }
 
 }  // namespace ventris::data::unicode

@@ -24,5 +24,7 @@ bool is_lowercase(char32_t c);
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
+/// The same of UTF-8 text.
+std::string lower_utf8(std::string_view text);
 
 }  // namespace ventris::data::unicode

@@ -116,12 +116,7 @@ void split_words(std::string_view text, std::vector<std::string_view>& words) {
 }
 
 std::string lower_text(std::string_view text) {
-  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  if (!std::all_of(text.begin(), text.end(), is_ascii))
-    return unicode::encode(unicode::lower(unicode::decode(text)));
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return lower;
+  return unicode::lower_utf8(text);
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {

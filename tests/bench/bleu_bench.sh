@@ -1,10 +1,11 @@
-#!/bin/sh
-# Seconds of `ventris bleu` against sacreBLEU's command on one core, start of the program included, in turns: the best of some
+#!/bin/bash
+# Seconds of processor time of `ventris bleu` against sacreBLEU's command on one core, start of the program included, in turns: the best of some
 # runs each, and the ratio. The systems are scored as one text, so that no line is met twice on the side of the systems.
 # usage: bleu_bench.sh VENTRIS PYTHON REFERENCE SYSTEM...
 #   VENTRIS  the program; PYTHON  an interpreter with sacrebleu; REFERENCE, SYSTEM  text of as many lines, plain or gzipped
 #   RUNS     from the environment: runs of each (3);  CORE  the core to use (0)
 set -eu
+TIMEFORMAT="%U %S"
 ventris=$1
 python=$2
 reference=$3
@@ -18,27 +19,20 @@ for system in "$@"; do
   gzip -cdf "$reference" >> "$work/reference"
 done
 lines=$(wc -l < "$work/system")
-now() { date +%s.%N; }
-
-# least FILE: the least number of a file
-least() { sort -g "$1" | head -n 1; }
+# least FILE: the least sum of a line
+least() { awk '{ print $1 + $2 }' "$1" | sort -g | head -n 1; }
 
 # compare TITLE "OPTIONS OF VENTRIS" "OPTIONS OF SACREBLEU"
 compare() {
   rm -f "$work/ours" "$work/theirs"
   run=0
   while [ "$run" -lt "${RUNS:-3}" ]; do
-    begin=$(now)
     # shellcheck disable=SC2086
-    taskset -c "$core" "$python" -m sacrebleu "$work/reference" -i "$work/system" -b -w 9 $3 > "$work/their.score" 2> /dev/null
-    end=$(now)
-    echo "$begin $end" | awk '{ printf "%.4f\n", $2 - $1 }' >> "$work/theirs"
-    begin=$(now)
+    { time taskset -c "$core" "$python" -m sacrebleu "$work/reference" -i "$work/system" -b -w 9 $3 > "$work/their.score" \
+      2> /dev/null; } 2>> "$work/theirs"
     # shellcheck disable=SC2086
-    taskset -c "$core" "$ventris" bleu --reference "$work/reference" --input "$work/system" --score-only --width 9 $2 \
-      > "$work/our.score" 2> /dev/null
-    end=$(now)
-    echo "$begin $end" | awk '{ printf "%.4f\n", $2 - $1 }' >> "$work/ours"
+    { time taskset -c "$core" "$ventris" bleu --reference "$work/reference" --input "$work/system" --score-only --width 9 $2 \
+      > "$work/our.score" 2> /dev/null; } 2>> "$work/ours"
     run=$((run + 1))
   done
   cmp -s "$work/our.score" "$work/their.score" && same="same score" || same="DIFFERENT SCORES"
@@ -48,6 +42,9 @@ compare() {
 
 compare "BLEU 13a" "" ""
 compare "BLEU intl" "--tokenize intl" "-tok intl"
+compare "BLEU char" "--tokenize char" "-tok char"
+compare "BLEU none" "--tokenize none" "-tok none"
+compare "BLEU zh" "--tokenize zh" "-tok zh"
 compare "BLEU lowercase" "--lowercase" "-lc"
 compare "chrF" "--metrics chrf" "-m chrf"
 compare "chrF++" "--metrics chrf --chrf-word-order 2" "-m chrf --chrf-word-order 2"

@@ -66,6 +66,7 @@ TEST(MosesTokenize, EscapesAreTurnedBack) {
 }
 
 TEST(MosesTokenize, BytesThatAreNoTextStay) {
+  EXPECT_EQ(lower_text("\xe0\x80\xC3\x84\xf4\xff"), "\xe0\x80\xC3\xa4\xf4\xff");
   EXPECT_EQ(words("a\xff"
                   "b.",
                   kEnglish),

@@ -1,0 +1,65 @@
+"""Scores by the protocol of the Transformer paper, and the words that they compare."""
+
+import json
+import unittest
+
+import support
+
+GERMAN = "Der „Mann“ kauft E-Mail-Adressen, bzw. Dr. No.\nEs regnet heute, mein Freund.\n"
+
+
+class Protocol(support.CommandLineTest):
+    def test_the_label_names_every_setting_and_is_none_of_sacrebleu(self):
+        text = self.write("text", GERMAN)
+        line = self.succeed("bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de").decode()
+        self.assertRegex(line, r"^paper-BLEU\|nrefs:1\|case:mixed\|punct:ascii\|tok:moses-de\|compounds:split\|smooth:none\|ventris:\S+ = 100\.00 ")
+        self.assertNotIn("version:", line)
+        result = json.loads(self.succeed(
+            "bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de", "--json"))  # fmt: skip
+        self.assertEqual((result["name"], result["compounds"], result["hypothesis_length"]), ("paper-BLEU", "split", 21))
+
+    def test_tokenized_references_meet_raw_translations(self):
+        text = self.write("text", GERMAN)
+        words = self.succeed("tokenize", "--language", "de", "--ascii-punctuation", "--input", text)
+        self.assertIn("„ Mann &quot; kauft".encode(), words)
+        reference = self.write("reference", words)
+        options = ["--reference", reference, "--protocol", "paper", "--language", "de"]
+        line = self.succeed("bleu", "--input", text, *options, "--tokenized", "references").decode()
+        self.assertRegex(line, r"\|tok:moses-de/given\|.* = 100\.00 ")
+        both = self.succeed("bleu", "--input", reference, *options, "--tokenized", "both").decode()
+        self.assertIn("|tok:given|", both)
+        self.assertIn(" = 100.00 ", both)
+        self.assertNotIn(" = 100.00 ", self.succeed("bleu", "--input", text, *options).decode())
+
+    def test_options_that_do_not_fit_are_refused(self):
+        text = self.write("text", GERMAN)
+        paper = ["bleu", "--input", text, "--reference", text, "--protocol", "paper"]
+        self.refuse(64, *paper, says="--language")
+        self.refuse(64, *paper, "--language", "xx", says=["xx", "en, de, fr or cs"])
+        self.refuse(64, *paper, "--language", "de", "--lowercase", says="--protocol paper")
+        self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="BLEU alone")
+        self.refuse(64, "bleu", "--input", text, "--reference", text, "--language", "de", says="--protocol paper")
+
+    def test_several_systems_and_intervals(self):
+        text = self.write("text", GERMAN)
+        other = self.write("other", "Der Mann kauft Adressen.\nEs regnet heute, mein Freund.\n")
+        paper = ["--reference", text, "--protocol", "paper", "--language", "de"]
+        table = self.succeed("bleu", "--input", text, other, *paper, "--paired-bs", "--paired-bs-n", 50).decode()
+        self.assertIn("paper-BLEU|nrefs:1|bs:50|seed:12345|case:mixed|", table)
+        line = self.succeed("bleu", "--input", other, *paper, "--confidence", "--confidence-n", 50).decode()
+        self.assertIn("|bs:50|seed:12345|", line)
+
+
+class Tokenize(support.CommandLineTest):
+    def test_the_steps_are_options(self):
+        line = "„So“ – it’s A–B, rich-text & co.\n".encode()
+        words = lambda *options: self.succeed("tokenize", "--language", "en", *options, stdin=line).decode()
+        self.assertEqual(words(), "„ So “ – it ’ s A – B , rich-text &amp; co .\n")
+        self.assertEqual(
+            words("--lowercase", "--normalize-punctuation", "--no-escape"), '" so " - it \'s a-b , rich-text & co .\n')
+        self.assertIn("rich ##AT##-##AT## text", words("--split-compounds"))
+        self.refuse(64, "tokenize", "--language", "xx", stdin=line, says="xx")
+
+
+if __name__ == "__main__":
+    unittest.main()
