@@ -10,8 +10,8 @@ namespace ventris::data {
 
 /// Tokenised BLEU by the protocol of the Transformer paper (Vaswani et al. 2017, section 6.1), as the
 /// authors' script get_ende_bleu computes it: typographic punctuation in ASCII, the tokenizer of Moses,
-/// compounds split at hyphens, BLEU of these words without smoothing, with case. Higher than sacreBLEU's by
-/// about half a point on German news, and not to be compared with it.
+/// compounds split at hyphens, BLEU of these words without smoothing, with case. Not to be
+/// compared with sacreBLEU's.
 struct PaperProtocol {
   MosesLanguage language = MosesLanguage::kGerman;
   bool hypotheses_are_tokenized = false;  // by Moses, before; entities are characters again, compounds split

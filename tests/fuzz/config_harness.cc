@@ -8,7 +8,7 @@ namespace ventris::fuzz {
 
 /// The options file of `train`, and the JSON object of a model's configuration.
 void run_config(std::string_view bytes) {
-  const MemoryFile file(bytes);
+  const InputFile file(bytes);
   static const Command command = train_command();
   try {
     parse_options(command, {"--config", file.path()});

@@ -9,7 +9,7 @@ namespace ventris::fuzz {
 namespace {
 
 void read(std::string_view bytes) {
-  const MemoryFile file(bytes);
+  const InputFile file(bytes);
   const data::Corpus corpus(file.path());
   // Everything that the offsets promise can be read.
   int64_t sum = 0;
@@ -31,7 +31,7 @@ void run_corpus(std::string_view bytes) {
     read(bytes);
   } catch (const data::DataError&) {
   }
-  read(with_right_digests(bytes));
+  read(with_right_digest(bytes));
 }
 
 }  // namespace ventris::fuzz

@@ -12,7 +12,7 @@ namespace {
 
 void read(std::string_view bytes) {
   static Context context(ContextOptions{.threads = 1});
-  const MemoryFile file(bytes);
+  const InputFile file(bytes);
   {
     const data::Hdf5Reader reader(file.path());
     for (const std::string& name : reader.datasets("/")) {
@@ -33,7 +33,7 @@ void run_model(std::string_view bytes) {
   } catch (const Error&) {
   } catch (const data::DataError&) {
   }
-  read(with_right_digests(bytes));
+  read(with_right_digest(bytes));
 }
 
 }  // namespace ventris::fuzz

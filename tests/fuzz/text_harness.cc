@@ -7,7 +7,7 @@
 namespace ventris::fuzz {
 
 void run_text(std::string_view bytes) {
-  const MemoryFile file(bytes);
+  const InputFile file(bytes);
   data::TextReader reader(file.path());
   std::string line;
   constexpr size_t kLongestScored = 2000;
