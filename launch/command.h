@@ -46,6 +46,7 @@ Command bleu_command();
 Command tokenize_command();
 Command average_command();
 Command export_command();
+Command import_command();
 Command inspect_command();
 
 /// All commands in the order of the help text.

@@ -15,6 +15,7 @@ std::vector<Command> all_commands() {
   commands.push_back(tokenize_command());
   commands.push_back(average_command());
   commands.push_back(export_command());
+  commands.push_back(import_command());
   commands.push_back(inspect_command());
   return commands;
 }

@@ -5,7 +5,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/weights.h"
+#include "trainer/export.h"
 
 namespace ventris {
 
@@ -14,18 +14,20 @@ namespace {
 struct Options {
   std::string model;
   std::string output;
+  ExportFormat format = ExportFormat::kHdf5;
   bool json = false;
 };
 
 int run_export(const Options& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
-  save_weights(*context, options.output, model->config, model->store, model->tokenizer->model(),
-               job.provenance(), model->averaged_checkpoints);
+  const std::vector<std::string> files =
+      export_model(*context, *model, options.format, options.output, job.provenance());
   const int64_t parameters = model->store.parameter_count();
   if (options.json) {
     const nlohmann::json result = {{"output", options.output},
                                    {"model", model->path},
+                                   {"files", files},
                                    {"tensors", model->store.logical().size()},
                                    {"parameters", parameters}};
     write_output(result.dump() + "\n");
@@ -42,14 +44,23 @@ Command export_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "export";
-  command.summary = "writes a trained model as one HDF5 file of weights";
-  command.synopsis = "--model FILE|DIR --output FILE";
+  command.summary = "writes a trained model for this or another program";
+  command.synopsis = "--model FILE|DIR [--format FORMAT] --output FILE|DIR";
   command.description = {
-      "Writes everything that 'translate' needs into one file: the parameters in f32, one dataset each, such "
-      "as /model/encoder/layers/0/self_attention/query/weight, the configuration, and the tokenizer. h5py, "
-      "h5dump and every other HDF5 reader open it (docs/file-formats.md). Translations from it equal those "
-      "from the checkpoint, byte for byte."};
-  command.examples = {{"export --model model --output weights.h5", "The best checkpoint of a run:"}};
+      "Writes everything that translation needs. 'hdf5', the default, and 'safetensors' are one file with "
+      "the "
+      "parameters in f32 by name, such as encoder/layers/0/self_attention/query/weight, the configuration, "
+      "and "
+      "the tokenizer; translations from them equal those from the checkpoint, byte for byte. 'ctranslate2', "
+      "'huggingface' (MarianMT of transformers) and 'marian' are folders that those programs load as they "
+      "are "
+      "(docs/formats.md).",
+      "Every export brings probes, sentence pairs with the logits that the model gives: 'ventris inspect "
+      "--verify' computes those of a file of ours again."};
+  command.examples = {
+      {"export --model model --output weights.h5", "The best checkpoint of a run:"},
+      {"export --model model --format ctranslate2 --output served", "A folder that CTranslate2 loads:"}};
+  command.exit_codes = {{78, "the format cannot express this model"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table
@@ -57,7 +68,18 @@ Command export_command() {
             "A checkpoint, a weights file, or a run folder, which means its best checkpoint, or the newest "
             "where none was validated.")
       .required = true;
-  table.text("output", "FILE", options->output, "The weights file.").required = true;
+  table
+      .text("output", "FILE", options->output,
+            "The file (hdf5, safetensors) or the folder (the other formats), which is made where it is "
+            "missing.")
+      .required = true;
+  table.choice("format", options->format,
+               {{"hdf5", ExportFormat::kHdf5},
+                {"safetensors", ExportFormat::kSafetensors},
+                {"ctranslate2", ExportFormat::kCtranslate2},
+                {"huggingface", ExportFormat::kHuggingface},
+                {"marian", ExportFormat::kMarian}},
+               "What is to read it.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_export(*options, job); };
   return command;

@@ -2,22 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <numeric>
 
+#include "data/atomic_file.h"
 #include "data/error.h"
 #include "data/hdf5_file.h"
+#include "data/safetensors.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/probe.h"
+#include "trainer/safetensors_model.h"
 
 namespace ventris {
 
 namespace {
 
 using data::ElementType;
+
+/// Of logits between machines, whose sums differ in order.
+constexpr double kProbeTolerance = 1e-3;
 
 struct Options {
   std::vector<std::string> files;
@@ -36,6 +44,28 @@ struct Dataset {
   double sum = 0.0;
 };
 
+/// What inspect tells of a file.
+struct Contents {
+  std::string path;
+  std::string digest;
+  std::string config;  // of a model, else empty
+  std::vector<Dataset> datasets;
+};
+
+template <typename T>
+void add_statistics(const T* values, size_t count, Dataset& dataset) {
+  for (size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<double>(values[i]);
+    if (!std::isfinite(value)) {
+      ++dataset.not_finite;
+      continue;
+    }
+    dataset.least = std::min(dataset.least, value);
+    dataset.most = std::max(dataset.most, value);
+    dataset.sum += value;
+  }
+}
+
 // Reads the elements in pieces, so that memory does not grow with the file.
 template <typename T>
 void add_statistics(std::ifstream& file, const std::string& path, Dataset& dataset) {
@@ -45,16 +75,7 @@ void add_statistics(std::ifstream& file, const std::string& path, Dataset& datas
     if (!file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(count * sizeof(T)))) {
       data::fail(data::ErrorKind::kIo, "{}: cannot read {}", path, dataset.name);
     }
-    for (size_t i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(piece[i]);
-      if (!std::isfinite(value)) {
-        ++dataset.not_finite;
-        continue;
-      }
-      dataset.least = std::min(dataset.least, value);
-      dataset.most = std::max(dataset.most, value);
-      dataset.sum += value;
-    }
+    add_statistics(piece.data(), count, dataset);
     left -= static_cast<int64_t>(count);
   }
 }
@@ -92,7 +113,10 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
 int64_t parameters_of(const std::vector<Dataset>& datasets) {
   int64_t parameters = 0;
   for (const Dataset& dataset : datasets) {
-    if (dataset.name.rfind("/model/", 0) == 0) parameters += dataset.elements;
+    // The parameters of a safetensors file are all that is not bytes.
+    const bool of_model = dataset.name.starts_with("/model/") ||
+                          (!dataset.name.starts_with("/") && dataset.type == ElementType::kF32);
+    if (of_model) parameters += dataset.elements;
   }
   return parameters;
 }
@@ -123,9 +147,66 @@ std::string text_of(const std::string& path, const std::string& digest,
   return text + "\n";
 }
 
-nlohmann::json json_of(const data::Hdf5Reader& reader, const std::vector<Dataset>& datasets) {
+Contents contents_of_hdf5(const std::string& path) {
+  const data::Hdf5Reader reader(path);  // checks the digest
+  Contents contents{.path = path, .digest = reader.digest(), .config = "", .datasets = {}};
+  for (const std::string& name : reader.datasets("/"))
+    contents.datasets.push_back(read_dataset(reader, name));
+  if (reader.has_attribute("/", "config")) contents.config = reader.string_attribute("/", "config");
+  return contents;
+}
+
+Contents contents_of_safetensors(const std::string& path) {
+  const std::vector<uint8_t> bytes = data::read_file(path);
+  const data::SafetensorsFile file(bytes, path);
+  const auto metadata = [&](const char* key) {
+    const std::string* value = file.find_metadata(key);
+    return value != nullptr ? *value : std::string();
+  };
+  Contents contents{.path = path, .digest = metadata("digest"), .config = metadata("config"), .datasets = {}};
+  for (const data::SafeTensor& tensor : file.tensors()) {
+    Dataset dataset;
+    dataset.name = tensor.name;
+    dataset.dimensions = tensor.shape;
+    const std::span<const uint8_t> data = file.data(tensor);
+    if (tensor.type == "F32") {
+      dataset.type = ElementType::kF32;
+      std::vector<float> values(data.size() / sizeof(float));
+      std::memcpy(values.data(), data.data(), data.size());
+      add_statistics(values.data(), values.size(), dataset);
+    } else if (tensor.type == "U8") {
+      dataset.type = ElementType::kU8;
+      add_statistics(data.data(), data.size(), dataset);
+    } else {
+      data::fail(data::ErrorKind::kBadData, "{}: {} is of type {}; files of ours hold F32 and U8", path,
+                 tensor.name, tensor.type);
+    }
+    dataset.elements = static_cast<int64_t>(data.size() / size_of(dataset.type));
+    contents.datasets.push_back(dataset);
+  }
+  return contents;
+}
+
+/// Whether a file holds a model whose probes can be checked: one of ours with parameters and a configuration.
+bool holds_model(const Contents& contents) {
+  return !contents.config.empty() && parameters_of(contents.datasets) > 0;
+}
+
+/// Checks what a model gives for its probes; says what was checked.
+std::string verify_probes(const Contents& contents, const Job& job) {
+  if (!holds_model(contents)) return "";
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
+  const std::unique_ptr<LoadedModel> model = load_model(*context, contents.path, DType::kF32);
+  if (model->probes.empty()) return ", no probes";
+  const std::vector<Probe> probes = probes_from_json(model->probes, contents.path);
+  const double difference = check_probes(*context, *model, probes, kProbeTolerance);
+  return fmt::format(", {} probes give the expected logits (greatest difference {:.2g})", probes.size(),
+                     difference);
+}
+
+nlohmann::json json_of(const Contents& contents) {
   nlohmann::json list = nlohmann::json::array();
-  for (const Dataset& dataset : datasets) {
+  for (const Dataset& dataset : contents.datasets) {
     nlohmann::json entry = {
         {"name", dataset.name}, {"type", name_of(dataset.type)}, {"shape", dataset.dimensions}};
     if (dataset.elements > dataset.not_finite) {
@@ -136,40 +217,40 @@ nlohmann::json json_of(const data::Hdf5Reader& reader, const std::vector<Dataset
     if (dataset.not_finite > 0) entry["not_finite"] = dataset.not_finite;
     list.push_back(entry);
   }
-  nlohmann::json result = {{"file", reader.path()},
-                           {"digest", reader.digest()},
-                           {"parameters", parameters_of(datasets)},
+  nlohmann::json result = {{"file", contents.path},
+                           {"digest", contents.digest},
+                           {"parameters", parameters_of(contents.datasets)},
                            {"datasets", list}};
-  if (reader.has_attribute("/", "config")) {
-    result["config"] = nlohmann::json::parse(reader.string_attribute("/", "config"), nullptr, false);
-  }
+  if (!contents.config.empty()) result["config"] = nlohmann::json::parse(contents.config, nullptr, false);
   return result;
 }
 
-int run_inspect(const Options& options) {
+int run_inspect(const Options& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
-  const data::Hdf5Reader reader(options.files.front());  // checks the digest
-  std::vector<Dataset> datasets;
-  for (const std::string& name : reader.datasets("/")) datasets.push_back(read_dataset(reader, name));
+  const std::string& path = options.files.front();
+  const Contents contents = is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path);
+  std::string probes;
   if (options.verify) {
-    for (const Dataset& dataset : datasets) {
+    for (const Dataset& dataset : contents.datasets) {
       if (dataset.not_finite == 0) continue;
-      data::fail(data::ErrorKind::kBadData, "{}: {} holds {} values that are NaN or Inf", reader.path(),
-                 dataset.name, dataset.not_finite);
+      data::fail(data::ErrorKind::kBadData, "{}: {} holds {} values that are NaN or Inf", path, dataset.name,
+                 dataset.not_finite);
     }
+    probes = verify_probes(contents, job);
   }
   if (options.json) {
-    nlohmann::json result = json_of(reader, datasets);
+    nlohmann::json result = json_of(contents);
     if (options.verify) result["verified"] = true;
     write_output(result.dump() + "\n");
   } else if (options.verify) {
-    write_output(fmt::format("{}: verified; digest {} is right, {} datasets, no NaN or Inf\n", reader.path(),
-                             reader.digest(), datasets.size()));
+    const std::string digest =
+        contents.digest.empty() ? "no digest" : fmt::format("digest {} is right", contents.digest);
+    write_output(fmt::format("{}: verified; {}, {} datasets, no NaN or Inf{}\n", path, digest,
+                             contents.datasets.size(), probes));
   } else {
-    write_output(text_of(reader.path(), reader.digest(), datasets));
-    if (reader.has_attribute("/", "config"))
-      write_output("config: " + reader.string_attribute("/", "config") + "\n");
+    write_output(text_of(path, contents.digest, contents.datasets));
+    if (!contents.config.empty()) write_output("config: " + contents.config + "\n");
   }
   return 0;
 }
@@ -180,13 +261,15 @@ Command inspect_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "inspect";
-  command.summary = "shows what a corpus, checkpoint or weights file holds";
+  command.summary = "shows what a corpus, checkpoint, weights or safetensors file holds";
   command.synopsis = "FILE [--verify] [--json]";
   command.description = {
       "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number of "
       "parameters. Every file of ours carries a digest of its contents, which is checked before anything "
       "else: a damaged file is an error, exit code 65.",
-      "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too."};
+      "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
+      "An exported model brings probes, sentence pairs with the logits that they gave; they are computed "
+      "again and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "What is in a file:"},
                       {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"}};
   OptionTable& table = command.options;
@@ -194,7 +277,7 @@ Command inspect_command() {
   table.operands("FILE", options->files, "The file.").required = true;
   table.toggle("verify", options->verify, "Says whether the file is sound instead of listing it.");
   table.toggle("json", options->json, "Prints one JSON object.");
-  command.run = [options](Job&) { return run_inspect(*options); };
+  command.run = [options](Job& job) { return run_inspect(*options, job); };
   return command;
 }
 

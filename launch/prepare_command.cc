@@ -106,7 +106,7 @@ Command prepare_command() {
       "Trains a SentencePiece model on both languages together, or takes a given one, checks and tokenizes "
       "the text on all cores with memory that does not grow with the corpus, and writes one HDF5 file: the "
       "word ids of the training and validation pairs, the tokenizer, and where it all came from "
-      "(docs/file-formats.md).",
+      "(docs/formats.md).",
       "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, plain or "
       "gzipped. Pairs with an empty side, with a side of more than --max-length words, or with lengths too "
       "different are dropped from training and counted. A carriage return at the end of a line is removed "

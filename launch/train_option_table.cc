@@ -11,7 +11,8 @@ void preset(Option& option) {
   option.from_preset = true;
 }
 
-void add_model_options(TransformerConfig& model, OptionTable& table) {
+void add_model_options(TrainOptions& train, OptionTable& table) {
+  TransformerConfig& model = train.model;
   table.group("Model");
   preset(table.integer("encoder-layers", model.encoder_layers, {.least = 1, .most = 256},
                        "Layers of the encoder."));
@@ -28,6 +29,9 @@ void add_model_options(TransformerConfig& model, OptionTable& table) {
       "the paper."));
   preset(table.toggle("learned-positions", model.learned_positions,
                       "Learns positions instead of using sinusoids."));
+  table.choice("begin-embedding", train.begin_embedding, {"learned", "zero"},
+               "The embedding of the begin mark: learned as of every word, or held at zero as in Marian, so "
+               "that 'export --format marian' can express the model.");
   preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 1 << 20},
                        "Longest sentence in words, its end mark counted."));
   preset(table.number("dropout", model.dropout, {.least = 0, .most = 1, .below_most = true},
@@ -140,7 +144,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
               "Prints the settings of a preset in the form that --config reads, and ends.")
       .show = [] { return std::string(); };
   add_batch_options(train, table);
-  add_model_options(train.model, table);
+  add_model_options(train, table);
   add_optimizer_options(train, table);
   add_validation_options(train, table);
   add_run_options(train, table);

@@ -53,7 +53,7 @@ size_t measure(const TransformerConfig& config, Device device, DType dtype,
 
 struct Transformer::Impl {
   Impl(Context& context_in, const TransformerConfig& config_in, ParameterStore& store_in,
-       const TransformerIds& ids, const MicroBatchCapacity& capacity_in, bool training_in)
+       const TransformerIds& ids_in, const MicroBatchCapacity& capacity_in, bool training_in)
       : context(context_in),
         config(config_in),
         store(store_in),
@@ -62,8 +62,9 @@ struct Transformer::Impl {
         memory(context.device(), measure(config, context.device(), store.dtype(), capacity, training),
                "activations of the model"),
         activations(plan()),
-        encoder(ids, positions_of(store, "source_positions", activations.sinusoids)),
-        decoder(ids, positions_of(store, "target_positions", activations.sinusoids)),
+        encoder(ids_in, positions_of(store, "source_positions", activations.sinusoids)),
+        decoder(ids_in, positions_of(store, "target_positions", activations.sinusoids)),
+        ids(ids_in),
         output(ids.embedding) {}
 
   Activations plan() {
@@ -107,6 +108,7 @@ struct Transformer::Impl {
   Activations activations;
   Encoder encoder;
   Decoder decoder;
+  const TransformerIds ids;
   OutputLayer output;
 };
 
@@ -142,6 +144,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     const ProfileRange range(impl_->context, kEncoderBackward);
     impl_->encoder.backward(pass, source, activations.encoder, ready);
   }
+  clear_zero_word(impl_->context, impl_->config, impl_->ids, impl_->store, impl_->store.gradients());
   if (ready) ready(0);
 }
 

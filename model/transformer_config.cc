@@ -28,6 +28,7 @@ void TransformerConfig::validate() const {
   check_range("d-ff", d_ff, 1, 65536);
   check_range("heads", heads, 1, 256);
   check_range("vocab-size", vocab_size, 4, int64_t{1} << 24);
+  check_range("begin-embedding word", zero_word, -1, vocab_size - 1);
   check_range("max-positions", max_positions, 2, 1 << 20);
   if (d_model % 2 != 0) {
     fail(ExitCode::kBadConfiguration,

@@ -19,6 +19,7 @@ struct TransformerConfig {
   float attention_dropout = 0.1F;  // attention weights
   float label_smoothing = 0.1F;
   float layer_norm_epsilon = 1e-5F;
+  int64_t zero_word = -1;  // a word whose embedding stays zero (the begin mark, as in Marian), or -1
 
   int d_head() const { return d_model / heads; }
   /// Rows of the embedding table in memory: the vocabulary padded to a multiple of 128. Padding is never

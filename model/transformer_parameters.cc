@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "backend/cast.h"
+
 namespace ventris {
 namespace {
 
@@ -100,6 +102,13 @@ TransformerIds declare_transformer(const TransformerConfig& config, ParameterSto
   }
   if (config.pre_norm) ids.decoder_norm = declare.norm("decoder/norm");
   return ids;
+}
+
+void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,
+                     const ParameterStore& store, Tensor flat) {
+  if (config.zero_word < 0) return;
+  const int64_t first = store.offset(ids.embedding) + config.zero_word * config.d_model;
+  fill_zero(context, flat.col_range(first, config.d_model));
 }
 
 }  // namespace ventris

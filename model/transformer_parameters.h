@@ -70,4 +70,9 @@ struct TransformerIds {
 ///   encoder/norm/{gamma,beta} and decoder/norm/{gamma,beta} in a pre-norm model.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
+/// Where config.zero_word is a word, clears its embedding in `flat`, the values or the gradients of the
+/// store.
+void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,
+                     const ParameterStore& store, Tensor flat);
+
 }  // namespace ventris

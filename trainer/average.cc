@@ -41,7 +41,7 @@ void average_checkpoints(const std::vector<std::string>& paths, const std::strin
   float* values = store.values().as<float>();
   const double count = static_cast<double>(paths.size());
   for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i] / count);
-  save_weights(cpu, output, config, store, tokenizer_model, provenance, std::ssize(paths));
+  save_weights(cpu, output, config, store, tokenizer_model, provenance, /*probes=*/"", std::ssize(paths));
 }
 
 }  // namespace ventris

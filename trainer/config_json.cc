@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <type_traits>
 
 #include "backend/error.h"
@@ -12,7 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-// Calls visit(key, field) for each field, so that writing and reading cannot differ.
+constexpr const char* kZeroWord = "zero_word";
+
+// Calls visit(key, field) for each field, so that writing and reading cannot differ. zero_word is written
+// only where there is one: files from before it was there have none.
 template <typename Config, typename Visit>
 void visit_fields(Config& config, Visit&& visit) {
   visit("encoder_layers", config.encoder_layers);
@@ -28,6 +32,7 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("attention_dropout", config.attention_dropout);
   visit("label_smoothing", config.label_smoothing);
   visit("layer_norm_epsilon", config.layer_norm_epsilon);
+  visit(kZeroWord, config.zero_word);
 }
 
 // The shortest decimal that reads back as the same f32: 0.1, not 0.10000000149.
@@ -54,6 +59,7 @@ bool holds(const json& value) {
 json model_json(const TransformerConfig& config) {
   json object = json::object();
   visit_fields(config, [&](const char* key, const auto& field) { object[key] = to_value(field); });
+  if (config.zero_word < 0) object.erase(kZeroWord);
   return object;
 }
 
@@ -69,6 +75,7 @@ std::string to_json(const TrainOptions& options) {
       {"model_dir", options.model_dir},
       {"preset", options.preset},
       {"model", model_json(options.model)},
+      {"begin_embedding", options.begin_embedding},
       {"batch_source_tokens", options.batch_source_tokens},
       {"batch_target_tokens", options.batch_target_tokens},
       {"logical_shards", options.logical_shards},
@@ -115,6 +122,7 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
   visit_fields(config, [&](const char* key, auto& field) {
     using Field = std::remove_reference_t<decltype(field)>;
     const auto found = object.find(key);
+    if (found == object.end() && std::string_view(key) == kZeroWord) return;
     if (found == object.end()) {
       fail(ExitCode::kBadData, "{}: the model's configuration lacks the key {}", origin, key);
     }
@@ -126,7 +134,8 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
     ++known;
   });
   if (object.size() != known) {
-    const TransformerConfig any;
+    TransformerConfig any;
+    any.zero_word = 0;
     const json expected = model_json(any);
     for (const auto& [key, value] : object.items()) {
       if (!expected.contains(key)) {
@@ -142,8 +151,10 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
 
 std::string resume_signature(const TrainOptions& options) {
   std::string lines;
-  visit_fields(options.model,
-               [&](const char* key, const auto& field) { lines += fmt::format("{}: {}\n", key, field); });
+  visit_fields(options.model, [&](const char* key, const auto& field) {
+    if (std::string_view(key) == kZeroWord && options.model.zero_word < 0) return;
+    lines += fmt::format("{}: {}\n", key, field);
+  });
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
                        options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
                        options.seed);

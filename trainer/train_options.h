@@ -13,7 +13,8 @@ struct TrainOptions {
   std::string corpus;
   std::string model_dir;
   std::string preset = "base";
-  TransformerConfig model;  // vocab_size comes from the corpus
+  TransformerConfig model;  // vocab_size comes from the corpus, zero_word from it and the next
+  std::string begin_embedding = "learned";  // of the begin mark: learned, or held at zero
 
   // Data and batches
   int64_t batch_source_tokens = 25000;  // of a global batch

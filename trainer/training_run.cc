@@ -101,6 +101,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                  .seed = options.seed}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.model.vocab_size = corpus_.tokenizer().vocab_size();
+  if (options_.begin_embedding == "zero") options_.model.zero_word = corpus_.tokenizer().begin_id();
   options_.model.validate();
   if (corpus_.max_length() >= options_.model.max_positions) {
     fail(ExitCode::kBadConfiguration,
@@ -141,6 +142,8 @@ void TrainingRun::make_model() {
   ids_ = declare_transformer(options_.model, store_);
   store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
   store_.initialize(context_, options_.seed);
+  clear_zero_word(context_, options_.model, ids_, store_, store_.values());
+  store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_);
   const MicroBatchCapacity training = training_capacity(batches_);
   const MicroBatchCapacity validating = Validation::capacity(context_.device(), corpus_);

@@ -1,78 +1,35 @@
 #include "trainer/weights.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "backend/error.h"
-#include "backend/transfer.h"
 #include "data/hdf5_file.h"
 #include "trainer/config_json.h"
+#include "trainer/model_arrays.h"
 #include "trainer/model_files.h"
+#include "trainer/safetensors_model.h"
 
 namespace ventris {
 namespace {
 
 constexpr const char* kModelGroup = "/model";
 constexpr const char* kAveragedAttribute = "averaged_checkpoints";
+constexpr const char* kProbeDataset = "/probe";
 
 std::string dataset_of(const LogicalParameter& parameter) {
   return std::string(kModelGroup) + "/" + parameter.name;
-}
-
-std::vector<int64_t> dimensions_of(const LogicalParameter& parameter) {
-  if (parameter.vector) return {parameter.cols};
-  return {parameter.rows, parameter.cols};
-}
-
-std::string describe(const std::vector<int64_t>& dimensions) {
-  return fmt::format("[{}]", fmt::join(dimensions, ", "));
-}
-
-/// Copies between a strided view of masters (f32, or f64 in gradient checks) and contiguous f32.
-template <typename View, typename Copy>
-void for_each_row(const View& view, float* contiguous, Copy&& copy) {
-  for (int64_t r = 0; r < view.rows; ++r) {
-    float* row = contiguous + r * view.cols;
-    if (view.dtype == DType::kF64) {
-      copy(view.template row<double>(r), row, view.cols);
-    } else {
-      copy(view.template row<float>(r), row, view.cols);
-    }
-  }
-}
-
-/// Requires that the file can hold what its configuration promises, before memory is taken for it.
-void check_size(const TransformerConfig& config, const ParameterStore& store,
-                const data::Hdf5Reader& reader) {
-  constexpr int64_t kBytesOfPositions = int64_t{64} << 20;
-  const int64_t values = reader.file_bytes() / static_cast<int64_t>(sizeof(float));
-  if (store.parameter_count() > values) {
-    fail(ExitCode::kBadData, "{}: its configuration has {} parameters, more than a file of {} bytes can hold",
-         reader.path(), store.parameter_count(), reader.file_bytes());
-  }
-  const int64_t positions = int64_t{config.max_positions} * config.d_model;
-  if (positions > values + kBytesOfPositions) {
-    fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can need",
-         reader.path(), config.max_positions, config.d_model);
-  }
 }
 
 }  // namespace
 
 void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
                  const ParameterStore& store, const std::string& tokenizer_model) {
-  const HostCopy host(context, store.values());
-  std::vector<float> values;
+  const ModelArrays arrays(context, store, ChannelOrder::kPairs);
   for (const LogicalParameter& parameter : store.logical()) {
-    const ConstTensor view = store.logical_block(host.view(), parameter);
-    values.resize(static_cast<size_t>(view.size()));
-    for_each_row(view, values.data(),
-                 [](const auto* from, float* to, int64_t n) { std::copy_n(from, n, to); });
-    writer.write(dataset_of(parameter), data::ElementType::kF32, dimensions_of(parameter), values.data());
+    const Array array = arrays.get(parameter.name);
+    writer.write(dataset_of(parameter), data::ElementType::kF32, array.shape(), array.values.data());
   }
   const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
   writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
@@ -91,59 +48,74 @@ void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore
     const std::string name = path.substr(std::string(kModelGroup).size() + 1);
     if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
   }
-  Tensor host = store.values();
-  std::vector<char> bytes(static_cast<size_t>(host.size()) * size_of(host.dtype));
-  host.data = bytes.data();
-  std::vector<float> values;
-  for (const LogicalParameter& parameter : store.logical()) {
-    const std::string dataset = dataset_of(parameter);
-    if (!reader.exists(dataset)) refuse(parameter.name, "is missing");
-    const std::vector<int64_t> expected = dimensions_of(parameter);
-    const std::vector<int64_t> dimensions = reader.dimensions(dataset);
-    if (dimensions != expected) {
-      refuse(parameter.name,
-             fmt::format("has shape {}, but this model needs {}", describe(dimensions), describe(expected)));
-    }
-    const Tensor view = store.logical_block(host, parameter);
-    values.resize(static_cast<size_t>(view.size()));
-    reader.read(dataset, data::ElementType::kF32, expected, values.data());
-    if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
-      refuse(parameter.name,
-             "holds NaN or Inf; the run that wrote it had diverged: use an earlier checkpoint");
-    }
-    for_each_row(view, values.data(),
-                 [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
-  }
-  copy_to_device(context, store.values().data, bytes.data(), bytes.size());
+  fill_parameters(context, store, reader.path(), ChannelOrder::kPairs,
+                  [&](const LogicalParameter& parameter, std::vector<float>& values) {
+                    const std::string dataset = dataset_of(parameter);
+                    if (!reader.exists(dataset)) refuse(parameter.name, "is missing");
+                    const std::vector<int64_t> shape = reader.dimensions(dataset);
+                    require_shape(reader.path(), parameter, shape);
+                    reader.read(dataset, data::ElementType::kF32, shape, values.data());
+                  });
 }
 
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
-                  const std::string& provenance, int64_t averaged_checkpoints) {
+                  const std::string& provenance, const std::string& probes, int64_t averaged_checkpoints) {
   data::Hdf5Writer writer(path);
   write_model(context, writer, config, store, tokenizer_model);
+  if (!probes.empty()) {
+    const std::vector<int64_t> bytes = {static_cast<int64_t>(probes.size())};
+    writer.write(kProbeDataset, data::ElementType::kU8, bytes, probes.data());
+  }
   writer.write_attribute("/", "format", std::string(kWeightsFormat));
   writer.write_attribute("/", "provenance", provenance);
   if (averaged_checkpoints > 1) writer.write_attribute("/", kAveragedAttribute, averaged_checkpoints);
   writer.commit();
 }
 
+void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
+                   std::string tokenizer_model, DType dtype, uint64_t file_bytes) {
+  model.config = config;
+  model.tokenizer = std::make_unique<data::Tokenizer>(std::move(tokenizer_model), model.path);
+  if (model.tokenizer->vocab_size() != config.vocab_size) {
+    fail(ExitCode::kBadData, "{}: its tokenizer has {} words, but its model has {}", model.path,
+         model.tokenizer->vocab_size(), config.vocab_size);
+  }
+  model.ids = declare_transformer(config, model.store);
+  // Before memory is taken for what the configuration promises.
+  const auto needed = static_cast<uint64_t>(model.store.parameter_count()) * sizeof(float);
+  if (needed > file_bytes) {
+    fail(ExitCode::kBadData,
+         "{}: its configuration describes {} parameters, which take {} bytes, but the file has only {}: "
+         "parameters are missing",
+         model.path, model.store.parameter_count(), needed, file_bytes);
+  }
+  constexpr uint64_t kBytesOfPositions = uint64_t{256} << 20;
+  const auto positions = static_cast<uint64_t>(config.max_positions) * static_cast<uint64_t>(config.d_model);
+  if (positions * sizeof(float) > file_bytes + kBytesOfPositions) {
+    fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can need",
+         model.path, config.max_positions, config.d_model);
+  }
+  model.store.allocate(context.device(), dtype, /*gradients=*/false);
+}
+
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype) {
   auto model = std::make_unique<LoadedModel>();
   model->path = resolve_model_file(file_or_dir);
-  const data::Hdf5Reader reader(model->path);
-  model->config = read_config(reader);
-  if (reader.has_attribute("/", kAveragedAttribute))
-    model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
-  model->tokenizer = std::make_unique<data::Tokenizer>(read_tokenizer_model(reader), model->path);
-  if (model->tokenizer->vocab_size() != model->config.vocab_size) {
-    fail(ExitCode::kBadData, "{}: its tokenizer has {} words, but its model has {}", model->path,
-         model->tokenizer->vocab_size(), model->config.vocab_size);
+  if (is_safetensors(model->path)) {
+    load_safetensors(context, *model, dtype);
+  } else {
+    const data::Hdf5Reader reader(model->path);
+    begin_loading(*model, context, read_config(reader), read_tokenizer_model(reader), dtype,
+                  std::filesystem::file_size(model->path));
+    read_model(context, reader, model->store);
+    if (reader.has_attribute("/", kAveragedAttribute))
+      model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
+    if (reader.exists(kProbeDataset)) {
+      const std::vector<uint8_t> probes = reader.read_bytes(kProbeDataset);
+      model->probes.assign(probes.begin(), probes.end());
+    }
   }
-  model->ids = declare_transformer(model->config, model->store);
-  check_size(model->config, model->store, reader);
-  model->store.allocate(context.device(), dtype, /*gradients=*/false);
-  read_model(context, reader, model->store);
   model->store.refresh_compute_copy(context);
   return model;
 }

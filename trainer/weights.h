@@ -27,13 +27,15 @@ void write_model(Context& context, data::Hdf5Writer& writer, const TransformerCo
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
-/// version); the weights are the mean of `averaged_checkpoints`.
+/// version), `probes` JSON (trainer/probe.h), or empty for none; the weights are the mean of
+/// `averaged_checkpoints`.
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
-                  const std::string& provenance, int64_t averaged_checkpoints = 1);
+                  const std::string& provenance, const std::string& probes = "",
+                  int64_t averaged_checkpoints = 1);
 
-/// A model for inference, from a weights file, a checkpoint, or a run folder (its best checkpoint, else the
-/// newest).
+/// A model for inference, from a weights file, a safetensors file of ours, a checkpoint, or a run folder (its
+/// best checkpoint, else the newest).
 struct LoadedModel {
   std::string path;  // the file that was read
   TransformerConfig config;
@@ -41,7 +43,14 @@ struct LoadedModel {
   TransformerIds ids;
   std::unique_ptr<data::Tokenizer> tokenizer;
   int64_t averaged_checkpoints = 1;  // whose mean the weights are
+  std::string probes;                // JSON, or empty where the file has none
 };
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype);
+
+/// The first steps of loading a model: takes the configuration and the tokenizer (bytes of a SentencePiece
+/// model), and allocates the store. Throws Error(kBadData) if they do not fit each other, or if a file of
+/// `file_bytes` cannot hold the f32 parameters, before memory is taken for them.
+void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
+                   std::string tokenizer_model, DType dtype, uint64_t file_bytes);
 
 }  // namespace ventris

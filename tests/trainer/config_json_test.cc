@@ -36,6 +36,18 @@ TEST(ConfigJson, RoundTripIsExact) {
   EXPECT_NE(to_json(config).find("\"dropout\":0.3,"), std::string::npos) << to_json(config);
 }
 
+TEST(ConfigJson, WithoutAZeroWordIsAsItWasBeforeThereWasOne) {
+  TransformerConfig config = awkward_config();
+  EXPECT_EQ(to_json(config).find("zero_word"), std::string::npos);
+  TrainOptions options;
+  EXPECT_EQ(resume_signature(options).find("zero_word"), std::string::npos);
+  const std::string before = resume_signature(options);
+  config.zero_word = 1;
+  options.model.zero_word = 1;
+  EXPECT_EQ(transformer_config_from_json(to_json(config), "here").zero_word, 1);
+  EXPECT_NE(resume_signature(options), before);
+}
+
 TEST(ConfigJson, RefusesAMissingAnUnknownAndAWrongKeyByName) {
   std::string text = to_json(awkward_config());
   expect_refused("[1, 2]", "not a JSON object");

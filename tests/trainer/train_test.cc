@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -66,6 +67,25 @@ class TrainTest : public ::testing::Test {
 };
 TemporaryFolder* TrainTest::folder_ = nullptr;
 std::string* TrainTest::corpus_ = nullptr;
+
+TEST_F(TrainTest, HoldsTheEmbeddingOfTheBeginMarkAtZeroWhereWanted) {
+  for (const bool zero : {false, true}) {
+    TrainOptions options = this->options(zero ? "zero" : "learned");
+    options.begin_embedding = zero ? "zero" : "learned";
+    options.max_steps = 3;
+    options.precision = DType::kBF16;
+    const TrainResult result = train_alone(options);
+    if (zero) options.model.zero_word = 1;
+    const LoadedState state = state_of(result.last_checkpoint, options);
+    const LogicalParameter* embedding = state.store.find("embedding");
+    const Tensor rows = state.store.logical_value(*embedding);
+    for (int64_t word = 0; word < rows.rows; ++word) {
+      const float* row = rows.row<float>(word);
+      const bool all_zero = std::all_of(row, row + rows.cols, [](float x) { return x == 0.0F; });
+      EXPECT_EQ(all_zero, zero && word == 1) << word;
+    }
+  }
+}
 
 TEST_F(TrainTest, TheLossFallsAndEveryFileOfTheRunFolderIsThere) {
   TrainOptions run = options("run");

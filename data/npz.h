@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ventris::data {
+
+class AtomicFile;
+
+/// An array in an npz file (a zip archive of npy files).
+struct NpzArray {
+  std::string name;            // without ".npy"
+  std::string type;            // as NumPy writes it: "<f4", "|i1", ...
+  std::vector<int64_t> shape;  // [] for a scalar
+  bool fortran_order = false;
+  std::vector<uint8_t> data;  // little-endian
+};
+
+/// Reads an npz file in memory, which outlives the object: entries that are stored or deflated, below 4 GiB,
+/// without encryption. Every length is checked before memory is taken for it, and all arrays together may
+/// have at most three times the bytes of the file (a file that is mostly compressed zeros is refused).
+/// Errors: DataError kBadData, naming `origin` and the entry.
+class NpzFile {
+ public:
+  NpzFile(std::span<const uint8_t> bytes, std::string origin);
+
+  /// Names of the arrays, in the order of the archive.
+  const std::vector<std::string>& names() const { return names_; }
+  bool contains(std::string_view name) const;
+  /// Reads one array; checks its CRC-32 and header.
+  NpzArray read(std::string_view name) const;
+  const std::string& origin() const { return origin_; }
+
+ private:
+  struct Entry {
+    uint64_t offset;  // of the local header
+    uint32_t packed_bytes;
+    uint32_t bytes;
+    uint32_t crc;
+    uint16_t method;
+  };
+  std::vector<uint8_t> unpack(const Entry& entry, const std::string& name) const;
+
+  std::string origin_;
+  std::span<const uint8_t> bytes_;
+  std::vector<std::string> names_;
+  std::vector<Entry> entries_;
+};
+
+/// Writes an npz file of stored entries without times, so that equal arrays give equal bytes. The file
+/// appears under its name with commit().
+class NpzWriter {
+ public:
+  explicit NpzWriter(const std::string& path);
+  ~NpzWriter();
+  NpzWriter(const NpzWriter&) = delete;
+  NpzWriter& operator=(const NpzWriter&) = delete;
+
+  /// A row-major array; `type` as NumPy writes it.
+  void add(const std::string& name, std::string_view type, std::span<const int64_t> shape, const void* data,
+           size_t bytes);
+  void commit();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ventris::data

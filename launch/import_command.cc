@@ -1,0 +1,73 @@
+#include "trainer/import.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "trainer/export.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  ImportOptions from;
+  std::string output;
+  bool json = false;
+};
+
+int run_import(const Options& options, const Job& job) {
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
+  const std::unique_ptr<LoadedModel> model = import_model(*context, options.from);
+  export_model(*context, *model, ExportFormat::kHdf5, options.output, job.provenance());
+  const int64_t parameters = model->store.parameter_count();
+  if (options.json) {
+    const nlohmann::json result = {{"output", options.output},
+                                   {"model", model->path},
+                                   {"tensors", model->store.logical().size()},
+                                   {"parameters", parameters}};
+    write_output(result.dump() + "\n");
+  } else {
+    write_output(fmt::format("{}: {} parameters in {} tensors, from {}\n", options.output,
+                             grouped(parameters), model->store.logical().size(), model->path));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command import_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "import";
+  command.summary = "reads a model from a file of another format";
+  command.synopsis = "--input FILE --output FILE";
+  command.description = {
+      "Writes a weights file (HDF5) from one of 'ventris export --format safetensors', from a checkpoint or "
+      "weights file, or from a model of Marian (.npz), recognised by its content. The parameters are those "
+      "of "
+      "the file, bit for bit.",
+      "A model of Marian needs its vocabulary in YAML and the SentencePiece model of its words. It is "
+      "refused "
+      "where our model could not compute the same: an output layer with a bias, embeddings that are not "
+      "tied, "
+      "another activation than ReLU (docs/formats.md)."};
+  command.examples = {{"import --input model.safetensors --output weights.h5", "A model that came back:"},
+                      {"import --input marian/model.npz --output weights.h5",
+                       "A model of Marian, with vocab.yml and source.spm beside it:"}};
+  OptionTable& table = command.options;
+  table.group("Input and output");
+  table.text("input", "FILE", options->from.input, "The model.").required = true;
+  table.text("vocabulary", "FILE", options->from.vocabulary,
+             "The vocabulary of a model of Marian; vocab.yml beside it where none is given.");
+  table.text("tokenizer-model", "FILE", options->from.tokenizer,
+             "The SentencePiece model of a model of Marian; source.spm beside it where none is given.");
+  table.text("output", "FILE", options->output, "The weights file.").required = true;
+  table.toggle("json", options->json, "Prints one JSON object.");
+  command.run = [options](Job& job) { return run_import(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

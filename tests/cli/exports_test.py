@@ -1,0 +1,172 @@
+"""Exports: what other programs read. The golden file holds what they made of a tiny model; where they are
+installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) they run too."""
+
+import base64
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import support
+
+GOLDEN_DIR = os.path.join(support.SOURCE_DIR, "tests", "golden")
+PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", sys.executable)
+
+
+def load_module(path):
+    spec = importlib.util.spec_from_file_location("exports", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+exports = load_module(os.path.join(GOLDEN_DIR, "exports.py"))
+
+
+def missing_packages():
+    names = ("ctranslate2", "transformers", "torch", "sentencepiece", "safetensors", "yaml", "h5py")
+    code = f"import importlib.util as u; print(*[n for n in {names!r} if u.find_spec(n) is None])"
+    return subprocess.run([PEER_PYTHON, "-c", code], capture_output=True, check=False).stdout.decode().strip()
+
+
+class TinyModel(support.CommandLineTest):
+    """The model of the golden file, made of formulas."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(os.path.join(GOLDEN_DIR, "exports.json"), encoding="utf-8") as file:
+            cls.golden = json.load(file)
+        cls.tokenizer = base64.b64decode(cls.golden["tokenizer"])
+        cls.model = os.path.join(cls.folder, "tiny.safetensors")
+        exports.write_tiny_model(cls.model, cls.tokenizer, cls.golden["words"])
+        cls.weights = os.path.join(cls.folder, "tiny.h5")
+        result = support.run("import", "--input", cls.model, "--output", cls.weights)
+        assert result.returncode == 0, result.stderr.decode(errors="replace")
+
+    def export(self, output_format, name, model=None):
+        model = model or self.weights
+        self.succeed("export", "--model", model, "--format", output_format, "--output", self.path(name))
+        return self.path(name)
+
+    def test_translations_are_those_of_the_other_programs(self):
+        for beam in exports.BEAMS:
+            ours = exports.translate(support.BINARY, self.weights, exports.TINY_LINES, beam)
+            self.assertEqual(ours, self.golden["translations"][str(beam)], f"beam {beam}")
+            self.assertGreater(len(set(ours)), 3)
+
+    def test_probes_are_those_that_the_other_programs_gave(self):
+        found = exports.read_probes(self.export("ctranslate2", "probes"))
+        self.assertEqual(len(found), len(self.golden["probes"]))
+        for probe, expected in zip(found, self.golden["probes"]):
+            for key in ("source", "target"):
+                self.assertEqual(probe[key], expected[key])
+            for key in ("log_probabilities", "top_logits"):
+                for a, b in zip(probe[key], expected[key], strict=True):
+                    self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_files_are_those_that_the_other_programs_read(self):
+        for output_format, digests in self.golden["files"].items():
+            folder = self.export(output_format, "as-" + output_format)
+            self.assertEqual(exports.files_of(folder), digests, output_format)
+
+    def test_a_model_returns_from_every_format_bit_for_bit(self):
+        expected = support.parameters(self.weights)
+        self.assertEqual(len(expected), len(exports.tensor_shapes(exports.TINY_CONFIG, 24)))
+        for output_format, name in (
+            ("hdf5", "again.h5"),
+            ("safetensors", "again.safetensors"),
+            ("marian", "again-marian"),
+        ):
+            path = self.export(output_format, name)
+            if output_format == "marian":
+                path = os.path.join(path, "model.npz")
+            back = self.path("back.h5")
+            self.succeed("import", "--input", path, "--output", back)
+            found = support.parameters(back)
+            self.assertEqual(list(found), list(expected))
+            for parameter, values in expected.items():
+                self.assertEqual(found[parameter].tobytes(), values.tobytes(), parameter)
+            with open(back, "rb") as a, open(self.weights, "rb") as b:
+                # All but the digest and the provenance, which names the command.
+                self.assertEqual(len(a.read()) // 4096, len(b.read()) // 4096)
+
+    def test_inspect_computes_the_probes(self):
+        safetensors = self.export("safetensors", "probed.safetensors")
+        for path in (self.weights, safetensors):
+            self.assertRegex(self.succeed("inspect", path, "--verify").decode(), "3 probes give the expected logits")
+            listed = json.loads(self.succeed("inspect", path, "--json"))
+            self.assertEqual(listed["config"]["d_model"], 16)
+            shapes = exports.tensor_shapes(exports.TINY_CONFIG, 24).values()
+            self.assertEqual(listed["parameters"], sum(exports.math.prod(shape) for shape in shapes))
+        self.assertRegex(self.succeed("inspect", self.model, "--verify").decode(), "no digest.*no probes")
+        # The digest left out and one value changed: only the probes can tell.
+        changed = self.read(safetensors)
+        changed = re.sub(rb'"digest":"[0-9a-f]{32}",', b"", changed)
+        length = int.from_bytes(self.read(safetensors)[:8], "little") - (len(self.read(safetensors)) - len(changed))
+        begin = 8 + length + 4 * 16 * 5
+        changed = length.to_bytes(8, "little") + changed[8:begin] + b"\0\0\x80\x3f" * 16 + changed[begin + 64 :]
+        path = self.write("changed.safetensors", changed)
+        self.refuse(65, "inspect", path, "--verify", says=[path, "probe", "was expected"])
+
+    def test_a_truncated_or_changed_file_is_refused_by_name(self):
+        for output_format, name in (("hdf5", "c.h5"), ("safetensors", "c.safetensors")):
+            whole = self.read(self.export(output_format, name))
+            for damaged in (whole[:-50], whole[: len(whole) // 2], whole[:-600] + b"x" + whole[-599:]):
+                path = self.write(name, damaged)
+                self.refuse(65, "import", "--input", path, "--output", self.path("no.h5"), says=path)
+        folder = self.export("marian", "c-marian")
+        whole = self.read(os.path.join(folder, "model.npz"))
+        for damaged in (whole[:-50], whole[: len(whole) // 2] + b"x" + whole[len(whole) // 2 + 1 :]):
+            path = self.write(os.path.join("c-marian", "model.npz"), damaged)
+            self.refuse(65, "import", "--input", path, "--output", self.path("no.h5"), says=path)
+        self.refuse(66, "import", "--input", self.path("none"), "--output", self.path("no.h5"), says="none")
+
+    def test_what_a_format_cannot_express_is_refused(self):
+        for changes, output_format, says in (
+            ({"zero_word": -1}, "marian", "--begin-embedding zero"),
+            ({"pre_norm": True}, "huggingface", "pre-norm"),
+            ({"learned_positions": True}, "huggingface", "learned positions"),
+            ({"learned_positions": True}, "marian", "learned positions"),
+        ):
+            model = self.path("other.safetensors")
+            exports.write_tiny_model(model, self.tokenizer, self.golden["words"], **changes)
+            self.refuse(
+                78, "export", "--model", model, "--format", output_format, "--output", self.path("x"), says=says
+            )
+
+    def test_a_configuration_larger_than_the_file_is_refused_before_memory_is_taken(self):
+        text = self.read(self.model).replace(b'\\"d_ff\\": 24', b'\\"d_ff\\": 99')
+        self.assertNotEqual(text, self.read(self.model))
+        path = self.write("wide.safetensors", text)
+        self.refuse(65, "import", "--input", path, "--output", self.path("no.h5"), says=["wide", "missing"])
+
+    def test_the_example_of_the_documentation_runs(self):
+        document = self.read(os.path.join(support.SOURCE_DIR, "docs", "formats.md")).decode()
+        example = re.search("```python\n(.*?)```", document, re.DOTALL).group(1)
+        self.succeed("export", "--model", self.weights, "--output", self.path("weights.h5"))
+        result = subprocess.run(
+            [sys.executable, "-c", example], capture_output=True, cwd=self.folder, check=False
+        )
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        self.assertEqual(result.stdout.decode(), "16 (16, 16) (24, 16)\n")
+        self.assertEqual(self.read(self.path("tokenizer.model")), self.tokenizer)
+
+    @unittest.skipIf(missing_packages(), f"Python packages are missing: {missing_packages()}")
+    def test_the_other_programs_translate_alike(self):
+        source = self.write("lines.txt", "".join(line + "\n" for line in exports.TINY_LINES))
+        script = os.path.join(GOLDEN_DIR, "exports.py")
+        changes = ({}, {"zero_word": -1}, {"pre_norm": True}, {"learned_positions": True, "zero_word": -1})
+        for number, change in enumerate(changes):
+            model = self.path(f"variant{number}.safetensors")
+            exports.write_tiny_model(model, self.tokenizer, self.golden["words"], **change)
+            command = [PEER_PYTHON, script, "check", "--binary", support.BINARY, "--model", model, "--source", source]
+            result = subprocess.run(command, capture_output=True, check=False)
+            self.assertEqual(result.returncode, 0, f"{change}: {result.stdout.decode()}{result.stderr.decode()}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,440 @@
+#!/usr/bin/env python3
+"""Proves exported models against the programs they are for: CTranslate2, Hugging Face's transformers, and both
+through their converters of Marian's format. Needs the Python packages ctranslate2, transformers, torch,
+sentencepiece, safetensors, pyyaml, h5py and numpy.
+
+    exports.py check --binary build/release/ventris --model weights.h5 --source test.en [--sentences 1000]
+    exports.py golden --binary build/release/ventris
+
+`check` exports the model to every format that can express it, lets each program translate the sentences greedily
+and with beam 4 and no length penalty, and counts the lines that equal those of `ventris translate`. It compares
+logits and log-probabilities of the probes that travel with the model. `golden` does the same with a tiny model
+made of formulas and writes what the other programs gave to exports.json, which the tests read.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exports.json")
+BEAMS = (1, 4)
+MAX_EXTRA_LENGTH = 100
+TINY_CONFIG = {
+    "attention_dropout": 0.1,
+    "d_ff": 24,
+    "d_model": 16,
+    "decoder_layers": 2,
+    "dropout": 0.1,
+    "encoder_layers": 2,
+    "heads": 2,
+    "label_smoothing": 0.1,
+    "layer_norm_epsilon": 1e-05,
+    "learned_positions": False,
+    "max_positions": 128,
+    "pre_norm": False,
+    "zero_word": 1,
+}
+TINY_LINES = [
+    "ab cad",
+    "dab",
+    "a b c d e",
+    "face fade cab",
+    "bead deaf feed",
+    "decade facade",
+    "bad",
+    "ace add egg",
+    "cabbage badge",
+    "fed bed",
+]
+
+
+def tensor_shapes(config, words):
+    """The parameters of a model by name, in the order of the program."""
+    d, inner = config["d_model"], config["d_ff"]
+    shapes = {"embedding": (words, d)}
+    if config["learned_positions"]:
+        shapes["source_positions"] = shapes["target_positions"] = (config["max_positions"], d)
+
+    def linear(name, rows, cols):
+        shapes[name + "/weight"] = (rows, cols)
+        shapes[name + "/bias"] = (cols,)
+
+    def norm(name):
+        shapes[name + "/gamma"] = shapes[name + "/beta"] = (d,)
+
+    for stack, parts in (("encoder", ("self",)), ("decoder", ("self", "cross"))):
+        for layer in range(config[stack + "_layers"]):
+            prefix = f"{stack}/layers/{layer}"
+            for part in parts:
+                for name in ("query", "key", "value", "output"):
+                    linear(f"{prefix}/{part}_attention/{name}", d, d)
+                norm(f"{prefix}/{part}_attention/norm")
+            linear(f"{prefix}/feed_forward/inner", d, inner)
+            linear(f"{prefix}/feed_forward/outer", inner, d)
+            norm(f"{prefix}/feed_forward/norm")
+        if config["pre_norm"]:
+            norm(f"{stack}/norm")
+    return shapes
+
+
+def tiny_value(name, element):
+    """A number in (-1, 1) that depends on the name and the element alone."""
+    digest = hashlib.sha256(f"{name} {element}".encode()).digest()
+    return struct.unpack("<i", digest[:4])[0] / 2**31
+
+
+def tiny_values(name, shape, config, tensors):
+    size = math.prod(shape)
+    if name.endswith("/gamma"):
+        return [1 + 0.2 * tiny_value(name, i) for i in range(size)]
+    if name == f"decoder/layers/{config['decoder_layers'] - 1}/feed_forward/norm/beta":
+        # Leans towards the end mark, word 2, so that sentences end.
+        return [2.0 * x for x in tensors["embedding"][2 * size : 3 * size]]
+    scale = 0.5 if name == "embedding" else 1.5 / math.sqrt(shape[0]) if len(shape) == 2 else 0.1
+    values = [scale * tiny_value(name, i) for i in range(size)]
+    if name == "embedding" and config.get("zero_word", -1) >= 0:
+        begin = config["zero_word"] * shape[1]
+        values[begin : begin + shape[1]] = [0.0] * shape[1]
+    return values
+
+
+def write_tiny_model(path, tokenizer, words, **changes):
+    """A safetensors file as ours, without a digest, of a model made of formulas."""
+    config = {**TINY_CONFIG, **changes, "vocab_size": words}
+    if config["zero_word"] < 0:
+        del config["zero_word"]
+    tensors = {}
+    header = {"__metadata__": {"format": "ventris safetensors 1", "config": json.dumps(config)}}
+    data = b""
+    for name, shape in tensor_shapes(config, words).items():
+        tensors[name] = tiny_values(name, shape, config, tensors)
+        packed = struct.pack(f"<{len(tensors[name])}f", *tensors[name])
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    header["tokenizer"] = {
+        "dtype": "U8",
+        "shape": [len(tokenizer)],
+        "data_offsets": [len(data), len(data) + len(tokenizer)],
+    }
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data + tokenizer)
+
+
+def run(binary, *arguments, stdin=""):
+    result = subprocess.run(
+        [binary, *map(str, arguments)], input=stdin.encode(), capture_output=True, check=False
+    )
+    if result.returncode != 0:
+        raise RuntimeError(f"{arguments}: {result.stderr.decode()}")
+    return result.stdout.decode()
+
+
+def translate(binary, model, lines, beam):
+    """Our own translations."""
+    text = run(
+        binary,
+        "translate",
+        "--model",
+        model,
+        "--beam-size",
+        beam,
+        "--length-penalty",
+        0,
+        "--max-extra-length",
+        MAX_EXTRA_LENGTH,
+        stdin="".join(line + "\n" for line in lines),
+    )
+    return text.split("\n")[:-1]
+
+
+def read_probes(folder):
+    with open(os.path.join(folder, "probe.json"), encoding="utf-8") as file:
+        return json.load(file)["probes"]
+
+
+class CTranslate2:
+    """A folder of CTranslate2, or one that its converter makes from a folder of Marian."""
+
+    def __init__(self, folder, marian=None):
+        import ctranslate2
+        import sentencepiece
+
+        if marian is not None:
+            from ctranslate2.converters import MarianConverter
+
+            vocabulary = os.path.join(marian, "vocab.yml")
+            converter = MarianConverter(os.path.join(marian, "model.npz"), [vocabulary, vocabulary])
+            converter.convert(folder, force=True)
+        self.name = f"CTranslate2 {ctranslate2.__version__}" + (", from marian" if marian else "")
+        self.translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32", intra_threads=2)
+        spm = os.path.join(marian, "source.spm") if marian else os.path.join(folder, "sentencepiece.model")
+        self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=spm)
+
+    def translate(self, lines, beam):
+        results = self.translator.translate_batch(
+            [self.tokenizer.encode(line, out_type=str) for line in lines],
+            beam_size=beam,
+            length_penalty=0,
+            disable_unk=True,
+            suppress_sequences=[[self.tokenizer.id_to_piece(self.tokenizer.bos_id())]],
+            max_decoding_length=max(map(len, lines)) + MAX_EXTRA_LENGTH,
+            max_batch_size=32,
+        )
+        return [self.tokenizer.decode(result.hypotheses[0]) for result in results]
+
+    def difference(self, probes):
+        """The greatest difference of log-probabilities of the probes' target words."""
+        pieces = self.tokenizer.id_to_piece
+        scores = self.translator.score_batch(
+            [[pieces(word) for word in probe["source"]] for probe in probes],
+            [[pieces(word) for word in probe["target"]] for probe in probes],
+        )
+        return max(
+            abs(a - b)
+            for score, probe in zip(scores, probes)
+            for a, b in zip(score.log_probs, probe["log_probabilities"], strict=True)
+        )
+
+
+class Transformers:
+    """A folder of MarianMTModel, or one of Marian that a converter of transformers reads."""
+
+    def __init__(self, folder, converter=None):
+        import torch
+        import transformers
+
+        transformers.logging.set_verbosity_error()
+        self.torch = torch
+        self.name = f"transformers {transformers.__version__}" + (", from marian" if converter else "")
+        if converter is None:
+            self.model = transformers.MarianMTModel.from_pretrained(folder)
+            self.tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+        else:
+            from pathlib import Path
+
+            state = converter.OpusState(Path(folder))
+            self.model = state.load_marian_model()
+            self.tokenizer = state.tokenizer
+        self.model.eval()
+
+    def translate(self, lines, beam):
+        order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+        results = [None] * len(lines)
+        unknown, begin = self.tokenizer.convert_tokens_to_ids(["<unk>", "<s>"])
+        banned = sorted({unknown, self.model.config.decoder_start_token_id, self.model.config.pad_token_id, begin})
+        for begin in range(0, len(lines), 32):
+            chosen = order[begin : begin + 32]
+            inputs = self.tokenizer([lines[i] for i in chosen], return_tensors="pt", padding=True)
+            with self.torch.no_grad():
+                outputs = self.model.generate(
+                    **inputs,
+                    num_beams=beam,
+                    do_sample=False,
+                    length_penalty=0.0,
+                    suppress_tokens=banned,
+                    max_length=max(map(len, lines)) + MAX_EXTRA_LENGTH,
+                )
+            for i, output in zip(chosen, outputs):
+                results[i] = self.tokenizer.decode(output, skip_special_tokens=True)
+        return results
+
+    def difference(self, probes):
+        """The greatest difference of logits of the probes' best words, and of log-probabilities."""
+        config = self.model.config
+        greatest = 0.0
+        for probe in probes:
+            source = self.torch.tensor([probe["source"] + [config.eos_token_id]])
+            target = self.torch.tensor([[config.decoder_start_token_id] + probe["target"]])
+            with self.torch.no_grad():
+                logits = self.model(input_ids=source, decoder_input_ids=target).logits[0]
+            # A word more, where a converter adds one for padding, is no word of ours.
+            words = probe["vocabulary"]
+            logits = logits[:, :words].double()
+            labels = self.torch.tensor(probe["target"] + [config.eos_token_id])
+            log_probabilities = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
+            expected = self.torch.tensor(probe["log_probabilities"]).double()
+            greatest = max(greatest, (log_probabilities - expected).abs().max().item())
+            rows = len(labels)
+            best = self.torch.tensor(probe["top_words"]).view(rows, -1)
+            expected = self.torch.tensor(probe["top_logits"]).double().view(rows, -1)
+            greatest = max(greatest, (logits.gather(1, best) - expected).abs().max().item())
+            greatest = max(greatest, (logits.max(-1).values - expected[:, 0]).abs().max().item())
+        return greatest
+
+
+def find_marian_converter(path):
+    """The module convert_marian_to_pytorch of transformers: in packages before 5, or from a file."""
+    import importlib
+    import importlib.util
+
+    if path:
+        spec = importlib.util.spec_from_file_location("convert_marian_to_pytorch", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    try:
+        return importlib.import_module("transformers.models.marian.convert_marian_to_pytorch")
+    except ImportError:
+        return None
+
+
+def export(binary, model, output_format, output):
+    """Exports, or prints why the format cannot express the model and returns False."""
+    command = [binary, "export", "--model", model, "--format", output_format, "--output", output]
+    result = subprocess.run(command, capture_output=True, check=False)
+    if result.returncode not in (0, 78):
+        raise RuntimeError(result.stderr.decode())
+    if result.returncode == 78:
+        print(f"{output_format}: {result.stderr.decode().strip()}")
+    return result.returncode == 0
+
+
+def peers_of(binary, model, folder, converter_path):
+    """Every program with the model, one at a time: (format, program, probes)."""
+    output = os.path.join(folder, "ctranslate2")
+    export(binary, model, "ctranslate2", output)
+    yield "ctranslate2", CTranslate2(output), read_probes(output)
+
+    output = os.path.join(folder, "huggingface")
+    if export(binary, model, "huggingface", output):
+        yield "huggingface", Transformers(output), read_probes(output)
+
+    output = os.path.join(folder, "marian")
+    if not export(binary, model, "marian", output):
+        return
+    yield "marian", CTranslate2(output + ".ctranslate2", marian=output), read_probes(output)
+    converter = find_marian_converter(converter_path)
+    if converter is None:
+        print("marian: this version of transformers has no converter; give --marian-converter")
+    elif json.loads(run(binary, "inspect", "--json", model))["config"]["pre_norm"]:
+        print("marian: the converter of transformers takes no pre-norm models")
+    else:
+        yield "marian", Transformers(output, converter), read_probes(output)
+
+
+def check_safetensors(binary, model, folder):
+    """Every tensor of the safetensors file equals that of the HDF5 file, bit for bit."""
+    import h5py
+    import numpy
+    from safetensors.numpy import load_file
+
+    path = os.path.join(folder, "model.safetensors")
+    weights = os.path.join(folder, "weights.h5")
+    run(binary, "export", "--model", model, "--format", "safetensors", "--output", path)
+    run(binary, "export", "--model", model, "--output", weights)
+    tensors = load_file(path)
+    with h5py.File(weights) as file:
+        for name, tensor in tensors.items():
+            expected = file[name if name == "tokenizer" else "model/" + name][()]
+            if not numpy.array_equal(tensor.view(numpy.uint8), expected.view(numpy.uint8)):
+                raise RuntimeError(f"{path}: {name} differs from {weights}")
+    print(f"safetensors: {len(tensors)} tensors equal those of the HDF5 file, bit for bit")
+
+
+def check(binary, model, lines, converter):
+    """Prints one line for each program and beam size; returns whether all agree."""
+    agree = True
+    with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
+        check_safetensors(binary, model, folder)
+        ours = {beam: translate(binary, model, lines, beam) for beam in BEAMS}
+        for output_format, peer, probes in peers_of(binary, model, folder, converter):
+            words = int(json.loads(run(binary, "inspect", "--json", model))["config"]["vocab_size"])
+            for probe in probes:
+                probe["vocabulary"] = words
+            difference = peer.difference(probes)
+            print(f"{output_format}: {peer.name}: probes differ by at most {difference:.2g}")
+            agree = agree and difference <= 1e-4
+            for beam in BEAMS:
+                theirs = peer.translate(lines, beam)
+                differing = [i for i, (a, b) in enumerate(zip(ours[beam], theirs, strict=True)) if a != b]
+                equal = len(lines) - len(differing)
+                print(f"{output_format}: {peer.name}: beam {beam}: {equal} of {len(lines)} lines equal")
+                for i in differing[:3]:
+                    print(f"  line {i + 1}: ours {ours[beam][i]!r}, theirs {theirs[i]!r}")
+                agree = agree and not differing
+                sys.stdout.flush()
+    return agree
+
+
+def train_tiny_tokenizer():
+    """A SentencePiece model of 24 words for text of the letters a to g, without normalisation."""
+    import io
+
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TINY_LINES * 4),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=24,
+        normalization_rule_name="identity",
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def files_of(folder):
+    """SHA-256 of the files of an export that hold no computed number."""
+    digests = {}
+    for name in sorted(os.listdir(folder)):
+        if name in ("probe.json", "model.bin"):
+            continue
+        with open(os.path.join(folder, name), "rb") as file:
+            digests[name] = hashlib.sha256(file.read()).hexdigest()
+    return digests
+
+
+def make_golden(binary, converter):
+    tokenizer = train_tiny_tokenizer()
+    golden = {"tokenizer": base64.b64encode(tokenizer).decode(), "words": 24, "translations": {}, "files": {}}
+    with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
+        model = os.path.join(folder, "tiny.safetensors")
+        write_tiny_model(model, tokenizer, golden["words"])
+        for output_format, peer, probes in peers_of(binary, model, folder, converter):
+            for probe in probes:
+                probe["vocabulary"] = golden["words"]
+            if peer.difference(probes) > 1e-4:
+                raise RuntimeError(f"{peer.name} computes other logits")
+            golden["probes"] = probes
+            for beam in BEAMS:
+                theirs = peer.translate(TINY_LINES, beam)
+                if golden["translations"].setdefault(str(beam), theirs) != theirs:
+                    raise RuntimeError(f"{peer.name} translates otherwise than the ones before it")
+            golden["files"].setdefault(output_format, files_of(os.path.join(folder, output_format)))
+            print(f"{output_format}: {peer.name}")
+    with open(GOLDEN, "w", encoding="utf-8") as file:
+        json.dump(golden, file, indent=1)
+        file.write("\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["check", "golden"])
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--model")
+    parser.add_argument("--source")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--marian-converter", help="convert_marian_to_pytorch.py of transformers 4")
+    options = parser.parse_args()
+    if options.what == "golden":
+        make_golden(options.binary, options.marian_converter)
+        return 0
+    with open(options.source, encoding="utf-8") as file:
+        lines = file.read().split("\n")[: options.sentences]
+    return 0 if check(options.binary, options.model, [line for line in lines if line], options.marian_converter) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+#include "trainer/export.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/error.h"
+#include "data/error.h"
+#include "tests/trainer/small_model.h"
+#include "trainer/import.h"
+#include "trainer/model_arrays.h"
+#include "trainer/probe.h"
+
+namespace ventris {
+namespace {
+
+using testing::expect_failure;
+using testing::flat_values;
+using testing::small_config;
+using testing::small_tokenizer_model;
+using testing::SmallModel;
+
+class Export : public testing::FolderTest {
+ protected:
+  Context context_{ContextOptions{}};
+
+  /// A model whose begin mark has a zero embedding, as every format but the second can express.
+  static TransformerConfig marian_like(bool pre_norm = false) {
+    TransformerConfig config = small_config(pre_norm);
+    config.zero_word = 1;
+    return config;
+  }
+  std::unique_ptr<LoadedModel> load(const TransformerConfig& config) {
+    SmallModel model(config, 5);
+    TransformerIds ids;
+    ParameterStore declared;
+    ids = declare_transformer(config, declared);
+    clear_zero_word(context_, config, ids, model.store, model.store.values());
+    save_weights(context_, path("trained.h5"), config, model.store, small_tokenizer_model(), "a test");
+    return load_model(context_, path("trained.h5"), DType::kF32);
+  }
+  std::vector<std::string> write(LoadedModel& model, ExportFormat format, const std::string& name) {
+    return export_model(context_, model, format, path(name), "a test");
+  }
+};
+
+TEST_F(Export, OfEveryFormatTwiceIsTheSameBytes) {
+  const auto model = load(marian_like());
+  for (const ExportFormat format :
+       {ExportFormat::kHdf5, ExportFormat::kSafetensors, ExportFormat::kCtranslate2,
+        ExportFormat::kHuggingface, ExportFormat::kMarian}) {
+    const std::vector<std::string> first = write(*model, format, "first");
+    const std::vector<std::string> second = write(*model, format, "second");
+    ASSERT_EQ(first.size(), second.size());
+    ASSERT_FALSE(first.empty());
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_GT(content(first[i]).size(), 10U) << first[i];
+      EXPECT_TRUE(content(first[i]) == content(second[i])) << first[i];
+    }
+    std::filesystem::remove_all(path("first"));
+    std::filesystem::remove_all(path("second"));
+  }
+}
+
+TEST_F(Export, ReturnsBitForBitThroughImport) {
+  for (const bool pre_norm : {false, true}) {
+    const auto model = load(marian_like(pre_norm));
+    write(*model, ExportFormat::kHdf5, "w.h5");
+    write(*model, ExportFormat::kSafetensors, "w.safetensors");
+    write(*model, ExportFormat::kMarian, "marian");
+    for (const char* name : {"w.h5", "w.safetensors", "marian/model.npz"}) {
+      const auto back = import_model(context_, {.input = path(name)});
+      EXPECT_EQ(flat_values(back->store), flat_values(model->store)) << name;
+      EXPECT_EQ(back->config, model->config) << name;
+      EXPECT_EQ(back->tokenizer->model(), model->tokenizer->model()) << name;
+    }
+  }
+}
+
+TEST_F(Export, OfLearnedPositionsReturnsThroughSafetensors) {
+  const auto model = load(small_config(/*pre_norm=*/true, /*learned_positions=*/true));
+  write(*model, ExportFormat::kSafetensors, "w.safetensors");
+  EXPECT_EQ(flat_values(import_model(context_, {.input = path("w.safetensors")})->store),
+            flat_values(model->store));
+}
+
+TEST_F(Export, OfWhatAFormatCannotExpressIsRefused) {
+  const auto refuse = [&](const TransformerConfig& config, ExportFormat format,
+                          const std::vector<std::string>& says) {
+    const auto model = load(config);
+    expect_failure<Error>([&] { write(*model, format, "out"); }, ExitCode::kBadConfiguration, says);
+  };
+  refuse(small_config(true), ExportFormat::kHuggingface, {"huggingface", "pre-norm", "ctranslate2 can"});
+  refuse(small_config(false, true), ExportFormat::kHuggingface, {"learned positions"});
+  refuse(small_config(), ExportFormat::kMarian, {"marian", "--begin-embedding zero"});
+  TransformerConfig learned = marian_like();
+  learned.learned_positions = true;
+  refuse(learned, ExportFormat::kMarian, {"learned positions"});
+  TransformerConfig epsilon = marian_like();
+  epsilon.layer_norm_epsilon = 1e-6F;
+  refuse(epsilon, ExportFormat::kMarian, {"layer-norm-epsilon"});
+  refuse(epsilon, ExportFormat::kHuggingface, {"layer-norm-epsilon"});
+}
+
+TEST_F(Export, WithChannelsPermutedAndBackIsTheSame) {
+  const auto model = load(marian_like());
+  const ModelArrays permuted(context_, model->store, ChannelOrder::kSinesFirst);
+  ParameterStore back;
+  declare_transformer(model->config, back);
+  back.allocate(Device::kCpu, DType::kF32, /*gradients=*/false);
+  int changed = 0;
+  const ModelArrays as_they_are(context_, model->store, ChannelOrder::kPairs);
+  fill_parameters(context_, back, "a test", ChannelOrder::kSinesFirst,
+                  [&](const LogicalParameter& parameter, std::vector<float>& values) {
+                    values = permuted.get(parameter.name).values;
+                    changed += values != as_they_are.get(parameter.name).values ? 1 : 0;
+                  });
+  EXPECT_EQ(flat_values(back), flat_values(model->store));
+  // All matrices but none of the vectors, which hold one number each in a fresh model.
+  EXPECT_EQ(changed, 1 + 1 * (4 + 2) + 2 * (8 + 2));
+}
+
+TEST_F(Export, ToAPlaceThatIsTakenIsRefused) {
+  const auto model = load(marian_like());
+  write(*model, ExportFormat::kHdf5, "w.h5");
+  expect_failure<Error>([&] { write(*model, ExportFormat::kCtranslate2, "w.h5"); }, ExitCode::kCannotCreate,
+                        {path("w.h5")});
+  expect_failure<data::DataError>([&] { write(*model, ExportFormat::kSafetensors, "."); },
+                                  data::ErrorKind::kCannotCreate, {"folder"});
+}
+
+TEST_F(Export, BringsProbesThatTheModelGivesAndAnotherDoesNot) {
+  const auto model = load(marian_like());
+  const std::vector<Probe> probes = make_probes(context_, *model);
+  ASSERT_EQ(probes.size(), 3U);
+  for (const Probe& probe : probes) {
+    EXPECT_FALSE(probe.source.empty());
+    EXPECT_EQ(probe.log_probabilities.size(), probe.target.size() + 1);
+  }
+  EXPECT_EQ(probes_from_json(to_json(probes), "a test"), probes);
+  EXPECT_LT(check_probes(context_, *model, probes, 1e-5), 1e-5);
+  write(*model, ExportFormat::kSafetensors, "w.safetensors");
+  write(*model, ExportFormat::kHdf5, "w.h5");
+  for (const char* name : {"w.safetensors", "w.h5"}) {
+    EXPECT_EQ(load_model(context_, path(name), DType::kF32)->probes, to_json(probes)) << name;
+  }
+  model->store.values().as<float>()[3 * 16] += 0.5F;
+  expect_failure<Error>([&] { check_probes(context_, *model, probes, 1e-3); }, ExitCode::kBadData,
+                        {"probe", "was expected"});
+}
+
+TEST_F(Export, ProbesOfAnotherFormAreRefused) {
+  const auto model = load(marian_like());
+  const std::vector<Probe> probes = make_probes(context_, *model);
+  for (const char* text :
+       {"", "[]", "{}", R"({"probes":7})", R"({"probes":[7]})", R"({"probes":[{}]})",
+        R"({"probes":[{"source":[3],"target":[],"log_probabilities":[],"top_words":[],"top_logits":[]}]})"}) {
+    expect_failure<Error>([&] { probes_from_json(text, "a test"); }, ExitCode::kBadData, {"a test"});
+  }
+  std::vector<Probe> beyond = probes;
+  beyond[0].target[0] = 64;
+  expect_failure<Error>([&] { check_probes(context_, *model, beyond, 1e-3); }, ExitCode::kBadData,
+                        {"vocabulary"});
+  beyond = probes;
+  beyond[0].source.resize(10, 3);
+  expect_failure<Error>([&] { check_probes(context_, *model, beyond, 1e-3); }, ExitCode::kBadData,
+                        {"positions"});
+}
+
+TEST_F(Export, ImportRefusesMarianModelsThatOursCannotBe) {
+  const auto model = load(marian_like());
+  write(*model, ExportFormat::kMarian, "marian");
+  const std::string words = content(path("marian/vocab.yml"));
+  const auto refuse = [&](const std::string& vocabulary, const std::vector<std::string>& says) {
+    testing::FolderTest::write(path("marian/vocab.yml"), vocabulary);
+    expect_failure<Error>([&] { import_model(context_, {.input = path("marian/model.npz")}); },
+                          ExitCode::kBadData, says);
+  };
+  refuse(words.substr(0, words.rfind('\n', words.size() - 2) + 1), {"vocab.yml", "63", "64"});
+  std::string other = words;
+  other.replace(other.find("\"<s>\": 1"), 8, "\"<s>\": 3")
+      .replace(other.find(": 3\n", other.find(": 3\n") + 4), 4, ": 1\n");
+  refuse(other, {"begin mark", "not zero"});
+  expect_failure<Error>([&] { import_model(context_, {.input = path("trained.h5"), .vocabulary = "v.yml"}); },
+                        ExitCode::kUsage, {"--vocabulary"});
+}
+
+}  // namespace
+}  // namespace ventris

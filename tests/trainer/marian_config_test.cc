@@ -1,0 +1,87 @@
+#include "trainer/marian_config.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/error.h"
+#include "tests/trainer/small_model.h"
+#include "trainer/marian_names.h"
+
+namespace ventris {
+namespace {
+
+using testing::expect_failure;
+
+const std::string kConfig =
+    "dec-depth: 2\ndim-emb: 16\ndim-vocabs:\n  - 64\n  - 64\nenc-depth: 1\nlabel-smoothing: 0.1\n"
+    "max-length: 50\ntied-embeddings-all: true\ntransformer-dim-ffn: 24\ntransformer-dropout: 0.25\n"
+    "transformer-ffn-activation: relu\ntransformer-heads: 2\ntransformer-postprocess: dan\n"
+    "transformer-preprocess: \"\"\ntype: transformer\n";
+
+std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = kConfig;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(MarianConfig, GivesTheShapeOfTheModel) {
+  const TransformerConfig config = marian_config(kConfig + std::string(1, '\0'), "m.npz");
+  EXPECT_EQ(config.encoder_layers, 1);
+  EXPECT_EQ(config.decoder_layers, 2);
+  EXPECT_EQ(config.d_model, 16);
+  EXPECT_EQ(config.d_ff, 24);
+  EXPECT_EQ(config.heads, 2);
+  EXPECT_EQ(config.vocab_size, 64);
+  EXPECT_EQ(config.max_positions, 50);
+  EXPECT_EQ(config.dropout, 0.25F);
+  EXPECT_FALSE(config.pre_norm);
+}
+
+TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
+  const auto refuse = [](const std::string& yaml, ExitCode code, const std::vector<std::string>& says) {
+    expect_failure<Error>([&] { marian_config(yaml, "m.npz"); }, code, says);
+  };
+  refuse(replaced("relu", "swish"), ExitCode::kBadData, {"m.npz", "transformer-ffn-activation", "swish"});
+  refuse(replaced("tied-embeddings-all: true", "tied-embeddings-all: false"), ExitCode::kBadData, {"tied"});
+  refuse(replaced("dan", "da"), ExitCode::kBadData, {"transformer-postprocess"});
+  refuse(replaced("type: transformer", "type: s2s"), ExitCode::kBadData, {"s2s"});
+  refuse(replaced("dim-emb: 16", "dim-emb: sixteen"), ExitCode::kBadData, {"dim-emb", "sixteen"});
+  refuse(replaced("  - 64\n  - 64", "  - 64\n  - 65"), ExitCode::kBadData, {"dim-vocabs"});
+  refuse(replaced("enc-depth: 1\n", ""), ExitCode::kBadConfiguration, {"encoder-layers"});
+  refuse("", ExitCode::kBadData, {"type"});
+}
+
+TEST(MarianVocabulary, ReadsQuotedAndPlainWords) {
+  const MarianVocabulary words = marian_vocabulary(
+      "</s>: 0\n\"<unk>\": 1\n'it''s': 2\n\"a\\\"b\\\\\": 3\n\"\\x85\\u2581\\U0001F600\": 4\n\":\": 5\n",
+      "v.yml", 6);
+  const MarianVocabulary expected = {{"</s>", 0},   {"<unk>", 1},      {"it's", 2},
+                                     {"a\"b\\", 3}, {"\xC2\x85▁😀", 4}, {":", 5}};
+  EXPECT_EQ(words, expected);
+}
+
+TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
+  const auto refuse = [](const std::string& yaml, const std::string& says) {
+    expect_failure<Error>([&] { marian_vocabulary(yaml, "v.yml", 5); }, ExitCode::kBadData, {"v.yml:", says});
+  };
+  refuse("a: 0\nb\n", "v.yml:2");
+  refuse("a: 0\nb: x\n", "v.yml:2");
+  refuse("a: 0\nb: 5\n", "v.yml:2");
+  refuse("a: 0\nb: -1\n", "v.yml:2");
+  refuse("a: 0\nb: 0\n", "v.yml:2");
+  refuse("a: 0\na: 1\n", "v.yml:2");
+  refuse("\"a: 0\n", "v.yml:1");
+  refuse("\"\\q\": 0\n", "v.yml:1");
+  refuse("\"\\x4\": 0\n", "v.yml:1");
+}
+
+TEST(MarianNames, AreThoseOfMarian) {
+  EXPECT_EQ(marian_name("embedding", false), "Wemb");
+  EXPECT_EQ(marian_name("encoder/layers/0/self_attention/query/weight", false), "encoder_l1_self_Wq");
+  EXPECT_EQ(marian_name("decoder/layers/11/cross_attention/output/bias", false), "decoder_l12_context_bo");
+  EXPECT_EQ(marian_name("decoder/layers/0/feed_forward/outer/weight", false), "decoder_l1_ffn_W2");
+  EXPECT_EQ(marian_name("encoder/layers/0/feed_forward/norm/gamma", false), "encoder_l1_ffn_ffn_ln_scale");
+  EXPECT_EQ(marian_name("encoder/layers/0/self_attention/norm/beta", true), "encoder_l1_self_Wo_ln_bias_pre");
+  EXPECT_EQ(marian_name("encoder/norm/gamma", true), "encoder_top_ln_scale");
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/model_arrays.h"
+#include "trainer/weights.h"
+
+// Private to the files of trainer/ that write and read other programs' formats.
+
+namespace ventris {
+
+/// Each writes its files into `folder`, which is there, and returns their paths.
+std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
+                                            const std::string& folder);
+std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,
+                                            const std::string& folder);
+std::vector<std::string> export_marian(Context& context, const LoadedModel& model, const std::string& folder);
+
+/// Throws Error(kBadConfiguration): the model has `what`, which `format` cannot express.
+[[noreturn]] void refuse_export(const LoadedModel& model, const std::string& format, const std::string& what);
+
+/// A file of the folder, written atomically; returns its path.
+std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content);
+
+/// Bytes of f32 values.
+std::string_view bytes_of(const std::vector<float>& values);
+
+/// The words of the vocabulary by id.
+std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer);
+
+}  // namespace ventris

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/npz.h"
+#include "trainer/export_formats.h"
+#include "trainer/marian_names.h"
+
+// A model as Marian trains it: model.npz with the configuration inside, a vocabulary in YAML.
+
+namespace ventris {
+namespace {
+
+/// A double-quoted YAML scalar.
+std::string yaml_quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool c1 = byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (byte < 0x20 || byte == 0x7F) {
+      quoted += fmt::format("\\x{:02X}", byte);
+    } else if (c1) {  // U+0080 to U+009F, which YAML does not print
+      quoted += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[++i]));
+    } else {
+      if (byte == '"' || byte == '\\') quoted += '\\';
+      quoted += text[i];
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string yaml_of(const TransformerConfig& config) {
+  return fmt::format(
+      "dec-cell: gru\n"
+      "dec-cell-base-depth: 2\n"
+      "dec-cell-high-depth: 1\n"
+      "dec-depth: {decoder_layers}\n"
+      "dim-emb: {d_model}\n"
+      "dim-rnn: 1024\n"
+      "dim-vocabs:\n"
+      "  - {words}\n"
+      "  - {words}\n"
+      "enc-cell: gru\n"
+      "enc-cell-depth: 1\n"
+      "enc-depth: {encoder_layers}\n"
+      "enc-type: bidirectional\n"
+      "input-types: []\n"
+      "label-smoothing: {label_smoothing}\n"
+      "layer-normalization: false\n"
+      "lemma-dim-emb: 0\n"
+      "max-length: {max_positions}\n"
+      "right-left: false\n"
+      "skip: false\n"
+      "tied-embeddings: false\n"
+      "tied-embeddings-all: true\n"
+      "tied-embeddings-src: false\n"
+      "transformer-aan-activation: swish\n"
+      "transformer-aan-depth: 2\n"
+      "transformer-aan-nogate: false\n"
+      "transformer-decoder-autoreg: self-attention\n"
+      "transformer-dim-aan: 2048\n"
+      "transformer-dim-ffn: {d_ff}\n"
+      "transformer-dropout: {dropout}\n"
+      "transformer-dropout-attention: {attention_dropout}\n"
+      "transformer-dropout-ffn: 0\n"
+      "transformer-ffn-activation: relu\n"
+      "transformer-ffn-depth: 2\n"
+      "transformer-guided-alignment-layer: last\n"
+      "transformer-heads: {heads}\n"
+      "transformer-no-projection: false\n"
+      "transformer-postprocess: {postprocess}\n"
+      "transformer-postprocess-emb: d\n"
+      "transformer-postprocess-top: \"{top}\"\n"
+      "transformer-preprocess: \"{preprocess}\"\n"
+      "transformer-tied-layers:\n"
+      "  []\n"
+      "transformer-train-position-embeddings: false\n"
+      "type: transformer\n"
+      "ulr: false\n"
+      "ulr-dim-emb: 0\n"
+      "ulr-trainable-transformation: false\n"
+      "version: v1.12.0\n",
+      fmt::arg("decoder_layers", config.decoder_layers), fmt::arg("d_model", config.d_model),
+      fmt::arg("words", config.vocab_size), fmt::arg("encoder_layers", config.encoder_layers),
+      fmt::arg("label_smoothing", config.label_smoothing), fmt::arg("max_positions", config.max_positions),
+      fmt::arg("d_ff", config.d_ff), fmt::arg("dropout", config.dropout),
+      fmt::arg("attention_dropout", config.attention_dropout), fmt::arg("heads", config.heads),
+      fmt::arg("postprocess", config.pre_norm ? "da" : "dan"), fmt::arg("top", config.pre_norm ? "n" : ""),
+      fmt::arg("preprocess", config.pre_norm ? "n" : ""));
+}
+
+void check_expressible(const LoadedModel& model) {
+  const TransformerConfig& config = model.config;
+  if (config.learned_positions) refuse_export(model, "marian", "learned positions");
+  if (config.layer_norm_epsilon != 1e-5F) {
+    refuse_export(model, "marian",
+                  fmt::format("a layer-norm-epsilon of {}, not 1e-05", config.layer_norm_epsilon));
+  }
+  if (config.zero_word != model.tokenizer->begin_id()) {
+    refuse_export(model, "marian",
+                  "a learned embedding of the begin mark, where Marian begins with zeros; train with "
+                  "--begin-embedding zero");
+  }
+}
+
+std::string write_arrays(const std::string& path, Context& context, const LoadedModel& model) {
+  const ModelArrays arrays(context, model.store, ChannelOrder::kSinesFirst);
+  data::NpzWriter writer(path);
+  for (const LogicalParameter& parameter : arrays.logical()) {
+    const Array array = arrays.get(parameter.name);
+    writer.add(marian_name(parameter.name, model.config.pre_norm), "<f4",
+               std::vector<int64_t>{array.rows, array.cols}, array.values.data(),
+               array.values.size() * sizeof(float));
+  }
+  const std::vector<float> no_bias(static_cast<size_t>(model.config.vocab_size), 0.0F);
+  writer.add(kMarianOutputBias, "<f4", std::vector<int64_t>{1, model.config.vocab_size}, no_bias.data(),
+             no_bias.size() * sizeof(float));
+  const std::string config = yaml_of(model.config);
+  const size_t bytes = config.size() + 1;  // ends with NUL
+  writer.add(kMarianConfig, "|i1", std::vector<int64_t>{static_cast<int64_t>(bytes)}, config.c_str(), bytes);
+  writer.commit();
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::string> export_marian(Context& context, const LoadedModel& model,
+                                       const std::string& folder) {
+  check_expressible(model);
+  std::vector<std::string> files = {write_arrays(folder + "/model.npz", context, model)};
+  std::string vocabulary;
+  int id = 0;
+  for (const std::string& piece : pieces_of(*model.tokenizer)) {
+    vocabulary += fmt::format("{}: {}\n", yaml_quoted(piece), id++);
+  }
+  files.push_back(write_in_folder(folder, "vocab.yml", vocabulary));
+  files.push_back(write_in_folder(folder, "decoder.yml",
+                                  "relative-paths: true\n"
+                                  "models:\n"
+                                  "  - model.npz\n"
+                                  "vocabs:\n"
+                                  "  - vocab.yml\n"
+                                  "  - vocab.yml\n"
+                                  "beam-size: 4\n"
+                                  "normalize: 0.6\n"));
+  files.push_back(write_in_folder(folder, "source.spm", model.tokenizer->model()));
+  files.push_back(write_in_folder(folder, "target.spm", model.tokenizer->model()));
+  return files;
+}
+
+}  // namespace ventris

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trainer/weights.h"
+
+namespace ventris {
+
+struct ImportOptions {
+  std::string input;       // a file or run folder of ours, or a model of Marian (.npz)
+  std::string vocabulary;  // of Marian; "": vocab.yml beside the model
+  std::string tokenizer;   // the SentencePiece model of Marian's words; "": source.spm beside the model
+};
+
+/// Loads a model in f32 that computes the same function as the file's. Throws Error(kBadData) or DataError
+/// for a damaged file, and for one that our model cannot express, naming what.
+std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions& options);
+
+}  // namespace ventris

@@ -1,0 +1,205 @@
+#include "trainer/marian_config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/error.h"
+
+// The part of YAML that Marian writes: one `key: value` a line, lists as indented `- value` lines, scalars
+// plain or quoted.
+
+namespace ventris {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\r' || text.back() == '\0')) {
+    text.remove_suffix(1);
+  }
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  return text;
+}
+
+void append_utf8(uint32_t code, std::string& text) {
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+  } else if (code < 0x800) {
+    text += {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
+  } else if (code < 0x10000) {
+    text += {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
+             static_cast<char>(0x80 | (code & 0x3F))};
+  } else {
+    text += {static_cast<char>(0xF0 | (code >> 18 & 7)), static_cast<char>(0x80 | (code >> 12 & 0x3F)),
+             static_cast<char>(0x80 | (code >> 6 & 0x3F)), static_cast<char>(0x80 | (code & 0x3F))};
+  }
+}
+
+/// A YAML scalar; false if its quotes or escapes are damaged.
+bool unquoted(std::string_view text, std::string& value) {
+  value.clear();
+  const char quote = text.empty() ? ' ' : text.front();
+  if (quote != '"' && quote != '\'') {
+    value = text;
+    return true;
+  }
+  if (text.size() < 2 || text.back() != quote) return false;
+  text = text.substr(1, text.size() - 2);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == quote) {
+      if (quote == '"' || i + 1 == text.size() || text[++i] != quote) return false;
+      value += quote;
+    } else if (quote == '"' && text[i] == '\\') {
+      if (++i == text.size()) return false;
+      const size_t digits = text[i] == 'x' ? 2 : text[i] == 'u' ? 4 : text[i] == 'U' ? 8 : 0;
+      if (digits > 0) {
+        uint32_t code = 0;
+        const std::string_view hex = text.substr(i + 1, digits);
+        const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
+        if (error != std::errc() || end != hex.data() + digits) return false;
+        append_utf8(code, value);
+        i += digits;
+      } else {
+        constexpr std::string_view kNames = "0abtnvfre \"/\\NL_P";
+        const size_t which = kNames.find(text[i]);
+        if (which == std::string_view::npos) return false;
+        constexpr uint32_t kCodes[] = {0,    7,    8,    9,    10,   11,     12,   13,    27,
+                                       0x20, 0x22, 0x2F, 0x5C, 0x85, 0x2028, 0xA0, 0x2029};
+        append_utf8(kCodes[which], value);
+      }
+    } else {
+      value += text[i];
+    }
+  }
+  return true;
+}
+
+/// Calls each(line, number), numbers from 1, for lines that are not empty.
+template <typename Each>
+void for_each_line(std::string_view text, Each&& each) {
+  for (int64_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (!trimmed(line).empty()) each(line, number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// The scalars of a configuration by key; those of a list joined by commas.
+class Settings {
+ public:
+  Settings(std::string_view yaml, std::string origin) : origin_(std::move(origin)) {
+    std::string key;
+    for_each_line(yaml, [&](std::string_view line, int64_t) {
+      std::string value;
+      if (line.front() == ' ' || line.front() == '-') {
+        std::string_view item = trimmed(line);
+        if (!item.starts_with("- ") || !unquoted(trimmed(item.substr(2)), value)) return;
+        std::string& list = values_[key];
+        list += (list.empty() ? "" : ",") + value;
+        return;
+      }
+      const size_t colon = line.find(':');
+      if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(colon + 1)), value)) return;
+      key = line.substr(0, colon);
+      values_[key] = value;
+    });
+  }
+
+  std::string get(const std::string& key, const std::string& fallback) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? fallback : found->second;
+  }
+  template <typename T>
+  T number(const std::string& key, T fallback) const {
+    const auto found = values_.find(key);
+    if (found == values_.end()) return fallback;
+    T value{};
+    const std::string& text = found->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      fail(ExitCode::kBadData, "{}: {} of the model's configuration is '{}', not a number", origin_, key,
+           text);
+    }
+    return value;
+  }
+  void require(const std::string& key, const std::vector<std::string>& allowed) const {
+    const std::string value = get(key, allowed.front());
+    for (const std::string& word : allowed) {
+      if (value == word) return;
+    }
+    fail(ExitCode::kBadData, "{}: {} of the model is '{}', which our model cannot express; it must be '{}'",
+         origin_, key, value, allowed.front());
+  }
+
+ private:
+  std::string origin_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace
+
+TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
+  const Settings settings(yaml, origin);
+  if (settings.get("type", "") != "transformer") {
+    fail(ExitCode::kBadData, "{}: its type is '{}', not 'transformer'", origin, settings.get("type", ""));
+  }
+  settings.require("transformer-decoder-autoreg", {"self-attention"});
+  settings.require("transformer-ffn-activation", {"relu"});
+  settings.require("transformer-ffn-depth", {"2"});
+  settings.require("transformer-no-projection", {"false"});
+  settings.require("transformer-train-position-embeddings", {"false"});
+  settings.require("transformer-postprocess-emb", {"d", ""});
+  settings.require("tied-embeddings-all", {"true"});
+  settings.require("right-left", {"false"});
+  settings.require("ulr", {"false"});
+  settings.require("lemma-dim-emb", {"0"});
+  TransformerConfig config;
+  config.pre_norm = settings.get("transformer-preprocess", "") == "n";
+  settings.require("transformer-preprocess", {config.pre_norm ? "n" : ""});
+  settings.require("transformer-postprocess", {config.pre_norm ? "da" : "dan"});
+  settings.require("transformer-postprocess-top", {config.pre_norm ? "n" : ""});
+  config.encoder_layers = settings.number("enc-depth", 0);
+  config.decoder_layers = settings.number("dec-depth", 0);
+  config.d_model = settings.number("dim-emb", 0);
+  config.d_ff = settings.number("transformer-dim-ffn", 0);
+  config.heads = settings.number("transformer-heads", 0);
+  config.max_positions = settings.number("max-length", config.max_positions);
+  config.dropout = settings.number("transformer-dropout", 0.0F);
+  config.attention_dropout = settings.number("transformer-dropout-attention", 0.0F);
+  config.label_smoothing = settings.number("label-smoothing", 0.0F);
+  const std::string words = settings.get("dim-vocabs", "");
+  const std::string first = words.substr(0, words.find(','));
+  if (words != first + "," + first ||
+      std::from_chars(first.data(), first.data() + first.size(), config.vocab_size).ec != std::errc()) {
+    fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}', where one number twice is expected",
+         origin, words);
+  }
+  config.validate();
+  return config;
+}
+
+MarianVocabulary marian_vocabulary(const std::string& yaml, const std::string& origin, int64_t words) {
+  MarianVocabulary vocabulary;
+  std::vector<bool> given(yaml.size() < static_cast<size_t>(words) ? 0 : static_cast<size_t>(words));
+  for_each_line(yaml, [&](std::string_view line, int64_t number) {
+    const size_t colon = line.rfind(':');
+    std::string word;
+    int64_t id = -1;
+    const auto refuse = [&](const char* what) {
+      fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"word\": 7", origin, number, what);
+    };
+    if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), word)) refuse("no word");
+    const std::string_view text = trimmed(line.substr(colon + 1));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (error != std::errc() || end != text.data() + text.size()) refuse("no id");
+    if (id < 0 || id >= std::ssize(given)) refuse("an id beyond the vocabulary of the model");
+    if (given[static_cast<size_t>(id)] || !vocabulary.emplace(word, id).second) refuse("a word or id again");
+    given[static_cast<size_t>(id)] = true;
+  });
+  return vocabulary;
+}
+
+}  // namespace ventris

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/transfer.h"
+#include "model/parameters.h"
+
+namespace ventris {
+
+/// A parameter in host memory: row-major f32. A vector has one row.
+struct Array {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  bool vector = false;
+  std::vector<float> values;  // [rows, cols]
+
+  std::vector<int64_t> shape() const;  // as files have it: a vector has one dimension
+};
+
+Array transposed(const Array& array);
+/// One above the other; all have the same columns. Vectors are joined to a longer vector.
+Array stacked(const std::vector<Array>& arrays);
+
+/// The order of the channels of the residual stream. Ours has sine and cosine positions side by side, as the
+/// paper; Marian and what descends from it have all sines before all cosines.
+enum class ChannelOrder { kPairs, kSinesFirst };
+
+/// The logical parameters of a model, one at a time, in host memory. With kSinesFirst the channels of the
+/// residual stream are permuted in everything that reads or writes them: the function of the model, with
+/// positions in that order, is the same. The store outlives the object.
+class ModelArrays {
+ public:
+  ModelArrays(Context& context, const ParameterStore& store, ChannelOrder order);
+  Array get(const std::string& name) const;
+  const std::vector<LogicalParameter>& logical() const { return store_.logical(); }
+
+ private:
+  const ParameterStore& store_;
+  HostCopy values_;
+  ChannelOrder order_;
+};
+
+/// Throws Error(kBadData), naming `origin` and the parameter, unless `shape` is that of the parameter in
+/// files.
+void require_shape(const std::string& origin, const LogicalParameter& parameter,
+                   const std::vector<int64_t>& shape);
+
+/// Fills all logical parameters of a store (master values; allocated). `read` fills the values of one, sized
+/// already, whose channels are in that order. Throws Error(kBadData) naming `origin` and the parameter if one
+/// holds NaN or Inf; then, and where `read` throws, the store is as it was.
+void fill_parameters(Context& context, ParameterStore& store, const std::string& origin, ChannelOrder order,
+                     const std::function<void(const LogicalParameter&, std::vector<float>&)>& read);
+
+}  // namespace ventris
