@@ -55,8 +55,7 @@ std::vector<std::string> export_model(Context& context, LoadedModel& model, Expo
     return {output};
   }
   if (format == ExportFormat::kSafetensors) {
-    save_safetensors(context, output, model, provenance, probes,
-                 model.averaged_checkpoints);
+    save_safetensors(context, output, model, provenance, probes);
     return {output};
   }
   make_folder(output);

@@ -10,11 +10,9 @@ namespace {
 
 std::vector<uint8_t> file_of(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
-  std::vector<uint8_t> bytes(8);
-  std::memcpy(bytes.data(), &length, 8);
-  bytes.insert(bytes.end(), header.begin(), header.end());
-  bytes.insert(bytes.end(), data.begin(), data.end());
-  return bytes;
+  std::string bytes(reinterpret_cast<const char*>(&length), sizeof(length));
+  bytes += header + data;
+  return {bytes.begin(), bytes.end()};
 }
 
 std::string refusal(const std::vector<uint8_t>& bytes) {

@@ -8,8 +8,9 @@ sentencepiece, safetensors, pyyaml, h5py and numpy.
 
 `check` exports the model to every format that can express it, lets each program translate the sentences greedily
 and with beam 4 and no length penalty, and counts the lines that equal those of `ventris translate`. It compares
-logits and log-probabilities of the probes that travel with the model. `golden` does the same with a tiny model
-made of formulas and writes what the other programs gave to exports.json, which the tests read.
+logits and log-probabilities of the probes that travel with the model. `golden` trains a tiny
+model, lets the programs translate with it, and writes its weights and what they gave to exports.json, which the
+tests read.
 """
 
 import argparse
@@ -27,32 +28,32 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exports.json"
 BEAMS = (1, 4)
 MAX_EXTRA_LENGTH = 100
 TINY_CONFIG = {
-    "attention_dropout": 0.1,
-    "d_ff": 24,
+    "attention_dropout": 0.0,
+    "d_ff": 32,
     "d_model": 16,
-    "decoder_layers": 2,
-    "dropout": 0.1,
-    "encoder_layers": 2,
+    "decoder_layers": 1,
+    "dropout": 0.0,
+    "encoder_layers": 1,
     "heads": 2,
     "label_smoothing": 0.1,
     "layer_norm_epsilon": 1e-05,
     "learned_positions": False,
-    "max_positions": 128,
+    "max_positions": 64,
     "pre_norm": False,
     "zero_word": 1,
 }
-TINY_LINES = [
-    "ab cad",
-    "dab",
-    "a b c d e",
-    "face fade cab",
-    "bead deaf feed",
-    "decade facade",
-    "bad",
-    "ace add egg",
-    "cabbage badge",
-    "fed bed",
-]
+
+
+def tiny_lines(count, first=0):
+    """Lines of one to six words of letters."""
+    lines = []
+    for number in range(first, first + count):
+        digest = hashlib.sha256(str(number).encode()).digest()
+        lines.append(" ".join("abcdefghij"[byte % 10] for byte in digest[1 : 2 + digest[0] % 6]))
+    return lines
+
+
+TINY_LINES = tiny_lines(40, first=100000)
 
 
 def tensor_shapes(config, words):
@@ -84,45 +85,44 @@ def tensor_shapes(config, words):
     return shapes
 
 
-def tiny_value(name, element):
-    """A number in (-1, 1) that depends on the name and the element alone."""
-    digest = hashlib.sha256(f"{name} {element}".encode()).digest()
-    return struct.unpack("<i", digest[:4])[0] / 2**31
-
-
-def tiny_values(name, shape, config, tensors):
+def formula_values(name, shape):
+    """Numbers that depend on the name of the parameter alone, for a model that nobody trained."""
     size = math.prod(shape)
-    if name.endswith("/gamma"):
-        return [1 + 0.2 * tiny_value(name, i) for i in range(size)]
-    if name == f"decoder/layers/{config['decoder_layers'] - 1}/feed_forward/norm/beta":
-        # Leans towards the end mark, word 2, so that sentences end.
-        return [2.0 * x for x in tensors["embedding"][2 * size : 3 * size]]
-    scale = 0.5 if name == "embedding" else 1.5 / math.sqrt(shape[0]) if len(shape) == 2 else 0.1
-    values = [scale * tiny_value(name, i) for i in range(size)]
-    if name == "embedding" and config.get("zero_word", -1) >= 0:
-        begin = config["zero_word"] * shape[1]
-        values[begin : begin + shape[1]] = [0.0] * shape[1]
-    return values
+
+    def number(element):  # in (-1, 1)
+        digest = hashlib.sha256(f"{name} {element}".encode()).digest()
+        return struct.unpack("<i", digest[:4])[0] / 2**31
+
+    offset, scale = (1.0, 0.5) if name.endswith("/gamma") else (0.0, 0.8 if len(shape) == 2 else 0.3)
+    return [offset + scale * number(i) for i in range(size)]
 
 
-def write_tiny_model(path, tokenizer, words, **changes):
-    """A safetensors file as ours, without a digest, of a model made of formulas."""
-    config = {**TINY_CONFIG, **changes, "vocab_size": words}
-    if config["zero_word"] < 0:
+def golden_values(golden, name):
+    """The values of a trained parameter: whole numbers from -127 to 127 times a power of two."""
+    packed = base64.b64decode(golden["weights"][name]["numbers"])
+    scale = 2.0 ** golden["weights"][name]["exponent"]
+    return [scale * number for number in struct.unpack(f"{len(packed)}b", packed)]
+
+
+def write_tiny_model(path, golden, **changes):
+    """A safetensors file as ours, without a digest: the trained model of the golden file, or, with changes of its
+    configuration, one made of a formula."""
+    config = {**TINY_CONFIG, **changes, "vocab_size": golden["words"]}
+    begin = config["zero_word"]
+    if begin < 0:
         del config["zero_word"]
-    tensors = {}
+    tokenizer = base64.b64decode(golden["tokenizer"])
     header = {"__metadata__": {"format": "ventris safetensors 1", "config": json.dumps(config)}}
     data = b""
-    for name, shape in tensor_shapes(config, words).items():
-        tensors[name] = tiny_values(name, shape, config, tensors)
-        packed = struct.pack(f"<{len(tensors[name])}f", *tensors[name])
+    for name, shape in tensor_shapes(config, golden["words"]).items():
+        values = formula_values(name, shape) if changes else golden_values(golden, name)
+        if name == "embedding" and begin >= 0:
+            values[begin * shape[1] : (begin + 1) * shape[1]] = [0.0] * shape[1]
+        packed = struct.pack(f"<{len(values)}f", *values)
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
         data += packed
-    header["tokenizer"] = {
-        "dtype": "U8",
-        "shape": [len(tokenizer)],
-        "data_offsets": [len(data), len(data) + len(tokenizer)],
-    }
+    end = len(data) + len(tokenizer)
+    header["tokenizer"] = {"dtype": "U8", "shape": [len(tokenizer)], "data_offsets": [len(data), end]}
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + data + tokenizer)
@@ -184,13 +184,14 @@ class CTranslate2:
             beam_size=beam,
             length_penalty=0,
             disable_unk=True,
+            min_decoding_length=0,
             suppress_sequences=[[self.tokenizer.id_to_piece(self.tokenizer.bos_id())]],
             max_decoding_length=max(map(len, lines)) + MAX_EXTRA_LENGTH,
             max_batch_size=32,
         )
         return [self.tokenizer.decode(result.hypotheses[0]) for result in results]
 
-    def difference(self, probes):
+    def difference(self, probes, _):
         """The greatest difference of log-probabilities of the probes' target words."""
         pieces = self.tokenizer.id_to_piece
         scores = self.translator.score_batch(
@@ -246,7 +247,7 @@ class Transformers:
                 results[i] = self.tokenizer.decode(output, skip_special_tokens=True)
         return results
 
-    def difference(self, probes):
+    def difference(self, probes, words):
         """The greatest difference of logits of the probes' best words, and of log-probabilities."""
         config = self.model.config
         greatest = 0.0
@@ -256,7 +257,6 @@ class Transformers:
             with self.torch.no_grad():
                 logits = self.model(input_ids=source, decoder_input_ids=target).logits[0]
             # A word more, where a converter adds one for padding, is no word of ours.
-            words = probe["vocabulary"]
             logits = logits[:, :words].double()
             labels = self.torch.tensor(probe["target"] + [config.eos_token_id])
             log_probabilities = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
@@ -340,49 +340,86 @@ def check_safetensors(binary, model, folder):
 
 
 def check(binary, model, lines, converter):
-    """Prints one line for each program and beam size; returns whether all agree."""
+    """Prints one line for each program and beam size; returns whether all agree. Without lines only the probes
+    are compared."""
     agree = True
     with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
         check_safetensors(binary, model, folder)
-        ours = {beam: translate(binary, model, lines, beam) for beam in BEAMS}
+        ours = {beam: translate(binary, model, lines, beam) for beam in BEAMS if lines}
+        words = json.loads(run(binary, "inspect", "--json", model))["config"]["vocab_size"]
         for output_format, peer, probes in peers_of(binary, model, folder, converter):
-            words = int(json.loads(run(binary, "inspect", "--json", model))["config"]["vocab_size"])
-            for probe in probes:
-                probe["vocabulary"] = words
-            difference = peer.difference(probes)
+            difference = peer.difference(probes, words)
             print(f"{output_format}: {peer.name}: probes differ by at most {difference:.2g}")
             agree = agree and difference <= 1e-4
-            for beam in BEAMS:
+            for beam, expected in ours.items():
                 theirs = peer.translate(lines, beam)
-                differing = [i for i, (a, b) in enumerate(zip(ours[beam], theirs, strict=True)) if a != b]
+                differing = [i for i, (a, b) in enumerate(zip(expected, theirs, strict=True)) if a != b]
                 equal = len(lines) - len(differing)
                 print(f"{output_format}: {peer.name}: beam {beam}: {equal} of {len(lines)} lines equal")
                 for i in differing[:3]:
-                    print(f"  line {i + 1}: ours {ours[beam][i]!r}, theirs {theirs[i]!r}")
+                    print(f"  line {i + 1}: ours {expected[i]!r}, theirs {theirs[i]!r}")
                 agree = agree and not differing
                 sys.stdout.flush()
     return agree
 
 
-def train_tiny_tokenizer():
-    """A SentencePiece model of 24 words for text of the letters a to g, without normalisation."""
-    import io
-
+def train_tiny_tokenizer(path):
+    """A SentencePiece model of the letters, without normalisation."""
     import sentencepiece
 
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TINY_LINES * 4),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=24,
-        normalization_rule_name="identity",
-        unk_id=0,
-        bos_id=1,
-        eos_id=2,
-        minloglevel=2,
+    with open(path, "wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(tiny_lines(200)),
+            model_writer=file,
+            model_type="char",
+            vocab_size=14,
+            normalization_rule_name="identity",
+            unk_id=0,
+            bos_id=1,
+            eos_id=2,
+            minloglevel=2,
+        )
+
+
+def train_tiny_model(binary, folder):
+    """Trains a model that gives the words in the opposite order; returns its parameters, rounded."""
+    import numpy
+    from safetensors.numpy import load_file
+
+    def path(name):
+        return os.path.join(folder, name)
+
+    train_tiny_tokenizer(path("tokenizer.model"))
+    for name, count, first in (("train", 4000, 0), ("valid", 20, 50000)):
+        lines = tiny_lines(count, first)
+        with open(path(name + ".source"), "w", encoding="utf-8") as file:
+            file.write("".join(line + "\n" for line in lines))
+        with open(path(name + ".target"), "w", encoding="utf-8") as file:
+            file.write("".join(" ".join(reversed(line.split())) + "\n" for line in lines))
+    run(
+        *(binary, "prepare", "--train-sets", path("train.source"), path("train.target")),
+        *("--valid-sets", path("valid.source"), path("valid.target")),
+        *("--tokenizer-model", path("tokenizer.model"), "--output", path("corpus.h5")),
     )
-    return model.getvalue()
+    shape = [f"--{key.replace('_', '-')}={value}" for key, value in TINY_CONFIG.items() if not isinstance(value, bool)]
+    run(
+        *(binary, "train", "--corpus", path("corpus.h5"), "--model-dir", path("run"), "--preset", "tiny"),
+        *(option for option in shape if not option.startswith("--zero-word")),
+        *("--begin-embedding", "zero", "--batch-source-tokens", 1000, "--batch-target-tokens", 1000),
+        *("--max-steps", 1500, "--warmup-steps", 100, "--learning-rate-scale", 0.5, "--valid-every", 0),
+        *("--threads", 1),
+    )
+    run(binary, "export", "--model", path("run"), "--format", "safetensors", "--output", path("trained"))
+    weights = {}
+    for name, values in load_file(path("trained")).items():
+        if name == "tokenizer":
+            continue
+        exponent = math.ceil(math.log2(max(float(abs(values).max()), 1e-6) / 127))
+        numbers = numpy.rint(values / 2.0**exponent).astype(numpy.int8).tobytes()
+        weights[name] = {"exponent": exponent, "numbers": base64.b64encode(numbers).decode()}
+    with open(path("tokenizer.model"), "rb") as file:
+        tokenizer = base64.b64encode(file.read()).decode()
+    return {"tokenizer": tokenizer, "words": 14, "weights": weights}
 
 
 def files_of(folder):
@@ -397,21 +434,20 @@ def files_of(folder):
 
 
 def make_golden(binary, converter):
-    tokenizer = train_tiny_tokenizer()
-    golden = {"tokenizer": base64.b64encode(tokenizer).decode(), "words": 24, "translations": {}, "files": {}}
     with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
+        golden = train_tiny_model(binary, folder)
+        golden.update({"translations": {}, "files": {}})
         model = os.path.join(folder, "tiny.safetensors")
-        write_tiny_model(model, tokenizer, golden["words"])
+        write_tiny_model(model, golden)
         for output_format, peer, probes in peers_of(binary, model, folder, converter):
-            for probe in probes:
-                probe["vocabulary"] = golden["words"]
-            if peer.difference(probes) > 1e-4:
+            if peer.difference(probes, golden["words"]) > 1e-4:
                 raise RuntimeError(f"{peer.name} computes other logits")
             golden["probes"] = probes
             for beam in BEAMS:
                 theirs = peer.translate(TINY_LINES, beam)
-                if golden["translations"].setdefault(str(beam), theirs) != theirs:
-                    raise RuntimeError(f"{peer.name} translates otherwise than the ones before it")
+                expected = golden["translations"].setdefault(str(beam), theirs)
+                if expected != theirs:
+                    raise RuntimeError(f"{peer.name} gives {theirs}, where {expected} was expected")
             golden["files"].setdefault(output_format, files_of(os.path.join(folder, output_format)))
             print(f"{output_format}: {peer.name}")
     with open(GOLDEN, "w", encoding="utf-8") as file:
@@ -431,9 +467,11 @@ def main():
     if options.what == "golden":
         make_golden(options.binary, options.marian_converter)
         return 0
-    with open(options.source, encoding="utf-8") as file:
-        lines = file.read().split("\n")[: options.sentences]
-    return 0 if check(options.binary, options.model, [line for line in lines if line], options.marian_converter) else 1
+    lines = []
+    if options.source:
+        with open(options.source, encoding="utf-8") as file:
+            lines = [line for line in file.read().split("\n") if line][: options.sentences]
+    return 0 if check(options.binary, options.model, lines, options.marian_converter) else 1
 
 
 if __name__ == "__main__":
