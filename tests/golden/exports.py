@@ -174,7 +174,7 @@ class CTranslate2:
             converter = MarianConverter(os.path.join(marian, "model.npz"), [vocabulary, vocabulary])
             converter.convert(folder, force=True)
         self.name = f"CTranslate2 {ctranslate2.__version__}" + (", from marian" if marian else "")
-        self.translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32", intra_threads=2)
+        self.translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32", intra_threads=1)
         spm = os.path.join(marian, "source.spm") if marian else os.path.join(folder, "sentencepiece.model")
         self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=spm)
 
@@ -213,6 +213,7 @@ class Transformers:
         import transformers
 
         transformers.logging.set_verbosity_error()
+        torch.set_num_threads(1)
         self.torch = torch
         self.name = f"transformers {transformers.__version__}" + (", from marian" if converter else "")
         if converter is None:
