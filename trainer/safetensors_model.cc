@@ -1,5 +1,6 @@
 #include "trainer/safetensors_model.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -39,6 +40,13 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
   if (metadata("format") != kFormat) {
     fail(ExitCode::kBadData, "{}: expected the safetensors file of 'ventris export', but its format is '{}'",
          model.path, metadata("format"));
+  }
+  for (const auto& [key, value] : file.metadata()) {
+    // A digest whose name was damaged must not pass for a file that has none.
+    constexpr std::array<std::string_view, 5> kKeys = {"digest", "format", "config", "provenance", "probes"};
+    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+      fail(ExitCode::kBadData, "{}: its metadata have the unknown key '{}'", model.path, key);
+    }
   }
   const auto require = [&](const std::string& name, std::string_view type) -> const data::SafeTensor& {
     const data::SafeTensor* tensor = file.find(name);

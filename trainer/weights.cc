@@ -106,7 +106,8 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     load_safetensors(context, *model, dtype);
   } else {
     const data::Hdf5Reader reader(model->path);
-    begin_loading(*model, context, read_config(reader), read_tokenizer_model(reader), dtype,
+    const TransformerConfig config = read_config(reader);  // first: it tells a file of another kind
+    begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
                   std::filesystem::file_size(model->path));
     read_model(context, reader, model->store);
     if (reader.has_attribute("/", kAveragedAttribute))
