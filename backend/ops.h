@@ -23,4 +23,6 @@
 #include "backend/gemm.h"
 #include "backend/global_norm.h"
 #include "backend/layer_norm.h"
+#include "backend/log_probability_sum.h"
+#include "backend/repetition_penalty.h"
 #include "backend/top_k.h"

@@ -265,7 +265,7 @@ void IncrementalDecoder::cross_attention(Pass& pass, ResidualStream& stream, siz
   if (!config_.pre_norm) l.cross_norm.forward(pass, stream, activations_.cross_norm);
 }
 
-ConstTensor IncrementalDecoder::logits(int64_t begin, int64_t rows) {
+Tensor IncrementalDecoder::logits(int64_t begin, int64_t rows) {
   VENTRIS_CHECK(rows <= kLogitRows && begin + rows <= hidden_.rows, "logits of [{}, {}) of {} rows", begin,
                 begin + rows, hidden_.rows);
   const Tensor logits = activations_.logits.row_range(0, rows);

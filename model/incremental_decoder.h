@@ -36,9 +36,9 @@ class IncrementalDecoder {
   /// max_positions.
   void step(std::span<const int32_t> parents, std::span<const int32_t> words);
 
-  /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T; valid until the
-  /// next call.
-  ConstTensor logits(int64_t begin, int64_t rows);
+  /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T, which the caller may
+  /// change; valid until the next call.
+  Tensor logits(int64_t begin, int64_t rows);
 
   /// Words that every hypothesis has, the begin mark among them.
   int64_t position() const { return position_; }

@@ -157,6 +157,12 @@ ConstTensor Transformer::encode(const MicroBatch& batch) {
   return impl_->encode(pass);
 }
 
+void Transformer::log_probabilities(const MicroBatch& batch, float* out) {
+  Pass pass = impl_->pass(batch, /*source_only=*/false);
+  if (batch.target_rows == 0) return;
+  impl_->output.log_probabilities(pass, impl_->decode(pass), out, impl_->activations.output);
+}
+
 void Transformer::logits(const MicroBatch& batch, Tensor logits) {
   Pass pass = impl_->pass(batch, /*source_only=*/false);
   impl_->output.logits(pass, impl_->decode(pass), logits);

@@ -230,7 +230,7 @@ TEST(BeamSearch, RefusesOptionsOutOfRange) {
 
 TEST(BeamSearchSentence, KeepsFinishedHypothesesAndStopsWhenNothingCanImprove) {
   const BeamSearchOptions options{.beam_size = 2, .length_penalty = 0.0F, .n_best = 1};
-  BeamSearchSentence sentence(options, 10);
+  BeamSearchSentence sentence(options, {}, 10);
   EXPECT_EQ(sentence.last_word(0), options.begin_id);
   // The third candidate falls out of the beam; nothing is finished yet.
   EXPECT_EQ(sentence.advance({{0, 7, -3.0}, {0, 8, -1.0}, {0, 9, -2.0}}), (std::vector<int>{0, 0}));
