@@ -22,6 +22,8 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   table.group("Machine");
   table.integer("batch-rows", search.batch_rows, {.least = 1, .most = 1 << 24},
                 "Source words translated together. More is faster up to a point and needs more memory.");
+  table.integer("batch-sentences", search.batch_sentences, {.least = 0, .most = 1 << 24},
+                "Most sentences translated together; 0 leaves it to --batch-rows.");
   table.choice<DType>("precision", decoding.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
                       "Arithmetic of the matrix products and activations.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},

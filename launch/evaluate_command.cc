@@ -55,7 +55,7 @@ int run_evaluate(const Options& options, Job& job) {
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
-  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision);
+  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision, ModelUse::kTranslation);
   const auto start = std::chrono::steady_clock::now();
   int64_t cut = 0;
   const auto translations = translate_text(*context, job.communicator, *model, source, decoding.search, &cut);

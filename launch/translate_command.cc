@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
+#include "launch/decoding_statistics.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/translation.h"
@@ -20,6 +21,7 @@ struct Options {
   DecodingOptions decoding;
   int n_best = 0;
   int64_t block_lines = 10000;
+  bool statistics = false;
 };
 
 // The next lines of the standard input, each ended by LF; empty at the end. Reads on one rank only.
@@ -43,24 +45,28 @@ int run_translate(Options& options, Job& job) {
          options.n_best, decoding.search.beam_size);
   }
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
-  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision);
+  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision, ModelUse::kTranslation);
   std::ios::sync_with_stdio(false);
   const int64_t block_lines = ::isatty(STDIN_FILENO) ? 1 : options.block_lines;
   int64_t line_number = 0;
   int64_t sentence = 0;
   int64_t cut = 0;
+  DecodingStatistics statistics;
   while (true) {
     std::string block;
     if (job.speaks()) block = read_block(block_lines, line_number);
     block = job.communicator.broadcast(block, 0);
     if (block.empty()) break;
     int64_t cut_here = 0;
+    statistics.begin();
     const auto translations =
         translate_text(*context, job.communicator, *model, split_lines(block), decoding.search, &cut_here);
+    statistics.end();
     cut += cut_here;
     if (!job.speaks()) continue;
     std::string text;
     for (const std::vector<Translation>& hypotheses : translations) {
+      statistics.add_sentence(hypotheses.front().words);
       if (options.n_best == 0) {
         text += hypotheses.front().text + "\n";
       } else {
@@ -78,6 +84,7 @@ int run_translate(Options& options, Job& job) {
             "ventris translate: {} of {} sentences were cut after {} words, the longest that the model takes",
             grouped(cut), grouped(sentence), model->config.max_positions - 1));
   }
+  if (options.statistics && job.speaks()) statistics.print();
   return 0;
 }
 
@@ -114,6 +121,9 @@ Command translate_command() {
                 "writes the best alone.");
   table.integer("block-lines", options->block_lines, {.least = 1, .most = 10000000},
                 "Lines read before they are translated. Fewer give results sooner, more are faster.");
+  table.toggle("statistics", options->statistics,
+             "At the end writes a JSON object to the standard error: sentences, words of the vocabulary in their "
+             "translations, seconds spent on translating, and peak_mib, the peak memory of this process.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;

@@ -31,6 +31,7 @@ BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& co
   check("top-k", options.sampling.top_k, 0, 1 << 24);
   check("top-p", static_cast<double>(options.sampling.top_p), 1e-6, 1);
   check("batch-rows", static_cast<double>(options.batch_rows), 1, 1 << 24);
+  check("batch-sentences", static_cast<double>(options.batch_sentences), 0, 1 << 24);
   check("end mark", options.end_id, 0, static_cast<double>(config.vocab_size - 1));
   check("begin mark", options.begin_id, 0, static_cast<double>(config.vocab_size - 1));
   return options;
@@ -225,13 +226,16 @@ std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const Sourc
   // Sentences of like length together, so that they end at about the same step.
   const auto rows_of = [&](size_t index) { return static_cast<int64_t>(sources[index].words.size()) + 1; };
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return rows_of(x) > rows_of(y); });
+  const int64_t limit = impl_->options.batch_sentences;
+  const size_t together = limit > 0 ? static_cast<size_t>(limit) : order.size();
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     int64_t rows = 0;
     do {
       rows += rows_of(order[end]);
       ++end;
-    } while (end < order.size() && rows + rows_of(order[end]) <= impl_->options.batch_rows);
+    } while (end < order.size() && end - begin < together &&
+             rows + rows_of(order[end]) <= impl_->options.batch_rows);
     impl_->translate_batch(sources, std::span(order).subspan(begin, end - begin), results);
     begin = end;
   }

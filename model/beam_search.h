@@ -28,7 +28,8 @@ struct BeamSearchOptions {
   /// Draws n_best outputs at random, independent of one another, instead of searching; beam_size is unused.
   bool sample = false;
   SamplingOptions sampling = {};
-  int64_t batch_rows = 2048;  // source rows translated together
+  int64_t batch_rows = 2048;    // most source rows translated together, unless one sentence has more
+  int64_t batch_sentences = 0;  // and most sentences; 0: no such limit
   int32_t begin_id = 1;
   int32_t end_id = 2;
   int32_t unknown_id = 0;  // never produced, but where a prefix holds it

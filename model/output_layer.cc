@@ -4,6 +4,7 @@
 
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
+#include "backend/packed_gemm.h"
 #include "backend/top_k.h"
 
 namespace ventris {
@@ -77,6 +78,9 @@ void OutputLayer::log_probabilities(Pass& pass, ConstTensor hidden, float* out, 
 }
 
 void OutputLayer::logits(Pass& pass, ConstTensor hidden, Tensor logits) const {
+  if (const PackedMatrix table = pass.store.packed(embedding_)) {
+    return packed_gemm(pass.context, {.a = hidden, .b = table, .c = logits});
+  }
   gemm(pass.context, {.a = hidden, .b = pass.store.value(embedding_), .c = logits, .transpose_b = true});
 }
 

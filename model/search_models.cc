@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/log_probability_sum.h"
+#include "model/packed_parameters.h"
 
 namespace ventris {
 
@@ -22,10 +23,14 @@ void check_models(std::span<const SearchModel> models) {
 }
 
 SearchModels::Member::Member(Context& context, const SearchModel& model, int64_t source_rows)
-    : encoder(context, model.config, model.store, model.ids,
+    : packed(can_pack(context, model.store) && !model.store.is_packed()
+                 ? std::optional(packed_copy(context, model.ids, model.store))
+                 : std::nullopt),
+      store(packed ? *packed : model.store),
+      encoder(context, model.config, store, model.ids,
               {.source_rows = source_rows, .target_rows = 1, .sentences = static_cast<int>(source_rows)},
               /*training=*/false),
-      decoder(context, model.config, model.store, model.ids) {}
+      decoder(context, model.config, store, model.ids) {}
 
 SearchModels::SearchModels(Context& context, std::span<const SearchModel> models, int64_t source_rows)
     : context_(context),

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace ventris {
 /// Throws Error(kBadConfiguration) unless there is a model and all have one size of vocabulary and one dtype.
 void check_models(std::span<const SearchModel> models);
 
-/// The models of a search, one or several, as one decoder: encoders and decoders of all advance together.
+/// The models of a search, one or several, as one decoder: encoders and decoders of all advance together. On
+/// the CPU the values of the parameters are those at the time of construction.
 class SearchModels {
  public:
   /// At most `source_rows` rows of sources in a batch. Requires check_models().
@@ -37,6 +39,8 @@ class SearchModels {
  private:
   struct Member {
     Member(Context& context, const SearchModel& model, int64_t source_rows);
+    std::optional<ParameterStore> packed;  // where the store of the model can be packed and is not
+    ParameterStore& store;
     Transformer encoder;
     IncrementalDecoder decoder;
   };

@@ -11,7 +11,7 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kChunkRows = 1024;  // source rows translated together
+constexpr int64_t kChunkRows = 1 << 24;  // source rows translated together
 
 using Sentences = std::vector<std::vector<int32_t>>;
 using Hypotheses = std::vector<std::vector<Hypothesis>>;
@@ -144,7 +144,8 @@ std::vector<std::vector<Translation>> translate_text(Context& context, Communica
     for (const Hypothesis& hypothesis : hypotheses[i]) {
       translations[i].push_back({.text = tokenizer.decode(hypothesis.words),
                                  .score = hypothesis.score,
-                                 .log_probability = hypothesis.log_probability});
+                                 .log_probability = hypothesis.log_probability,
+                                 .words = static_cast<int64_t>(hypothesis.words.size())});
     }
   }
   return translations;

@@ -16,6 +16,7 @@ struct Translation {
   std::string text;
   double score = 0.0;
   double log_probability = 0.0;
+  int64_t words = 0;  // of the vocabulary
 };
 
 /// Translates word-id sentences on all ranks (sorted by length for speed, dealt to ranks in a fixed way) and

@@ -10,6 +10,7 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "data/hdf5_file.h"
+#include "model/packed_parameters.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
 
@@ -125,7 +126,8 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
   writer.commit();
 }
 
-std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype) {
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use) {
   auto model = std::make_unique<LoadedModel>();
   model->path = resolve_model_file(file_or_dir);
   const data::Hdf5Reader reader(model->path);
@@ -138,7 +140,11 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
   model->ids = declare_transformer(model->config, model->store);
   model->store.allocate(context.device(), dtype, /*gradients=*/false);
   read_model(context, reader, model->store);
-  model->store.refresh_compute_copy(context);
+  if (use == ModelUse::kTranslation && can_pack(context, model->store)) {
+    pack_parameters(context, model->ids, model->store);
+  } else {
+    model->store.refresh_compute_copy(context);
+  }
   return model;
 }
 

@@ -41,6 +41,11 @@ struct LoadedModel {
   TransformerIds ids;
   std::unique_ptr<data::Tokenizer> tokenizer;
 };
-std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype);
+enum class ModelUse {
+  kAny,
+  kTranslation,  // parameters are packed where that can be (model/packed_parameters.h)
+};
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use = ModelUse::kAny);
 
 }  // namespace ventris
