@@ -5,8 +5,8 @@
 
 namespace ventris {
 
-/// What `--statistics` tells about a translation: time in which sentences were translated, reading and writing
-/// not counted, and what was done in it.
+/// What `--statistics` tells about a translation: time in which sentences were translated, reading and
+/// writing not counted, and what was done in it.
 class DecodingStatistics {
  public:
   void begin() { begin_ = std::chrono::steady_clock::now(); }
@@ -16,8 +16,8 @@ class DecodingStatistics {
     ++sentences_;
     words_ += words;
   }
-  /// Writes one JSON object and the end of the line to the standard error: "sentences", "words", "seconds", and
-  /// "peak_mib", the peak memory of this process.
+  /// Writes one JSON object and the end of the line to the standard error: "sentences", "words", "seconds",
+  /// and "peak_mib", the peak memory of this process.
   void print() const;
 
  private:

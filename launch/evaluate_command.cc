@@ -11,7 +11,6 @@
 #include "launch/output.h"
 #include "trainer/model_files.h"
 #include "trainer/translation.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 
@@ -55,31 +54,32 @@ int run_evaluate(const Options& options, Job& job) {
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
-  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision, ModelUse::kTranslation);
+  const ModelSet models(*context, decoding.models, decoding.precision);
+  Translator translator(*context, job.communicator, models, decoding.search);
   const auto start = std::chrono::steady_clock::now();
-  int64_t cut = 0;
-  const auto translations = translate_text(*context, job.communicator, *model, source, decoding.search, &cut);
+  const std::vector<TranslatedLine> translated = translator.translate(source);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!job.speaks()) return 0;
 
   std::vector<std::string> hypotheses;
   std::string text;
-  for (const std::vector<Translation>& translation : translations) {
-    hypotheses.push_back(translation.front().text);
+  CutSentences cut(job, "evaluate", translator.longest_sentence());
+  for (const TranslatedLine& line : translated) {
+    hypotheses.push_back(line.translations.front().text);
     text += hypotheses.back() + "\n";
+    cut.check(fmt::format("{}:{}", options.source, hypotheses.size()), line.source_words);
   }
+  cut.tell_total(std::ssize(source));
   if (!options.output.empty()) write_file_atomically(options.output, text);
   const data::BleuScore score = data::corpus_bleu(hypotheses, references, options.bleu);
-  say(job, fmt::format("{}: {} sentences in {:.1f} s, beam {}, length penalty {}", model->path,
-                       grouped(std::ssize(source)), seconds, decoding.search.beam_size,
-                       decoding.search.length_penalty));
-  if (cut > 0) {
-    say(job, fmt::format("{} sentences were cut after {} words, the longest that the model takes",
-                         grouped(cut), model->config.max_positions - 1));
-  }
+  const std::string how = decoding.search.sample
+                              ? fmt::format("sampled, seed {}", decoding.search.sampling.seed)
+                              : fmt::format("beam {}", decoding.search.beam_size);
+  say(job, fmt::format("{}: {} sentences in {:.1f} s, {}, length penalty {}", models.path(),
+                       grouped(std::ssize(source)), seconds, how, decoding.search.length_penalty));
   if (options.json) {
     nlohmann::json result = nlohmann::json::parse(bleu_json(score, options.bleu, references.size()));
-    result["model"] = model->path;
+    result["model"] = models.path();
     result["sentences"] = source.size();
     result["seconds"] = seconds;
     result["beam_size"] = decoding.search.beam_size;
@@ -112,7 +112,7 @@ Command evaluate_command() {
   command.many_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
-  add_model_option(options->decoding, table);
+  add_models_option(options->decoding, table);
   table.text("source", "FILE", options->source, "Text to translate, one sentence a line, plain or gzipped.")
       .required = true;
   table.texts("reference", "FILE...", options->references, "Reference translations, one file each.")

@@ -199,6 +199,10 @@ const BeamSearchOptions& BeamSearch::options() const {
   return impl_->options;
 }
 
+Device BeamSearch::device() const {
+  return impl_->models.device();
+}
+
 std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const std::vector<int32_t>> sources) {
   std::vector<SourceSentence> sentences;
   for (const std::vector<int32_t>& source : sources) {

@@ -58,7 +58,7 @@ struct SearchModel {
 /// Translates with beam search (section 6.1 of the paper). At each step the beam_size best continuations
 /// stay; those that end are finished hypotheses. A sentence is done when no live hypothesis can get into its
 /// n_best finished ones any more, or at its maximum length, where live hypotheses are ended. The result for a
-/// sentence does not depend on the others.
+/// sentence does not depend on the others (on CUDA but for rounding, as products depend on their shape).
 ///
 /// Several models make an ensemble: the probability of a word is the mean of theirs. They share one
 /// vocabulary; the smallest max_positions holds.
@@ -79,6 +79,7 @@ class BeamSearch {
   std::vector<std::vector<Hypothesis>> translate(std::span<const std::vector<int32_t>> sources);
 
   const BeamSearchOptions& options() const;
+  Device device() const;
 
  private:
   struct Impl;

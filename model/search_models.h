@@ -33,6 +33,7 @@ class SearchModels {
   /// Of several: logarithms of the sums of their probabilities, master dtype, so that softmax gives the mean.
   Tensor logits(int64_t begin, int64_t rows);
 
+  Device device() const { return context_.device(); }
   int64_t vocab_size() const { return vocab_size_; }
   int max_positions() const { return max_positions_; }
 
