@@ -17,9 +17,7 @@ BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& co
       fail(ExitCode::kBadConfiguration, "--{} is {}: it must be from {} to {}", option, value, low, high);
     }
   };
-  // The beam never wants more words than may be produced: all but the begin mark and the unknown word.
-  check("beam-size", options.beam_size, 1,
-        static_cast<double>(std::min<int64_t>(1024, config.vocab_size - 2)));
+  check("beam-size", options.beam_size, 1, 1024);
   check("n-best", options.n_best, 1, options.beam_size);
   check("length-penalty", static_cast<double>(options.length_penalty), -100, 100);
   check("max-extra-length", options.max_extra_length, 0, 1 << 20);
@@ -135,7 +133,7 @@ std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const
       }
       continue;
     }
-    for (int i = 0; i < options.beam_size && scores.words(row)[i] >= 0; ++i) {
+    for (int i = 0; i < scores.words_per_row() && scores.words(row)[i] >= 0; ++i) {
       candidates.push_back(
           {h, scores.words(row)[i], so_far + static_cast<double>(scores.log_probabilities(row)[i])});
     }

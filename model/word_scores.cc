@@ -17,7 +17,7 @@ WordScores::WordScores(Context& context, int64_t vocab_size, const BeamSearchOpt
     : context_(context),
       options_(options),
       vocab_size_(vocab_size),
-      beam_size_(options.beam_size),
+      words_per_row_(std::min<int64_t>(options.beam_size, vocab_size - 2)),
       banned_memory_(context.device(), 1024, "beam search"),
       banned_(banned_memory_.allocate_array<int32_t>(3)),
       staged_(context) {
@@ -30,13 +30,13 @@ WordScores::WordScores(Context& context, int64_t vocab_size, const BeamSearchOpt
 }
 
 size_t WordScores::bytes(int64_t rows) const {
-  return static_cast<size_t>(rows * (2 * beam_size_ + 1)) * sizeof(float);
+  return static_cast<size_t>(rows * (2 * words_per_row_ + 1)) * sizeof(float);
 }
 
 WordScores::Scores WordScores::pieces(void* block, int64_t rows) const {
   auto* values = static_cast<float*>(block);
-  float* forced = values + 2 * rows * beam_size_;
-  return {values, reinterpret_cast<int32_t*>(values + rows * beam_size_), forced};
+  float* forced = values + 2 * rows * words_per_row_;
+  return {values, reinterpret_cast<int32_t*>(values + rows * words_per_row_), forced};
 }
 
 void WordScores::reserve(int64_t rows) {
@@ -114,15 +114,15 @@ void WordScores::compute(SearchModels& models, const WordRules& rules) {
     log_softmax_top_k(context_,
                       {.logits = logits,
                        .vocab = vocab_size_,
-                       .k = static_cast<int>(beam_size_),
+                       .k = static_cast<int>(words_per_row_),
                        .banned = banned_,
                        .row_banned = lists_.banned,
                        .row_banned_begin = lists_.banned == nullptr ? nullptr : lists_.banned_begin + begin,
-                       .values = device.values + begin * beam_size_,
-                       .indices = device.words + begin * beam_size_});
+                       .values = device.values + begin * words_per_row_,
+                       .indices = device.words + begin * words_per_row_});
   }
   if (options_.sample && lists_.labels == nullptr) return;
-  const int64_t numbers = lists_.labels != nullptr ? 2 * beam_size_ + 1 : 2 * beam_size_;
+  const int64_t numbers = lists_.labels != nullptr ? 2 * words_per_row_ + 1 : 2 * words_per_row_;
   copy_.resize(bytes(rows));
   copy_to_host(context_, copy_.data(), block_, static_cast<size_t>(rows * numbers) * sizeof(float));
   scores_ = pieces(copy_.data(), rows);

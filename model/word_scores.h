@@ -23,10 +23,11 @@ class WordScores {
   /// Scores the hypotheses of the last step of the models, one for each row of the rules.
   void compute(SearchModels& models, const WordRules& rules);
 
-  /// Without sampling: the beam_size best words of hypothesis `row`, best first, and their log-probabilities;
-  /// -1 where the rules leave fewer.
-  const int32_t* words(int64_t row) const { return scores_.words + row * beam_size_; }
-  const float* log_probabilities(int64_t row) const { return scores_.values + row * beam_size_; }
+  /// Without sampling: the best words of hypothesis `row`, best first, and their log-probabilities; -1 where
+  /// the rules leave fewer. They are beam_size, or all that can be produced if these are fewer.
+  int words_per_row() const { return static_cast<int>(words_per_row_); }
+  const int32_t* words(int64_t row) const { return scores_.words + row * words_per_row_; }
+  const float* log_probabilities(int64_t row) const { return scores_.values + row * words_per_row_; }
   /// Of the word that the rules force on this row; requires that there is one.
   float forced_log_probability(int64_t row) const { return scores_.forced[row]; }
   /// With sampling: the words that the rules asked for, in their order.
@@ -35,8 +36,8 @@ class WordScores {
  private:
   /// Pieces of one block, so that one copy brings all.
   struct Scores {
-    float* values;   // [rows, beam_size]
-    int32_t* words;  // [rows, beam_size]
+    float* values;   // [rows, words_per_row]
+    int32_t* words;  // [rows, words_per_row]
     float* forced;   // [rows]
   };
   /// What the operations of a step read, on the device.
@@ -56,7 +57,7 @@ class WordScores {
   Context& context_;
   const BeamSearchOptions& options_;
   const int64_t vocab_size_;
-  const int64_t beam_size_;
+  const int64_t words_per_row_;
   Arena banned_memory_;
   int32_t* banned_;  // words that no row may have, -1 at the end
   StagedArrays staged_;

@@ -223,9 +223,13 @@ TEST(BeamSearch, StaysWithinThePositionsOfTheModel) {
 TEST(BeamSearch, RefusesOptionsOutOfRange) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
   EXPECT_THROW(translate(tiny, {.beam_size = 0}, {}), Error);
-  EXPECT_THROW(translate(tiny, {.beam_size = 18}, {}), Error);  // 17 words may follow
+  EXPECT_THROW(translate(tiny, {.beam_size = 1025}, {}), Error);
   EXPECT_THROW(translate(tiny, {.beam_size = 2, .n_best = 3}, {}), Error);
   EXPECT_THROW(translate(tiny, {.max_extra_length = -1}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.min_length = -1}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.repetition_penalty = 0.0F}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.sampling = {.temperature = 0.0F}}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.sampling = {.top_p = 0.0F}}, {}), Error);
 }
 
 TEST(BeamSearchSentence, KeepsFinishedHypothesesAndStopsWhenNothingCanImprove) {
