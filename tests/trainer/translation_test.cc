@@ -110,8 +110,11 @@ TEST_F(TranslationTest, TranslationsBeginWithTheirPrefixes) {
   for (size_t i = 0; i < lines.size(); ++i) {
     for (size_t n = 0; n < found[i].translations.size(); ++n) {
       const std::string& text = found[i].translations[n].text;
-      if (i % 2 == 1) EXPECT_EQ(text.rfind(prefix, 0), 0U) << text;
-      if (i % 2 == 0) EXPECT_EQ(text, free[i].translations[n].text);
+      if (i % 2 == 1) {
+        EXPECT_EQ(text.rfind(prefix, 0), 0U) << text;
+      } else {
+        EXPECT_EQ(text, free[i].translations[n].text);
+      }
     }
   }
 }
