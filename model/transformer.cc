@@ -29,7 +29,9 @@ struct Activations {
     }
     encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, training);
     decoder = Decoder::plan(arena, config, dtype, capacity, training);
-    output = OutputLayer::plan(arena, config, device, dtype, capacity.target_rows);
+    // Logits of a model for inference are not rounded to T.
+    output = OutputLayer::plan(arena, config, device, training ? dtype : master_dtype(dtype),
+                               capacity.target_rows);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
