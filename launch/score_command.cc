@@ -60,7 +60,8 @@ int run_score(const Options& options, Job& job) {
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
   const ModelSet models(*context, decoding.models, decoding.precision);
   const std::vector<ScoredPair> scored =
-      score_text(*context, job.communicator, models, sources, targets, decoding.search.batch_rows);
+      score_text(*context, job.communicator, models, sources, targets, decoding.search.batch_rows,
+                 decoding.search.batch_sentences);
   if (!job.speaks()) return 0;
 
   CutSentences cut(job, "score", models.longest_sentence());

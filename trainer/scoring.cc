@@ -47,7 +47,8 @@ double ScoredPair::log_probability() const {
 
 std::vector<ScoredPair> score_text(Context& context, Communicator& communicator, const ModelSet& models,
                                    const std::vector<std::string>& sources,
-                                   const std::vector<std::string>& targets, int64_t batch_rows) {
+                                   const std::vector<std::string>& targets, int64_t batch_rows,
+                                   int64_t batch_sentences) {
   VENTRIS_CHECK(sources.size() == targets.size(), "{} sources and {} targets", sources.size(),
                 targets.size());
   const data::Tokenizer& tokenizer = models.tokenizer();
@@ -70,8 +71,10 @@ std::vector<ScoredPair> score_text(Context& context, Communicator& communicator,
   TargetScores scores(
       context, models.search_models(),
       {.batch_rows = batch_rows, .begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()});
-  const std::vector<Chunk> chunks = cut_into_chunks(
-      rows, {.rows = batch_rows, .pieces = pieces_for(context.device(), communicator.size())});
+  const std::vector<Chunk> chunks =
+      cut_into_chunks(rows, {.rows = batch_rows,
+                             .sentences = batch_sentences,
+                             .pieces = pieces_for(context.device(), communicator.size())});
   const std::vector<int> ranks = deal_by_cost(chunks, communicator.size());
   for (size_t c = 0; c < chunks.size(); ++c) {
     if (ranks[c] != communicator.rank()) continue;

@@ -71,7 +71,7 @@ class Score(support.CommandLineTest):
         for precision in ("f32", "bf16"):
             options = ("--precision", precision, "--per-word")
             expected = self.score(*options)
-            for other in (("--batch-rows", 1), ("--batch-rows", 40), ("--threads", 2)):
+            for other in (("--batch-rows", 1), ("--batch-rows", 40), ("--batch-sentences", 3), ("--threads", 2)):
                 self.assertEqual(self.score(*options, *other), expected, (precision, other))
             for ranks in (2, 3) if support.MPIEXEC else ():
                 self.assertEqual(self.score(*options, ranks=ranks), expected, (precision, ranks))

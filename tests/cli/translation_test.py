@@ -89,6 +89,7 @@ class TrainedModel(support.CommandLineTest):
                     ("--block-lines", 5),
                     ("--batch-rows", 1),
                     ("--batch-rows", 64),
+                    ("--batch-sentences", 7),
                     ("--threads", 2),
                     ("--threads", 3, "--batch-rows", 30),
                     ("--interactive",),
