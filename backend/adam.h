@@ -6,18 +6,20 @@
 
 namespace ventris {
 
-/// Numbers of one Adam step, on the device, written before the step.
+/// Numbers of one Adam step, on the device, written before the step (backend/update_plan.h).
 struct AdamScalars {
   float learning_rate;
   float gradient_scale;    // multiplies the gradient first: clipping
   float bias_correction1;  // 1 - beta1^step
   float bias_correction2;  // 1 - beta2^step
+  int32_t skip = 0;        // not 0: the step changes nothing
 };
 
 /// Adam (Kingma and Ba 2015, algorithm 1) over a flat range:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///   value -= learning_rate * (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon)
-/// and the compute copy, where there is one, is the rounded value.
+/// and the compute copy, where there is one, is the rounded value. With scalars->skip nothing is read or
+/// written.
 struct AdamArgs {
   Tensor value;          // [1, n] master
   ConstTensor gradient;  // [1, n] master

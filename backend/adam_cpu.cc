@@ -43,6 +43,7 @@ void run(Context& context, const AdamArgs& args) {
 }  // namespace
 
 void adam_cpu(Context& context, const AdamArgs& args) {
+  if (args.scalars->skip != 0) return;
   if (args.value.dtype == DType::kF64) {
     args.compute ? run<true, double>(context, args) : run<false, double>(context, args);
   } else {

@@ -28,7 +28,7 @@ struct Constants {
 template <bool kVectors>
 __global__ void adam_step(Ranges ranges, Constants constants, const AdamScalars* scalars) {
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
-  if (begin >= ranges.count) return;
+  if (begin >= ranges.count || scalars->skip != 0) return;
   const float gradient_scale = scalars->gradient_scale;
   const float step = scalars->learning_rate / scalars->bias_correction1;
   const float inverse2 = 1.0F / scalars->bias_correction2;

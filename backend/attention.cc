@@ -28,6 +28,12 @@ void check_inputs(const Context& context, const Args& args) {
   check_tensor(args.key, args.key.rows, args.query.cols, dtype, "key");
   check_tensor(args.value, args.key.rows, args.query.cols, dtype, "value");
   check_dropout(args.dropout);
+  VENTRIS_CHECK(
+      !args.work || (args.sentences <= args.work.sentences && args.query.rows <= args.work.query_rows &&
+                     args.key.rows <= args.work.key_rows),
+      "attention: {} sentences, {} query rows and {} key rows; the lists of work have room for {}, {} and {}",
+      args.sentences, args.query.rows, args.key.rows, args.work.sentences, args.work.query_rows,
+      args.work.key_rows);
   VENTRIS_CHECK(!args.dropout.active() || (args.dropout.place & 0xFFU) == 0,
                 "attention: dropout place {:#x} does not leave its low 8 bits to the head",
                 args.dropout.place);
@@ -46,6 +52,31 @@ void check_inputs(const Context& context, const Args& args) {
 }
 
 }  // namespace
+
+AttentionWork plan_attention_work(Arena& arena, Device device, DType dtype, int sentences, int64_t query_rows,
+                                  int64_t key_rows) {
+  if constexpr (kHasCuda) {
+    if (device == Device::kCuda && dtype == DType::kBF16) {
+      return {.memory = arena.allocate(attention_work_bytes_cuda(sentences, query_rows, key_rows)),
+              .sentences = sentences,
+              .query_rows = query_rows,
+              .key_rows = key_rows};
+    }
+  }
+  return {};
+}
+
+void list_attention_work(Context& context, const AttentionWorkArgs& args) {
+  if (!args.work) return;
+  VENTRIS_CHECK(args.query_offsets != nullptr && args.key_offsets != nullptr && args.sentences >= 0 &&
+                    args.sentences <= args.work.sentences,
+                "work of attention: {} sentences, room for {}; offsets are {}", args.sentences,
+                args.work.sentences,
+                args.query_offsets == nullptr || args.key_offsets == nullptr ? "missing" : "there");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) list_attention_work_cuda(context, args);
+  }
+}
 
 void attention_forward(Context& context, const AttentionForwardArgs& args) {
   check_inputs(context, args);

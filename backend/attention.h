@@ -7,6 +7,30 @@
 
 namespace ventris {
 
+/// Lists of the pieces of work that attention between two packed sides has: the kernels of CUDA in bf16 draw
+/// their work from them. Listed once for a batch, they serve all attention between its two sides, forward and
+/// backward. Empty, attention makes lists of its own.
+struct AttentionWork {
+  void* memory = nullptr;
+  int sentences = 0;  // for which there is room, as for these rows
+  int64_t query_rows = 0;
+  int64_t key_rows = 0;
+
+  explicit operator bool() const { return memory != nullptr; }
+};
+/// Takes memory from `arena`; none, and the result is empty, where no kernel reads lists.
+AttentionWork plan_attention_work(Arena& arena, Device device, DType dtype, int sentences, int64_t query_rows,
+                                  int64_t key_rows);
+
+struct AttentionWorkArgs {
+  const int32_t* query_offsets;  // [sentences + 1]
+  const int32_t* key_offsets;    // [sentences + 1]
+  int sentences;
+  AttentionWork work;  // overwritten; nothing is done if it is empty
+};
+/// Requires: the last offsets are at most the rows that `work` has room for.
+void list_attention_work(Context& context, const AttentionWorkArgs& args);
+
 /// Scaled dot-product attention over packed sentences (section 3.2.1 of the paper): for each sentence and
 /// head
 ///   P = softmax(scale * Q K^T), O = dropout(P) V
@@ -25,6 +49,7 @@ struct AttentionForwardArgs {
   bool causal = false;
   float scale;              // 1 / sqrt(d_head)
   DropoutKey dropout = {};  // place must leave its low 8 bits to the head
+  AttentionWork work = {};  // listed for these offsets, or empty
   Tensor out;               // [query_rows, heads * d_head] T
   /// [heads, query_rows] master: log of the sum of exp(scale * q k), saved for backward, or empty.
   Tensor log_sum_exp = {};
@@ -50,6 +75,7 @@ struct AttentionBackwardArgs {
   bool causal = false;
   float scale;
   DropoutKey dropout = {};
+  AttentionWork work = {};
   Tensor d_query;  // [query_rows, heads * d_head] T; rows past the last token are set to zero
   Tensor d_key;    // [key_rows, heads * d_head] T; likewise
   Tensor d_value;  // [key_rows, heads * d_head] T; likewise

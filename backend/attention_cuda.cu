@@ -188,7 +188,7 @@ void attention_forward_cuda(Context& context, const AttentionForwardArgs& args) 
   cudaStream_t stream = stream_of(context);
   const int64_t d_head = args.query.cols / args.heads;
   const auto sums = static_cast<size_t>(args.heads * args.query.rows) * sizeof(float);
-  need_scratch(context, sums + attention_work_bytes(args.sentences, args.query.rows, args.key.rows));
+  need_scratch(context, sums + work_scratch_bytes(args));
   ArenaScope scope(context.scratch());
   AttentionForwardArgs with_sums = args;
   if (args.probabilities && !args.log_sum_exp) {

@@ -141,9 +141,7 @@ __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
 }  // namespace
 
 void attention_backward_tensor_cuda(Context& context, const AttentionBackwardArgs& args) {
-  const int64_t query_rows = args.query.rows;
-  const int64_t key_rows = args.key.rows;
-  need_scratch(context, attention_work_bytes(args.sentences, query_rows, key_rows));
+  need_scratch(context, work_scratch_bytes(args));
   ArenaScope scope(context.scratch());
   const TensorBackward f{.in = AttentionInputs<BF16>(args),
                          .out = rows_of<BF16>(args.out),
@@ -152,14 +150,13 @@ void attention_backward_tensor_cuda(Context& context, const AttentionBackwardArg
                          .d_query = rows_of<BF16>(args.d_query),
                          .d_key = rows_of<BF16>(args.d_key),
                          .d_value = rows_of<BF16>(args.d_value),
-                         .query_rows = query_rows,
-                         .key_rows = key_rows,
-                         .work = list_attention_work(context, args.query_offsets, args.key_offsets,
-                                                     args.sentences, query_rows, key_rows)};
+                         .query_rows = args.query.rows,
+                         .key_rows = args.key.rows,
+                         .work = work_of(context, args)};
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
     launch({.name = "gradients_on_tensor_cores",
-            .grid = blocks_for_turns(f.work.most_tiles * args.heads),
+            .grid = blocks_for_turns(most_tiles(args) * args.heads),
             .block = kTensorThreads,
             .shared_bytes = Tiles<kHead>::kBytes},
            stream_of(context), gradients_on_tensor_cores<kHead>, f);

@@ -12,7 +12,7 @@ struct Forward {
   Rows<BF16> out;
   Rows<float> log_sum_exp;  // [heads, query_rows], or null
   int64_t query_rows;
-  AttentionWork work;
+  WorkLists work;
 };
 
 /// Over the four lanes that share rows of results; every one gets the result.
@@ -190,17 +190,15 @@ __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 3 : 4) attend_o
 }  // namespace
 
 void attention_forward_tensor_cuda(Context& context, const AttentionForwardArgs& args) {
-  const int64_t rows = args.query.rows;
   const Forward f{.in = AttentionInputs<BF16>(args),
                   .out = rows_of<BF16>(args.out),
                   .log_sum_exp = rows_of<float>(args.log_sum_exp),
-                  .query_rows = rows,
-                  .work = list_attention_work(context, args.query_offsets, args.key_offsets, args.sentences,
-                                              rows, args.key.rows)};
+                  .query_rows = args.query.rows,
+                  .work = work_of(context, args)};
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
     launch({.name = "attend_on_tensor_cores",
-            .grid = blocks_for_turns(f.work.most_tiles * args.heads),
+            .grid = blocks_for_turns(most_tiles(args) * args.heads),
             .block = kTensorThreads,
             .shared_bytes = 3 * kTileElements<kHead> * sizeof(BF16)},
            cuda::stream_of(context), attend_on_tensor_cores<kHead>, f);

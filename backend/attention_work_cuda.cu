@@ -5,6 +5,8 @@ namespace ventris::cuda {
 namespace {
 
 constexpr int kListThreads = 1024;
+constexpr int kHeader = 32;  // numbers before the items: counts and tickets
+static_assert(kHeader >= kWorkLists + 2);
 
 __device__ __forceinline__ int set_bits(unsigned v) {
   v -= v >> 1 & 0x55555555U;
@@ -19,9 +21,9 @@ __device__ __forceinline__ void list_tiles(WorkItem item, int rows, int* count, 
   for (; item.first < rows; item.first += kTileRows) *to++ = item;
 }
 
-/// One block, which is the grid: writes all lists, their counts, and a ticket of zero.
+/// One block, which is the grid: writes all lists, their counts, and tickets of zero.
 __global__ void __launch_bounds__(kListThreads)
-    list_work(const int32_t* query_offsets, const int32_t* key_offsets, int sentences, AttentionWork work) {
+    list_work(const int32_t* query_offsets, const int32_t* key_offsets, int sentences, WorkLists work) {
   __shared__ int counts[kWorkLists];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
@@ -57,32 +59,19 @@ __global__ void __launch_bounds__(kListThreads)
   }
   sync_threads();
   if (thread < kWorkLists) work.counts[thread] = counts[thread];
-  if (thread == 0) *work.ticket = 0;
+  if (thread < 2) work.ticket[thread] = 0;
 }
 
 }  // namespace
 
-AttentionWork list_attention_work(Context& context, const int32_t* query_offsets, const int32_t* key_offsets,
-                                  int sentences, int64_t query_rows, int64_t key_rows) {
-  const int64_t query_tiles = sentences + query_rows / kTileRows;
-  const int64_t key_tiles = sentences + key_rows / kTileRows;
-  const int64_t items[kWorkLists] = {sentences, sentences, sentences, query_tiles, key_tiles};
-  int32_t* counts = context.scratch().allocate_array<int32_t>(kWorkLists + 1);
-  AttentionWork work{.counts = counts,
-                     .ticket = counts + kWorkLists,
-                     .items = {},
-                     .most_tiles = query_tiles + key_tiles + 2};
-  for (int list = 0; list < kWorkLists; ++list) {
-    work.items[list] = context.scratch().allocate_array<WorkItem>(items[list]);
-  }
-  launch({.name = "list_work", .grid = 1, .block = kListThreads}, stream_of(context), list_work,
-         query_offsets, key_offsets, sentences, work);
-  return work;
-}
-
-size_t attention_work_bytes(int sentences, int64_t query_rows, int64_t key_rows) {
-  return sizeof(WorkItem) *
-         static_cast<size_t>(int64_t{5} * sentences + (query_rows + key_rows) / kTileRows + 16);
+WorkLists lists_of(const AttentionWork& work) {
+  const int64_t query_tiles = work.sentences + work.query_rows / kTileRows;
+  const int64_t most[kWorkLists] = {work.sentences, work.sentences, work.sentences, query_tiles, 0};
+  auto* counts = static_cast<int32_t*>(work.memory);
+  auto* items = reinterpret_cast<WorkItem*>(counts + kHeader);
+  WorkLists lists{.counts = counts, .ticket = counts + kWorkLists, .items = {}};
+  for (int list = 0; list < kWorkLists; items += most[list++]) lists.items[list] = items;
+  return lists;
 }
 
 unsigned blocks_for_turns(int64_t turns) {
@@ -96,3 +85,19 @@ unsigned blocks_for_turns(int64_t turns) {
 }
 
 }  // namespace ventris::cuda
+
+namespace ventris {
+
+size_t attention_work_bytes_cuda(int sentences, int64_t query_rows, int64_t key_rows) {
+  const int64_t tiles = (query_rows + key_rows) / cuda::kTileRows;
+  return sizeof(int32_t) * cuda::kHeader +
+         sizeof(cuda::WorkItem) * static_cast<size_t>(int64_t{5} * sentences + tiles);
+}
+
+void list_attention_work_cuda(Context& context, const AttentionWorkArgs& args) {
+  using namespace cuda;
+  launch({.name = "list_work", .grid = 1, .block = kListThreads}, stream_of(context), list_work,
+         args.query_offsets, args.key_offsets, args.sentences, lists_of(args.work));
+}
+
+}  // namespace ventris

@@ -15,12 +15,4 @@ void sum_of_squares(Context& context, const SumOfSquaresArgs& args) {
   sum_of_squares_cpu(context, args);
 }
 
-int64_t first_not_finite(Context& context, ConstTensor x) {
-  check_tensor(x, 1, x.cols, master_dtype(x.dtype), "x");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return first_not_finite_cuda(context, x);
-  }
-  return first_not_finite_cpu(context, x);
-}
-
 }  // namespace ventris

@@ -11,7 +11,4 @@ struct SumOfSquaresArgs {
 };
 void sum_of_squares(Context& context, const SumOfSquaresArgs& args);
 
-/// Index of the first element that is NaN or Inf, or -1. For diagnosis; synchronises.
-int64_t first_not_finite(Context& context, ConstTensor x);
-
 }  // namespace ventris

@@ -1,8 +1,5 @@
 #include "backend/global_norm_cpu.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -45,22 +42,6 @@ void sum(Context& context, const SumOfSquaresArgs& args) {
   args.result[0] = total;
 }
 
-template <typename M>
-int64_t find(Context& context, const ConstTensor& tensor) {
-  const int64_t n = tensor.cols;
-  const int64_t chunks = (n + kChunk - 1) / kChunk;
-  need_scratch(context, static_cast<size_t>(chunks) * sizeof(int64_t));
-  ArenaScope scope(context.scratch());
-  int64_t* first = context.scratch().allocate_array<int64_t>(chunks);
-  const M* x = tensor.as<M>();
-  context.pool().for_ranges(n, kChunk, [&](int64_t begin, int64_t end, int) {
-    const M* found = std::find_if(x + begin, x + end, [](M value) { return !std::isfinite(value); });
-    first[begin / kChunk] = found == x + end ? -1 : found - x;
-  });
-  const int64_t* found = std::find_if(first, first + chunks, [](int64_t index) { return index >= 0; });
-  return found == first + chunks ? -1 : *found;
-}
-
 }  // namespace
 
 void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args) {
@@ -69,10 +50,6 @@ void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args) {
   } else {
     sum<float>(context, args);
   }
-}
-
-int64_t first_not_finite_cpu(Context& context, ConstTensor x) {
-  return x.dtype == DType::kF64 ? find<double>(context, x) : find<float>(context, x);
 }
 
 }  // namespace ventris

@@ -5,6 +5,5 @@
 namespace ventris {
 
 void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args);
-int64_t first_not_finite_cpu(Context& context, ConstTensor x);
 
 }  // namespace ventris

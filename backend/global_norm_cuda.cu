@@ -1,6 +1,3 @@
-#include <cfloat>
-#include <cmath>
-
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/global_norm_cuda.h"
@@ -40,18 +37,6 @@ __global__ void sum_partials(const double* partial, int64_t count, double* resul
   if (threadIdx.x == 0) *result = sum;
 }
 
-/// One thread: every n-th element; the least index found by any goes to `first`. An integer minimum: no order
-/// matters.
-__global__ void find_not_finite(const float* x, int64_t n, unsigned long long* first) {
-  const int64_t threads = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += threads) {
-    if (!(fabsf(x[i]) <= FLT_MAX)) {
-      atomic_min(first, static_cast<unsigned long long>(i));
-      return;
-    }
-  }
-}
-
 }  // namespace
 
 void sum_of_squares_cuda(Context& context, const SumOfSquaresArgs& args) {
@@ -66,23 +51,6 @@ void sum_of_squares_cuda(Context& context, const SumOfSquaresArgs& args) {
   });
   launch({.name = "sum_partials", .grid = 1, .block = kThreads}, stream_of(context), sum_partials, partial,
          chunks, args.result);
-}
-
-int64_t first_not_finite_cuda(Context& context, ConstTensor x) {
-  need_scratch(context, sizeof(unsigned long long));
-  ArenaScope scope(context.scratch());
-  auto* first = context.scratch().allocate_array<unsigned long long>(1);
-  VENTRIS_CUDA_CHECK(cudaMemsetAsync(first, 0xFF, sizeof(*first), stream_of(context)));
-  constexpr int64_t kMostBlocks = 1024;
-  const unsigned blocks =
-      blocks_for(x.cols < kMostBlocks * kThreads ? x.cols : kMostBlocks * kThreads, kThreads);
-  launch({.name = "find_not_finite", .grid = blocks, .block = kThreads}, stream_of(context), find_not_finite,
-         x.as<float>(), x.cols, first);
-  unsigned long long found = 0;
-  VENTRIS_CUDA_CHECK(
-      cudaMemcpyAsync(&found, first, sizeof(found), cudaMemcpyDeviceToHost, stream_of(context)));
-  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
-  return static_cast<int64_t>(found);  // all ones, where nothing was found, is -1
 }
 
 }  // namespace ventris

@@ -10,9 +10,37 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kWarps = 4;
-constexpr int kBackwardWarps = 8;                      // few blocks: their warps must keep the memory busy
-constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp takes at a time
+/// How a row is held in registers: as kPacks packs of each thread of kRowWarps warps.
+template <int kWarpsOfRow, int kPacksOfThread>
+struct RowShape {
+  static constexpr int kRowWarps = kWarpsOfRow;
+  static constexpr int kPacks = kPacksOfThread;
+  static constexpr int kThreads = kRowWarps * kWarp;
+  static constexpr int64_t kStep = int64_t{kThreads} * kPack;  // columns that they take at a time
+  static constexpr int64_t kMost = kPacks * kStep;
+  /// Warps of a block. Backward has few blocks: their warps must keep the memory busy.
+  static constexpr int kForwardWarps = kRowWarps == 1 ? 4 : kRowWarps;
+  static constexpr int kBackwardWarps = kRowWarps == 1 ? 8 : kRowWarps;
+  /// Column sums of backward in registers, or in the memory that they are for.
+  static constexpr bool kSumsInRegisters = kMost <= 4096;
+};
+
+/// The sum of all threads of a row, in a fixed order; each gets it. With more warps than one the row has the
+/// block for itself, and all its threads call.
+template <int kRowWarps>
+__device__ __forceinline__ float row_sum(float value) {
+  value = warp_sum(value);
+  if constexpr (kRowWarps > 1) {
+    __shared__ float of_warps[kRowWarps];
+    const int thread = static_cast<int>(threadIdx.x);
+    sync_threads();  // the sums of the call before have been read
+    if (thread % kWarp == 0) of_warps[thread / kWarp] = value;
+    sync_threads();
+    value = 0.0F;
+    for (int w = 0; w < kRowWarps; ++w) value += of_warps[w];
+  }
+  return value;
+}
 
 template <typename T>
 struct Forward {
@@ -30,18 +58,20 @@ struct Forward {
   Mask mask;
 };
 
-/// One warp: one row, held in registers as kPacks packs of each lane; it alone writes the row of sum and y,
-/// and lane 0 the statistics. Grid: rows / kWarps; block: kWarps warps.
-template <typename T, int kPacks, bool kVectors>
-__global__ void __launch_bounds__(kWarps* kWarp) norm_forward(Forward<T> f) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int64_t r = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+/// kRowWarps warps: one row; they alone write the row of sum and y, and their first thread the statistics.
+/// Grid: rows / (kForwardWarps / kRowWarps); block: kForwardWarps warps.
+template <typename T, int kRowWarps, int kPacks, bool kVectors>
+__global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kForwardWarps* kWarp)
+    norm_forward(Forward<T> f) {
+  using Shape = RowShape<kRowWarps, kPacks>;
+  const int thread = static_cast<int>(threadIdx.x) % Shape::kThreads;
+  const int64_t r = int64_t{blockIdx.x} * (Shape::kForwardWarps / kRowWarps) + threadIdx.x / Shape::kThreads;
   if (r >= f.rows) return;
   float v[kPacks][kPack];
   float total = 0.0F;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int64_t begin = p * kLanePack + lane * kPack;
+    const int64_t begin = p * Shape::kStep + thread * kPack;
     if (begin >= f.cols) {
       for (int i = 0; i < kPack; ++i) v[p][i] = 0.0F;
       continue;
@@ -57,20 +87,20 @@ __global__ void __launch_bounds__(kWarps* kWarp) norm_forward(Forward<T> f) {
     for (int i = 0; i < kPack; ++i) total += v[p][i];
   }
   const float n = static_cast<float>(f.cols);
-  const float mean = warp_sum(total) / n;
+  const float mean = row_sum<kRowWarps>(total) / n;
   float squares = 0.0F;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int64_t begin = p * kLanePack + lane * kPack;
+    const int64_t begin = p * Shape::kStep + thread * kPack;
     for (int i = 0; i < kPack; ++i) {
       const float centred = begin + i < f.cols ? v[p][i] - mean : 0.0F;
       squares += centred * centred;
     }
   }
-  const float rstd = 1.0F / sqrtf(warp_sum(squares) / n + f.epsilon);
+  const float rstd = 1.0F / sqrtf(row_sum<kRowWarps>(squares) / n + f.epsilon);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int64_t begin = p * kLanePack + lane * kPack;
+    const int64_t begin = p * Shape::kStep + thread * kPack;
     if (begin >= f.cols) continue;
     float gamma[kPack];
     float beta[kPack];
@@ -79,8 +109,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) norm_forward(Forward<T> f) {
     for (int i = 0; i < kPack; ++i) v[p][i] = gamma[i] * ((v[p][i] - mean) * rstd) + beta[i];
     store_pack<kVectors>(f.y.row(r), begin, f.cols, v[p]);
   }
-  if (lane == 0 && f.mean != nullptr) f.mean[r] = mean;
-  if (lane == 0 && f.rstd != nullptr) f.rstd[r] = rstd;
+  if (thread == 0 && f.mean != nullptr) f.mean[r] = mean;
+  if (thread == 0 && f.rstd != nullptr) f.rstd[r] = rstd;
 }
 
 template <typename T>
@@ -100,19 +130,32 @@ struct Backward {
   Mask mask;
 };
 
-/// One block: block_rows rows; warp w takes rows w, w + kBackwardWarps, ..., a row in registers as in
-/// norm_forward, and writes d_residual and d_x of it. The lanes carry the column sums of their columns; at
-/// the end the warps' are added in order through shared memory (3 * cols floats) and go to the block's part
-/// of `partial`. Grid: rows / block_rows.
-template <typename T, int kPacks, bool kVectors>
-__global__ void __launch_bounds__(kBackwardWarps* kWarp) norm_backward(Backward<T> f) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+/// to = or += the sums of one row, by the thread that alone has its columns.
+__device__ __forceinline__ void add_row(const float (&row)[kPack], int64_t begin, int64_t cols, bool first,
+                                        float* to) {
+  for (int i = 0; i < kPack; ++i) {
+    if (begin + i < cols) to[begin + i] = first ? row[i] : to[begin + i] + row[i];
+  }
+}
+
+/// One block: block_rows rows, of which it has kTeams at a time in registers as norm_forward has, each with a
+/// team of kRowWarps warps that writes d_residual and d_x of it. The threads carry the column sums of their
+/// columns; at the end the teams' are added in order through shared memory (3 * cols floats) and go to the
+/// block's part of `partial`. One team alone needs no shared memory. Grid: rows / block_rows.
+template <typename T, int kRowWarps, int kPacks, bool kVectors>
+__global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* kWarp)
+    norm_backward(Backward<T> f) {
+  using Shape = RowShape<kRowWarps, kPacks>;
+  constexpr int kTeams = Shape::kBackwardWarps / kRowWarps;
+  constexpr bool kInRegisters = Shape::kSumsInRegisters;
+  const int team = static_cast<int>(threadIdx.x) / Shape::kThreads;
+  const int thread = static_cast<int>(threadIdx.x) % Shape::kThreads;
   const int64_t first = int64_t{blockIdx.x} * f.block_rows;
   const int64_t end = first + f.block_rows < f.rows ? first + f.block_rows : f.rows;
   const float n = static_cast<float>(f.cols);
-  float sums[3][kPacks][kPack] = {};
-  for (int64_t r = first + warp; r < end; r += kBackwardWarps) {
+  float* partial = f.partial + int64_t{blockIdx.x} * 3 * f.cols;
+  float sums[3][kInRegisters ? kPacks : 1][kPack] = {};
+  for (int64_t r = first + team; r < end; r += kTeams) {
     const float mean = f.mean[r];
     const float rstd = f.rstd[r];
     float g[kPacks][kPack] = {};
@@ -121,26 +164,33 @@ __global__ void __launch_bounds__(kBackwardWarps* kWarp) norm_backward(Backward<
     float gx_total = 0.0F;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int64_t begin = p * kLanePack + lane * kPack;
+      const int64_t begin = p * Shape::kStep + thread * kPack;
       if (begin >= f.cols) continue;
       float gamma[kPack];
       load_pack<kVectors>(f.gamma, begin, f.cols, gamma);
       load_pack<kVectors>(f.d_y.row(r), begin, f.cols, g[p]);
       load_pack<kVectors>(f.sum.row(r), begin, f.cols, xhat[p]);
+      if constexpr (!kInRegisters) {
+        for (int i = 0; i < kPack; ++i) sums[0][0][i] = g[p][i] * ((xhat[p][i] - mean) * rstd);
+        add_row(sums[0][0], begin, f.cols, r == first, partial);
+        add_row(g[p], begin, f.cols, r == first, partial + f.cols);
+      }
       for (int i = 0; i < kPack; ++i) {
         xhat[p][i] = (xhat[p][i] - mean) * rstd;
-        sums[0][p][i] += g[p][i] * xhat[p][i];
-        sums[1][p][i] += g[p][i];
+        if constexpr (kInRegisters) {
+          sums[0][p][i] += g[p][i] * xhat[p][i];
+          sums[1][p][i] += g[p][i];
+        }
         g[p][i] *= gamma[i];  // 0 past the last column, as are d_y and gamma there
         g_total += g[p][i];
         gx_total += g[p][i] * xhat[p][i];
       }
     }
-    const float g_mean = warp_sum(g_total) / n;
-    const float gx_mean = warp_sum(gx_total) / n;
+    const float g_mean = row_sum<kRowWarps>(g_total) / n;
+    const float gx_mean = row_sum<kRowWarps>(gx_total) / n;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int64_t begin = p * kLanePack + lane * kPack;
+      const int64_t begin = p * Shape::kStep + thread * kPack;
       if (begin >= f.cols) continue;
       float d_sum[kPack] = {};
       if (f.d_sum_in.data != nullptr) load_pack<kVectors>(f.d_sum_in.row(r), begin, f.cols, d_sum);
@@ -149,40 +199,43 @@ __global__ void __launch_bounds__(kBackwardWarps* kWarp) norm_backward(Backward<
       if (f.d_x.data == nullptr) continue;
       f.mask.apply(static_cast<uint32_t>(r), static_cast<uint32_t>(begin / kPack), d_sum);
       store_pack<kVectors>(f.d_x.row(r), begin, f.cols, d_sum);
-      for (int i = 0; i < kPack; ++i) sums[2][p][i] += d_sum[i];
-    }
-  }
-  float* shared = dynamic_shared<float>();  // [3, cols]
-  for (int turn = 0; turn < kBackwardWarps; ++turn) {
-    if (turn == warp) {
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        for (int i = 0; i < kPack; ++i) {
-          const int64_t column = p * kLanePack + lane * kPack + i;
-          if (column >= f.cols) continue;
-          for (int s = 0; s < 3; ++s) {
-            float* to = shared + s * f.cols + column;
-            *to = turn == 0 ? sums[s][p][i] : *to + sums[s][p][i];
-          }
-        }
+      if constexpr (kInRegisters) {
+        for (int i = 0; i < kPack; ++i) sums[2][p][i] += d_sum[i];
+      } else {
+        add_row(d_sum, begin, f.cols, r == first, partial + 2 * f.cols);
       }
     }
-    sync_threads();
   }
-  for (int64_t i = threadIdx.x; i < 3 * f.cols; i += kBackwardWarps * kWarp) {
-    f.partial[int64_t{blockIdx.x} * 3 * f.cols + i] = shared[i];
+  if constexpr (kInRegisters) {
+    // Of one team the results are those of the block; more meet in shared memory.
+    float* to = kTeams == 1 ? partial : dynamic_shared<float>();  // [3, cols]
+    for (int turn = 0; turn < kTeams; ++turn) {
+      if (turn == team) {
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          const int64_t begin = p * Shape::kStep + thread * kPack;
+          for (int k = 0; k < 3; ++k) add_row(sums[k][p], begin, f.cols, turn == 0, to + k * f.cols);
+        }
+      }
+      sync_threads();
+    }
+    if constexpr (kTeams > 1) {
+      for (int64_t i = threadIdx.x; i < 3 * f.cols; i += Shape::kBackwardWarps * kWarp) partial[i] = to[i];
+    }
   }
 }
 
-/// Calls body with the number of packs that a lane must hold.
+/// Calls body with how rows of so many columns are held.
 template <typename Body>
-void dispatch_packs(int64_t cols, Body&& body) {
-  constexpr int64_t kMost = 16 * kLanePack;
-  VENTRIS_CHECK(cols <= kMost, "LayerNorm on cuda takes rows of at most {} columns, not {}", kMost, cols);
-  if (cols <= kLanePack) return body(std::integral_constant<int, 1>{});
-  if (cols <= 2 * kLanePack) return body(std::integral_constant<int, 2>{});
-  if (cols <= 4 * kLanePack) return body(std::integral_constant<int, 4>{});
-  body(std::integral_constant<int, 16>{});
+void dispatch_shape(int64_t cols, Body&& body) {
+  using Widest = RowShape<16, 4>;
+  VENTRIS_CHECK(cols <= Widest::kMost, "LayerNorm on cuda takes rows of at most {} columns, not {}",
+                Widest::kMost, cols);
+  if (cols <= RowShape<1, 1>::kMost) return body(RowShape<1, 1>{});
+  if (cols <= RowShape<1, 2>::kMost) return body(RowShape<1, 2>{});
+  if (cols <= RowShape<1, 4>::kMost) return body(RowShape<1, 4>{});
+  if (cols <= RowShape<8, 2>::kMost) return body(RowShape<8, 2>{});
+  body(Widest{});
 }
 
 float* floats(const Tensor& tensor) {
@@ -207,10 +260,14 @@ void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args)
                        .cols = args.residual.cols,
                        .epsilon = args.epsilon,
                        .mask = Mask(args.dropout)};
-    dispatch_packs(f.cols, [&](auto packs) {
+    dispatch_shape(f.cols, [&](auto shape) {
+      using Shape = decltype(shape);
       dispatch_flag(fit, [&](auto vectors) {
-        launch({.name = "norm_forward", .grid = blocks_for(f.rows, kWarps), .block = kWarps * kWarp},
-               stream_of(context), norm_forward<T, decltype(packs)::value, decltype(vectors)::value>, f);
+        launch({.name = "norm_forward",
+                .grid = blocks_for(f.rows, Shape::kForwardWarps / Shape::kRowWarps),
+                .block = Shape::kForwardWarps * kWarp},
+               stream_of(context), norm_forward<T, Shape::kRowWarps, Shape::kPacks, decltype(vectors)::value>,
+               f);
       });
     });
   });
@@ -240,13 +297,16 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
                         .cols = cols,
                         .block_rows = block_rows,
                         .mask = Mask(args.dropout)};
-    dispatch_packs(cols, [&](auto packs) {
+    dispatch_shape(cols, [&](auto shape) {
+      using Shape = decltype(shape);
+      constexpr bool kAlone = Shape::kBackwardWarps == Shape::kRowWarps;
       dispatch_flag(fit, [&](auto vectors) {
         launch({.name = "norm_backward",
                 .grid = static_cast<unsigned>(partials),
-                .block = kBackwardWarps * kWarp,
-                .shared_bytes = static_cast<size_t>(3 * cols) * sizeof(float)},
-               stream_of(context), norm_backward<T, decltype(packs)::value, decltype(vectors)::value>, f);
+                .block = Shape::kBackwardWarps * kWarp,
+                .shared_bytes = kAlone ? 0 : static_cast<size_t>(3 * cols) * sizeof(float)},
+               stream_of(context),
+               norm_backward<T, Shape::kRowWarps, Shape::kPacks, decltype(vectors)::value>, f);
       });
     });
   });

@@ -24,6 +24,8 @@
 #include "backend/global_norm.h"
 #include "backend/layer_norm.h"
 #include "backend/log_probability_sum.h"
+#include "backend/not_finite.h"
 #include "backend/packed_gemm.h"
 #include "backend/repetition_penalty.h"
 #include "backend/top_k.h"
+#include "backend/update_plan.h"

@@ -58,44 +58,67 @@ HostCopy::HostCopy(Context& context, ConstTensor device) : view_(device) {
   }
 }
 
-StagingBuffer::StagingBuffer(Context& context, size_t bytes)
+HostBuffer::HostBuffer(Context& context, size_t bytes)
     : context_(context), size_(std::max<size_t>(bytes, 1)) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) {
       using Memory = std::unique_ptr<char, void (*)(char*)>;
       Memory pinned(allocate_pinned_cuda(size_), [](char* memory) { free_pinned_cuda(memory); });
-      Memory device(allocate_cuda(size_, "batches"), [](char* memory) { free_cuda(memory); });
-      sent_ = make_event_cuda();
-      host_ = pinned.release();
-      device_ = device.release();
+      done_ = make_event_cuda();
+      data_ = pinned.release();
       return;
     }
   }
-  host_ = device_ = allocate_host(size_);
+  data_ = allocate_host(size_);
+}
+
+HostBuffer::~HostBuffer() {
+  if constexpr (kHasCuda) {
+    if (context_.device() == Device::kCuda) {
+      free_event_cuda(done_);
+      free_pinned_cuda(data_);  // waits for a copy under way
+      return;
+    }
+  }
+  ::operator delete(data_, kAlignment);
+}
+
+void HostBuffer::check_room(size_t bytes) const {
+  VENTRIS_CHECK(bytes <= size_, "{} bytes to copy in a buffer of {}", bytes, size_);
+}
+
+void HostBuffer::send(void* device, size_t bytes) {
+  check_room(bytes);
+  if constexpr (kHasCuda) {
+    if (context_.device() == Device::kCuda) return send_cuda(context_, device, data_, bytes, done_);
+  }
+  if (device != data_) std::memcpy(device, data_, bytes);
+}
+
+void HostBuffer::receive(const void* device, size_t bytes) {
+  check_room(bytes);
+  if constexpr (kHasCuda) {
+    if (context_.device() == Device::kCuda) return receive_cuda(context_, data_, device, bytes, done_);
+  }
+  std::memcpy(data_, device, bytes);
+}
+
+void HostBuffer::wait_until_done() {
+  if constexpr (kHasCuda) {
+    if (context_.device() == Device::kCuda) wait_for_event_cuda(done_);
+  }
+}
+
+StagingBuffer::StagingBuffer(Context& context, size_t bytes)
+    : context_(context), host_(context, bytes), device_(host_.data()) {
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) device_ = allocate_cuda(host_.size(), "batches");
+  }
 }
 
 StagingBuffer::~StagingBuffer() {
   if constexpr (kHasCuda) {
-    if (context_.device() == Device::kCuda) {
-      free_cuda(device_);  // waits for copies under way
-      free_event_cuda(sent_);
-      free_pinned_cuda(host_);
-      return;
-    }
-  }
-  ::operator delete(host_, kAlignment);
-}
-
-void StagingBuffer::send(size_t bytes) {
-  VENTRIS_CHECK(bytes <= size_, "{} bytes to send of a buffer of {}", bytes, size_);
-  if constexpr (kHasCuda) {
-    if (context_.device() == Device::kCuda) send_cuda(context_, device_, host_, bytes, sent_);
-  }
-}
-
-void StagingBuffer::wait_until_sent() {
-  if constexpr (kHasCuda) {
-    if (context_.device() == Device::kCuda) wait_for_event_cuda(sent_);
+    if (context_.device() == Device::kCuda) free_cuda(device_);  // waits for copies under way
   }
 }
 

@@ -29,8 +29,34 @@ class HostCopy {
   ConstTensor view_;
 };
 
-/// Host memory that the device reads while the host goes on (page-locked on CUDA), zeroed, with its copy on
-/// the device.
+/// Host memory that the device reads or writes while the host goes on (page-locked on CUDA), zeroed. One copy
+/// is under way at a time: the host touches the memory, or begins the next copy, when the one before is done.
+class HostBuffer {
+ public:
+  /// Throws Error(kUnavailable) saying how much was asked for.
+  HostBuffer(Context& context, size_t bytes);
+  ~HostBuffer();
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  char* data() { return data_; }
+  size_t size() const { return size_; }
+  /// Enqueues the copy of the first `bytes` to memory of the device.
+  void send(void* device, size_t bytes);
+  /// Enqueues the copy of `bytes` of the device's memory into the first ones here.
+  void receive(const void* device, size_t bytes);
+  void wait_until_done();
+
+ private:
+  void check_room(size_t bytes) const;
+
+  Context& context_;
+  size_t size_;
+  char* data_ = nullptr;
+  void* done_ = nullptr;  // event
+};
+
+/// Host memory that the device reads while the host goes on, with its copy on the device.
 class StagingBuffer {
  public:
   /// Throws Error(kUnavailable) saying how much was asked for.
@@ -39,21 +65,19 @@ class StagingBuffer {
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;
 
-  char* host() { return host_; }
+  char* host() { return host_.data(); }
   /// The same address as host() on the CPU.
   char* device() { return device_; }
-  size_t size() const { return size_; }
+  size_t size() const { return host_.size(); }
   /// Enqueues the copy of the first `bytes` to the device. The host memory must not change before
   /// wait_until_sent().
-  void send(size_t bytes);
-  void wait_until_sent();
+  void send(size_t bytes) { host_.send(device_, bytes); }
+  void wait_until_sent() { host_.wait_until_done(); }
 
  private:
   Context& context_;
-  size_t size_;
-  char* host_ = nullptr;
+  HostBuffer host_;
   char* device_ = nullptr;
-  void* sent_ = nullptr;  // event
 };
 
 }  // namespace ventris

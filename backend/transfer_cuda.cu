@@ -63,6 +63,11 @@ void send_cuda(Context& context, void* device, const void* pinned, size_t bytes,
   VENTRIS_CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(context)));
 }
 
+void receive_cuda(Context& context, void* pinned, const void* device, size_t bytes, void* event) {
+  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_of(context)));
+  VENTRIS_CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(context)));
+}
+
 void wait_for_event_cuda(void* event) {
   VENTRIS_CUDA_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
 }

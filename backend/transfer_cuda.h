@@ -15,8 +15,9 @@ char* allocate_pinned_cuda(size_t bytes);
 void free_pinned_cuda(char* memory) noexcept;
 void* make_event_cuda();
 void free_event_cuda(void* event) noexcept;
-/// Enqueues the copy, and then `event`.
+/// Enqueue the copy between memory of the device and page-locked memory, and then `event`.
 void send_cuda(Context& context, void* device, const void* pinned, size_t bytes, void* event);
+void receive_cuda(Context& context, void* pinned, const void* device, size_t bytes, void* event);
 /// Returns when what was enqueued before the event is done; at once where it was never enqueued.
 void wait_for_event_cuda(void* event);
 

@@ -1,6 +1,6 @@
 #include "comm/communicator.h"
 
-#include "backend/error.h"
+#include <cmath>
 
 namespace ventris {
 namespace {
@@ -23,6 +23,17 @@ class SelfCommunicator : public Communicator {
 
 std::unique_ptr<Communicator> make_self_communicator() {
   return std::make_unique<SelfCommunicator>();
+}
+
+std::string late_message(int rank, int ranks, double seconds, const std::string& collective, int64_t step,
+                         const std::string& whom) {
+  return fmt::format(
+      "rank {} of {} has waited {:g} s in {}{} for {}. A process may be stopped, hang, or be much slower "
+      "than "
+      "this one. Saved checkpoints are intact, and the same command goes on from the newest; --comm-timeout "
+      "sets how long ranks wait, 0 for ever",
+      rank, ranks, std::round(seconds * 10.0) / 10.0, collective,
+      step > 0 ? fmt::format(" at step {}", step) : "", whom);
 }
 
 void check_equal_on_all_ranks(Communicator& communicator, const std::string& key, const std::string& value) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "backend/error.h"
 #include "backend/tensor.h"
 
 namespace ventris {
@@ -12,23 +14,45 @@ namespace ventris {
 class Context;
 class MpiEnvironment;
 
+/// A collective failed, or was not complete in time, as some rank took no part in it.
+class LateRanks : public Error {
+ public:
+  LateRanks(const std::string& message, std::chrono::milliseconds patience)
+      : Error(ExitCode::kUnavailable, message), patience_(patience) {}
+  /// How long this rank leaves it to another to end the job.
+  std::chrono::milliseconds patience() const { return patience_; }
+
+ private:
+  std::chrono::milliseconds patience_;
+};
+
 /// The ranks of a job. Collectives are called by all ranks in the same order, from one thread at a time. A
 /// failure of the transport throws Error(kUnavailable) naming the collective.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
+  /// From now on a collective that waits for other ranks for longer throws LateRanks, which names it, the
+  /// step and, where they are known, the ranks that did not come. 0, as at first: waits last for ever.
+  void limit_waits(double seconds) { wait_limit_ = seconds; }
+  double wait_limit() const { return wait_limit_; }
+  /// The step of training that is under way, for messages.
+  void set_step(int64_t step) { step_ = step; }
+  int64_t step() const { return step_; }
+
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Length of a range that is worth a reduction of its own while there is other work to do.
   virtual int64_t bucket_bytes() const { return int64_t{4} << 20; }
 
-  /// data = sum over ranks, the same bits on every rank. f32 or f64, contiguous.
+  /// data = sum over ranks, the same bits on every rank. f32, f64, or bf16, in which two numbers are added in
+  /// f32 and the sum is rounded to the nearest, ties to even; contiguous.
   virtual void all_reduce_sum(Tensor data) = 0;
   /// Begins all_reduce_sum of a range that nobody touches before finish_reductions(); several may be under
   /// way.
   virtual void start_all_reduce_sum(Tensor data) = 0;
-  /// Lets reductions under way go on; cheap, called often.
+  /// Lets reductions under way go on; cheap, called often, and after the device was given sums by the replay
+  /// of a graph: the limit on waits counts from the first call after that.
   virtual void progress() = 0;
   virtual void finish_reductions() = 0;
   /// Ends reductions under way, without results, on a device that would wait for them for ever: for a rank
@@ -40,7 +64,16 @@ class Communicator {
   virtual std::string broadcast(const std::string& bytes, int root) = 0;
   /// The bytes of every rank, in rank order, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
+
+ private:
+  double wait_limit_ = 0.0;
+  int64_t step_ = 0;
 };
+
+/// What LateRanks says: a rank of `ranks` waited `seconds` in `collective` for `whom`; `step` as in
+/// set_step().
+std::string late_message(int rank, int ranks, double seconds, const std::string& collective, int64_t step,
+                         const std::string& whom);
 
 /// One rank without a transport.
 std::unique_ptr<Communicator> make_self_communicator();
@@ -48,7 +81,7 @@ std::unique_ptr<Communicator> make_self_communicator();
 std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environment);
 
 /// What sums gradients over the ranks on the device of `context`: null where `control` serves (the CPU, or
-/// one rank), else NCCL, started over `control`. Its sums take DEVICE memory, f32 or f64, and come after the
+/// one rank), else NCCL, started over `control`. Its sums take DEVICE memory and come after the
 /// work that the context was given before; finish_reductions() makes the work that the context is given later
 /// wait for them, and the host does not wait, so that all of it can be captured in a CUDA graph. The other
 /// collectives are those of `control`. A failure of a peer or of the network is noticed while the host waits

@@ -2,18 +2,31 @@
 
 #include <algorithm>
 
+#include "backend/cast.h"
+#include "backend/context.h"
 #include "backend/error.h"
 #include "comm/communicator.h"
 
 namespace ventris {
 
-GradientReducer::GradientReducer(Communicator& communicator, Tensor gradients, int64_t bucket_bytes)
-    : communicator_(communicator),
+GradientReducer::GradientReducer(Context& context, Communicator& communicator, Tensor gradients, DType dtype,
+                                 int64_t bucket_bytes)
+    : context_(context),
+      communicator_(communicator),
       gradients_(gradients),
-      bucket_elements_(std::max<int64_t>(1, (bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes()) /
-                                                static_cast<int64_t>(size_of(gradients.dtype)))),
+      rounded_(gradients),
       reduced_begin_(gradients.cols) {
   VENTRIS_CHECK(gradients.rows == 1, "the gradients are one flat range, not {} rows", gradients.rows);
+  if (dtype != gradients.dtype && communicator.size() > 1) {
+    VENTRIS_CHECK(dtype == DType::kBF16, "gradients of {} are not summed as {}", name_of(gradients.dtype),
+                  name_of(dtype));
+    constexpr size_t kAlignment = 128;  // of pieces of an arena
+    memory_.emplace(context.device(), static_cast<size_t>(gradients.cols) * size_of(dtype) + kAlignment,
+                    "gradients in the dtype of --gradient-dtype");
+    rounded_ = memory_->allocate(1, gradients.cols, dtype);
+  }
+  const int64_t bytes = bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes();
+  bucket_elements_ = std::max<int64_t>(1, bytes / static_cast<int64_t>(size_of(rounded_.dtype)));
 }
 
 void GradientReducer::ready(int64_t begin) {
@@ -23,7 +36,10 @@ void GradientReducer::ready(int64_t begin) {
   while (reduced_begin_ > 0) {
     const int64_t bucket = (reduced_begin_ - 1) / bucket_elements_ * bucket_elements_;
     if (bucket < begin) break;
-    communicator_.start_all_reduce_sum(gradients_.col_range(bucket, reduced_begin_ - bucket));
+    const int64_t count = reduced_begin_ - bucket;
+    const Tensor range = rounded_.col_range(bucket, count);
+    if (memory_) cast(context_, {.source = gradients_.col_range(bucket, count), .destination = range});
+    communicator_.start_all_reduce_sum(range);
     reduced_begin_ = bucket;
   }
   communicator_.progress();
@@ -32,6 +48,7 @@ void GradientReducer::ready(int64_t begin) {
 void GradientReducer::finish() {
   VENTRIS_CHECK(reduced_begin_ == 0, "elements before {} were never ready", reduced_begin_);
   communicator_.finish_reductions();
+  if (memory_) cast(context_, {.source = rounded_, .destination = gradients_});
   reduced_begin_ = gradients_.cols;
 }
 

@@ -53,8 +53,10 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
 
 void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
   table.group("Machine");
-  table.integer("batch-rows", decoding.search.batch_rows, {.least = 1, .most = 1 << 24},
-                "Words of a side computed together. More is faster up to a point and needs more memory.");
+  table.integer(
+      "batch-rows", decoding.search.batch_rows, {.least = 0, .most = 1 << 24},
+      "Words of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. More is faster up to a "
+      "point and needs more memory.");
   table.integer("batch-sentences", decoding.search.batch_sentences, {.least = 0, .most = 1 << 24},
                 "Most sentences computed together; 0 leaves it to --batch-rows.");
   table.choice<DType>("precision", decoding.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},

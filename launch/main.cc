@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -100,6 +101,8 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
 struct Failure {
   int code;
   std::string message;  // empty: nothing is to be said
+  std::optional<std::chrono::milliseconds> patience =
+      {};  // of this rank with others; else kPatienceForRankZero
 };
 
 Failure describe_current_exception() {
@@ -107,6 +110,8 @@ Failure describe_current_exception() {
     throw;
   } catch (const ClosedOutput&) {
     return {static_cast<int>(ExitCode::kIo), ""};
+  } catch (const LateRanks& error) {
+    return {static_cast<int>(error.code()), error.what(), error.patience()};
   } catch (const Error& error) {
     return {static_cast<int>(error.code()), error.what()};
   } catch (const data::DataError& error) {
@@ -124,9 +129,9 @@ Failure describe_current_exception() {
 // Tells the failure once a job and ends it on all ranks.
 int report(const Failure& failure, const std::string& command, const MpiEnvironment& environment) {
   const bool many = environment.size() > 1;
-  if (many && environment.rank() != 0) {
-    std::signal(SIGTERM, SIG_DFL);  // the launcher's order to end, once rank 0 has ended the job
-    std::this_thread::sleep_for(kPatienceForRankZero);
+  if (many && (failure.patience || environment.rank() != 0)) {
+    std::signal(SIGTERM, SIG_DFL);  // the launcher's order to end, once another rank has ended the job
+    std::this_thread::sleep_for(failure.patience.value_or(kPatienceForRankZero));
   }
   if (!failure.message.empty()) {
     const std::string place =

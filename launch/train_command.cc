@@ -50,6 +50,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   TrainOptions& train = options.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
+  job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
   install_stop_handlers();
   const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line);

@@ -83,6 +83,10 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "precision", train.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
       "Arithmetic of the matrix products and activations. bf16 keeps f32 master parameters, statistics and "
       "sums."));
+  preset(table.choice<DType>(
+      "gradient-dtype", train.gradient_dtype, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
+      "In which gradients are summed over the ranks. bf16 sends half the bytes; each rank's gradient and "
+      "each partial sum is rounded to 8 significant bits. One rank rounds nothing."));
 }
 
 void add_validation_options(TrainOptions& train, OptionTable& table) {
@@ -150,6 +154,11 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "the same bits.");
   table.integer("threads", train.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
+  table.number(
+      "comm-timeout", train.comm_timeout, {.least = 0, .most = 1e7},
+      "Seconds that a rank waits for others, in a sum of gradients for instance, before the job ends "
+      "with exit code 69. Longer than the slowest rank may be behind the fastest, which includes the "
+      "writing of a checkpoint; 0 waits for ever.");
   table.toggle(
       "profile", train.profile,
       "Measures the phases of steps and prints at the end where their time went, what they reached in "

@@ -10,8 +10,9 @@
 namespace ventris {
 namespace {
 
-BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& config) {
+BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& config, Device device) {
   if (options.sample) options.beam_size = options.n_best;
+  if (options.batch_rows == 0) options.batch_rows = rows_that_suit(device);
   const auto check = [](const char* option, double value, double low, double high) {
     if (!(value >= low && value <= high)) {
       fail(ExitCode::kBadConfiguration, "--{} is {}: it must be from {} to {}", option, value, low, high);
@@ -46,7 +47,7 @@ struct Running {
 
 struct BeamSearch::Impl {
   Impl(Context& context, std::span<const SearchModel> models_in, const BeamSearchOptions& options_in)
-      : options(checked(options_in, first(models_in).config)),
+      : options(checked(options_in, first(models_in).config, context.device())),
         models(context, models_in,
                std::max<int64_t>(options.batch_rows, first(models_in).config.max_positions)),
         rules(options, models.vocab_size()),
@@ -179,6 +180,12 @@ void BeamSearch::Impl::translate_batch(std::span<const SourceSentence> sources, 
     }
     running = std::move(still_running);
   }
+}
+
+/// A processor has enough to do with few rows, which stay in its caches; a GPU needs a few thousand
+/// hypotheses.
+int64_t rows_that_suit(Device device) {
+  return device == Device::kCpu ? 1024 : 16384;
 }
 
 BeamSearch::BeamSearch(Context& context, std::span<const SearchModel> models,

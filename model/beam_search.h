@@ -28,12 +28,15 @@ struct BeamSearchOptions {
   /// Draws n_best outputs at random, independent of one another, instead of searching; beam_size is unused.
   bool sample = false;
   SamplingOptions sampling = {};
-  int64_t batch_rows = 2048;    // most source rows translated together, unless one sentence has more
+  int64_t batch_rows = 0;  // most source rows translated together (one sentence may have more); 0: what suits
   int64_t batch_sentences = 0;  // and most sentences; 0: no such limit
   int32_t begin_id = 1;
   int32_t end_id = 2;
   int32_t unknown_id = 0;  // never produced, but where a prefix holds it
 };
+
+/// Rows that are computed together where no number is given.
+int64_t rows_that_suit(Device device);
 
 /// What is translated, as word ids without marks.
 struct SourceSentence {

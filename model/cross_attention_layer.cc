@@ -35,6 +35,7 @@ void CrossAttentionLayer::forward(Pass& pass, ResidualStream& stream, ConstTenso
                                    .heads = pass.config.heads,
                                    .scale = attention_scale(pass.config),
                                    .dropout = saved.dropout,
+                                   .work = pass.attention_work.cross,
                                    .out = attended,
                                    .log_sum_exp = first_columns(saved.log_sum_exp, rows)});
   stream.branch = saved.branch.row_range(0, rows);
@@ -72,6 +73,7 @@ void CrossAttentionLayer::backward(Pass& pass, GradientStream& gradients, Tensor
                                     .heads = pass.config.heads,
                                     .scale = attention_scale(pass.config),
                                     .dropout = saved.dropout,
+                                    .work = pass.attention_work.cross,
                                     .d_query = d_query,
                                     .d_key = d_key_value.col_range(0, d),
                                     .d_value = d_key_value.col_range(d, d)});

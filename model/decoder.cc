@@ -42,10 +42,19 @@ Decoder::Saved Decoder::plan(Arena& arena, const TransformerConfig& config, DTyp
 
 ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const {
   const int64_t pair = int64_t{2} * pass.config.d_model;
+  const MicroBatch& batch = pass.batch;
+  list_attention_work(pass.context, {.query_offsets = batch.target_offsets,
+                                     .key_offsets = batch.target_offsets,
+                                     .sentences = batch.sentences,
+                                     .work = pass.attention_work.decoder});
+  list_attention_work(pass.context, {.query_offsets = batch.target_offsets,
+                                     .key_offsets = batch.source_offsets,
+                                     .sentences = batch.sentences,
+                                     .work = pass.attention_work.cross});
   const Tensor key_value = saved.key_value.row_range(0, memory.rows);
   saved.memory = memory;
   key_value_.forward(pass, memory, key_value);
-  const Tensor embedded = saved.embedded.row_range(0, pass.batch.target_rows);
+  const Tensor embedded = saved.embedded.row_range(0, batch.target_rows);
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {

@@ -33,6 +33,10 @@ Encoder::Saved Encoder::plan(Arena& arena, const TransformerConfig& config, DTyp
 }
 
 ConstTensor Encoder::forward(Pass& pass, Saved& saved) const {
+  list_attention_work(pass.context, {.query_offsets = pass.batch.source_offsets,
+                                     .key_offsets = pass.batch.source_offsets,
+                                     .sentences = pass.batch.sentences,
+                                     .work = pass.attention_work.encoder});
   const Tensor embedded = saved.embedded.row_range(0, pass.batch.source_rows);
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};

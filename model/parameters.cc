@@ -188,6 +188,18 @@ Tensor ParameterStore::logical_gradient(const LogicalParameter& parameter) const
   return logical_block(flat_gradients_, parameter);
 }
 
+const LogicalParameter& ParameterStore::logical_at(int64_t element) const {
+  VENTRIS_CHECK(element >= 0 && element < flat_size_, "element {} of {}", element, flat_size_);
+  // Declared in the order of the buffer; blocks of columns of one tensor follow one another.
+  auto owner = logical_.begin();
+  for (auto parameter = logical_.begin(); parameter != logical_.end(); ++parameter) {
+    const Stored& stored = tensors_[static_cast<size_t>(parameter->tensor)];
+    if (stored.offset > element) break;
+    if ((element - stored.offset) % stored.cols >= parameter->col_begin) owner = parameter;
+  }
+  return *owner;
+}
+
 const LogicalParameter* ParameterStore::find(std::string_view name) const {
   const auto found = std::find_if(logical_.begin(), logical_.end(),
                                   [&](const LogicalParameter& parameter) { return parameter.name == name; });

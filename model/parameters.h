@@ -98,6 +98,8 @@ class ParameterStore {
   /// The same in the master values or the gradients.
   Tensor logical_value(const LogicalParameter& parameter) const;
   Tensor logical_gradient(const LogicalParameter& parameter) const;
+  /// The parameter that owns an element of the flat buffers; padding belongs to the one before it.
+  const LogicalParameter& logical_at(int64_t element) const;
   /// Null if there is none of that name.
   const LogicalParameter* find(std::string_view name) const;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backend/attention.h"
 #include "backend/context.h"
 #include "backend/dropout.h"
 #include "model/micro_batch.h"
@@ -51,14 +52,33 @@ inline Tensor first_columns(Tensor tensor, int64_t cols) {
   return {tensor.data, tensor.rows, cols, cols, tensor.dtype};
 }
 
+/// Work of attention (backend/attention.h) between the sides of a micro-batch: self-attention of the encoder
+/// and of the decoder, and the decoder's attention to the encoder output.
+struct BatchAttentionWork {
+  AttentionWork encoder = {};
+  AttentionWork decoder = {};
+  AttentionWork cross = {};
+
+  static BatchAttentionWork plan(Arena& arena, Device device, DType dtype,
+                                 const MicroBatchCapacity& capacity) {
+    const auto between = [&](int64_t query_rows, int64_t key_rows) {
+      return plan_attention_work(arena, device, dtype, capacity.sentences, query_rows, key_rows);
+    };
+    return {.encoder = between(capacity.source_rows, capacity.source_rows),
+            .decoder = between(capacity.target_rows, capacity.target_rows),
+            .cross = between(capacity.target_rows, capacity.source_rows)};
+  }
+};
+
 /// What every layer needs to know about the forward and backward pass it works for.
 struct Pass {
   Context& context;
   const TransformerConfig& config;
   ParameterStore& store;
   const MicroBatch& batch;
-  bool dropout = false;  // on in training
-  uint64_t seed = 0;     // of dropout
+  BatchAttentionWork attention_work = {};  // listed by the stacks' forward passes
+  bool dropout = false;                    // on in training
+  uint64_t seed = 0;                       // of dropout
 
   PackedRows packed(Stack stack) const {
     if (stack == Stack::kEncoder) {
@@ -67,6 +87,10 @@ struct Pass {
     }
     return {batch.target_rows, batch.target_ids, batch.target_position, batch.target_offsets,
             batch.target_dropout};
+  }
+
+  const AttentionWork& self_attention_work(Stack stack) const {
+    return stack == Stack::kEncoder ? attention_work.encoder : attention_work.decoder;
   }
 
   DropoutKey dropout_key(Stack stack, int layer, DropoutSite site) const {

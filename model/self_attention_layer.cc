@@ -35,6 +35,7 @@ void SelfAttentionLayer::forward(Pass& pass, ResidualStream& stream, Saved& save
                                    .causal = stack_ == Stack::kDecoder,
                                    .scale = attention_scale(pass.config),
                                    .dropout = saved.dropout,
+                                   .work = pass.self_attention_work(stack_),
                                    .out = attended,
                                    .log_sum_exp = first_columns(saved.log_sum_exp, rows)});
   stream.branch = saved.branch.row_range(0, rows);
@@ -73,6 +74,7 @@ void SelfAttentionLayer::backward(Pass& pass, GradientStream& gradients, const S
                                     .causal = stack_ == Stack::kDecoder,
                                     .scale = attention_scale(pass.config),
                                     .dropout = saved.dropout,
+                                    .work = pass.self_attention_work(stack_),
                                     .d_query = d_qkv.col_range(0, d),
                                     .d_key = d_qkv.col_range(d, d),
                                     .d_value = d_qkv.col_range(2 * d, d)});

@@ -20,6 +20,7 @@ struct Activations {
   Encoder::Saved encoder;
   Decoder::Saved decoder;
   OutputLayer::Memory output;
+  BatchAttentionWork attention_work;
   GradientStream gradients;  // both stacks use it, one after the other
 
   void plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
@@ -32,6 +33,7 @@ struct Activations {
     // Logits of a model for inference are not rounded to T.
     output = OutputLayer::plan(arena, config, device, training ? dtype : master_dtype(dtype),
                                capacity.target_rows);
+    attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
@@ -80,7 +82,11 @@ struct Transformer::Impl {
     VENTRIS_CHECK(source_only || batch.target_rows <= capacity.target_rows,
                   "the micro-batch has {} target rows; the model is planned for {}", batch.target_rows,
                   capacity.target_rows);
-    return {.context = context, .config = config, .store = store, .batch = batch};
+    return {.context = context,
+            .config = config,
+            .store = store,
+            .batch = batch,
+            .attention_work = activations.attention_work};
   }
 
   ConstTensor decode(Pass& pass) {
@@ -146,11 +152,15 @@ void Transformer::evaluate(const MicroBatch& batch) {
   if (batch.target_rows > 0) impl_->output.loss(pass, impl_->decode(pass), {}, impl_->activations.output);
 }
 
+Tensor Transformer::loss_sums() {
+  return {impl_->activations.output.totals, 1, 2, 2, DType::kF64};
+}
+
 LossSums Transformer::take_loss_sums() {
-  double* totals = impl_->activations.output.totals;
+  const Tensor sums = loss_sums();
   double read[2];
-  copy_to_host(impl_->context, read, totals, sizeof(read));
-  fill_zero(impl_->context, {totals, 1, 4, 4, DType::kF32});  // the bytes of two f64 zeros
+  copy_to_host(impl_->context, read, sums.data, sizeof(read));
+  fill_zero(impl_->context, sums);
   return {.loss = read[0], .nll = read[1]};
 }
 

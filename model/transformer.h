@@ -38,13 +38,16 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
-  /// to the sums that take_loss_sums() gives. `ready` may be empty. Nothing is read back from the device.
+  /// to loss_sums(). `ready` may be empty. Nothing is read back from the device.
   void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready);
 
-  /// Adds the loss without dropout to the sums; no gradients.
+  /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);
 
-  /// What forward_backward() and evaluate() added since the last call; waits for the device.
+  /// What forward_backward() and evaluate() added since the caller cleared it: [1, 2] f64 on the device, loss
+  /// and nll; zeros at first.
+  Tensor loss_sums();
+  /// Reads them and clears them; waits for the device.
   LossSums take_loss_sums();
 
   /// Encoder output without dropout, [source_rows, d_model] T; valid until the next call. Reads the source

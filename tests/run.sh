@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [options of ctest]
 #   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts only
-#   --gpu   the program built by nvcc; the tests of operations and models run on the first GPU too
+#   --gpu   with the program built by nvcc; tests on GPUs besides, which are skipped where there is none
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

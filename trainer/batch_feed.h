@@ -15,6 +15,9 @@
 
 namespace ventris {
 
+/// A phase of training steps (backend/profile.h): what the calls of BatchFeed take.
+inline constexpr const char* kBatchPhase = "batch to the device";
+
 /// The arrays of a packed batch, whose memory they are.
 HostBatch host_batch_of(const data::PackedBatch& packed);
 

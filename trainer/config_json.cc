@@ -84,6 +84,7 @@ std::string to_json(const TrainOptions& options) {
       {"adam_epsilon", shortest(options.adam_epsilon)},
       {"clip_norm", options.clip_norm},
       {"precision", name_of(options.precision)},
+      {"gradient_dtype", name_of(options.gradient_dtype)},
       {"valid_every", options.valid_every},
       {"valid_beam_size", options.valid_beam_size},
       {"valid_length_penalty", shortest(options.valid_length_penalty)},
@@ -98,6 +99,7 @@ std::string to_json(const TrainOptions& options) {
       {"device", options.device},
       {"no_cuda_graph", options.no_cuda_graph},
       {"profile", options.profile},
+      {"comm_timeout", options.comm_timeout},
       {"threads", options.threads},
   };
   return object.dump(2);
@@ -145,8 +147,9 @@ std::string resume_signature(const TrainOptions& options) {
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
                        options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
                        options.seed);
-  lines += fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\n", options.beta1,
-                       options.beta2, options.adam_epsilon, name_of(options.precision));
+  lines += fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\ngradient_dtype: {}\n",
+                       options.beta1, options.beta2, options.adam_epsilon, name_of(options.precision),
+                       name_of(options.gradient_dtype));
   return lines;
 }
 

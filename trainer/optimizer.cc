@@ -1,24 +1,14 @@
 #include "trainer/optimizer.h"
 
-#include <cmath>
-
 #include "backend/cast.h"
 #include "backend/global_norm.h"
+#include "backend/profile.h"
 
 namespace ventris {
 namespace {
 
 constexpr size_t kAlignment = 128;  // of pieces of an arena
-
-bool has_not_finite(Context& context, Tensor block) {
-  if (block.contiguous()) {
-    return first_not_finite(context, {block.data, 1, block.size(), block.size(), block.dtype}) >= 0;
-  }
-  for (int64_t row = 0; row < block.rows; ++row) {
-    if (first_not_finite(context, block.row_range(row, 1)) >= 0) return true;
-  }
-  return false;
-}
+constexpr size_t kSmallPieces = 5;  // besides the moments
 
 }  // namespace
 
@@ -31,58 +21,66 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       clip_norm_(options.clip_norm),
       memory_(context.device(),
               2 * (static_cast<size_t>(store.flat_size()) * size_of(store.values().dtype) + kAlignment) +
-                  kAlignment,
+                  kSmallPieces * kAlignment,
               "Adam's moments"),
       m_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
       v_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
-      scalars_(context, sizeof(AdamScalars)),
-      sum_of_squares_(memory_.allocate_array<double>(1)) {}
+      sum_of_squares_(memory_.allocate_array<double>(1)),
+      updates_(memory_.allocate_array<int64_t>(1)),
+      learning_rate_(memory_.allocate_array<float>(1)),
+      scalars_(memory_.allocate_array<AdamScalars>(1)),
+      report_(memory_.allocate_array<StepReport>(1)),
+      learning_rates_{HostBuffer(context, sizeof(float)), HostBuffer(context, sizeof(float))} {}
 
-void Optimizer::compute_norm() {
-  sum_of_squares(context_, {.x = store_.gradients(), .result = sum_of_squares_});
+void Optimizer::set_updates(int64_t updates) {
+  copy_to_device(context_, updates_, &updates, sizeof(updates));
 }
 
-double Optimizer::gradient_norm() {
-  double squares = 0.0;
-  copy_to_host(context_, &squares, sum_of_squares_, sizeof(squares));
-  return std::sqrt(squares);
+void Optimizer::set_learning_rate(double learning_rate) {
+  HostBuffer& buffer = learning_rates_[turn_++ % learning_rates_.size()];
+  buffer.wait_until_done();
+  *reinterpret_cast<float*>(buffer.data()) = static_cast<float>(learning_rate);
+  buffer.send(learning_rate_, sizeof(float));
 }
 
-void Optimizer::step(int64_t update, double learning_rate, double gradient_norm) {
-  const auto t = static_cast<double>(update);
-  scalars_.wait_until_sent();
-  *reinterpret_cast<AdamScalars*>(scalars_.host()) = {
-      .learning_rate = static_cast<float>(learning_rate),
-      .gradient_scale = clip_norm_ > 0.0 && gradient_norm > clip_norm_
-                            ? static_cast<float>(clip_norm_ / gradient_norm)
-                            : 1.0F,
-      .bias_correction1 = static_cast<float>(1.0 - std::pow(static_cast<double>(beta1_), t)),
-      .bias_correction2 = static_cast<float>(1.0 - std::pow(static_cast<double>(beta2_), t))};
-  scalars_.send(sizeof(AdamScalars));
-  adam(context_, {.value = store_.values(),
-                  .gradient = store_.gradients(),
-                  .m = m_,
-                  .v = v_,
-                  .compute = store_.compute_copy(),
-                  .beta1 = beta1_,
-                  .beta2 = beta2_,
-                  .epsilon = epsilon_,
-                  .scalars = reinterpret_cast<const AdamScalars*>(scalars_.device())});
-}
-
-void Optimizer::zero_gradients() {
+void Optimizer::update(Tensor loss_sums) {
+  {
+    const ProfileRange range(context_, "gradient norm");
+    sum_of_squares(context_, {.x = store_.gradients(), .result = sum_of_squares_});
+    plan_update(context_, {.loss_sums = loss_sums.as<double>(),
+                           .sum_of_squares = sum_of_squares_,
+                           .learning_rate = learning_rate_,
+                           .clip_norm = clip_norm_,
+                           .beta1 = beta1_,
+                           .beta2 = beta2_,
+                           .updates = updates_,
+                           .scalars = scalars_,
+                           .outcome = &report_->outcome});
+    find_not_finite(context_, {.values = store_.values(),
+                               .gradients = store_.gradients(),
+                               .wanted = &report_->outcome.skipped,
+                               .places = &report_->not_finite});
+  }
+  {
+    const ProfileRange range(context_, "Adam");
+    adam(context_, {.value = store_.values(),
+                    .gradient = store_.gradients(),
+                    .m = m_,
+                    .v = v_,
+                    .compute = store_.compute_copy(),
+                    .beta1 = beta1_,
+                    .beta2 = beta2_,
+                    .epsilon = epsilon_,
+                    .scalars = scalars_});
+  }
+  const ProfileRange range(context_, "zeroing gradients");
   fill_zero(context_, store_.gradients());
+  fill_zero(context_, loss_sums);
 }
 
-std::string describe_not_finite(Context& context, ParameterStore& store) {
-  const std::vector<LogicalParameter>& all = store.logical();
-  for (const LogicalParameter& parameter : all) {
-    if (has_not_finite(context, store.logical_value(parameter))) return "parameter " + parameter.name;
-  }
-  for (auto parameter = all.rbegin(); parameter != all.rend(); ++parameter) {
-    if (has_not_finite(context, store.logical_gradient(*parameter)))
-      return "the gradient of " + parameter->name;
-  }
+std::string describe_not_finite(const ParameterStore& store, const NotFinitePlaces& places) {
+  if (places.first_value >= 0) return "parameter " + store.logical_at(places.first_value).name;
+  if (places.last_gradient >= 0) return "the gradient of " + store.logical_at(places.last_gradient).name;
   return "the loss";
 }
 

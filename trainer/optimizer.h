@@ -1,32 +1,46 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "backend/adam.h"
 #include "backend/arena.h"
 #include "backend/context.h"
+#include "backend/not_finite.h"
 #include "backend/transfer.h"
+#include "backend/update_plan.h"
 #include "model/parameters.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
 
-/// Adam (section 5.3 of the paper) over the flat buffers of a store, with its moments.
+/// What the device tells of a step.
+struct StepReport {
+  StepOutcome outcome;
+  NotFinitePlaces not_finite;  // in the flat buffers; where the step was skipped
+};
+
+/// Adam (section 5.3 of the paper) over the flat buffers of a store, with its moments. Whether a step is
+/// skipped, how far its gradient is clipped and the number of the update are decided on the device, so that
+/// the host need not wait for a step to give it the next one.
 class Optimizer {
  public:
-  /// The references outlive the object. The moments begin at zero.
+  /// The references outlive the object. The moments begin at zero, after no update.
   Optimizer(Context& context, ParameterStore& store, const TrainOptions& options);
 
-  /// Enqueues the computation of what gradient_norm() reads.
-  void compute_norm();
-  /// Euclidean norm of all gradients at the last compute_norm(); not finite if any of them is NaN or Inf.
-  /// Waits for the device.
-  double gradient_norm();
-  /// Update number `update`, counted from 1. Scales the gradients down to the clipping norm where there is
-  /// one.
-  void step(int64_t update, double learning_rate, double gradient_norm);
-  void zero_gradients();
+  /// The moments are those after so many updates.
+  void set_updates(int64_t updates);
+  /// Enqueues the learning rate of the updates that follow. Waits for the device where it has not taken the
+  /// rate before the last one.
+  void set_learning_rate(double learning_rate);
+  /// Enqueues one update with the gradients of the store, which are those of the global batch, and clears
+  /// them. `loss_sums`, [1, 2] f64 on the device, are those of the global batch, too, and cleared. A step
+  /// with NaN or Inf in the loss or the gradients leaves the parameters, the moments and the number of
+  /// updates. Always enqueues the same work, so that it may be part of a graph (backend/step_graph.h).
+  void update(Tensor loss_sums);
+  /// Enqueues the copy of the report of the last update().
+  void receive_report(HostBuffer& to) { to.receive(report_, sizeof(StepReport)); }
 
   Tensor m() { return m_; }  // [1, flat_size] master
   Tensor v() { return v_; }  // [1, flat_size] master
@@ -41,12 +55,18 @@ class Optimizer {
   Arena memory_;
   Tensor m_;
   Tensor v_;
-  StagingBuffer scalars_;   // AdamScalars
-  double* sum_of_squares_;  // on the device
+  // On the device:
+  double* sum_of_squares_;
+  int64_t* updates_;
+  float* learning_rate_;
+  AdamScalars* scalars_;
+  StepReport* report_;
+  std::array<HostBuffer, 2> learning_rates_;  // on their way, in turn
+  size_t turn_ = 0;
 };
 
-/// Where a NaN or Inf is, for a person: the first parameter that holds one, else the last parameter whose
-/// gradient does (backward reaches it first), else "the loss". Slow.
-std::string describe_not_finite(Context& context, ParameterStore& store);
+/// Where the NaN or Inf of a skipped step is, for a person: the first parameter that holds one, else the last
+/// parameter whose gradient does, else "the loss".
+std::string describe_not_finite(const ParameterStore& store, const NotFinitePlaces& places);
 
 }  // namespace ventris

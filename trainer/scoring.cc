@@ -68,6 +68,7 @@ std::vector<ScoredPair> score_text(Context& context, Communicator& communicator,
     scored[i].log_probabilities.resize(pairs[i].target.size() + 1);
     rows.push_back(static_cast<int64_t>(std::max(pairs[i].source.size(), pairs[i].target.size())) + 1);
   }
+  if (batch_rows == 0) batch_rows = rows_that_suit(context.device());
   TargetScores scores(
       context, models.search_models(),
       {.batch_rows = batch_rows, .begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()});

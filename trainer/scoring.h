@@ -25,8 +25,8 @@ struct ScoredPair {
 
 /// Scores line i of `targets` as a translation of line i of `sources`, on all ranks, which call it with the
 /// same arguments. Sentences longer than models.longest_sentence() are cut. At most `batch_rows` words of a
-/// side and `batch_sentences` sentences (0: any number) are computed together; results depend neither on that
-/// nor on the number of ranks.
+/// side (0: what suits the device) and `batch_sentences` sentences (0: any number) are computed together;
+/// results depend neither on that nor on the number of ranks.
 std::vector<ScoredPair> score_text(Context& context, Communicator& communicator, const ModelSet& models,
                                    const std::vector<std::string>& sources,
                                    const std::vector<std::string>& targets, int64_t batch_rows,

@@ -34,6 +34,7 @@ struct TrainOptions {
   float adam_epsilon = 1e-9F;
   double clip_norm = 0.0;  // 0: no clipping
   DType precision = DType::kF32;
+  DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
 
   // Validation, checkpoints, progress
   int64_t valid_every = 1000;  // steps; 0: never
@@ -52,6 +53,7 @@ struct TrainOptions {
   std::string device = "auto";  // auto, cpu, cuda
   bool no_cuda_graph = false;   // enqueue every step anew
   bool profile = false;         // measure the phases of steps
+  double comm_timeout = 300.0;  // seconds that a rank waits for others in a collective; 0: for ever
   int threads = 0;              // CPU threads a rank; 0: what the rank may use
 };
 

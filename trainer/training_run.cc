@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <filesystem>
 #include <limits>
 
@@ -18,8 +17,6 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kSkippedStepsToDivergence = 10;
-constexpr const char* kBatchPhase = "batch to the device";
 // Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
@@ -47,6 +44,7 @@ TrainOptions checked(const TrainOptions& options) {
   require(options.keep_checkpoints >= 1, "--keep-checkpoints", std::to_string(options.keep_checkpoints),
           "positive");
   require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
+  require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
   require(options.valid_metric == "loss" || options.valid_metric == "bleu", "--valid-metric",
           options.valid_metric, "bleu or loss");
   require(options.valid_every == 0 || options.valid_bleu || options.valid_metric == "loss", "--valid-metric",
@@ -119,6 +117,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   last_checkpoint_ = resume(context_, communicator_, options_, store_, *optimizer_, state_, progress_);
   if (!last_checkpoint_.empty()) {
     saved_step_ = state_.step;
+    optimizer_->set_updates(state_.step - state_.skipped_steps);
     progress_.message(fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
   }
   describe_run();  // not before: a run that is refused leaves what describes the one it found
@@ -127,7 +126,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   elapsed_before_ = state_.elapsed_seconds;
   first_step_ = state_.step;
   first_epoch_ = epochs();
-  feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), share(),
+  feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
                 BatchFeed::Start{state_.position, state_.step + 1});
   if (options_.profile) context_.profile().clear();
   progress_.message(
@@ -138,31 +137,21 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     progress_.warning("the corpus has no validation pairs; there is no validation");
 }
 
-TrainingRun::~TrainingRun() {
-  if (device_communicator_ && std::uncaught_exceptions() > 0) device_communicator_->abandon();
-}
-
 void TrainingRun::make_model() {
   ids_ = declare_transformer(options_.model, store_);
   store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
   store_.initialize(context_, options_.seed);
   optimizer_.emplace(context_, store_, options_);
   const MicroBatchCapacity training = training_capacity(batches_);
-  const MicroBatchCapacity validating = Validation::capacity(corpus_);
+  const MicroBatchCapacity validating = Validation::capacity(context_.device(), corpus_);
   transformer_.emplace(context_, options_.model, store_, ids_,
                        MicroBatchCapacity{std::max(training.source_rows, validating.source_rows),
                                           std::max(training.target_rows, validating.target_rows),
                                           std::max(training.sentences, validating.sentences)},
                        /*training=*/true);
-  device_communicator_ = make_device_communicator(communicator_, context_);
-  reducer_.emplace(device_communicator_ ? *device_communicator_ : communicator_, store_.gradients());
+  reports_.emplace(context_);
+  step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
-}
-
-/// Rank r of W computes the shards [r K / W, (r + 1) K / W).
-BatchFeed::Share TrainingRun::share() const {
-  const int64_t rank = communicator_.rank();
-  return {rank * shards_ / communicator_.size(), (rank + 1) * shards_ / communicator_.size()};
 }
 
 void TrainingRun::make_folder() {
@@ -189,7 +178,7 @@ bool TrainingRun::goes_on() const {
 
 data::GlobalBatch TrainingRun::begin_step() {
   step_begin_ = Clock::now();
-  ++state_.step;
+  communicator_.set_step(++state_.step);
   if (measures_step()) context_.profile().begin_step();
   const ProfileRange range(context_, kBatchPhase);
   return feed_->next_step();
@@ -201,137 +190,25 @@ bool TrainingRun::measures_step() const {
          (context_.device() == Device::kCpu || later % kCudaMeasuredSteps == 0);
 }
 
-BatchFeed::Piece TrainingRun::next_micro_batch() {
-  const ProfileRange range(context_, kBatchPhase);
-  return feed_->next_micro_batch();
+void TrainingRun::compute_step(const data::GlobalBatch& batch) {
+  last_learning_rate_ = schedule_.learning_rate(state_.step);
+  const double flops = step_->enqueue(*feed_, last_learning_rate_);
+  read_reports(StepReports::kMost - 1);
+  reports_->request(
+      *optimizer_,
+      {.step = state_.step, .target_tokens = batch.target_tokens, .source_tokens = batch.source_tokens});
+  agree_with_all_ranks(flops);
+  if (context_.profile().measuring()) context_.profile().end_step();
 }
 
-double TrainingRun::enqueue_gradients() {
-  const GradientsReady ready = [this](int64_t begin) { reducer_->ready(begin); };
-  const auto [begin, end] = share();
-  double flops = 0.0;
-  for (int64_t s = begin; s < end; ++s) {
-    const BatchFeed::Piece piece = next_micro_batch();
-    const bool last = s + 1 == end;
-    const auto enqueue = [&] {
-      transformer_->forward_backward(piece.batch, options_.seed, last ? ready : GradientsReady());
-      if (last) finish_gradients();
-    };
-    if (context_.profile().measuring()) {
-      enqueue();
-      measured_flops_ += piece.flops;
-    } else {
-      graph_of(piece, last).run(enqueue);
-    }
-    flops += piece.flops.total();
-  }
-  if (begin == end) {  // a rank without shards takes part all the same
-    reducer_->ready(0);
-    finish_gradients();
-  }
-  if (device_communicator_) device_communicator_->progress();  // a replayed graph does not look for failures
-  return flops;
-}
-
-void TrainingRun::finish_gradients() {
-  {
-    const ProfileRange range(context_, "waiting for gradient sums");
-    reducer_->finish();
-  }
-  const ProfileRange range(context_, "gradient norm");
-  optimizer_->compute_norm();
-}
-
-StepGraph& TrainingRun::graph_of(const BatchFeed::Piece& piece, bool last) {
-  ShapedGraph& shaped = graphs_[static_cast<size_t>(piece.stage)][last ? 1 : 0];
-  const MicroBatchCapacity shape = {piece.batch.source_rows, piece.batch.target_rows, piece.batch.sentences};
-  if (!shaped.graph || shape != shaped.shape) {
-    shaped.shape = shape;
-    // NCCL wants a sum to be captured on all ranks or on none; ranks with other numbers of shards come to the
-    // same stage in other steps.
-    const bool alike = !last || shards_ % communicator_.size() == 0;
-    shaped.graph.emplace(context_, alike && !options_.no_cuda_graph);
-  }
-  return *shaped.graph;
-}
-
-LossSums TrainingRun::accumulate_gradients() {
-  const double flops = enqueue_gradients();
-  const LossSums sums = transformer_->take_loss_sums();
-  if (device_communicator_) device_communicator_->progress();  // a failure ended the wait above, not the sums
+void TrainingRun::agree_with_all_ranks(double flops) {
   const bool late = communicator_.rank() == 0 && options_.max_minutes > 0.0 &&
                     seconds_of_run() >= 60.0 * options_.max_minutes;
-  double totals[5] = {sums.loss, sums.nll, stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, flops};
-  communicator_.all_reduce_sum({totals, 1, 5, 5, DType::kF64});
-  stop_ = totals[2] > 0.0;
-  out_of_time_ = totals[3] > 0.0;
-  flops_ += totals[4];
-  return {.loss = totals[0], .nll = totals[1]};
-}
-
-void TrainingRun::update_parameters(double gradient_norm) {
-  last_learning_rate_ = schedule_.learning_rate(state_.step);
-  last_gradient_norm_ = gradient_norm;
-  const ProfileRange range(context_, "Adam");
-  optimizer_->step(state_.step - state_.skipped_steps, last_learning_rate_, gradient_norm);
-  state_.skipped_in_a_row = 0;
-}
-
-void TrainingRun::skip_step() {
-  last_learning_rate_ = schedule_.learning_rate(state_.step);
-  ++state_.skipped_steps;
-  if (++state_.skipped_in_a_row == 1 || first_not_finite_.empty()) {
-    first_not_finite_ = fmt::format("{} at step {}", describe_not_finite(context_, store_), state_.step);
-  }
-  progress_.warning(
-      fmt::format("step {} is skipped: NaN or Inf, first seen in {}", state_.step, first_not_finite_));
-  if (state_.skipped_in_a_row < kSkippedStepsToDivergence) return;
-  fail(ExitCode::kDiverged,
-       "training diverged: the loss or a gradient was NaN or Inf in {} steps in a row, first seen in {}. {}. "
-       "Try a smaller "
-       "--learning-rate-scale, more --warmup-steps, or --clip-norm 1",
-       state_.skipped_in_a_row, first_not_finite_,
-       last_checkpoint_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + last_checkpoint_);
-}
-
-void TrainingRun::complete_step(const data::GlobalBatch& batch, const LossSums& sums, double gradient_norm) {
-  {
-    const ProfileRange range(context_, "zeroing gradients");
-    optimizer_->zero_gradients();
-  }
-  if (context_.profile().measuring()) context_.profile().end_step();
-  state_.position = batch.next;
-  state_.target_tokens += batch.target_tokens;
-  if (std::isfinite(sums.loss) && std::isfinite(gradient_norm)) {
-    interval_.loss += sums.loss;
-    interval_.nll += sums.nll;
-    interval_.target_tokens += batch.target_tokens;
-    interval_.source_tokens += batch.source_tokens;
-  }
-  const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
-  interval_.seconds += seconds;
-  whole_run_.seconds += seconds;
-  whole_run_.target_tokens += batch.target_tokens;
-  state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
-  if (state_.step % options_.log_every == 0 || !goes_on()) {
-    const IntervalMetrics metrics = interval_metrics();
-    if (metrics_) metrics_->write(metrics);
-    progress_.interval(metrics, seconds_left());
-    interval_ = {};
-  } else if (progress_.wants_live_line()) {
-    progress_.live_line(interval_metrics(), seconds_left());
-  }
-}
-
-IntervalMetrics TrainingRun::interval_metrics() const {
-  return {.step = state_.step,
-          .epoch = epochs(),
-          .sums = interval_,
-          .learning_rate = last_learning_rate_,
-          .gradient_norm = last_gradient_norm_,
-          .target_tokens = state_.target_tokens,
-          .elapsed_seconds = state_.elapsed_seconds,
-          .skipped_steps = state_.skipped_steps};
+  double totals[3] = {stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, flops};
+  communicator_.all_reduce_sum({totals, 1, 3, 3, DType::kF64});
+  stop_ = totals[0] > 0.0;
+  out_of_time_ = totals[1] > 0.0;
+  flops_ += totals[2];
 }
 
 bool TrainingRun::validation_is_due() const {
@@ -405,29 +282,8 @@ TrainResult TrainingRun::finish() {
       fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
                   result.target_tokens_per_second, 1e-9 * result.flops_per_second,
                   result.peak_memory_bytes >> 20, communicator_.size()));
-  if (options_.profile) result.profile = train_profile(context_, measured_flops_, options_.precision);
+  if (options_.profile) result.profile = train_profile(context_, step_->measured_flops(), options_.precision);
   return result;
-}
-
-double TrainingRun::seconds_of_run() const {
-  return std::chrono::duration<double>(Clock::now() - begin_).count();
-}
-
-double TrainingRun::epochs() const {
-  return static_cast<double>(state_.position.epoch) +
-         static_cast<double>(state_.position.index) / static_cast<double>(corpus_.train().size());
-}
-
-double TrainingRun::seconds_left() const {
-  const double spent = seconds_of_run();
-  const auto steps = static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
-  double left = spent / steps * static_cast<double>(options_.max_steps - state_.step);
-  const double epochs_done = epochs() - first_epoch_;
-  if (options_.max_epochs > 0 && epochs_done > 0.0) {
-    left = std::min(left, spent / epochs_done * (static_cast<double>(options_.max_epochs) - epochs()));
-  }
-  if (options_.max_minutes > 0.0) left = std::min(left, 60.0 * options_.max_minutes - spent);
-  return left;
 }
 
 }  // namespace ventris

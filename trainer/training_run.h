@@ -1,15 +1,11 @@
 #pragma once
 
-#include <array>
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "backend/step_graph.h"
 #include "comm/communicator.h"
-#include "comm/gradient_reducer.h"
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "model/transformer.h"
@@ -19,7 +15,9 @@
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
 #include "trainer/schedule.h"
+#include "trainer/step_reports.h"
 #include "trainer/trainer.h"
+#include "trainer/training_step.h"
 #include "trainer/validation.h"
 
 namespace ventris {
@@ -35,24 +33,16 @@ class TrainingRun {
   /// Reads the corpus, compares the ranks, makes the model and goes on from a checkpoint if there is one.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
               const std::string& command);
-  /// Lets go of sums over the ranks that an exception leaves under way.
-  ~TrainingRun();
 
   /// False at the end of training: by steps, epochs, minutes, patience or request.
   bool goes_on() const;
   /// Counts the step and gives its sentence pairs.
   data::GlobalBatch begin_step();
-  /// Forward and backward of this rank's shards, gradients added up over all ranks meanwhile. Returns the
-  /// loss of the global batch (sums over its target tokens).
-  LossSums accumulate_gradients();
-  /// Of the gradients of the global batch; the same on all ranks.
-  double gradient_norm() { return optimizer_->gradient_norm(); }
-  /// One step of Adam at the learning rate of the schedule.
-  void update_parameters(double gradient_norm);
-  /// Counts a step whose loss or gradient is not finite. Throws Error(kDiverged) at the tenth in a row.
-  void skip_step();
-  /// Clears the gradients, moves on past the batch and tells the user and metrics.jsonl what is due.
-  void complete_step(const data::GlobalBatch& batch, const LossSums& sums, double gradient_norm);
+  /// Gives the device the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep).
+  void compute_step(const data::GlobalBatch& batch);
+  /// Moves on past the batch and tells the user and metrics.jsonl what is due. Throws Error(kDiverged) when
+  /// the tenth step in a row had a loss or gradient that is not finite.
+  void complete_step(const data::GlobalBatch& batch);
   bool validation_is_due() const;
   /// Validates; the best model so far is saved and recorded.
   void validate();
@@ -63,17 +53,18 @@ class TrainingRun {
  private:
   using Clock = std::chrono::steady_clock;
 
-  BatchFeed::Share share() const;
   void make_model();
   /// Whether the profile measures the step that begins.
   bool measures_step() const;
-  /// Gives the device all work of a step before the update and reads nothing back: forward and backward of
-  /// this rank's micro-batches, the sums over the ranks, the norm. Returns the floating-point operations.
-  double enqueue_gradients();
-  /// The part of it that follows this rank's last micro-batch.
-  void finish_gradients();
-  BatchFeed::Piece next_micro_batch();
-  StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
+  /// Sums the numbers of a step that the hosts have, without waiting for the device.
+  void agree_with_all_ranks(double flops);
+  /// Reads the reports of steps, waiting for the device, until at most so many are on their way.
+  void read_reports(size_t most_left);
+  void count_step(const StepReports::Arrived& arrived);
+  void count_skipped_step(const StepReports::Arrived& arrived);
+  bool log_is_due() const;
+  /// Whether something follows the step that needs the numbers of all steps.
+  bool reports_are_due() const;
   void make_folder();
   void describe_run();
   double seconds_of_run() const;
@@ -97,17 +88,11 @@ class TrainingRun {
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;
-  std::unique_ptr<Communicator> device_communicator_;  // of gradients, where the device has its own
-  std::optional<GradientReducer> reducer_;
   std::optional<Validation> validation_;  // where there are validation pairs
   std::optional<MetricsLog> metrics_;     // of rank 0
+  std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;
-  /// The device's work on a micro-batch of one shape.
-  struct ShapedGraph {
-    MicroBatchCapacity shape;
-    std::optional<StepGraph> graph;
-  };
-  std::array<std::array<ShapedGraph, 2>, 2> graphs_;  // by stage, and whether it is the last of the step
+  std::optional<TrainingStep> step_;  // the last: it lets go of what holds the memory of the others
 
   IntervalSums interval_;
   Clock::time_point step_begin_ = Clock::now();
@@ -118,8 +103,7 @@ class TrainingRun {
   bool out_of_time_ = false;  // by max_minutes, on the clock of rank 0
   double elapsed_before_ = 0.0;
   IntervalSums whole_run_;
-  double flops_ = 0.0;        // of the model, all ranks
-  FlopCount measured_flops_;  // of the steps of the profile, this rank
+  double flops_ = 0.0;  // of the model, all ranks
   int64_t first_step_ = 0;
   double first_epoch_ = 0.0;
   int64_t validated_step_ = -1;

@@ -14,14 +14,14 @@ namespace ventris {
 namespace {
 
 // Greedy, in the order of the corpus: a batch ends where the next pair would not fit.
-std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pairs) {
+std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pairs, int64_t most) {
   std::vector<std::vector<int64_t>> batches;
   int64_t source_rows = 0;
   int64_t target_rows = 0;
   for (int64_t pair = 0; pair < pairs.size(); ++pair) {
     const int64_t source = pairs.source.length(pair) + 1;
     const int64_t target = pairs.target.length(pair) + 1;
-    if (batches.empty() || std::max(source_rows + source, target_rows + target) > kValidationRows) {
+    if (batches.empty() || std::max(source_rows + source, target_rows + target) > most) {
       batches.emplace_back();
       source_rows = 0;
       target_rows = 0;
@@ -41,11 +41,11 @@ Validation::Validation(Context& context, Communicator& communicator, const data:
       communicator_(communicator),
       corpus_(corpus),
       options_(options),
-      batches_(cut_into_batches(corpus.valid())),
-      stage_(context, capacity(corpus)) {}
+      batches_(cut_into_batches(corpus.valid(), validation_rows_of(context.device()))),
+      stage_(context, capacity(context.device(), corpus)) {}
 
-MicroBatchCapacity Validation::capacity(const data::Corpus& corpus) {
-  const int64_t rows = std::max<int64_t>(kValidationRows, corpus.max_length() + int64_t{1});
+MicroBatchCapacity Validation::capacity(Device device, const data::Corpus& corpus) {
+  const int64_t rows = std::max<int64_t>(validation_rows_of(device), corpus.max_length() + int64_t{1});
   return {.source_rows = rows, .target_rows = rows, .sentences = static_cast<int>(rows)};
 }
 

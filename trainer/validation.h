@@ -14,9 +14,11 @@ namespace ventris {
 
 class Communicator;
 
-/// Rows of a side that validation computes together, or the longest sentence where that is longer. It is
-/// fixed, so that results depend on neither ranks nor the batches of training.
-inline constexpr int64_t kValidationRows = 1024;
+/// Rows of a side that validation computes together, or the longest sentence where that is longer. Fixed for
+/// a kind of device, so that results depend on neither ranks nor the batches of training.
+inline int64_t validation_rows_of(Device device) {
+  return device == Device::kCpu ? 1024 : 4096;
+}
 
 /// Measures a model on the validation pairs of a corpus, on all ranks; every rank gets the same numbers, and
 /// they do not depend on the number of ranks.
@@ -26,7 +28,7 @@ class Validation {
   Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
              const TrainOptions& options);
 
-  static MicroBatchCapacity capacity(const data::Corpus& corpus);
+  static MicroBatchCapacity capacity(Device device, const data::Corpus& corpus);
 
   /// Loss per target token without dropout and, where asked for, BLEU of beam search against the raw
   /// reference lines.

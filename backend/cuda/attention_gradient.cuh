@@ -12,7 +12,7 @@ struct TensorBackward {
   Rows<BF16> d_query, d_key, d_value;
   int64_t query_rows;
   int64_t key_rows;
-  AttentionWork work;
+  WorkLists work;
 };
 
 /// The tiles of a block in shared memory. Of weights, rows are queries and columns are keys.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "backend/attention_cuda.h"
 #include "backend/cuda/attention_inputs.cuh"
 #include "backend/cuda/launch.cuh"
 
@@ -31,25 +32,44 @@ struct WorkItem {
     return {query_begin, queries, key_begin, keys, int64_t{head} * d_head};
   }
 };
-struct AttentionWork {
+struct WorkLists {
   int32_t* counts;  // [kWorkLists] items of each list
-  int32_t* ticket;  // of the next piece
+  int32_t* ticket;  // of the next piece, and how many blocks have found none left
   WorkItem* items[kWorkLists];
-  int64_t most_tiles;  // what the shapes alone say: no more items and tiles of padding than this
 };
+WorkLists lists_of(const AttentionWork& work);
 
-/// Scratch that list_attention_work takes.
-size_t attention_work_bytes(int sentences, int64_t query_rows, int64_t key_rows);
-/// Enqueues the listing. The lists live in the scratch arena, for which the caller has an ArenaScope.
-AttentionWork list_attention_work(Context& context, const int32_t* query_offsets, const int32_t* key_offsets,
-                                  int sentences, int64_t query_rows, int64_t key_rows);
+/// The lists that the caller of an operation has made; else enqueues the listing, into the scratch arena, for
+/// which there is an ArenaScope.
+template <typename Args>
+WorkLists work_of(Context& context, const Args& args) {
+  if (args.work) return lists_of(args.work);
+  const AttentionWork work = plan_attention_work(context.scratch(), Device::kCuda, DType::kBF16,
+                                                 args.sentences, args.query.rows, args.key.rows);
+  list_attention_work_cuda(context, {.query_offsets = args.query_offsets,
+                                     .key_offsets = args.key_offsets,
+                                     .sentences = args.sentences,
+                                     .work = work});
+  return lists_of(work);
+}
+/// Scratch that work_of() takes.
+template <typename Args>
+size_t work_scratch_bytes(const Args& args) {
+  return args.work ? 0 : attention_work_bytes_cuda(args.sentences, args.query.rows, args.key.rows);
+}
+/// No more items, and tiles of padding, than this: what the shapes alone say.
+template <typename Args>
+int64_t most_tiles(const Args& args) {
+  return 2 * int64_t{args.sentences} + args.query.rows / kTileRows + args.key.rows / kTileRows + 2;
+}
 
 /// Blocks that keep the device busy with `turns` pieces of work; more than run at once do no harm.
 unsigned blocks_for_turns(int64_t turns);
 
 /// Deals out the work of a grid: calls body(kind, turn) in one block for every turn below turns[kind], for
 /// all kinds, in this order. turns: [kKinds] in shared memory, written by thread 0 before; not in registers,
-/// which the body needs. All threads of all blocks call. Between two turns the block is synchronised.
+/// which the body needs. All threads of all blocks call. Between two turns the block is synchronised. The
+/// last block to leave puts the tickets back, since the lists serve other kernels too.
 template <int kKinds, typename Body>
 __device__ __forceinline__ void take_turns(int32_t* ticket, const int (&turns)[kKinds], const Body& body) {
   __shared__ int32_t next;
@@ -59,7 +79,11 @@ __device__ __forceinline__ void take_turns(int32_t* ticket, const int (&turns)[k
     int turn = next;
     int kind = 0;
     for (; kind < kKinds && turn >= turns[kind]; ++kind) turn -= turns[kind];
-    if (kind == kKinds) return;
+    if (kind == kKinds) {
+      const int blocks = static_cast<int>(gridDim.x);
+      if (threadIdx.x == 0 && atomic_add(ticket + 1, 1) == blocks - 1) ticket[0] = ticket[1] = 0;
+      return;
+    }
     int32_t following = 0;  // drawn early: it arrives while the block works
     if (threadIdx.x == 0) following = atomic_add(ticket, 1);
     body(kind, turn);

@@ -52,12 +52,15 @@ __device__ __forceinline__ bool all_lanes(bool predicate) {
   return __all_sync(kAllLanes, predicate) != 0;
 }
 
-/// Integers only: sums and minima of them do not depend on the order.
+/// Integers only: sums and extremes of them do not depend on the order.
 __device__ __forceinline__ int atomic_add(int* to, int value) {
   return atomicAdd(to, value);
 }
 __device__ __forceinline__ unsigned long long atomic_min(unsigned long long* to, unsigned long long value) {
   return atomicMin(to, value);
+}
+__device__ __forceinline__ long long atomic_max(long long* to, long long value) {
+  return atomicMax(to, value);
 }
 
 /// Memory that no kernel writes while this one runs.

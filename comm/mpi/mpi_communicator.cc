@@ -7,13 +7,18 @@
 #include <numeric>
 #include <thread>
 
+#include "comm/affinity.h"
 #include "comm/communicator.h"
+#include "comm/mpi/bf16_sum.h"
 #include "comm/mpi/check_mpi.h"
+#include "comm/mpi/roll_call.h"
 #include "comm/mpi_environment.h"
+#include "comm/wait_clock.h"
 
 namespace ventris {
 namespace {
 
+constexpr const char* kGathering = "a gathering from all ranks";
 constexpr int64_t kMaxCount = int64_t{1} << 30;  // elements of one call: MPI counts are int
 
 /// Waits by polling. Ranks that share a core must let each other run, which the blocking calls of MPI do not:
@@ -31,36 +36,35 @@ class Waiting {
       sched_yield();
     }
   }
+  bool is_long() const { return long_wait_; }
+  double seconds() { return clock_.seconds(); }
 
  private:
   static constexpr int kPollsWithoutYield = 64;
   int polls_ = 0;
   bool long_wait_ = false;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  WaitClock clock_;
 };
 
-void wait(MPI_Request& request, const char* what) {
-  Waiting waiting;
-  for (int done = 0;;) {
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
-    if (done != 0) return;
-    waiting.pause();
-  }
+MPI_Datatype mpi_type(DType dtype) {
+  return dtype == DType::kF32 ? MPI_FLOAT : dtype == DType::kBF16 ? MPI_UINT16_T : MPI_DOUBLE;
 }
 
-MPI_Datatype mpi_type(DType dtype) {
-  VENTRIS_CHECK(dtype != DType::kBF16, "sums over ranks are of f32 or f64, not {}", name_of(dtype));
-  return dtype == DType::kF32 ? MPI_FLOAT : MPI_DOUBLE;
+// A communicator of its own keeps our messages apart from those of other users of MPI.
+MPI_Comm duplicate_of_world() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  return comm;
 }
 
 class MpiCommunicator : public Communicator {
  public:
-  // A communicator of its own keeps our messages apart from those of other users of MPI.
   MpiCommunicator() {
-    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
-    check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    hosts_ = MpiCommunicator::all_gather(host_name());
   }
   // Freeing waits for all ranks: where one leaves with an exception, the job is about to be aborted.
   ~MpiCommunicator() override {
@@ -75,18 +79,19 @@ class MpiCommunicator : public Communicator {
   void all_reduce_sum(Tensor data) override {
     VENTRIS_CHECK(requests_.empty(), "{} reductions are under way", requests_.size());
     start_all_reduce_sum(data);
-    finish_reductions();
+    finish("a sum over the ranks");
   }
 
   void start_all_reduce_sum(Tensor data) override {
     VENTRIS_CHECK(data.contiguous(), "the range has rows of {} elements {} apart", data.cols, data.stride);
     const MPI_Datatype type = mpi_type(data.dtype);
+    const MPI_Op sum = data.dtype == DType::kBF16 ? bf16_sum_.get() : MPI_SUM;
     const int64_t element = static_cast<int64_t>(size_of(data.dtype));
     for (int64_t begin = 0; begin < data.size(); begin += kMaxCount) {
       const int count = static_cast<int>(std::min(kMaxCount, data.size() - begin));
       MPI_Request request = MPI_REQUEST_NULL;
       check_mpi(MPI_Iallreduce(MPI_IN_PLACE, static_cast<char*>(data.data) + begin * element, count, type,
-                               MPI_SUM, comm_, &request),
+                               sum, comm_, &request),
                 "MPI_Iallreduce");
       requests_.push_back(request);
     }
@@ -94,16 +99,12 @@ class MpiCommunicator : public Communicator {
 
   void progress() override { test_all(); }
 
-  void finish_reductions() override {
-    Waiting waiting;
-    while (!test_all()) waiting.pause();
-    requests_.clear();
-  }
+  void finish_reductions() override { finish("the sum of gradients"); }
 
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
-    wait(request, "MPI_Ibarrier");
+    wait(request, "MPI_Ibarrier", "a barrier");
   }
 
   std::string broadcast(const std::string& bytes, int root) override {
@@ -120,7 +121,7 @@ class MpiCommunicator : public Communicator {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Iallgather(&mine, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, comm_, &request),
               "MPI_Iallgather");
-    wait(request, "MPI_Iallgather");
+    wait(request, "MPI_Iallgather", kGathering);
 
     const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
     VENTRIS_CHECK(total <= std::numeric_limits<int>::max(), "{} bytes are too many to gather on every rank",
@@ -132,7 +133,7 @@ class MpiCommunicator : public Communicator {
     check_mpi(MPI_Iallgatherv(bytes.data(), static_cast<int>(mine), MPI_CHAR, all.data(), counts.data(),
                               begins.data(), MPI_CHAR, comm_, &request),
               "MPI_Iallgatherv");
-    wait(request, "MPI_Iallgatherv");
+    wait(request, "MPI_Iallgatherv", kGathering);
 
     std::vector<std::string> result;
     for (size_t rank = 0; rank < counts.size(); ++rank) {
@@ -142,6 +143,39 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
+  template <typename Done>
+  void wait_until(const Done& done, const std::string& collective) {
+    for (Waiting waiting; !done(); waiting.pause()) {
+      if (wait_limit() == 0.0 || !waiting.is_long()) continue;
+      const double seconds = waiting.seconds();
+      if (seconds > wait_limit() || roll_call_.called()) give_up(collective, seconds);
+    }
+  }
+
+  void wait(MPI_Request& request, const char* call, const std::string& collective) {
+    const auto done = [&] {
+      int finished = 0;
+      check_mpi(MPI_Test(&request, &finished, MPI_STATUS_IGNORE), call);
+      return finished != 0;
+    };
+    wait_until(done, collective);
+  }
+
+  void finish(const std::string& collective) {
+    wait_until([this] { return test_all(); }, collective);
+    requests_.clear();
+  }
+
+  // The first rank that waits tells it; the others speak where it does not. Who is called when it has only
+  // begun to wait comes too late itself.
+  [[noreturn]] void give_up(const std::string& collective, double waited) {
+    const std::vector<bool> present = roll_call_.call();
+    const auto first = std::find(present.begin(), present.end(), true) - present.begin();
+    const bool tells = first == rank_ && waited > wait_limit() / 2;
+    throw LateRanks(late_message(rank_, size_, waited, collective, step(), describe_absent(present, hosts_)),
+                    std::chrono::seconds(tells ? 0 : 3));
+  }
+
   bool test_all() {
     int done = 1;
     check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
@@ -156,14 +190,17 @@ class MpiCommunicator : public Communicator {
           MPI_Ibcast(static_cast<char*>(data) + begin, static_cast<int>(std::min(kMaxCount, bytes - begin)),
                      MPI_CHAR, root, comm_, &request),
           "MPI_Ibcast");
-      wait(request, "MPI_Ibcast");
+      wait(request, "MPI_Ibcast", "a broadcast from rank " + std::to_string(root));
     }
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm comm_ = duplicate_of_world();
   int rank_ = 0;
   int size_ = 1;
   std::vector<MPI_Request> requests_;
+  std::vector<std::string> hosts_;  // by rank
+  Bf16Sum bf16_sum_;
+  RollCall roll_call_{comm_};
 };
 
 }  // namespace

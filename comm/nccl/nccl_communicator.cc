@@ -6,6 +6,7 @@
 #include "backend/context.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/error.h"
+#include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/nccl/nccl_link.h"
 #include "comm/rank_device.h"
@@ -43,8 +44,7 @@ class Event {
 };
 
 ncclDataType_t nccl_type(DType dtype) {
-  VENTRIS_CHECK(dtype != DType::kBF16, "sums over ranks are of f32 or f64, not {}", name_of(dtype));
-  return dtype == DType::kF32 ? ncclFloat32 : ncclFloat64;
+  return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kBF16 ? ncclBfloat16 : ncclFloat64;
 }
 
 /// The identity that rank 0 makes, on every rank.
@@ -63,7 +63,7 @@ class NcclCommunicator : public Communicator {
   NcclCommunicator(Communicator& control, Context& context)
       : control_(control),
         context_stream_(cuda::stream_of(context)),
-        link_(agree_on_id(control), control.rank(), control.size()) {}
+        link_(agree_on_id(control), control.rank(), control.size(), host_name(), control.wait_limit()) {}
   // What is under way ends first. Where an exception is on its way it never may, as the other ranks may not
   // be there any more.
   ~NcclCommunicator() override {
@@ -90,7 +90,10 @@ class NcclCommunicator : public Communicator {
     link_.all_reduce_sum(data.data, static_cast<size_t>(data.size()), type, stream_.get());
   }
 
-  void progress() override { link_.check(); }
+  void progress() override {
+    link_.check();
+    link_.watch(context_stream_, control_.step());
+  }
   void abandon() override { link_.abandon(); }
 
   void finish_reductions() override {

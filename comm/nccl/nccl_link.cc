@@ -10,6 +10,7 @@
 
 #include "backend/cuda/check.cuh"
 #include "backend/error.h"
+#include "comm/communicator.h"
 
 namespace ventris {
 namespace {
@@ -18,8 +19,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPollInterval{100};
 constexpr int kPollsWithoutSleep = 1000;
-constexpr std::chrono::minutes kPatience{5};  // for a call that NCCL finishes in the background
-constexpr std::chrono::seconds kGrace{20};    // for the host to meet a failure
+constexpr std::chrono::seconds kGrace{20};  // for the host to meet a failure
+// The first rank gives up on late ranks first, and tells it; the others see its leaving as a failure.
+constexpr double kSecondsAfterFirstRank = 0.5;
+// The rank that met the cause of a failure tells it; those that see another one leave do not know it.
+constexpr std::chrono::milliseconds kPatienceForFirstRank{300};
+constexpr std::chrono::milliseconds kPatienceForCause{1500};
 
 bool bad(ncclResult_t status) {
   return status != ncclSuccess && status != ncclInProgress;
@@ -33,13 +38,15 @@ void check_nccl(ncclResult_t status, const char* call) {
        ncclGetErrorString(status), ncclGetLastError(nullptr));
 }
 
-NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks) : rank_(rank), ranks_(ranks) {
+NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit)
+    : rank_(rank), ranks_(ranks), host_(host), wait_limit_(wait_limit) {
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
   settle(status, "ncclCommInitRankConfig");
-  watchdog_ = std::thread([this] { watch(); });
+  for (Mark& mark : marks_) VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));
+  watchdog_ = std::thread([this] { run_watchdog(); });
 }
 
 NcclLink::~NcclLink() {
@@ -51,6 +58,7 @@ NcclLink::~NcclLink() {
   }
   stop_word_.notify_all();
   watchdog_.join();
+  for (const Mark& mark : marks_) static_cast<void>(cudaEventDestroy(mark.event));
   if (comm_ == nullptr) return;
   ncclResult_t status = ncclCommFinalize(comm_);
   const Clock::time_point begin = Clock::now();
@@ -73,6 +81,24 @@ void NcclLink::all_reduce_sum(void* data, size_t count, ncclDataType_t type, cud
   settle(status, "ncclAllReduce");
 }
 
+void NcclLink::watch(cudaStream_t stream, int64_t step) {
+  if (wait_limit_ == 0.0) return;
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  VENTRIS_CUDA_CHECK(cudaStreamIsCapturing(stream, &capture));
+  if (capture != cudaStreamCaptureStatusNone) return;
+  Mark* mark = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    mark = &marks_[marks_[watched_].pending ? 1 - watched_ : watched_];
+    mark->pending = false;  // the thread looks at no event that is being recorded
+  }
+  VENTRIS_CUDA_CHECK(cudaEventRecord(mark->event, stream));
+  const std::lock_guard lock(mutex_);
+  mark->pending = true;
+  mark->step = step;
+  if (mark == &marks_[watched_]) since_.restart();
+}
+
 void NcclLink::abandon() {
   const std::lock_guard lock(mutex_);
   give_up_locked(fmt::format("the sums over the ranks were abandoned on rank {}", rank_));
@@ -87,7 +113,7 @@ void NcclLink::check() {
 
 /// Polls until the call that gave `status` is done. Throws where it fails or takes too long.
 void NcclLink::settle(ncclResult_t status, const char* call) {
-  const Clock::time_point begin = Clock::now();
+  WaitClock waiting;
   int polls = 0;
   while (true) {
     {
@@ -97,11 +123,9 @@ void NcclLink::settle(ncclResult_t status, const char* call) {
         const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
         if (bad(asked)) status = asked;
       }
-      if (bad(status)) give_up_locked(describe_locked(call, status));
-      if (status == ncclInProgress && Clock::now() - begin > kPatience) {
-        give_up_locked(fmt::format("{} on rank {} of {} has waited {} minutes for the other ranks", call,
-                                   rank_, ranks_, kPatience.count()));
-      }
+      if (bad(status)) give_up_locked(describe_locked(call, status), status == ncclRemoteError);
+      if (status == ncclInProgress && wait_limit_ > 0.0 && waiting.seconds() > wait_limit_)
+        give_up_late_locked(call, 0);
       check_locked();
     }
     if (status == ncclSuccess) return;
@@ -113,15 +137,16 @@ void NcclLink::settle(ncclResult_t status, const char* call) {
   }
 }
 
-void NcclLink::watch() {
+void NcclLink::run_watchdog() {
   // A failure to set the device shows in the calls that follow.
   static_cast<void>(cudaSetDevice(device_));
   std::unique_lock lock(mutex_);
   while (!stop_word_.wait_for(lock, kPollInterval, [this] { return stopping_; })) {
     poll_locked();
+    poll_marks_locked();
     if (failure_.empty()) continue;
     if (stop_word_.wait_for(lock, kGrace, [this] { return stopping_ || told_; })) return;
-    std::fprintf(stderr, "[rank %d] ventris: error: %s\n", rank_, failure_.c_str());
+    std::fprintf(stderr, "[rank %d on %s] ventris: error: %s\n", rank_, host_.c_str(), failure_.c_str());
     std::fflush(stderr);
     std::_Exit(static_cast<int>(ExitCode::kUnavailable));
   }
@@ -132,11 +157,34 @@ void NcclLink::poll_locked() {
   ncclResult_t status = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &status);
   if (bad(asked)) status = asked;
-  if (bad(status)) give_up_locked(describe_locked("ncclAllReduce", status));
+  if (bad(status)) give_up_locked(describe_locked("ncclAllReduce", status), status == ncclRemoteError);
 }
 
-void NcclLink::give_up_locked(const std::string& what) {
-  if (failure_.empty()) failure_ = what;
+void NcclLink::poll_marks_locked() {
+  if (comm_ == nullptr) return;
+  Mark& watched = marks_[watched_];
+  // An error of the device is met by the host, in its next call of CUDA.
+  if (watched.pending && cudaEventQuery(watched.event) != cudaErrorNotReady) watched.pending = false;
+  if (!watched.pending) {
+    if (!marks_[1 - watched_].pending) return;
+    watched_ = 1 - watched_;
+    since_.restart();
+    return;
+  }
+  if (since_.seconds() > wait_limit_ + (rank_ == 0 ? 0.0 : kSecondsAfterFirstRank))
+    give_up_late_locked("the sum of gradients", watched.step);
+}
+
+void NcclLink::give_up_late_locked(const std::string& collective, int64_t step) {
+  give_up_locked(late_message(rank_, ranks_, wait_limit_, collective, step,
+                              "other ranks, some of which took no part, between the CUDA devices"));
+}
+
+void NcclLink::give_up_locked(const std::string& what, bool remote) {
+  if (failure_.empty()) {
+    failure_ = what;
+    remote_ = remote;
+  }
   if (comm_ == nullptr) return;
   // On a thread of its own: the kernels end at once, but the call may wait for graphs that hold our sums,
   // which the host lets go only when it has met the failure.
@@ -147,7 +195,9 @@ void NcclLink::check_locked() {
   if (failure_.empty()) return;
   told_ = true;
   stop_word_.notify_all();
-  throw Error(ExitCode::kUnavailable, failure_);
+  throw LateRanks(failure_, remote_     ? kPatienceForCause
+                            : rank_ > 0 ? kPatienceForFirstRank
+                                        : std::chrono::milliseconds(0));
 }
 
 std::string NcclLink::describe_locked(const char* call, ncclResult_t status) const {

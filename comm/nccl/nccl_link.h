@@ -2,25 +2,29 @@
 
 #include <nccl.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "comm/wait_clock.h"
 
 namespace ventris {
 
 /// A communicator of NCCL that no rank waits in for ever. Its calls never block (NCCL's own non-blocking
 /// mode) and are polled until they are done, with a limit on the time. A thread looks for errors that come
-/// while the device works: it then aborts the communicator, which ends the kernels that wait for a lost peer,
-/// so that the host gets out of its wait for the device and meets the error in its next call here. Where it
-/// meets none in some seconds, because it waits for a rank that waits in turn, the thread ends the process
-/// with the message.
+/// while the device works, and for sums that do not end: it then aborts the communicator, which ends the
+/// kernels that wait for a lost peer, so that the host gets out of its wait for the device and meets the
+/// error in its next call here. Where it meets none in some seconds, because it waits for a rank that waits
+/// in turn, the thread ends the process with the message.
 class NcclLink {
  public:
-  /// Joins `ranks` ranks, each on the current CUDA device of its thread. Throws Error(kUnavailable) where
-  /// that fails or takes minutes.
-  NcclLink(const ncclUniqueId& id, int rank, int ranks);
+  /// Joins `ranks` ranks, each on the current CUDA device of its thread; this one is on `host`. `wait_limit`
+  /// is that of Communicator. Throws LateRanks where that fails or takes too long.
+  NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit);
   /// Requires that the sums are done, unless an exception is on its way.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
@@ -28,27 +32,46 @@ class NcclLink {
 
   /// Enqueues data = sum over ranks. All ranks enqueue the same sums in the same order.
   void all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream);
-  /// Throws Error(kUnavailable) if the communicator has failed.
+  /// The work that `stream` was given until now, of training step `step`, holds sums: from now on it is
+  /// watched and has to be done within the limit. Does nothing while the stream is captured. All calls are
+  /// made with the same stream.
+  void watch(cudaStream_t stream, int64_t step);
+  /// Throws LateRanks if the communicator has failed or sums were not done in time.
   void check();
   /// Ends the sums under way, without results, for a rank that leaves with an exception.
   void abandon();
 
  private:
+  /// A point in a stream, and whether the device has yet to come to it.
+  struct Mark {
+    cudaEvent_t event = nullptr;
+    bool pending = false;
+    int64_t step = 0;
+  };
+
   void settle(ncclResult_t status, const char* call);
-  void watch();
+  void run_watchdog();
   void poll_locked();
-  void give_up_locked(const std::string& what);
+  void poll_marks_locked();
+  void give_up_late_locked(const std::string& collective, int64_t step);
+  void give_up_locked(const std::string& what, bool remote = false);
   void check_locked();
   std::string describe_locked(const char* call, ncclResult_t status) const;
 
   const int rank_;
   const int ranks_;
+  const std::string host_;
+  const double wait_limit_;
   int device_ = 0;
   ncclComm_t comm_ = nullptr;  // null once aborted
   size_t started_ = 0;         // sums that were enqueued, for messages
   size_t last_count_ = 0;
   std::mutex mutex_;                   // guards all calls of NCCL and what follows
+  std::array<Mark, 2> marks_;          // of watch(): one that is waited for, and the newest
+  size_t watched_ = 0;                 // of marks_
+  WaitClock since_;                    // the watched mark is waited for
   std::string failure_;                // "" while all is well
+  bool remote_ = false;                // another rank met it first
   bool told_ = false;                  // the host has met the failure
   bool stopping_ = false;              // the thread is to end
   std::condition_variable stop_word_;  // stopping_ or told_ changed

@@ -4,8 +4,8 @@
 # TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset
 # (data/task1/tok), plain or with .gz:
 #   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}
-# Run again, it goes on where it stopped. RANKS (default 2) and MAX_MINUTES (default 110) come from the
-# environment.
+# Run again, it goes on where it stopped. The environment may give RANKS (default 2; 1 needs no MPI), MAX_MINUTES (110),
+# MAX_STEPS (8000), DEVICE (auto), PRECISION (bf16 where the processor multiplies it, else f32), and VENTRIS, the program.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -15,8 +15,8 @@ source "$root/launch/setup.sh"
 text=${1:-}
 run=${2:-multi30k-run}
 [[ -n $text ]] || die "usage: $0 TEXT_FOLDER [RUN_FOLDER]"
-command -v ventris >/dev/null || PATH=$root/build/quickstart:$root/build/release:$PATH
-command -v ventris >/dev/null || die "ventris is not on the PATH; build it first (README.md)"
+PATH=$PATH:$root/build/quickstart:$root/build/release
+ventris=$(command -v "${VENTRIS:-ventris}") || die "ventris is not on the PATH; build it first (README.md)"
 
 # file NAME: the plain file of that name in the text folder, or the gzipped one.
 file() {
@@ -36,29 +36,31 @@ test_en=$(file test_2016_flickr.lc.norm.tok.en)
 test_de=$(file test_2016_flickr.lc.norm.tok.de)
 
 mkdir -p "$run"
-mpirun_command "${RANKS:-2}"
+ranks=${RANKS:-2}
+MPIRUN=()
+if ((ranks > 1)); then mpirun_command "$ranks"; fi
 
 if [[ ! -e $run/corpus.h5 ]]; then
   note "Preparing: joint vocabulary of 10,000"
-  ventris prepare --train-sets "$train_en" "$train_de" --valid-sets "$valid_en" "$valid_de" \
+  "$ventris" prepare --train-sets "$train_en" "$train_de" --valid-sets "$valid_en" "$valid_de" \
     --vocab-size 10000 --no-normalization --output "$run/corpus.h5"
 fi
 
 # bf16 where the processor multiplies it; elsewhere it is emulated and slow.
-precision=f32
-if grep -q avx512_bf16 /proc/cpuinfo; then precision=bf16; fi
+if grep -q avx512_bf16 /proc/cpuinfo; then precision=bf16; else precision=f32; fi
+precision=${PRECISION:-$precision}
 
-note "Training on ${RANKS:-2} ranks, $precision"
-"${MPIRUN[@]}" ventris train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
-  --max-steps 8000 --max-minutes "${MAX_MINUTES:-110}" \
+note "Training on $ranks ranks, $precision"
+"${MPIRUN[@]}" "$ventris" train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
+  --device "${DEVICE:-auto}" --max-steps "${MAX_STEPS:-8000}" --max-minutes "${MAX_MINUTES:-110}" \
   --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
 
 # Ten where training was long enough to leave them.
 last=$(find "$run/model" -name 'checkpoint-*.h5' | wc -l)
 if ((last > 10)); then last=10; fi
 note "Averaging the last $last checkpoints"
-ventris average --model-dir "$run/model" --last "$last" --output "$run/averaged.h5"
+"$ventris" average --model-dir "$run/model" --last "$last" --output "$run/averaged.h5"
 
 note "BLEU on test_2016, beam 5: the text is tokenised and lowercased already"
-"${MPIRUN[@]}" ventris evaluate --model "$run/averaged.h5" --source "$test_en" --reference "$test_de" \
-  --beam-size 5 --tokenize none --lowercase --output "$run/test_2016.out"
+"${MPIRUN[@]}" "$ventris" evaluate --model "$run/averaged.h5" --source "$test_en" --reference "$test_de" \
+  --device "${DEVICE:-auto}" --beam-size 5 --tokenize none --lowercase --output "$run/test_2016.out"

@@ -87,6 +87,29 @@ TEST(Adam, FirstStepMovesByTheLearningRateAgainstTheGradient) {
   EXPECT_EQ(state.value.get(3), before[3]);
 }
 
+TEST(Adam, ASkippedStepChangesNothing) {
+  Context context({.scratch_bytes = 1 << 16});
+  State state = train(31, DType::kF32, 2, true);
+  const State before = train(31, DType::kF32, 2, true);
+  Buffer gradient(1, 31, DType::kF32);
+  gradient.set(7, NAN);
+  const AdamScalars scalars = {.learning_rate = 0.125F,
+                               .gradient_scale = 1.0F,
+                               .bias_correction1 = 0.1F,
+                               .bias_correction2 = 0.02F,
+                               .skip = 1};
+  adam(context, {.value = state.value.view(),
+                 .gradient = gradient.view(),
+                 .m = state.m.view(),
+                 .v = state.v.view(),
+                 .compute = state.compute.view(),
+                 .scalars = &scalars});
+  testing::expect_same_bits("value", state.value, before.value);
+  testing::expect_same_bits("m", state.m, before.m);
+  testing::expect_same_bits("v", state.v, before.v);
+  testing::expect_same_bits("compute", state.compute, before.compute);
+}
+
 TEST(Adam, ComputeCopyChangesNothingElse) {
   const State with = train(1009, DType::kF32, 3, true);
   const State without = train(1009, DType::kF32, 3, false);

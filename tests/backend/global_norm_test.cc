@@ -52,20 +52,5 @@ TEST(SumOfSquares, DoesNotOverflowWhereF32Would) {
   EXPECT_NEAR(squares_of(x), 3e60, 1e54);
 }
 
-TEST(FirstNotFinite, NamesTheFirst) {
-  for (const int threads : {1, 2}) {
-    Context context({.threads = threads, .scratch_bytes = 1 << 16});
-    for (const DType dtype : {DType::kF32, DType::kF64}) {
-      Buffer x = Buffer::random(1, 70001, dtype, 3);
-      EXPECT_EQ(first_not_finite(context, x.view()), -1);
-      x.set(70000, std::numeric_limits<double>::infinity());
-      EXPECT_EQ(first_not_finite(context, x.view()), 70000);
-      x.set(17001, std::numeric_limits<double>::quiet_NaN());
-      x.set(17003, std::numeric_limits<double>::quiet_NaN());
-      EXPECT_EQ(first_not_finite(context, x.view()), 17001);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace ventris

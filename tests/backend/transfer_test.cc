@@ -35,6 +35,22 @@ TEST(Transfer, StagingOnTheCpuIsOneZeroedPieceOfMemory) {
   EXPECT_THROW(staging.send(101), Error);
 }
 
+TEST(Transfer, ABufferOfTheHostIsCopiedAtOnceOnTheCpu) {
+  Context context({.scratch_bytes = 256});
+  HostBuffer buffer(context, 8);
+  EXPECT_EQ(buffer.data()[7], 0);
+  buffer.data()[0] = 3;
+  char device[8] = {};
+  buffer.send(device, 4);
+  EXPECT_EQ(device[0], 3);
+  device[7] = 4;
+  buffer.receive(device, 8);
+  EXPECT_EQ(buffer.data()[7], 4);
+  buffer.wait_until_done();
+  EXPECT_THROW(buffer.send(device, 9), Error);
+  EXPECT_THROW(buffer.receive(device, 9), Error);
+}
+
 TEST(CudaSide, IsToldWhereItIsMissing) {
   const std::string reason = cuda_unavailable_reason();
   EXPECT_EQ(cuda_device_count() > 0 && reason.empty(), reason.empty());

@@ -1,124 +1,295 @@
+// Time of attention on the CPU or on a GPU (there between events of the stream), forward and backward, at
+// lengths made up around a mean, or at those of given sentences:
+//   attention_bench [--device cpu|cuda] [--pairs FILE] [options of Google Benchmark]
+// FILE: a line "source target" with the words of each sentence pair of a batch. Then the three attentions of
+// a layer are measured, forward and backward together, in bf16: of the encoder, of the decoder, and between
+// them.
+
 #include <benchmark/benchmark.h>
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "backend/attention.h"
 #include "backend/context.h"
-#include "tests/support/device_buffer.h"
+#include "backend/profile.h"
+#include "backend/transfer.h"
 
 namespace ventris {
 namespace {
 
-using testing::Buffer;
+enum class Passes { kForward, kBackward, kBoth };
 
-/// The attention of one layer over a micro-batch of about `tokens` tokens, sentences of about `length`.
-struct Shape {
-  const char* name;
-  int heads;
-  int d_head;
-  int length;
-  int64_t tokens;
+/// Who attends to whom.
+struct Sides {
+  std::vector<int32_t> query_offsets;
+  std::vector<int32_t> key_offsets;  // empty: the queries' own
+  bool causal = false;
+
+  bool self() const { return key_offsets.empty(); }
+  const std::vector<int32_t>& keys() const { return self() ? query_offsets : key_offsets; }
+  int sentences() const { return static_cast<int>(query_offsets.size()) - 1; }
+  /// Scores that are not masked.
+  double scores() const {
+    double sum = 0.0;
+    for (size_t s = 0; s + 1 < query_offsets.size(); ++s) {
+      const double queries = query_offsets[s + 1] - query_offsets[s];
+      const double seen = keys()[s + 1] - keys()[s];
+      sum += causal ? queries * (queries + 1) / 2 : queries * seen;
+    }
+    return sum;
+  }
 };
 
-void run_attention(benchmark::State& state, Shape shape, DType dtype, bool causal, bool backward,
-                   float rate) {
-  std::mt19937 generator(1);
-  std::vector<int32_t> offsets = {0};
-  double pairs = 0.0;
-  while (offsets.back() < shape.tokens) {
-    const int length = shape.length / 2 + static_cast<int>(generator() % static_cast<uint32_t>(shape.length));
-    offsets.push_back(offsets.back() + length);
-    pairs += causal ? length * (length + 1) / 2 : length * length;
-  }
-  const int64_t rows = offsets.back();
-  const int64_t width = int64_t{shape.heads} * shape.d_head;
-  const Buffer qkv = Buffer::random(rows, 3 * width, dtype, 2);
-  const Buffer d_out = Buffer::random(rows, width, dtype, 3);
-  Buffer out(rows, width, dtype);
-  Buffer d_qkv(rows, 3 * width, dtype);
-  Buffer log_sum_exp(shape.heads, rows, master_dtype(dtype));
-  const int sentences = static_cast<int>(offsets.size()) - 1;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(shape.d_head));
-  const DropoutPosition position = {.step = 1, .row_base = 0};
-  const DropoutKey dropout = {.rate = rate, .seed = 1, .place = 0x100, .position = &position};
-  const auto block = [&](int i) { return qkv.view().col_range(i * width, width); };
-  const auto d_block = [&](int i) { return d_qkv.view().col_range(i * width, width); };
-  Context context({});
-  const auto forward = [&] {
-    attention_forward(context, {.query = block(0),
-                                .key = block(1),
-                                .value = block(2),
-                                .query_offsets = offsets.data(),
-                                .key_offsets = offsets.data(),
-                                .sentences = sentences,
-                                .heads = shape.heads,
-                                .causal = causal,
-                                .scale = scale,
-                                .dropout = dropout,
-                                .out = out.view(),
-                                .log_sum_exp = log_sum_exp.view()});
-  };
-  forward();
-  for (auto _ : state) {
-    if (backward) {
-      attention_backward(context, {.query = block(0),
-                                   .key = block(1),
-                                   .value = block(2),
-                                   .out = out.view(),
-                                   .log_sum_exp = log_sum_exp.view(),
-                                   .d_out = d_out.view(),
-                                   .query_offsets = offsets.data(),
-                                   .key_offsets = offsets.data(),
-                                   .sentences = sentences,
-                                   .heads = shape.heads,
-                                   .causal = causal,
-                                   .scale = scale,
-                                   .dropout = dropout,
-                                   .d_query = d_block(0),
-                                   .d_key = d_block(1),
-                                   .d_value = d_block(2)});
-    } else {
-      forward();
+struct Shape {
+  std::string name;
+  int heads;
+  int d_head;
+};
+
+/// One attention of a layer with its memory: queries, keys and values are blocks of columns, as in the model.
+class Attention {
+ public:
+  Attention(Context& context, const Sides& sides, const Shape& shape, DType dtype, float rate)
+      : context_(context), sides_(sides), shape_(shape), dtype_(dtype), rate_(rate) {
+    Arena measure;
+    plan(measure);
+    memory_.emplace(context.device(), measure.high_water(), "attention");
+    plan(*memory_);
+    for (const Tensor& tensor : {query_, key_, d_out_}) fill(tensor);
+    const DropoutPosition position = {.step = 1, .row_base = 0};
+    copy_to_device(context_, position_, &position, sizeof(position));
+    for (const auto& [to, from] :
+         {std::pair(query_offsets_, &sides_.query_offsets), {key_offsets_, &sides_.keys()}}) {
+      copy_to_device(context_, to, from->data(), from->size() * sizeof(int32_t));
     }
+    list_attention_work(context_, {.query_offsets = query_offsets_,
+                                   .key_offsets = key_offsets_,
+                                   .sentences = sides_.sentences(),
+                                   .work = work_});
+    forward();
+    backward();
   }
-  const double products = backward ? 5.0 : 2.0;
-  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * products * pairs * static_cast<double>(width),
-                                                 benchmark::Counter::kIsIterationInvariantRate);
+
+  void forward() {
+    attention_forward(context_, {.query = block(query_, 0),
+                                 .key = block(key_, 1),
+                                 .value = block(key_, 2),
+                                 .query_offsets = query_offsets_,
+                                 .key_offsets = key_offsets_,
+                                 .sentences = sides_.sentences(),
+                                 .heads = shape_.heads,
+                                 .causal = sides_.causal,
+                                 .scale = scale(),
+                                 .dropout = dropout(),
+                                 .work = work_,
+                                 .out = out_,
+                                 .log_sum_exp = log_sum_exp_});
+  }
+  void backward() {
+    attention_backward(context_, {.query = block(query_, 0),
+                                  .key = block(key_, 1),
+                                  .value = block(key_, 2),
+                                  .out = out_,
+                                  .log_sum_exp = log_sum_exp_,
+                                  .d_out = d_out_,
+                                  .query_offsets = query_offsets_,
+                                  .key_offsets = key_offsets_,
+                                  .sentences = sides_.sentences(),
+                                  .heads = shape_.heads,
+                                  .causal = sides_.causal,
+                                  .scale = scale(),
+                                  .dropout = dropout(),
+                                  .work = work_,
+                                  .d_query = block(d_query_, 0),
+                                  .d_key = block(d_key_, 1),
+                                  .d_value = block(d_key_, 2)});
+  }
+  /// Seconds of one call of each, the mean of so many.
+  double seconds(Passes passes, int calls) {
+    Profile& profile = context_.profile();
+    profile.clear();
+    profile.begin_step();
+    for (int i = 0; i < calls; ++i) {
+      if (passes != Passes::kBackward) forward();
+      if (passes != Passes::kForward) backward();
+    }
+    profile.end_step();
+    return profile.step_seconds() / calls;
+  }
+  int64_t rows() const { return sides_.query_offsets.back(); }
+  /// Multiplications and additions of the products.
+  double flops(Passes passes) const {
+    const double products = passes == Passes::kForward ? 2 : passes == Passes::kBackward ? 5 : 7;
+    return 2.0 * products * sides_.scores() * static_cast<double>(width());
+  }
+
+ private:
+  int64_t width() const { return int64_t{shape_.heads} * shape_.d_head; }
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(shape_.d_head)); }
+  Tensor block(const Tensor& tensor, int i) const { return tensor.col_range(i * width(), width()); }
+  DropoutKey dropout() const { return {.rate = rate_, .seed = 1, .place = 0x100, .position = position_}; }
+
+  void plan(Arena& arena) {
+    const int64_t key_rows = sides_.keys().back();
+    const auto pair = [&](Tensor& queries, Tensor& keys) {
+      queries = arena.allocate(rows(), 3 * width(), dtype_);
+      keys = sides_.self() ? queries : arena.allocate(key_rows, 3 * width(), dtype_);
+    };
+    pair(query_, key_);
+    pair(d_query_, d_key_);
+    out_ = arena.allocate(rows(), width(), dtype_);
+    d_out_ = arena.allocate(rows(), width(), dtype_);
+    log_sum_exp_ = arena.allocate(shape_.heads, rows(), master_dtype(dtype_));
+    query_offsets_ = arena.allocate_array<int32_t>(sides_.sentences() + 1);
+    key_offsets_ = arena.allocate_array<int32_t>(sides_.sentences() + 1);
+    position_ = arena.allocate_array<DropoutPosition>(1);
+    work_ = plan_attention_work(arena, context_.device(), dtype_, sides_.sentences(), rows(), key_rows);
+  }
+  /// Numbers of even distribution in [-1, 1].
+  void fill(const Tensor& tensor) {
+    std::minstd_rand generator(1);
+    std::vector<char> bytes(static_cast<size_t>(tensor.size()) * size_of(tensor.dtype));
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      const float value = static_cast<float>(generator()) * 0x1p-30F - 1.0F;
+      if (tensor.dtype == DType::kBF16) {
+        reinterpret_cast<BF16*>(bytes.data())[i] = BF16(value);
+      } else {
+        reinterpret_cast<float*>(bytes.data())[i] = value;
+      }
+    }
+    copy_to_device(context_, tensor.data, bytes.data(), bytes.size());
+  }
+
+  Context& context_;
+  const Sides sides_;
+  const Shape shape_;
+  const DType dtype_;
+  const float rate_;
+  std::optional<Arena> memory_;
+  Tensor query_, key_, d_query_, d_key_, out_, d_out_, log_sum_exp_;
+  int32_t* query_offsets_ = nullptr;
+  int32_t* key_offsets_ = nullptr;
+  DropoutPosition* position_ = nullptr;
+  AttentionWork work_;
+};
+
+struct Case {
+  std::string name;
+  Sides sides;
+  Shape shape;
+  DType dtype;
+  Passes passes;
+  float rate;
+};
+
+void run(benchmark::State& state, Device device, const Case& c) {
+  Context context({.device = device});
+  Attention attention(context, c.sides, c.shape, c.dtype, c.rate);
+  const int calls = device == Device::kCpu ? 1 : 10;  // so that the host keeps ahead of the device
+  for (auto _ : state) state.SetIterationTime(attention.seconds(c.passes, calls));
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(1e-9 * attention.flops(c.passes), benchmark::Counter::kIsIterationInvariantRate);
   state.counters["ns/token"] =
-      benchmark::Counter(static_cast<double>(rows) * 1e-9,
+      benchmark::Counter(static_cast<double>(attention.rows()) * 1e-9,
                          benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void register_all() {
-  for (const Shape& shape :
-       {Shape{"tiny", 4, 32, 15, 4096}, Shape{"base", 8, 64, 28, 4096}, Shape{"long", 8, 64, 1000, 4096}}) {
+void add(Device device, Case c) {
+  const std::string name = "attention/" + c.name + (c.rate > 0 ? "/dropout" : "");
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, device, c); })
+      ->Unit(benchmark::kMillisecond)
+      ->UseManualTime();
+}
+
+/// Sentences of about `length` words, `tokens` words together.
+Sides made_up(int length, int64_t tokens, bool causal) {
+  std::mt19937 generator(1);
+  Sides sides{.query_offsets = {0}, .key_offsets = {}, .causal = causal};
+  while (sides.query_offsets.back() < tokens) {
+    const int words = length / 2 + static_cast<int>(generator() % static_cast<uint32_t>(length));
+    sides.query_offsets.push_back(sides.query_offsets.back() + words);
+  }
+  return sides;
+}
+
+void add_made_up(Device device) {
+  const auto both = [&](const Shape& shape, int length) {
     for (DType dtype : {DType::kF32, DType::kBF16}) {
       for (bool causal : {false, true}) {
-        for (bool backward : {false, true}) {
+        for (Passes passes : {Passes::kForward, Passes::kBackward}) {
           for (float rate : {0.0F, 0.1F}) {
-            const std::string name = std::string("attention/") + shape.name + "/" + name_of(dtype) +
-                                     (causal ? "/causal" : "/full") + (backward ? "/backward" : "/forward") +
-                                     (rate > 0 ? "/dropout" : "");
-            benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-              run_attention(state, shape, dtype, causal, backward, rate);
-            })->Unit(benchmark::kMillisecond);
+            const std::string name = shape.name + "/" + name_of(dtype) + (causal ? "/causal" : "/full") +
+                                     (passes == Passes::kBackward ? "/backward" : "/forward");
+            add(device, {name, made_up(length, 4096, causal), shape, dtype, passes, rate});
           }
         }
       }
     }
+  };
+  both({"tiny", 4, 32}, 15);
+  both({"base", 8, 64}, 28);
+  both({"long", 8, 64}, 1000);
+}
+
+bool add_pairs(Device device, const std::string& path) {
+  std::ifstream file(path);
+  std::vector<int32_t> source = {0};
+  std::vector<int32_t> target = {0};
+  for (int32_t words[2]; file >> words[0] >> words[1];) {
+    if (words[0] < 1 || words[1] < 1 || words[0] > 65536 || words[1] > 65536 || source.size() > 65536)
+      return false;
+    source.push_back(source.back() + words[0]);
+    target.push_back(target.back() + words[1]);
   }
+  if (!file.eof() || source.size() == 1) return false;
+  for (const Shape& shape : {Shape{"base", 8, 64}, Shape{"big", 16, 64}}) {
+    for (const float rate : {0.0F, 0.1F}) {
+      const auto add_sides = [&](const char* name, const Sides& sides) {
+        add(device, {shape.name + "/" + name, sides, shape, DType::kBF16, Passes::kBoth, rate});
+      };
+      add_sides("encoder", {source, {}, false});
+      add_sides("decoder", {target, {}, true});
+      add_sides("cross", {target, source, false});
+    }
+  }
+  return true;
 }
 
 }  // namespace
 }  // namespace ventris
 
 int main(int argc, char** argv) {
-  ventris::register_all();
+  using namespace ventris;
   benchmark::Initialize(&argc, argv);
+  Device device = Device::kCpu;
+  std::string pairs;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--device" && (value == "cpu" || value == "cuda")) {
+      device = value == "cuda" ? Device::kCuda : Device::kCpu;
+    } else if (option == "--pairs" && !value.empty()) {
+      pairs = value;
+    } else {
+      std::cerr
+          << "usage: attention_bench [--device cpu|cuda] [--pairs FILE] [options of Google Benchmark]\n";
+      return 64;
+    }
+  }
+  if (pairs.empty()) {
+    add_made_up(device);
+  } else if (!add_pairs(device, pairs)) {
+    std::cerr << "error: " << pairs << " does not hold lines with two numbers of words from 1 to 65536\n";
+    return 65;
+  }
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -1,6 +1,6 @@
-// Rates of gemm() at the shapes of training, against the best large square product of oneDNN itself of the same dtype in the same
-// run ("of_large"). One thread; rates are per second of CPU time, the best of several repetitions, so that other programs
-// on the machine disturb little.
+// Rates of gemm() at the shapes of training, against the best large square product of oneDNN itself of the
+// same dtype in the same run ("of_large"). One thread; rates are per second of CPU time, the best of several
+// repetitions, so that other programs on the machine disturb little.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -22,7 +22,8 @@ double thread_cpu_seconds() {
 
 struct Matrix {
   Matrix(int64_t rows, int64_t cols, DType dtype)
-      : arena(Device::kCpu, static_cast<size_t>(rows * cols) * size_of(dtype)), view(arena.allocate(rows, cols, dtype)) {
+      : arena(Device::kCpu, static_cast<size_t>(rows * cols) * size_of(dtype)),
+        view(arena.allocate(rows, cols, dtype)) {
     for (int64_t i = 0; i < rows * cols; ++i) {
       const float value = 0.01F * static_cast<float>(i % 13 - 6);
       if (dtype == DType::kF32) view.as<float>()[i] = value;
@@ -65,7 +66,8 @@ double large_rate(DType dtype) {
   for (const auto& [measured, rate] : known) {
     if (measured == dtype) return rate;
   }
-  known.emplace_back(dtype, std::max({square_rate(dtype, 2048), square_rate(dtype, 3072), square_rate(dtype, 4096)}));
+  known.emplace_back(
+      dtype, std::max({square_rate(dtype, 2048), square_rate(dtype, 3072), square_rate(dtype, 4096)}));
   return known.back().second;
 }
 
@@ -112,14 +114,16 @@ int register_all() {
     int64_t in;
     int64_t out;
   };
-  const Layer layers[] = {{"tiny qkv", 128, 384},    {"tiny projection", 128, 128}, {"tiny ff in", 128, 256},
-                          {"tiny ff out", 256, 128}, {"base qkv", 512, 1536},       {"base projection", 512, 512},
+  const Layer layers[] = {{"tiny qkv", 128, 384},    {"tiny projection", 128, 128},
+                          {"tiny ff in", 128, 256},  {"tiny ff out", 256, 128},
+                          {"base qkv", 512, 1536},   {"base projection", 512, 512},
                           {"base ff in", 512, 2048}, {"base ff out", 2048, 512}};
-  const Layer vocabularies[] = {{"tiny logits", 128, 10112}, {"base logits", 512, 10112}, {"base logits", 512, 36992}};
-  const auto add = [](const Layer& layer, const char* form_name, Form form, DType dtype, int64_t tokens, int64_t in,
-                      int64_t out) {
-    const std::string name = std::string(name_of(dtype)) + "/" + layer.name + "/" + form_name + "/" + std::to_string(tokens) +
-                             "x" + std::to_string(in) + "x" + std::to_string(out);
+  const Layer vocabularies[] = {
+      {"tiny logits", 128, 10112}, {"base logits", 512, 10112}, {"base logits", 512, 36992}};
+  const auto add = [](const Layer& layer, const char* form_name, Form form, DType dtype, int64_t tokens,
+                      int64_t in, int64_t out) {
+    const std::string name = std::string(name_of(dtype)) + "/" + layer.name + "/" + form_name + "/" +
+                             std::to_string(tokens) + "x" + std::to_string(in) + "x" + std::to_string(out);
     benchmark::RegisterBenchmark(name.c_str(), measure, form, dtype, tokens, in, out)
         ->UseManualTime()
         ->MinTime(0.15);

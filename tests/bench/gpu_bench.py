@@ -1,100 +1,306 @@
 #!/usr/bin/env python3
-"""Training speed on one GPU against PyTorch, as one table in Markdown. tests/bench/gpu.sh calls it; it takes under 8 minutes.
+"""Everything that is measured on one GPU, as one file in Markdown. tests/bench/gpu.sh calls it; it takes under 8 minutes.
 
-    python3 tests/bench/gpu_bench.py --ventris build/cuda/ventris --corpus corpus.h5 --pytorch PYTHON --output table.md
+    python3 tests/bench/gpu_bench.py --ventris build/cuda/ventris --attention-bench build/cuda/tests/bench/attention_bench \
+        --corpus corpus.h5 --pytorch PYTHON --output table.md [--multi30k TEXT_FOLDER]
 
 ventris trains in bf16 with a CUDA graph per step; PyTorch trains the same model on length-bucketed padded batches of the same sentences,
-eager and with torch.compile, bf16 by autocast, fused Adam, scaled_dot_product_attention. "of GEMM" is model arithmetic (three times the
-forward products: encoder, decoder, output projection, attention; training_flops in model/transformer.h) over the rate of a product of 8,192
-cubed in bf16, measured in the same run. The first steps are not counted.
+eager and with torch.compile, bf16 by autocast, fused Adam, scaled_dot_product_attention. The first steps are not counted. Then attention
+alone, against PyTorch's on a padded batch, on bucketed batches and on tensors without padding. With --multi30k the recipe trains on
+that text besides, for at most 5 minutes more. What is left out for want of time or because it fails is named on stderr and in the file.
 """
 import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+
+import table
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SIDES = ("encoder", "decoder", "cross")
+FORMULA = """Model FLOPs of a step, with n source and m target words of a sentence, sums over the sentences of the batch, d = d_model, L layers a
+stack, V words of the vocabulary; a product is 2 operations for each multiplication and addition, and backward has two products for
+each one of forward, so all is times 6; norms, softmax, dropout, padding and Adam do not count:
+
+    encoder             6 L sum n (4 d^2 + 2 d d_ff)
+    decoder             6 L (sum m (6 d^2 + 2 d d_ff) + sum n 2 d^2)
+    output projection   6 sum m d V
+    attention           12 L d sum (n^2 + m (m + 1) / 2 + m n)
+
+MFU is the rate of the model FLOPs over that of the large product in bf16 measured in the same run.
+"""
 
 
-def ventris(arguments, preset, profile_lines):
-    folder = tempfile.mkdtemp(prefix="ventris-gpu-")
-    command = [arguments.ventris, "train", "--corpus", arguments.corpus, "--model-dir", folder, "--preset", preset, "--device", "cuda",
-               "--precision", "bf16", "--batch-target-tokens", str(arguments.batch_tokens), "--batch-source-tokens",
-               str(arguments.batch_tokens), "--max-minutes", str((arguments.seconds + arguments.warmup_seconds) / 60), "--max-steps", "1000000",
-               "--valid-every", "0", "--save-every", "0", "--log-every", "10", "--profile", "--json"]
+class Clock:
+    """The time that is left of the minutes that all takes."""
+
+    def __init__(self, seconds):
+        self.end = time.monotonic() + seconds
+
+    def left(self):
+        return max(1.0, self.end - time.monotonic())
+
+
+class DeviceMemory:
+    """The most memory in use on the first GPU while something runs, over what was in use before, in MiB; None where nvidia-smi is missing.
+    A ventris process holds from its start what it needs, so that looking twice a second misses nothing."""
+
+    QUERY = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+
+    def __init__(self):
+        self.before = self.used()
+        self.most = self.before
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def used(self):
+        try:
+            return int(subprocess.run(self.QUERY, capture_output=True, text=True, check=True, timeout=20).stdout.split()[0])
+        except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+            return None
+
+    def watch(self):
+        while self.most is not None and not self.done.wait(0.5):
+            self.most = max(self.most, self.used() or 0)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+    def mib(self):
+        return None if self.most is None else self.most - self.before
+
+
+def shown(value, form):
+    return "not measured" if value is None else format(value, form)
+
+
+def ratio(value, other):
+    return "" if value is None or other is None else f"{value / other:.2f}"
+
+
+def measure_training(arguments, clock, preset):
+    """[(name, measured)] of ventris and the peers; measured is None where something failed."""
+    extra = ["--device", arguments.device, "--log-every", str(arguments.log_every), "--profile", *arguments.ventris_options.split()]
+    with DeviceMemory() as memory:
+        ours = table.train_ventris([], arguments.ventris, arguments.corpus, preset, "bf16", arguments.batch_tokens, arguments.seconds,
+                                   arguments.warmup_seconds, extra, clock.left())
+    if ours is not None:
+        ours["memory"] = memory.mib()
+    found = [("ventris", ours)]
+    options = ["--device", arguments.peer_device, "--precision", "bf16", "--corpus", arguments.corpus, "--preset", preset, "--batch-tokens",
+               arguments.batch_tokens, "--seconds", arguments.seconds, "--warmup-seconds", arguments.warmup_seconds, "--most-pairs",
+               arguments.most_pairs]
+    for name, more in (("eager", []), ("torch.compile", ["--compile", "--compile-seconds", arguments.compile_seconds])):
+        # A peer that hangs in its compiler does not take the time of what follows.
+        most = arguments.warmup_seconds + arguments.seconds + (arguments.compile_seconds if more else 0) + 40
+        with DeviceMemory() as memory:
+            got = table.peer(arguments.pytorch, "peer_pytorch.py", options + more, f"PyTorch, {name}, {preset}", min(most, clock.left()))
+        if got is not None:
+            name = f"PyTorch {re.sub(r'[+].*', '', got['version'])}, {name}"
+            rate = got["target_tokens_per_second"]
+            got = {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
+                   "memory": memory.mib(), "allocated": got["peak_memory_mib"]}
+        found.append((name, got))
+    return found
+
+
+def training_table(gemm, training):
+    header = ["preset", "trainer", "ms a step", "target words a step", "target words/s", "of best PyTorch", "model FLOPs", "MFU",
+              "MiB on the device", "MiB of tensors"]
+    rows = []
+    for preset, found in training.items():
+        best = max((m["rate"] for name, m in found if m is not None and name != "ventris"), default=None)
+        for name, m in found:
+            if m is None:
+                rows.append([preset, name, "not measured", *[""] * 7])
+                continue
+            flops = m.get("flops")
+            rows.append([preset, name, f"{m['ms']:.2f}", f"{m['tokens_per_update']:,}", f"{m['rate']:,.0f}", ratio(m["rate"], best),
+                         "" if flops is None else f"{flops / 1e12:.1f} TFLOP/s",
+                         "" if flops is None or gemm is None else f"{100 * flops / gemm:.1f} %", shown(m["memory"], ",d"),
+                         f"{m['allocated']:,}" if "allocated" in m else ""])
+    return table.markdown(header, rows)
+
+
+def phase_table(gemm, preset, profile):
+    """Where the time of a step goes; the floor is the time of the phase's products at the rate of the large product."""
+    rate = gemm or profile["product_flops_per_second"] or None
+    rows, beyond = [], {}
+    for phase in profile["phases"] + [{"phase": "other", "ms": profile["other_ms"]}]:
+        flops = phase.get("model_flops_per_second", 0.0) * phase["ms"] / 1000
+        floor = 1000 * flops / rate if rate else 0.0
+        beyond[phase["phase"]] = phase["ms"] - floor
+        rows.append([phase["phase"], f"{phase['ms']:.3f}", f"{100 * phase['ms'] / profile['step_ms']:.1f} %", f"{floor:.3f}",
+                     f"{phase['ms'] - floor:.3f}"])
+    step_floor = profile["model_flops_per_second"] * profile["step_ms"] / rate if rate else 0.0
+    rows.append(["step", f"{profile['step_ms']:.3f}", "100 %", f"{step_floor:.3f}", f"{profile['step_ms'] - step_floor:.3f}"])
+    most = max(beyond, key=beyond.get)
+    return (f"### Phases of a step of {preset}\n\nMean of {profile['steps']} profiled steps, which are not replayed as graphs. Floor: the model "
+            "FLOPs of the phase at the rate of the large product.\n\n" + table.markdown(["phase", "ms", "share", "floor, ms", "beyond it, ms"], rows) +
+            f"\nMost of the time beyond the floor: {most}, {beyond[most]:.3f} ms of {profile['step_ms'] - step_floor:.3f}. MFU of these "
+            f"steps: {100 * profile['mfu']:.1f} % of a product of {profile['product_size']} cubed at "
+            f"{profile['product_flops_per_second'] / 1e12:.2f} TFLOP/s.\n")
+
+
+def measure_attention(arguments, clock, folder):
+    """The words of the batch, and {(preset, dropout): {name: {side: ms}}}; the first is "ventris"."""
+    pairs = os.path.join(folder, "pairs.txt")
+    common = ["--corpus", arguments.corpus, "--batch-tokens", arguments.attention_tokens, "--most-pairs", arguments.most_pairs]
+    words = table.peer(arguments.pytorch, "peer_attention.py", common + ["--write-pairs", pairs], "lengths of sentences", clock.left())
+    if words is None:
+        return None, {}
+    found = {}
+    output = os.path.join(folder, "attention.json")
+    command = [arguments.attention_bench, "--device", arguments.device, "--pairs", pairs, "--benchmark_format=console",
+               "--benchmark_out_format=json", f"--benchmark_out={output}", f"--benchmark_min_time={arguments.attention_min_seconds}"]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            sys.exit(f"ventris failed: {done.stderr.strip()}")
-        profile_lines.append(f"{preset}:\n{done.stderr.strip()}")
-        result = json.loads(done.stdout)
-        lines = [json.loads(line) for line in open(os.path.join(folder, "metrics.jsonl"))]
-    finally:
-        shutil.rmtree(folder)
-    counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= arguments.warmup_seconds]
-    seconds = counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"]
-    tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]
-    flops_per_token = result["model_flops_per_second"] / result["target_tokens_per_second"]
-    return {"rate": tokens / seconds, "ms": 1000 * seconds / (counted[-1]["step"] - counted[0]["step"]),
-            "tflops": tokens / seconds * flops_per_token / 1e12, "memory": None}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=clock.left())
+        with open(output, encoding="utf-8") as file:
+            for line in json.load(file)["benchmarks"]:
+                _, preset, side, *rest = line["name"].split("/")
+                key = (preset, 0.1 if "dropout" in rest else 0.0)
+                found.setdefault(key, {}).setdefault("ventris", {})[side] = line["real_time"]
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"attention_bench: {table.last_words(getattr(error, 'stderr', None) or str(error))}", file=sys.stderr)
+    seconds = min(arguments.attention_seconds, clock.left() - 20)
+    results = table.peer(arguments.pytorch, "peer_attention.py", common + ["--pairs", pairs, "--device", arguments.peer_device, "--seconds", seconds],
+                         "PyTorch's attention", clock.left()) or []
+    for line in results:
+        name = line["way"] if line["way"] == line["backend"] else f"{line['way']}, {line['backend']}"
+        found.setdefault((line["preset"], line["dropout"]), {}).setdefault(name, {})[line["side"]] = line["ms"]
+    return words, found
 
 
-def peer(arguments, extra):
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer_pytorch.py")
-    done = subprocess.run([arguments.pytorch, script, "--device", "cuda", "--precision", "bf16"] + extra, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True)
+def best_of(ways, prefix):
+    """For each side the fastest backend of a way."""
+    best = {}
+    for name, sides in ways.items():
+        if name.startswith(prefix):
+            for side, ms in sides.items():
+                best[side] = min(ms, best.get(side, ms))
+    return best
+
+
+def attention_table(words, found):
+    rows = []
+    for (preset, rate), ways in sorted(found.items()):
+        ours = ways.get("ventris", {})
+        lines = [("ventris", ours), *((name, ways[name]) for name in ways if name != "ventris")]
+        for way in ("padded", "bucketed"):
+            lines.append((f"PyTorch, best {way}", best_of(ways, way)))
+        for name, sides in lines:
+            total = sum(sides.values()) if len(sides) == len(SIDES) else None
+            mine = sum(ours.values()) if len(ours) == len(SIDES) else None
+            name = name if name.startswith(("ventris", "PyTorch")) else f"PyTorch, {name}"
+            rows.append([preset, rate, name, *(f"{sides[side]:.3f}" if side in sides else "" for side in SIDES), "" if total is None else f"{total:.3f}",
+                         ratio(total, mine)])
+    if not rows:
+        return "Not measured.\n"
+    return (f"Forward and backward of the three attentions of a layer, ms, bf16, {words['pairs']:,} sentence pairs as they come, {words['source']:,} "
+            f"source and {words['target']:,} target words with their marks, head size 64. Bucketed: eight batches of like lengths, for as many target "
+            "words. The last column is the time over that of ventris.\n\n" +
+            table.markdown(["preset", "dropout", "way", *SIDES, "sum", "over ventris"], rows))
+
+
+def multi30k(arguments, folder):
+    """The recipe on the device, for at most 5 minutes."""
+    run = os.path.join(folder, "multi30k")
+    begin = time.monotonic()
+    minutes = min(5.0, arguments.multi30k_minutes)
+    environment = {**os.environ, "RANKS": "1", "DEVICE": arguments.device, "PRECISION": "bf16", "MAX_MINUTES": f"{0.8 * minutes:.3f}",
+                   "PATH": os.path.dirname(os.path.abspath(arguments.ventris)) + os.pathsep + os.environ["PATH"]}
+    if arguments.multi30k_steps:
+        environment["MAX_STEPS"] = str(arguments.multi30k_steps)
+    environment["VENTRIS"] = os.path.abspath(arguments.ventris)
+    command = ["bash", os.path.join(ROOT, "launch", "recipes", "multi30k.sh"), arguments.multi30k, run]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60 * minutes, check=False)
+    except subprocess.TimeoutExpired:
+        return f"Not done after {minutes:g} minutes.\n"
     if done.returncode != 0:
-        print(f"PyTorch {' '.join(extra)}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'failed'}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
+        return f"Failed: {table.last_words(done.stderr)}\n"
+    seconds = time.monotonic() - begin
+    with open(os.path.join(run, "model", "metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    rows, elapsed, reached = [], 0.0, None
+    for line in lines:
+        elapsed = line.get("elapsed_seconds", elapsed)
+        if "valid_bleu" not in line:
+            continue
+        rows.append([f"{line['step']:,}", f"{elapsed / 60:.2f}", f"{line['valid_loss']:.3f}", f"{line['valid_bleu']:.1f}"])
+        if reached is None and line["valid_bleu"] >= arguments.multi30k_bleu:
+            reached = elapsed / 60
+    when = "was not reached" if reached is None else f"was reached after {reached:.2f} minutes of training"
+    return (f"`launch/recipes/multi30k.sh`, preset tiny, bf16, one process; {seconds / 60:.2f} minutes for text, training, average and test together. "
+            f"Validation BLEU {arguments.multi30k_bleu:g} {when}. Test:\n\n    {done.stdout.strip().splitlines()[-1]}\n\n" +
+            table.markdown(["step", "minutes", "valid loss", "valid BLEU"], rows))
 
 
-def row(preset, trainer, rate, ms, tflops, gemm, best, memory):
-    share = f"{tflops:.0f} TFLOP/s, {100 * tflops / gemm:.0f} %" if tflops is not None else ""
-    return (f"| {preset} | {trainer} | {ms:.1f} | {rate:,.0f} | {rate / best:.2f} | {share} | "
-            f"{'' if memory is None else format(memory, ',')} |")
-
-
-def main():
+def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ventris", required=True)
+    parser.add_argument("--attention-bench", required=True)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--pytorch", required=True, help="python with PyTorch for CUDA and h5py")
     parser.add_argument("--presets", nargs="+", default=["base", "big"])
-    parser.add_argument("--batch-tokens", type=int, default=25000)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--batch-tokens", type=int, default=25344, help="rows of a side; 198 x 128, so that nothing is padded to 128")
+    parser.add_argument("--gemm-size", type=int, default=8192, help="rows of the large product")
+    parser.add_argument("--seconds", type=float, default=16.0)
     parser.add_argument("--warmup-seconds", type=float, default=6.0)
     parser.add_argument("--compile-seconds", type=float, default=60.0)
-    parser.add_argument("--output", help="file for the table")
-    arguments = parser.parse_args()
+    parser.add_argument("--attention-seconds", type=float, default=60.0)
+    parser.add_argument("--attention-min-seconds", type=float, default=0.1)
+    parser.add_argument("--attention-tokens", type=int, default=25344)
+    parser.add_argument("--most-pairs", type=int, default=300000, help="of the corpus, that PyTorch loads")
+    parser.add_argument("--log-every", type=int, default=10)
+    parser.add_argument("--budget-seconds", type=float, default=470.0, help="for all but Multi30k")
+    parser.add_argument("--multi30k", help="folder of text (launch/recipes/multi30k.sh): train on it, too")
+    parser.add_argument("--multi30k-bleu", type=float, default=39.0, help="validation BLEU to be reached")
+    parser.add_argument("--multi30k-minutes", type=float, default=5.0)
+    parser.add_argument("--multi30k-steps", type=int, help="other than the recipe's, to try the script")
+    parser.add_argument("--device", default="cuda", help="of ventris")
+    parser.add_argument("--peer-device", default="cuda", help="cpu, to try the script without a GPU")
+    parser.add_argument("--ventris-options", default="", help="more options of ventris train, to try the script")
+    parser.add_argument("--output", help="file for the tables")
+    return parser.parse_args()
 
-    rows, profile_lines = [], []
-    gemm = peer(arguments, ["--gemm"])
-    if gemm is None:
-        sys.exit("the large matrix product could not be measured")
-    gemm = gemm["gflops"] / 1000
-    for preset in arguments.presets:
-        ours = ventris(arguments, preset, profile_lines)
-        measured = {}
-        for name, extra in (("eager", []), ("torch.compile", ["--compile", "--compile-seconds", str(arguments.compile_seconds)])):
-            result = peer(arguments, ["--corpus", arguments.corpus, "--preset", preset, "--batch-tokens", str(arguments.batch_tokens), "--seconds",
-                                      str(arguments.seconds), "--warmup-seconds", str(arguments.warmup_seconds)] + extra)
-            if result is not None:
-                version = re.sub(r"\+.*", "", result["version"])
-                measured[f"PyTorch {version}, {name}"] = result
-        best = max((result["target_tokens_per_second"] for result in measured.values()), default=float("nan"))
-        rows.append(row(preset, "ventris", ours["rate"], ours["ms"], ours["tflops"], gemm, best, ours["memory"]))
-        for name, result in measured.items():
-            rate = result["target_tokens_per_second"]
-            rows.append(row(preset, name, rate, 1000 * result["tokens_per_update"] / rate, None, gemm, best, result["peak_memory_mib"]))
-    header = "| preset | trainer | ms a step | target tokens/s | of best PyTorch | model arithmetic, of GEMM | peak MiB |"
-    text = "\n".join([header, "|" + "---|" * 7] + rows) + f"\n\nLarge bf16 product: {gemm:.0f} TFLOP/s.\n\n" + "\n\n".join(profile_lines) + "\n"
-    print(text)
-    if arguments.output:
-        with open(arguments.output, "w", encoding="utf-8") as file:
-            file.write(text)
+
+def main():
+    arguments = options()
+    clock = Clock(arguments.budget_seconds)
+    device = subprocess.run([arguments.ventris, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    gemm = table.peer(arguments.pytorch, "peer_pytorch.py", ["--gemm", "--gemm-size", arguments.gemm_size, "--device", arguments.peer_device, "--precision", "bf16"], "large product",
+                      clock.left())
+    gemm = None if gemm is None else 1e9 * gemm["gflops"]
+    training = {}
+    with tempfile.TemporaryDirectory(prefix="ventris-gpu-") as folder:
+        # Attention before the second preset: it is short, and compiling may take all the time there is.
+        words, attention = None, {}
+        for number, preset in enumerate(arguments.presets):
+            training[preset] = measure_training(arguments, clock, preset)
+            if number == 0:
+                words, attention = measure_attention(arguments, clock, folder)
+        text = "## Training\n\n" + training_table(gemm, training)
+        text += f"\nLarge bf16 product, {arguments.gemm_size:,} cubed: {'not measured' if gemm is None else f'{gemm / 1e12:.2f} TFLOP/s'}.\n\n{FORMULA}"
+        for preset, found in training.items():
+            if found[0][1] is not None:
+                text += "\n" + phase_table(gemm, preset, found[0][1]["result"]["profile"])
+        text += "\n## Attention\n\n" + attention_table(words, attention)
+        seconds = arguments.budget_seconds - clock.end + time.monotonic()
+        if arguments.multi30k:
+            text += "\n## Multi30k\n\n" + multi30k(arguments, folder)
+    text += f"\nAll but Multi30k took {seconds / 60:.1f} minutes.\n\n    " + device.replace("\n", "\n    ") + "\n"
+    table.write(text, arguments.output)
 
 
 if __name__ == "__main__":

@@ -133,19 +133,21 @@ class Transformer(nn.Module):
         return F.linear(x, self.embedding.weight)
 
 
-def load(path):
-    """Sentence pairs as (source ids with end mark, target ids), as `ventris train` sees them."""
+def load(path, most=None):
+    """Sentence pairs as (source ids, target ids), without marks, as `ventris train` sees them, the first `most`; and the size of the
+    vocabulary."""
     with h5py.File(path) as f:
         sides = []
         for side in ("source", "target"):
-            tokens, offsets = f[f"{side}/tokens"][:], f[f"{side}/offsets"][:]
+            offsets = f[f"{side}/offsets"][: None if most is None else most + 1]
+            tokens = f[f"{side}/tokens"][: offsets[-1]]
             sides.append([tokens[a:b] for a, b in zip(offsets[:-1], offsets[1:])])
         vocab = 1 + max(int(f[f"{side}/tokens"][:].max()) for side in ("source", "target"))
     return sides[0], sides[1], vocab
 
 
-def batches(source, target, tokens, rng, device):
-    """Length-bucketed batches of at most `tokens` target tokens, in random order, padded with PAD."""
+def bucket(source, target, tokens, rng):
+    """Indices of sentence pairs of like length, in groups of at most `tokens` target tokens."""
     order = sorted(range(len(source)), key=lambda i: (len(target[i]), len(source[i]), rng.random()))
     groups, group, count = [], [], 0
     for i in order:
@@ -156,6 +158,12 @@ def batches(source, target, tokens, rng, device):
         count += len(target[i]) + 1
     if group:
         groups.append(group)
+    return groups
+
+
+def batches(source, target, tokens, rng, device):
+    """Length-bucketed batches of at most `tokens` target tokens, in random order, padded with PAD."""
+    groups = bucket(source, target, tokens, rng)
     rng.shuffle(groups)
     for group in groups:
         def pad(rows):
@@ -168,7 +176,7 @@ def batches(source, target, tokens, rng, device):
                pad([np.append(target[i], 2) for i in group]))
 
 
-def gemm_rate(device, precision, size=8192):
+def gemm_rate(device, precision, size):
     """GFLOP/s of a large square product: the best of several."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -199,6 +207,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus")
     parser.add_argument("--gemm", action="store_true", help="measure a large matrix product and nothing else")
+    parser.add_argument("--gemm-size", type=int, default=8192, help="rows of its matrices")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
@@ -208,16 +217,17 @@ def main():
     parser.add_argument("--warmup-seconds", type=float, default=15.0)
     parser.add_argument("--compile-seconds", type=float, default=600.0, help="more warm-up at most, until compiling ends")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--most-pairs", type=int, help="train on the first so many, where loading all takes too long")
     arguments = parser.parse_args()
 
     if arguments.gemm:
-        print(json.dumps({"gflops": round(gemm_rate(arguments.device, arguments.precision))}))
+        print(json.dumps({"gflops": round(gemm_rate(arguments.device, arguments.precision, arguments.gemm_size))}))
         return
     device = arguments.device
     torch.manual_seed(1)
     torch.set_num_threads(arguments.threads)
     rng = random.Random(1)
-    source, target, vocab = load(arguments.corpus)
+    source, target, vocab = load(arguments.corpus, arguments.most_pairs)
     layers, d_model, d_ff, heads, dropout, warmup = PRESETS[arguments.preset]
     model = Transformer(vocab, layers, d_model, d_ff, heads, dropout).to(device)
     adam_options = {"lr": 1.0, "betas": (0.9, 0.98), "eps": 1e-9}

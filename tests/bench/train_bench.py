@@ -14,47 +14,29 @@ import argparse
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
+
+import table
 
 MARIAN = {"tiny": 4660, "base": 490}  # Marian 1.12.43, two workers, OpenBLAS, f32, Multi30k, on two such cores
 
 
-def ventris(arguments, preset, precision, folder):
-    command = ["mpirun", "-np", "2", "--bind-to", "core"]
-    if os.geteuid() == 0:
-        command.append("--allow-run-as-root")
-    tokens = str(arguments.batch_tokens)
-    command += [arguments.ventris, "train", "--corpus", arguments.corpus, "--model-dir", folder, "--preset", preset,
-                "--precision", precision, "--batch-target-tokens", tokens, "--batch-source-tokens", tokens,
-                "--max-minutes", str((arguments.seconds + arguments.warmup_seconds) / 60), "--max-steps", "1000000",
-                "--valid-every", "0", "--save-every", "0", "--log-every", "1", "--json"]
-    result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
-    lines = [json.loads(line) for line in open(os.path.join(folder, "metrics.jsonl"))]
-    begin = lines[0]["elapsed_seconds"]
-    counted = [line for line in lines if line["elapsed_seconds"] - begin >= arguments.warmup_seconds]
-    tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]
-    rate = tokens / (counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"])
-    flops_per_token = result["model_flops_per_second"] / result["target_tokens_per_second"]
-    return {"rate": rate, "memory": result["peak_memory_mib"], "gflops": rate * flops_per_token / 1e9,
-            "tokens_per_update": round(lines[-1]["target_tokens"] / len(lines))}
+def ventris(arguments, preset, precision):
+    launcher = ["mpirun", "-np", "2", "--bind-to", "core"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+    found = table.train_ventris(launcher, arguments.ventris, arguments.corpus, preset, precision, arguments.batch_tokens, arguments.seconds,
+                                arguments.warmup_seconds, ["--log-every", "1"])
+    return found and {"rate": found["rate"], "memory": found["result"]["peak_memory_mib"], "gflops": found["flops"] / 1e9,
+                      "tokens_per_update": found["tokens_per_update"]}
 
 
 def pytorch(python, arguments, preset, precision, compiled):
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer_pytorch.py")
-    command = [python, script, "--corpus", arguments.corpus, "--preset", preset, "--precision", precision,
-               "--batch-tokens", str(arguments.batch_tokens), "--seconds", str(arguments.seconds),
-               "--warmup-seconds", str(arguments.warmup_seconds)] + (["--compile"] if compiled else [])
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        print(f"  failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}", file=sys.stderr)
-        return None
-    result = json.loads(done.stdout.strip().splitlines()[-1])
-    return {"rate": result["target_tokens_per_second"], "memory": result["peak_memory_mib"],
-            "version": result["version"], "tokens_per_update": result["tokens_per_update"]}
+    options = ["--corpus", arguments.corpus, "--preset", preset, "--precision", precision, "--batch-tokens", arguments.batch_tokens,
+               "--seconds", arguments.seconds, "--warmup-seconds", arguments.warmup_seconds] + (["--compile"] if compiled else [])
+    found = table.peer(python, "peer_pytorch.py", options, f"PyTorch {preset} {precision}")
+    return found and {"rate": found["target_tokens_per_second"], "memory": found["peak_memory_mib"], "version": found["version"],
+                      "tokens_per_update": found["tokens_per_update"]}
 
 
 def gemm_rates(arguments):
@@ -98,11 +80,7 @@ def main():
         for turn in range(arguments.rounds):
             gemm.append(gemm_rates(arguments))
             for precision in ("f32", "bf16"):
-                folder = tempfile.mkdtemp(prefix="ventris-bench-")
-                try:
-                    add("ventris", precision, ventris(arguments, preset, precision, folder))
-                finally:
-                    shutil.rmtree(folder)
+                add("ventris", precision, ventris(arguments, preset, precision))
                 add("PyTorch", precision, pytorch(arguments.pytorch, arguments, preset, precision, False))
                 if arguments.compile and turn == 0:
                     add("PyTorch, torch.compile", precision,
@@ -125,18 +103,13 @@ def main():
             if key[0] == "ventris":
                 of_gemm = median(key, "gflops") / statistics.median(g[precision] for g in gemm)
                 share = f"{median(key, 'gflops'):.0f} GFLOP/s, {100 * of_gemm:.0f} %"
-            rows.append(f"| {preset} | {name} | {precision} | {rate:,.0f} | {rate / best:.2f} | {rate / best_f32:.2f} | "
-                        f"{rate / MARIAN[preset]:.2f} | {share} | {median(key, 'memory'):,.0f} |")
-        rows.append(f"| {preset} | large oneDNN GEMM | f32 / bf16 | | | | | "
-                    f"{statistics.median(g['f32'] for g in gemm):.0f} / {statistics.median(g['bf16'] for g in gemm):.0f} "
-                    f"GFLOP/s | |")
-    header = ("| preset | trainer | precision | target tokens/s | of best PyTorch | of best PyTorch f32 | of Marian f32 | "
-              "model arithmetic, of GEMM | peak MiB |")
-    table = "\n".join([header, "|" + "---|" * 9] + rows) + "\n"
-    print(table)
-    if arguments.output:
-        with open(arguments.output, "w", encoding="utf-8") as file:
-            file.write(table)
+            rows.append([preset, name, precision, f"{rate:,.0f}", f"{rate / best:.2f}", f"{rate / best_f32:.2f}", f"{rate / MARIAN[preset]:.2f}",
+                         share, f"{median(key, 'memory'):,.0f}"])
+        product = " / ".join(f"{statistics.median(rates[precision] for rates in gemm):.0f}" for precision in ("f32", "bf16"))
+        rows.append([preset, "large oneDNN GEMM", "f32 / bf16", "", "", "", "", f"{product} GFLOP/s", ""])
+    header = ["preset", "trainer", "precision", "target tokens/s", "of best PyTorch", "of best PyTorch f32", "of Marian f32",
+              "model arithmetic, of GEMM", "peak MiB"]
+    table.write(table.markdown(header, rows), arguments.output)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ MODEL = [
     *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1"),
 ]
 
-# f32 in tests/support/tolerance.h
+# f32 and bf16 in tests/support/tolerance.h
 ABSOLUTE, RELATIVE = 2e-5, 2e-4
+BF16_ABSOLUTE, BF16_RELATIVE = 3e-2, 3e-2
 
 
 class DeviceTest(support.CommandLineTest):
@@ -66,31 +67,38 @@ class WithoutADevice(DeviceTest):
         self.assertEqual(message.count("error: "), 1, message)
 
 
-@unittest.skipUnless(support.EMULATED, "built without the emulated device")
 class EmulatedDevice(DeviceTest):
-    def run_emulated(self, *arguments, devices=1, variables=None, **options):
+    NAME = "emulated"
+
+    @classmethod
+    def setUpClass(cls):
+        if not support.EMULATED and cls is EmulatedDevice:
+            raise unittest.SkipTest("built without the emulated device")
+        super().setUpClass()
+
+    def run_on_device(self, *arguments, devices=1, variables=None, **options):
         variables = {"VENTRIS_EMULATED_DEVICES": devices, **(variables or {})}
         return support.run(*arguments, binary=support.EMULATED, variables=variables, **options)
 
-    def succeed_emulated(self, *arguments, **options):
-        result = self.run_emulated(*arguments, **options)
+    def succeed_on_device(self, *arguments, **options):
+        result = self.run_on_device(*arguments, **options)
         self.assertEqual(result.returncode, 0, result.stderr.decode(errors="replace"))
         return result
 
-    def refuse_emulated(self, code, *arguments, says=(), **options):
-        result = self.run_emulated(*arguments, **options)
+    def refuse_on_device(self, code, *arguments, says=(), **options):
+        result = self.run_on_device(*arguments, **options)
         message = result.stderr.decode(errors="replace")
         self.assertEqual(result.returncode, code, message)
         for words in [says] if isinstance(says, str) else says:
             self.assertIn(words, message)
         return message
 
-    def start_emulated(self, *arguments, ranks, **variables):
+    def start_on_device(self, *arguments, ranks):
         return subprocess.Popen(
             support.command(*arguments, ranks=ranks, binary=support.EMULATED),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=support.environment(VENTRIS_EMULATED_DEVICES=ranks, **variables),
+            env=support.environment(VENTRIS_EMULATED_DEVICES=ranks),
         )
 
     def assert_close_losses(self, got, expected, steps):
@@ -100,16 +108,16 @@ class EmulatedDevice(DeviceTest):
         self.assertLess(got[-1], got[0])
 
     def test_the_version_tells_of_cuda(self):
-        text = self.succeed_emulated("--version").stdout.decode()
+        text = self.succeed_on_device("--version").stdout.decode()
         self.assertRegex(text, r"\nCUDA: yes, CUDA \d+\.\d+")
 
     def test_training_has_the_losses_of_the_cpu(self):
         steps = ["--max-steps", 5]
         self.succeed(*self.train("cpu", *steps, "--device", "cpu"))
-        result = self.succeed_emulated(*self.train("cuda", *steps, "--device", "cuda"))
-        self.assertIn(b"Computing on emulated, ", result.stderr)
+        result = self.succeed_on_device(*self.train("cuda", *steps, "--device", "cuda"))
+        self.assertIn(f"Computing on {self.NAME}", result.stderr.decode())
         self.assert_close_losses("cuda", "cpu", 5)
-        self.succeed_emulated(*self.train("plain", *steps, "--device", "auto", "--no-cuda-graph"))
+        self.succeed_on_device(*self.train("plain", *steps, "--device", "auto", "--no-cuda-graph"))
         graph = support.parameters(self.path("cuda", "checkpoint-00000005.h5"))
         plain = support.parameters(self.path("plain", "checkpoint-00000005.h5"))
         for name, values in graph.items():
@@ -117,8 +125,8 @@ class EmulatedDevice(DeviceTest):
 
     def test_a_profile_tells_the_phases_and_changes_no_bit(self):
         steps = ["--max-steps", 4, "--device", "cuda"]
-        self.succeed_emulated(*self.train("unprofiled", *steps))
-        result = self.succeed_emulated(*self.train("profiled", *steps, "--profile", "--json"))
+        self.succeed_on_device(*self.train("unprofiled", *steps))
+        result = self.succeed_on_device(*self.train("profiled", *steps, "--profile", "--json"))
         support.check_profile(self, result, steps=1)
         expected = support.parameters(self.path("unprofiled", "checkpoint-00000004.h5"))
         got = support.parameters(self.path("profiled", "checkpoint-00000004.h5"))
@@ -126,14 +134,14 @@ class EmulatedDevice(DeviceTest):
             self.assertTrue(numpy.array_equal(values.view("u4"), got[name].view("u4")), name)
 
     def test_what_was_trained_on_the_device_serves_every_command(self):
-        self.succeed_emulated(*self.train("run", "--device", "cuda", "--max-steps", 4, "--save-every", 2))
+        self.succeed_on_device(*self.train("run", "--device", "cuda", "--max-steps", 4, "--save-every", 2))
         newest = self.path("run", "checkpoint-00000004.h5")
         model = ["--model", newest, "--threads", 1, "--max-extra-length", 5]
         with open(self.demo_path("test.en"), "rb") as file:
             lines = b"".join(file.readlines()[:6])
         translate = ["translate", *model, "--beam-size", 2, "--n-best", 2]
         expected = self.succeed(*translate, "--device", "cpu", stdin=lines).decode().splitlines()
-        got = self.succeed_emulated(*translate, "--device", "cuda", stdin=lines).stdout.decode().splitlines()
+        got = self.succeed_on_device(*translate, "--device", "cuda", stdin=lines).stdout.decode().splitlines()
         self.assertEqual(len(got), 12)
         for ours, theirs in zip(got, expected, strict=True):
             self.assertEqual(ours.rsplit(" ||| ", 1)[0], theirs.rsplit(" ||| ", 1)[0])
@@ -149,7 +157,7 @@ class EmulatedDevice(DeviceTest):
             json.loads(output)
             for output in (
                 self.succeed(*evaluate, "--device", "cpu"),
-                self.succeed_emulated(*evaluate, "--device", "cuda").stdout,
+                self.succeed_on_device(*evaluate, "--device", "cuda").stdout,
             )
         ]
         self.assertEqual(scores[0]["sentences"], 6)
@@ -162,7 +170,7 @@ class EmulatedDevice(DeviceTest):
         ):
             files = [self.path(f"{command[0]}-{name}.h5") for name in ("cpu", "emulated")]
             self.succeed(*command, "--output", files[0])
-            self.succeed_emulated(*command, "--output", files[1])
+            self.succeed_on_device(*command, "--output", files[1])
             first, second = support.parameters(files[0]), support.parameters(files[1])
             for name, values in first.items():
                 self.assertTrue(numpy.array_equal(values, second[name]), name)
@@ -176,7 +184,7 @@ class EmulatedDevice(DeviceTest):
         words = [str(word) for pair in model.items() for word in pair]
         start = ["train", "--corpus", self.corpus, *words, "--model-dir"]
         self.succeed(*start, self.path("valid-cpu"), "--device", "cpu")
-        self.succeed_emulated(*start, self.path("valid-cuda"), "--device", "cuda")
+        self.succeed_on_device(*start, self.path("valid-cuda"), "--device", "cuda")
         expected, got = (
             json.loads(self.read(self.path(name, "metrics.jsonl")).splitlines()[-1])
             for name in ("valid-cpu", "valid-cuda")
@@ -188,9 +196,44 @@ class EmulatedDevice(DeviceTest):
     def test_two_ranks_have_the_losses_of_the_cpu(self):
         steps = ["--max-steps", 4]
         self.succeed(*self.train("one", *steps, "--device", "cpu"))
-        result = self.succeed_emulated(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
+        result = self.succeed_on_device(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
         self.assertIn(b"every rank has a device of its own", result.stderr)
         self.assert_close_losses("two", "one", 4)
+        anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
+        self.succeed_on_device(*anew, ranks=2, devices=2)
+        graph, plain = (
+            support.parameters(self.path(name, "checkpoint-00000004.h5")) for name in ("two", "two-anew")
+        )
+        for name, values in graph.items():
+            self.assertTrue(numpy.array_equal(values.view("u4"), plain[name].view("u4")), name)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_divergence_on_the_devices_ends_the_job_with_its_own_code(self):
+        model = dict(zip(MODEL[::2], MODEL[1::2]))
+        model.update({"--warmup-steps": 1, "--learning-rate-scale": 1000000})
+        model.update({"--adam-epsilon": "1e-30", "--beta2": 0.01})
+        model.update({"--log-every": 100})  # so that steps are read late
+        words = [str(word) for pair in model.items() for word in pair]
+        start = ["train", "--corpus", self.corpus, "--model-dir", self.path("diverged"), *words]
+        says = ["training diverged", "10 steps in a row", "first seen in ", "at step "]
+        message = self.refuse_on_device(
+            77, *start, "--device", "cuda", "--max-steps", 40, ranks=2, devices=2, says=says
+        )
+        self.assertGreaterEqual(message.count("is skipped: NaN or Inf"), 10, message)
+        self.assertEqual(message.count("error: "), 1, message)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_gradients_in_bf16_have_losses_close_to_those_of_f32(self):
+        steps = ["--max-steps", 4, "--device", "cuda"]
+        for name, graph in (("bf16", []), ("bf16-plain", ["--no-cuda-graph"])):
+            words = self.train(name, *steps, *graph, "--gradient-dtype", "bf16")
+            self.succeed_on_device(*words, ranks=2, devices=2)
+        self.succeed_on_device(*self.train("f32", *steps), ranks=2, devices=2)
+        self.assertNotEqual(self.losses("bf16"), self.losses("f32"))
+        self.assertEqual(self.losses("bf16"), self.losses("bf16-plain"))
+        numpy.testing.assert_allclose(self.losses("bf16"), self.losses("f32"), BF16_RELATIVE, BF16_ABSOLUTE)
+        words = self.train("bf16", "--max-steps", 6, "--device", "cuda")
+        self.refuse_on_device(78, *words, ranks=2, devices=2, says="gradient_dtype bf16, but this run has f32")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_with_different_numbers_of_shards_have_the_losses_of_the_cpu(self):
@@ -198,38 +241,63 @@ class EmulatedDevice(DeviceTest):
         model[model.index("--logical-shards") + 1] = "3"
         for name, ranks, device in (("even", 1, "cpu"), ("uneven", 2, "cuda")):
             words = ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *model]
-            self.succeed_emulated(*words, "--max-steps", 6, "--device", device, ranks=ranks, devices=2)
+            self.succeed_on_device(*words, "--max-steps", 6, "--device", device, ranks=ranks, devices=2)
         self.assert_close_losses("uneven", "even", 6)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_do_not_share_a_device(self):
         words = self.train("shared")
         says = ["ranks 0 and 1 would share one CUDA device", "2 ranks", "1 CUDA device "]
-        self.refuse_emulated(69, *words, "--device", "cuda", ranks=2, says=says)
+        self.refuse_on_device(69, *words, "--device", "cuda", ranks=2, says=says)
         self.assertFalse(os.path.exists(self.path("shared")))
-        result = self.succeed_emulated(*words, "--max-steps", 2, ranks=2)
+        result = self.succeed_on_device(*words, "--max-steps", 2, ranks=2)
         self.assertIn(b"Computing on the CPU, not with CUDA: ranks 0 and 1", result.stderr)
 
     def test_no_device(self):
         words = self.train("none", "--device", "cuda")
-        self.refuse_emulated(69, *words, devices=0, says=["--device cuda", "no device"])
-        result = self.succeed_emulated(*self.train("fallen", "--max-steps", 1), devices=0)
+        self.refuse_on_device(69, *words, devices=0, says=["--device cuda", "no device"])
+        result = self.succeed_on_device(*self.train("fallen", "--max-steps", 1), devices=0)
         self.assertIn(b"Computing on the CPU, not with CUDA: ", result.stderr)
+
+    def test_a_device_that_cannot_be_used_is_refused_with_the_reason_and_auto_takes_the_cpu(self):
+        for variables, says in (
+            ({"VENTRIS_EMULATED_DRIVER": 12040}, "supports CUDA 12.4, but this program needs CUDA 13.0; install a"),
+            ({"VENTRIS_EMULATED_DRIVER": 0}, "no NVIDIA driver is installed"),
+            ({"VENTRIS_EMULATED_NO_KERNELS": 1}, "has compute capability 9.0, and this build has kernels for "),
+        ):
+            with self.subTest(**variables):
+                words = self.train("unusable", "--device", "cuda")
+                self.refuse_on_device(69, *words, variables=variables, says=["--device cuda: ", says])
+                self.assertFalse(os.path.exists(self.path("unusable")))
+                words = self.train(f"auto-{len(says)}", "--max-steps", 1)
+                result = self.succeed_on_device(*words, variables=variables)
+                message = result.stderr.decode()
+                self.assertRegex(message, f"Computing on the CPU, not with CUDA: .*{says}")
+
+    def test_numbers_that_are_not_finite_end_the_run_with_their_place(self):
+        # Adam divides by its epsilon alone as soon as squares of gradients underflow.
+        options = dict(zip(MODEL[::2], MODEL[1::2]))
+        options.update({"--warmup-steps": 1, "--learning-rate-scale": "1e6", "--adam-epsilon": "1e-40", "--beta2": 0})
+        words = [str(word) for pair in options.items() for word in pair]
+        start = ["train", "--corpus", self.corpus, "--model-dir", self.path("nan"), *words, "--device", "cuda"]
+        message = self.refuse_on_device(77, *start, "--max-steps", 60, says="NaN or Inf in 10 steps in a row")
+        self.assertRegex(message, r"first seen in (parameter|the gradient of) \w+.* at step \d+")
 
     def test_too_little_device_memory(self):
         options = dict(zip(MODEL[::2], MODEL[1::2]))
         options.update({"--d-model": 4096, "--d-ff": 65536, "--heads": 8, "--encoder-layers": 8})
         words = [str(word) for pair in options.items() for word in pair]
-        message = self.refuse_emulated(
+        message = self.refuse_on_device(
             69, "train", "--corpus", self.corpus, "--model-dir", self.path("big"), *words, "--device", "cuda"
         )
+        self.assertRegex(message, r"cannot allocate \d+ bytes .* MiB\) on device cuda for .+: .* MiB are free; ")
         self.assertRegex(message, r"--micro-batch-tokens|smaller model|--d-model")
         self.assertEqual(self.checkpoints("big"), [])
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_killed_rank_ends_the_job_and_leaves_the_checkpoint(self):
         words = self.train("killed", "--device", "cuda", "--max-steps", 1000000, "--save-every", 2)
-        process = self.start_emulated(*words, ranks=2)
+        process = self.start_on_device(*words, ranks=2)
         deadline = time.monotonic() + 120
         while not self.checkpoints("killed") and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -243,21 +311,67 @@ class EmulatedDevice(DeviceTest):
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
         first = self.train("broken", "--device", "cuda", "--max-steps", 2)
-        self.succeed_emulated(*first, ranks=2, devices=2)
+        self.succeed_on_device(*first, ranks=2, devices=2)
         before = self.read(self.path("broken", "checkpoint-00000002.h5"))
         words = self.train("broken", "--device", "cuda", "--max-steps", 8, "--save-every", 1)
-        message = self.refuse_emulated(
+        message = self.refuse_on_device(
             69,
             *words,
             ranks=2,
             devices=2,
             variables={"VENTRIS_EMULATED_NCCL_ERROR": "1:2"},
-            says=["of 2, CUDA device", "checkpoints are intact"],
+            says=["on rank 1 of 2, CUDA device 1", "a failure that a test asked for", "checkpoints are intact"],
         )
+        self.assertEqual(message.count("error: "), 1, message)
         self.assertIn("nccl", message)
         self.assertEqual(self.read(self.path("broken", "checkpoint-00000002.h5")), before)
         for file in self.checkpoints("broken"):
             self.succeed("inspect", self.path("broken", file), "--verify")
+
+
+def gpus():
+    """How many GPUs the driver lists."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return listed.count(b"GPU ")
+
+
+class RealDevice(EmulatedDevice):
+    """The same on GPUs, with the program that nvcc built."""
+
+    NAME = "NVIDIA"
+
+    @classmethod
+    def setUpClass(cls):
+        if b"CUDA: no\n" in support.run("--version").stdout:
+            raise unittest.SkipTest("built without CUDA")
+        if gpus() == 0:
+            raise unittest.SkipTest("there is no GPU")
+        super().setUpClass()
+
+    def visible(self, devices):
+        if devices > gpus():
+            self.skipTest(f"{devices} GPUs are needed, and there are {gpus()}")
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(devices)))}
+
+    def run_on_device(self, *arguments, devices=1, variables=None, **options):
+        return support.run(*arguments, variables={**self.visible(devices), **(variables or {})}, **options)
+
+    def start_on_device(self, *arguments, ranks):
+        return subprocess.Popen(
+            support.command(*arguments, ranks=ranks),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=support.environment(**self.visible(ranks)),
+        )
+
+    def test_too_little_device_memory(self):
+        self.skipTest("memory of GPUs differs; the emulated one is small")
+
+    def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
+        self.skipTest("NCCL on GPUs has no errors to order")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "backend/error.h"
 #include "data/corpus.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
+#include "tests/support/tolerance.h"
 #include "trainer/agreement.h"
 #include "trainer/scoring.h"
 #include "trainer/translation.h"
@@ -63,6 +66,16 @@ class RanksTest : public ::testing::Test {
     return LoadedState(result.last_checkpoint, options.model, kTinyVocabulary).values;
   }
 
+  /// The loss that metrics.jsonl has for a step.
+  double loss_at(const TrainOptions& options, int64_t step) const {
+    std::ifstream metrics(options.model_dir + "/metrics.jsonl");
+    for (std::string line; std::getline(metrics, line);) {
+      const auto object = nlohmann::json::parse(line);
+      if (object.at("step") == step && object.contains("loss")) return object.at("loss");
+    }
+    return std::nan("");
+  }
+
   std::optional<TemporaryFolder> folder_;
   std::string path_;
 };
@@ -86,6 +99,22 @@ TEST_F(RanksTest, AllRanksTogetherComeToTheParametersOfOneRankAfterTenSteps) {
     }
     EXPECT_EQ(got.state.target_tokens, expected.state.target_tokens);
   }
+}
+
+TEST_F(RanksTest, GradientsInBf16ComeToTheLossOfF32) {
+  TrainOptions f32 = options("f32");
+  TrainOptions bf16 = options("bf16");
+  bf16.gradient_dtype = DType::kBF16;
+  f32.max_steps = bf16.max_steps = 30;
+  const TrainResult expected = train_on_all(f32);
+  const TrainResult got = train_on_all(bf16);
+  EXPECT_EQ(values_of(got, bf16) == values_of(expected, f32), world().size() == 1);
+  if (world().rank() != 0) return;
+  const double before = loss_at(f32, 1);
+  const double reached = loss_at(f32, 30);
+  EXPECT_LT(reached, 0.8 * before);
+  EXPECT_TRUE(testing::close(loss_at(bf16, 30), reached, testing::tolerance_of(DType::kBF16)))
+      << loss_at(bf16, 30) << " " << reached;
 }
 
 TEST_F(RanksTest, AnInterruptedRunOnTheseRanksComesToTheSameBits) {

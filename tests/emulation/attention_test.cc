@@ -50,7 +50,7 @@ struct Attention {
   Matrix d_queries, d_keys, out, sums;  // results
 
   void operator()(Context& context, const int32_t* query_offsets, const int32_t* key_offsets,
-                  const DropoutPosition* position) {
+                  const DropoutPosition* position, const AttentionWork& work = {}) {
     const Views in = views_of(c, queries.view(), keys.view());
     const Views gradient = views_of(c, d_queries.view(), d_keys.view());
     const float scale = 1.0F / std::sqrt(static_cast<float>(c.d_head));
@@ -67,6 +67,7 @@ struct Attention {
                                        .causal = c.causal,
                                        .scale = scale,
                                        .dropout = dropout,
+                                       .work = work,
                                        .out = out.view(),
                                        .log_sum_exp = sums.view()};
     const AttentionBackwardArgs backward{.query = in.query,
@@ -82,6 +83,7 @@ struct Attention {
                                          .causal = c.causal,
                                          .scale = scale,
                                          .dropout = dropout,
+                                         .work = work,
                                          .d_query = gradient.query,
                                          .d_key = gradient.key,
                                          .d_value = gradient.value};
@@ -136,7 +138,35 @@ void expect_results(const Attention<DeviceMatrix>& device, const Attention<Buffe
   expect_matches("gradients of keys", device.d_keys, cpu.d_keys, dtype);
 }
 
-/// Forward and backward against the CPU; twice on the device if `repeat`, with the same bits.
+/// Lists of work for the sentences of a batch, with room for more.
+class ListedWork {
+ public:
+  ListedWork(const Case& c, const int32_t* query_offsets, const int32_t* key_offsets)
+      : memory_(Device::kCuda, size_t{1} << 16), work_(plan(c)) {
+    const AttentionWorkArgs args{.query_offsets = query_offsets,
+                                 .key_offsets = key_offsets,
+                                 .sentences = static_cast<int>(c.queries.size()),
+                                 .work = work_};
+    list_attention_work_cuda(cuda_context(), args);
+  }
+  const AttentionWork& work() const { return work_; }
+
+ private:
+  AttentionWork plan(const Case& c) {
+    const Shapes s = shapes_of(c);
+    const auto sentences = static_cast<int>(c.queries.size());
+    return {.memory = memory_.allocate(
+                attention_work_bytes_cuda(sentences + 5, s.query_rows + 70, s.query_rows + s.key_rows)),
+            .sentences = sentences + 5,
+            .query_rows = s.query_rows + 70,
+            .key_rows = s.query_rows + s.key_rows};
+  }
+  Arena memory_;
+  AttentionWork work_;
+};
+
+/// Forward and backward against the CPU; if `repeat`, again on the device, with the same bits, and with lists
+/// of work that are made once for the two.
 void check(const Case& c, DType dtype, bool repeat = false) {
   SCOPED_TRACE(::testing::Message() << name_of(dtype) << ", " << c.heads << " heads of " << c.d_head
                                     << (c.causal ? ", causal" : "") << ", rate " << c.rate);
@@ -146,15 +176,16 @@ void check(const Case& c, DType dtype, bool repeat = false) {
   cpu(cpu_context(), query_offsets.data(), key_offsets.data(), &kPosition);
   const DeviceArray<int32_t> device_query_offsets(query_offsets), device_key_offsets(key_offsets);
   const DeviceArray<DropoutPosition> position({kPosition});
-  const auto run = [&](Attention<DeviceMatrix>& device) {
-    device(cuda_context(), device_query_offsets.data(), device_key_offsets.data(), position.data());
+  const auto run = [&](Attention<DeviceMatrix>& device, const AttentionWork& work) {
+    device(cuda_context(), device_query_offsets.data(), device_key_offsets.data(), position.data(), work);
   };
   Attention<DeviceMatrix> first = on_device(cpu, dtype);
-  run(first);
+  run(first, {});
   expect_results(first, cpu, dtype);
   if (!repeat) return;
   Attention<DeviceMatrix> second = on_device(cpu, dtype);
-  run(second);
+  const ListedWork listed(c, device_query_offsets.data(), device_key_offsets.data());
+  run(second, listed.work());
   expect_same("out", first.out, second.out);
   expect_same("gradients of queries", first.d_queries, second.d_queries);
   expect_same("gradients of keys", first.d_keys, second.d_keys);

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backend/ops.h"
 #include "tests/emulation/device_buffer.h"
 
@@ -89,12 +91,101 @@ TEST(CudaSumOfSquares, MatchesCpuAndRepeatsItsBits) {
   }
 }
 
-TEST(CudaFirstNotFinite, FindsTheFirst) {
-  Buffer x = Buffer::random(1, 5003, DType::kF32, 1);
-  EXPECT_EQ(first_not_finite(cuda_context(), DeviceMatrix(x).view()), -1);
-  x.set(4000, NAN);
-  x.set(3999, INFINITY);
-  EXPECT_EQ(first_not_finite(cuda_context(), DeviceMatrix(x).view()), 3999);
+TEST(CudaAdam, ASkippedStepChangesNothing) {
+  const Buffer value = Buffer::random(1, 77, DType::kF32, 1);
+  const Buffer gradient = Buffer::random(1, 77, DType::kF32, 2);
+  const DeviceMatrix device_value(value), device_gradient(gradient), device_m(value), device_v(gradient);
+  const DeviceArray<AdamScalars> scalars({{.learning_rate = 1.0F,
+                                           .gradient_scale = 1.0F,
+                                           .bias_correction1 = 1.0F,
+                                           .bias_correction2 = 1.0F,
+                                           .skip = 1}});
+  adam(cuda_context(), {.value = device_value.view(),
+                        .gradient = device_gradient.view(),
+                        .m = device_m.view(),
+                        .v = device_v.view(),
+                        .scalars = scalars.data()});
+  expect_same_bits("value", device_value.get(cuda_stream()), value);
+  expect_same_bits("m", device_m.get(cuda_stream()), value);
+  expect_same_bits("v", device_v.get(cuda_stream()), gradient);
+}
+
+TEST(CudaFindNotFinite, FindsWhatTheCpuFinds) {
+  for (const int64_t n : {1, 300, 5003}) {
+    Buffer good = Buffer::random(1, n, DType::kF32, 1);
+    Buffer bad = Buffer::random(1, n, DType::kF32, 2);
+    bad.set(n / 2, NAN);
+    bad.set(n - 1, INFINITY);
+    for (const Buffer* values : {&good, &bad}) {
+      for (const Buffer* gradients : {&good, &bad}) {
+        for (const int32_t wanted : {0, 1}) {
+          NotFinitePlaces expected{};
+          find_not_finite(cpu_context(), {.values = values->view(),
+                                          .gradients = gradients->view(),
+                                          .wanted = &wanted,
+                                          .places = &expected});
+          const DeviceArray<int32_t> device_wanted({wanted});
+          const DeviceArray<NotFinitePlaces> places({{5, 5}});
+          const DeviceMatrix device_values(*values), device_gradients(*gradients);
+          find_not_finite(cuda_context(), {.values = device_values.view(),
+                                           .gradients = device_gradients.view(),
+                                           .wanted = device_wanted.data(),
+                                           .places = places.data()});
+          const NotFinitePlaces got = places.get(cuda_stream())[0];
+          EXPECT_EQ(got.first_value, expected.first_value) << n;
+          EXPECT_EQ(got.last_gradient, expected.last_gradient) << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaPlanUpdate, MatchesCpu) {
+  const double squares[] = {4.0, 0.25, NAN, INFINITY};
+  for (const double sum : squares) {
+    for (const double nll : {2.5, static_cast<double>(NAN)}) {
+      const double losses[2] = {3.5, nll};
+      const float rate = 0.125F;
+      int64_t updates = 41;
+      AdamScalars scalars{};
+      StepOutcome outcome{};
+      PlanUpdateArgs args{.loss_sums = losses,
+                          .sum_of_squares = &sum,
+                          .learning_rate = &rate,
+                          .clip_norm = 1.0,
+                          .updates = &updates,
+                          .scalars = &scalars,
+                          .outcome = &outcome};
+      plan_update(cpu_context(), args);
+      const DeviceArray<double> device_losses({3.5, nll}), device_sum({sum});
+      const DeviceArray<float> device_rate({rate});
+      const DeviceArray<int64_t> device_updates({41});
+      const DeviceArray<AdamScalars> device_scalars({AdamScalars{}});
+      const DeviceArray<StepOutcome> device_outcome({StepOutcome{}});
+      args.loss_sums = device_losses.data();
+      args.sum_of_squares = device_sum.data();
+      args.learning_rate = device_rate.data();
+      args.updates = device_updates.data();
+      args.scalars = device_scalars.data();
+      args.outcome = device_outcome.data();
+      plan_update(cuda_context(), args);
+      EXPECT_EQ(device_updates.get(cuda_stream())[0], updates);
+      const AdamScalars got = device_scalars.get(cuda_stream())[0];
+      EXPECT_EQ(got.skip, scalars.skip);
+      EXPECT_EQ(got.learning_rate, scalars.learning_rate);
+      EXPECT_FLOAT_EQ(got.gradient_scale, scalars.gradient_scale);
+      EXPECT_FLOAT_EQ(got.bias_correction1, scalars.bias_correction1);
+      EXPECT_FLOAT_EQ(got.bias_correction2, scalars.bias_correction2);
+      const StepOutcome told = device_outcome.get(cuda_stream())[0];
+      EXPECT_EQ(told.skipped, outcome.skipped);
+      EXPECT_EQ(told.updates, outcome.updates);
+      EXPECT_EQ(told.loss, 3.5);
+      if (outcome.skipped == 0) {
+        EXPECT_EQ(told.nll, 2.5);
+        EXPECT_DOUBLE_EQ(told.gradient_norm, outcome.gradient_norm);
+      }
+    }
+  }
 }
 
 TEST(CudaBiasBackward, MatchesCpuAndRepeatsItsBits) {

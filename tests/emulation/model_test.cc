@@ -89,17 +89,19 @@ TEST(CudaModel, TranslationsAreThoseOfTheCpu) {
     for (const BeamSearchOptions& options :
          {BeamSearchOptions{.beam_size = 3, .n_best = 2}, BeamSearchOptions{.sample = true},
           BeamSearchOptions{.min_length = 5, .no_repeat_ngram = 1, .repetition_penalty = 1.3F}}) {
-      const auto translate = [&](const ContextOptions& device) {
+      const auto translate = [&](const ContextOptions& device, int64_t batch_rows) {
         TinyModel tiny(config, DType::kF32, device);
         BeamSearchOptions with = options;
         with.max_extra_length = 4;
-        with.batch_rows = 14;
+        with.batch_rows = batch_rows;
         BeamSearch search(tiny.context(), config, tiny.store(), tiny.ids(), with);
         return search.translate(sources);
       };
-      const auto expected = translate({});
-      const auto got = translate(cuda());
-      for (size_t s = 0; s < sources.size(); ++s) expect_same(got[s], expected[s]);
+      const auto expected = translate({}, 14);
+      for (const int64_t batch_rows : {14, 0}) {  // in parts, and as suits the device
+        const auto got = translate(cuda(), batch_rows);
+        for (size_t s = 0; s < sources.size(); ++s) expect_same(got[s], expected[s]);
+      }
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +16,11 @@
 #include <string>
 #include <thread>
 
+#include "backend/dtype.h"
+
 namespace {
+
+using ventris::BF16;
 
 constexpr int kMostRanks = 16;
 constexpr size_t kSlotBytes = size_t{64} << 10;
@@ -37,6 +42,7 @@ struct Communicator {
   int rank = 0;
   int ranks = 0;
   uint64_t failing_sum = 0;
+  uint64_t hanging_sum = 0;
   std::atomic<uint64_t> begun = 0;
   uint64_t meetings = 0;
   std::atomic<bool> aborted = false;
@@ -80,8 +86,18 @@ bool meet(Communicator& c) {
 }
 
 template <typename T>
+T plus(T a, T b) {
+  return a + b;
+}
+template <>
+BF16 plus(BF16 a, BF16 b) {
+  return BF16(static_cast<float>(a) + static_cast<float>(b));
+}
+
+template <typename T>
 void sum(Communicator& c, const void* from, void* to, size_t count, bool captured) {
   if (c.aborted) return;
+  if (c.begun + 1 == c.hanging_sum) raise(SIGSTOP);
   c.shared->captured[c.rank] = captured;
   c.shared->begun[c.rank] = ++c.begun;
   if (c.begun == c.failing_sum) {
@@ -103,7 +119,8 @@ void sum(Communicator& c, const void* from, void* to, size_t count, bool capture
     T* sums = static_cast<T*>(to) + begin;
     for (size_t i = 0; i < size; ++i) {
       sums[i] = reinterpret_cast<const T*>(c.shared->slots[0])[i];
-      for (int r = 1; r < c.ranks; ++r) sums[i] += reinterpret_cast<const T*>(c.shared->slots[r])[i];
+      for (int r = 1; r < c.ranks; ++r)
+        sums[i] = plus(sums[i], reinterpret_cast<const T*>(c.shared->slots[r])[i]);
     }
     if (!meet(c)) return;
   }
@@ -146,6 +163,14 @@ std::string this_device() {
   for (const char byte : properties.uuid.bytes)
     identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return identity;
+}
+
+/// N where the environment variable is "RANK:N", of this rank; else 0.
+uint64_t wished_sum(const char* variable, int rank) {
+  int whose = 0;
+  unsigned long sum = 0;
+  const char* wish = std::getenv(variable);
+  return wish != nullptr && std::sscanf(wish, "%d:%lu", &whose, &sum) == 2 && whose == rank ? sum : 0;
 }
 
 void stop_server(Communicator& c) {
@@ -201,12 +226,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   made->shared = open_shared(made->name, 0);
   if (made->shared == nullptr) return ncclSystemError;
   made->failing_sum = ventris::emulation::nccl_hooks().failing_sum;
-  int failing_rank = 0;
-  unsigned long failing_sum = 0;
-  const char* wish = std::getenv("VENTRIS_EMULATED_NCCL_ERROR");
-  if (wish != nullptr && std::sscanf(wish, "%d:%lu", &failing_rank, &failing_sum) == 2 &&
-      failing_rank == rank)
-    made->failing_sum = failing_sum;
+  if (const uint64_t wish = wished_sum("VENTRIS_EMULATED_NCCL_ERROR", rank)) made->failing_sum = wish;
+  made->hanging_sum = wished_sum("VENTRIS_EMULATED_NCCL_HANG", rank);
   std::memcpy(made->shared->devices[rank], device.c_str(), device.size() + 1);
   made->shared->joined.fetch_add(1);
   *comm = new ncclComm{made};
@@ -229,7 +250,9 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
     last_error = "the sum before is not launched yet";
     return ncclInvalidUsage;
   }
-  const size_t bytes = count * (type == ncclFloat32 ? sizeof(float) : sizeof(double));
+  const size_t bytes = count * (type == ncclFloat32    ? sizeof(float)
+                                : type == ncclBfloat16 ? sizeof(BF16)
+                                                       : sizeof(double));
   if (!ventris::emulation::on_device(from, bytes) || !ventris::emulation::on_device(to, bytes)) {
     last_error = "the numbers are not in device memory";
     return ncclInvalidArgument;
@@ -239,8 +262,9 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
   const bool captured = capture != cudaStreamCaptureStatusNone;
   const cudaError_t status =
       ventris::emulation::enqueue(stream, [c = comm->of, from, to, count, type, captured] {
-        type == ncclFloat32 ? sum<float>(*c, from, to, count, captured)
-                            : sum<double>(*c, from, to, count, captured);
+        type == ncclFloat32    ? sum<float>(*c, from, to, count, captured)
+        : type == ncclBfloat16 ? sum<BF16>(*c, from, to, count, captured)
+                               : sum<double>(*c, from, to, count, captured);
       });
   if (status != cudaSuccess) return ncclUnhandledCudaError;
   comm->of->launching = true;

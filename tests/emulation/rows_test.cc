@@ -21,7 +21,8 @@ struct Size {
   int64_t cols;
   int64_t gap;
 };
-constexpr Size kNormSizes[] = {{1, 5, 0}, {3, 7, 2}, {37, 64, 8}, {71, 229, 0}, {40, 520, 0}, {9, 1032, 0}};
+constexpr Size kNormSizes[] = {{1, 5, 0},    {3, 7, 2},    {37, 64, 8},  {71, 229, 0}, {40, 520, 0},
+                               {9, 1032, 0}, {3, 4093, 3}, {2, 4104, 0}, {1, 16384, 0}};
 
 TEST(CudaLayerNorm, ForwardMatchesCpu) {
   for (const DType dtype : kDeviceDTypes) {

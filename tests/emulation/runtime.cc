@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "tests/emulation/block.h"
@@ -27,13 +29,14 @@ struct EmulatedStream {
   unsigned flags = 0;
   std::deque<std::function<void()>> work;
   uint64_t enqueued = 0;
-  uint64_t executed = 0;
+  std::atomic<uint64_t> executed = 0;
   EmulatedGraph* capture = nullptr;
 };
 struct EmulatedEvent {
   EmulatedStream* stream = nullptr;  // that recorded it last
   uint64_t ticket = 0;               // work of that stream before it
   EmulatedGraph* capture = nullptr;
+  std::thread::id recorder;  // whose queries let time pass; those of other threads only look
   std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
 
@@ -41,7 +44,7 @@ namespace {
 
 using ventris::emulation::DeviceAccess;
 using ventris::emulation::KernelFault;
-using ventris::emulation::machine;
+using ventris::emulation::result;
 
 struct State {
   std::recursive_mutex mutex;
@@ -50,23 +53,16 @@ struct State {
   std::map<const void*, int> shared_limits;
   int captures = 0;
   uint64_t launches = 0;
+  uint64_t idle_waits = 0;
   cudaError_t fault = cudaSuccess;  // sticky
   std::string fault_text;
   cudaError_t last = cudaSuccess;
   EmulatedStream default_stream;
 };
-thread_local int current_device = 0;
 
 State& state() {
   static State s;
   return s;
-}
-
-cudaError_t result(cudaError_t status) {
-  State& s = state();
-  if (s.fault != cudaSuccess) status = s.fault;
-  if (status != cudaSuccess) s.last = status;
-  return status;
 }
 
 void set_fault(cudaError_t status, const std::string& text) {
@@ -90,6 +86,26 @@ void execute_until(EmulatedStream& stream, uint64_t ticket) {
 void execute_all(EmulatedStream& stream) {
   execute_until(stream, stream.enqueued);
 }
+
+bool has_work() {
+  const auto& streams = state().streams;
+  return std::any_of(streams.begin(), streams.end(),
+                     [](const EmulatedStream* stream) { return stream->executed < stream->enqueued; });
+}
+
+/// Stands where the host waits; counts the waits that leave the device without work.
+class HostWait {
+ public:
+  HostWait() : had_work_(has_work()) {}
+  ~HostWait() {
+    if (had_work_ && !has_work()) ++state().idle_waits;
+  }
+  HostWait(const HostWait&) = delete;
+  HostWait& operator=(const HostWait&) = delete;
+
+ private:
+  bool had_work_;
+};
 
 EmulatedStream* valid(cudaStream_t stream) {
   if (stream == nullptr) return &state().default_stream;
@@ -135,18 +151,22 @@ bool pinned(const void* address, size_t bytes) {
 
 namespace ventris::emulation {
 
+cudaError_t result(cudaError_t status) {
+  State& s = state();
+  if (s.fault != cudaSuccess) status = s.fault;
+  if (status != cudaSuccess) s.last = status;
+  return status;
+}
+
 void clear_fault() {
   VENTRIS_LOCK();
   state().fault = state().last = cudaSuccess;
   state().fault_text.clear();
 }
-Machine& machine() {
-  static Machine one = [] {
-    Machine found;
-    if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
-    return found;
-  }();
-  return one;
+
+uint64_t idle_waits() {
+  VENTRIS_LOCK();
+  return state().idle_waits;
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
@@ -156,6 +176,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
     check_memory("the work of a library");
   });
 }
+
 void run_while(const std::function<bool()>& wanted) {
   VENTRIS_LOCK();
   for (bool any = true; any;) {
@@ -172,11 +193,6 @@ bool on_device(const void* address, size_t bytes) {
   VENTRIS_LOCK();
   return in_device_memory(address, bytes);
 }
-cudaError_t function_attributes(cudaFuncAttributes* attributes) {
-  attributes->maxThreadsPerBlock = 1024;
-  return result(machine().kernel_image ? cudaSuccess : cudaErrorNoKernelImageForDevice);
-}
-
 cudaError_t set_shared_limit(const void* kernel, int bytes) {
   VENTRIS_LOCK();
   if (bytes < 0 || bytes > 227 << 10) return result(cudaErrorInvalidValue);
@@ -212,45 +228,6 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
 
 }  // namespace ventris::emulation
 
-const char* cudaGetErrorName(cudaError_t status) {
-  switch (status) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInsufficientDriver:
-      return "cudaErrorInsufficientDriver";
-    case cudaErrorDevicesUnavailable:
-      return "cudaErrorDevicesUnavailable";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice:
-      return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnmatched:
-      return "cudaErrorStreamCaptureUnmatched";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureIsolation:
-      return "cudaErrorStreamCaptureIsolation";
-  }
-  return "unknown";
-}
 const char* cudaGetErrorString(cudaError_t status) {
   const State& s = state();
   return status != cudaSuccess && status == s.fault ? s.fault_text.c_str() : cudaGetErrorName(status);
@@ -263,71 +240,6 @@ cudaError_t cudaGetLastError() {
   const cudaError_t last = state().last;
   state().last = state().fault;
   return last;
-}
-
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 0;
-  if (machine().driver < CUDART_VERSION) return result(cudaErrorInsufficientDriver);
-  *count = machine().devices;
-  return result(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
-}
-cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
-  if (machine().taken) return result(cudaErrorDevicesUnavailable);
-  current_device = device;
-  return result(cudaSuccess);
-}
-cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
-  return result(cudaSuccess);
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
-  *p = {};
-  std::strcpy(p->name, "emulated");
-  p->uuid.bytes[15] = static_cast<char>(device);
-  p->totalGlobalMem = ventris::emulation::kDeviceBytes;
-  p->sharedMemPerBlockOptin = 227 << 10;
-  p->major = 9;
-  p->minor = 0;
-  p->multiProcessorCount = 4;
-  return result(cudaSuccess);
-}
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  cudaDeviceProp p;
-  const cudaError_t status = cudaGetDeviceProperties(&p, device);
-  if (status != cudaSuccess) return status;
-  switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-      *value = p.multiProcessorCount;
-      break;
-    case cudaDevAttrComputeMode:
-      *value = machine().mode;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = p.major;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = p.minor;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
-      break;
-  }
-  return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = machine().driver;
-  return result(cudaSuccess);
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return result(cudaSuccess);
-}
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *total = ventris::emulation::kDeviceBytes;
-  *free = *total - ventris::emulation::device_bytes_used();
-  return result(cudaSuccess);
 }
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
@@ -402,6 +314,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   if (status != cudaSuccess || !to_host || pinned(to, extent(to_pitch)) || stream == nullptr ||
       stream->capture != nullptr)
     return status;
+  const HostWait wait;
   execute_all(*stream);  // pageable memory is written before the call returns
   return result(cudaSuccess);
 }
@@ -452,12 +365,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   if (stream->capture != nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  const HostWait wait;
   execute_all(*stream);
   return result(cudaSuccess);
 }
 cudaError_t cudaDeviceSynchronize() {
   VENTRIS_LOCK();
   if (state().captures != 0) return result(cudaErrorStreamCaptureUnsupported);
+  const HostWait wait;
   for (EmulatedStream* stream : state().streams) execute_all(*stream);
   return result(cudaSuccess);
 }
@@ -478,6 +393,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   event->stream = stream;
+  event->recorder = std::this_thread::get_id();
   event->capture = stream->capture;
   if (stream->capture != nullptr) return result(cudaSuccess);
   event->time = std::make_shared<std::chrono::steady_clock::time_point>();
@@ -511,13 +427,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   VENTRIS_LOCK();
   if (event->capture != nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  const HostWait wait;
   if (event->stream != nullptr && valid(event->stream) != nullptr)
     execute_until(*event->stream, event->ticket);
   return result(cudaSuccess);
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->stream == nullptr || event->stream->executed >= event->ticket) return cudaSuccess;
+  if (event->recorder != std::this_thread::get_id()) return cudaErrorNotReady;
   VENTRIS_LOCK();
-  if (event->stream == nullptr || event->stream->executed >= event->ticket) return result(cudaSuccess);
   execute_until(*event->stream, event->stream->executed + 1);  // time passes
   return cudaErrorNotReady;
 }

@@ -167,17 +167,24 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t);
 
 namespace ventris::emulation {
 
+/// What a call returns: `status`, or the fault that the device met before. Kept for cudaGetLastError.
+cudaError_t result(cudaError_t status);
 /// Forgets the fault that a kernel or a copy met; a GPU would need a new process.
 void clear_fault();
 /// The machine as the runtime finds it, to be changed by tests.
 struct Machine {
-  int devices = 1;              // or $VENTRIS_EMULATED_DEVICES
-  int driver = CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver
-  bool kernel_image = true;     // whether the program has code for the device
+  int devices = 1;  // or $VENTRIS_EMULATED_DEVICES
+  int driver =
+      CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver; or $VENTRIS_EMULATED_DRIVER
+  bool kernel_image =
+      true;  // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process
 };
 Machine& machine();
+
+/// How often the host has waited until the device had nothing left to do, which then stands idle.
+uint64_t idle_waits();
 
 /// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
 /// touched, and is captured like a kernel.

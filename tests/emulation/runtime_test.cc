@@ -189,5 +189,24 @@ TEST(EmulatedRuntimeDeathTest, HostCodeCannotTouchDeviceMemory) {
                "host code touches device memory");
 }
 
+TEST_F(EmulatedRuntime, WaitsThatLeaveTheDeviceIdleAreCounted) {
+  void* memory = nullptr;
+  VENTRIS_CUDA_CHECK(cudaMalloc(&memory, 64));
+  cudaEvent_t event = nullptr;
+  VENTRIS_CUDA_CHECK(cudaEventCreate(&event));
+  const uint64_t before = emulation::idle_waits();
+  VENTRIS_CUDA_CHECK(cudaMemsetAsync(memory, 0, 64, stream));
+  VENTRIS_CUDA_CHECK(cudaEventRecord(event, stream));
+  VENTRIS_CUDA_CHECK(cudaMemsetAsync(memory, 1, 64, stream));
+  VENTRIS_CUDA_CHECK(cudaEventSynchronize(event));
+  EXPECT_EQ(emulation::idle_waits(), before);
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
+  EXPECT_EQ(emulation::idle_waits(), before + 1);
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));  // nothing to wait for
+  EXPECT_EQ(emulation::idle_waits(), before + 1);
+  VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
+  VENTRIS_CUDA_CHECK(cudaFree(memory));
+}
+
 }  // namespace
 }  // namespace ventris::cuda

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "backend/step_graph.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/translation.h"
 #include "trainer/weights.h"
@@ -105,6 +108,100 @@ TEST_F(CudaTraining, ReplayedStepsHaveTheBitsOfStepsGivenAnew) {
   EXPECT_TRUE(got.m == expected.m);
   EXPECT_TRUE(got.v == expected.v);
   EXPECT_EQ(numbers_of(captured, "loss"), numbers_of(anew, "loss"));
+}
+
+TEST_F(CudaTraining, StepsOfSeveralMicroBatchesHaveOneOutcomeHoweverTheyAreGiven) {
+  TrainOptions captured = options("captured", 4);
+  captured.logical_shards = 3;
+  captured.clip_norm = 0.5;
+  TrainOptions anew = captured;
+  anew.model_dir = runs_ / "anew";
+  anew.no_cuda_graph = true;
+  anew.log_every = 3;  // when the host reads makes no difference
+  const LoadedState got(train_on(cuda(), captured).last_checkpoint, captured.model, kTinyVocabulary);
+  const LoadedState expected(train_on(cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
+  EXPECT_TRUE(got.values == expected.values);
+  EXPECT_TRUE(got.v == expected.v);
+  const std::vector<double> losses = numbers_of(captured, "loss");
+  const std::vector<double> means = numbers_of(anew, "loss");
+  ASSERT_EQ(losses.size(), 4U);
+  ASSERT_EQ(means.size(), 2U);
+  EXPECT_NEAR(means[0], (losses[0] + losses[1] + losses[2]) / 3, 0.05 * means[0]);
+  EXPECT_EQ(means[1], losses[3]);
+  EXPECT_EQ(numbers_of(captured, "gradient_norm").back(), numbers_of(anew, "gradient_norm").back());
+}
+
+/// Updates on the device, captured from the second one on, of a model whose gradients the test writes.
+struct DeviceUpdates {
+  DeviceUpdates() {
+    config.encoder_layers = config.decoder_layers = 1;
+    config.d_model = 16;
+    config.d_ff = 32;
+    config.heads = 2;
+    config.vocab_size = 40;
+    config.max_positions = 16;
+    declare_transformer(config, store);
+    store.allocate(Device::kCuda, DType::kF32, /*gradients=*/true);
+    store.initialize(context, 1);
+    optimizer.emplace(context, store, TrainOptions{});
+  }
+  StepReport update(const std::vector<float>& gradients, double loss = 1.0) {
+    const double losses[2] = {loss, loss};
+    copy_to_device(context, sums.data, losses, sizeof(losses));
+    copy_to_device(context, store.gradients().data, gradients.data(), gradients.size() * sizeof(float));
+    optimizer->set_learning_rate(0.01);
+    graph.run([&] { optimizer->update(sums); });
+    HostBuffer buffer(context, sizeof(StepReport));
+    optimizer->receive_report(buffer);
+    buffer.wait_until_done();
+    StepReport report;
+    std::memcpy(&report, buffer.data(), sizeof(report));
+    return report;
+  }
+  std::vector<float> numbers(Tensor flat) {
+    std::vector<float> found(static_cast<size_t>(flat.cols));
+    copy_to_host(context, found.data(), flat.data, found.size() * sizeof(float));
+    return found;
+  }
+  std::vector<float> gradients(float value) const {
+    return std::vector<float>(static_cast<size_t>(store.flat_size()), value);
+  }
+
+  Context context{cuda()};
+  TransformerConfig config;
+  ParameterStore store;
+  std::optional<Optimizer> optimizer;
+  Arena memory{Device::kCuda, 256};
+  Tensor sums = memory.allocate(1, 2, DType::kF64);
+  StepGraph graph{context, /*capture=*/true};
+};
+
+TEST(CudaOptimizer, ASkippedStepChangesNothingAndIsNamedOnTheDevice) {
+  DeviceUpdates with;
+  DeviceUpdates without;
+  for (DeviceUpdates* updates : {&with, &without}) updates->update(updates->gradients(0.5F));
+  std::vector<float> bad = with.gradients(0.25F);
+  const LogicalParameter& first = with.store.logical().front();
+  bad[static_cast<size_t>(with.store.offset(first.tensor))] = INFINITY;
+  for (int i = 0; i < 3; ++i) {
+    const StepReport report = with.update(bad);
+    EXPECT_EQ(report.outcome.skipped, 1);
+    EXPECT_EQ(report.outcome.updates, 1);
+    EXPECT_EQ(describe_not_finite(with.store, report.not_finite), "the gradient of " + first.name);
+  }
+  const StepReport of_loss = with.update(with.gradients(0.25F), NAN);
+  EXPECT_EQ(of_loss.outcome.skipped, 1);
+  EXPECT_EQ(describe_not_finite(with.store, of_loss.not_finite), "the loss");
+  EXPECT_TRUE(with.numbers(with.store.gradients()) == with.gradients(0.0F));
+  for (DeviceUpdates* updates : {&with, &without}) {
+    const StepReport report = updates->update(updates->gradients(-0.25F));
+    EXPECT_EQ(report.outcome.skipped, 0);
+    EXPECT_EQ(report.outcome.updates, 2);
+    EXPECT_EQ(report.not_finite.last_gradient, -1);
+  }
+  EXPECT_TRUE(with.numbers(with.store.values()) == without.numbers(without.store.values()));
+  EXPECT_TRUE(with.numbers(with.optimizer->m()) == without.numbers(without.optimizer->m()));
+  EXPECT_TRUE(with.numbers(with.optimizer->v()) == without.numbers(without.optimizer->v()));
 }
 
 TEST_F(CudaTraining, AModelTrainedOnTheDeviceTranslatesAlikeOnBoth) {

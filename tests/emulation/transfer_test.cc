@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <string>
 
 #include "tests/emulation/device_buffer.h"
 
@@ -52,6 +53,24 @@ TEST(CudaTransfer, StagingSendsWhatTheHostWrote) {
     EXPECT_EQ(got[32], 0);
   }
   EXPECT_THROW(staging.send(65), Error);
+}
+
+TEST(CudaTransfer, ABufferOfTheHostReceivesInTheOrderOfTheStream) {
+  Context& context = cuda_context();
+  const DeviceArray<char> device(std::vector<char>(16, 'd'));
+  HostBuffer from(context, 16);
+  HostBuffer to(context, 16);
+  EXPECT_EQ(to.data()[15], 0);
+  to.wait_until_done();  // nothing was copied yet
+  std::memset(from.data(), 'h', 16);
+  to.receive(device.data(), 16);
+  from.send(device.data(), 8);
+  to.wait_until_done();
+  EXPECT_EQ(std::string(to.data(), 16), std::string(16, 'd'));
+  to.receive(device.data(), 16);
+  to.wait_until_done();
+  EXPECT_EQ(std::string(to.data(), 16), "hhhhhhhhdddddddd");
+  EXPECT_THROW(to.receive(device.data(), 17), Error);
 }
 
 }  // namespace

@@ -29,6 +29,27 @@ TEST(ParameterStore, TensorsStartAtMultiplesOf64InOrderOfDeclaration) {
   EXPECT_EQ(store.find("d"), nullptr);
 }
 
+TEST(ParameterStore, TellsTheOwnerOfAnElement) {
+  ParameterStore store;
+  store.declare_matrix("a", 5, 7, Initializer::kOne);
+  store.declare_fused_matrix({"query", "key"}, 3, 5, Initializer::kOne);
+  store.declare_matrix("padded", 3, 10, Initializer::kOne, 8);
+  const auto owner = [&](int64_t element) { return store.logical_at(element).name; };
+  EXPECT_EQ(owner(0), "a");
+  EXPECT_EQ(owner(34), "a");
+  EXPECT_EQ(owner(63), "a");  // of the gap
+  for (int64_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(owner(64 + 10 * row), "query");
+    EXPECT_EQ(owner(64 + 10 * row + 4), "query");
+    EXPECT_EQ(owner(64 + 10 * row + 5), "key");
+    EXPECT_EQ(owner(64 + 10 * row + 9), "key");
+  }
+  EXPECT_EQ(owner(128), "padded");
+  EXPECT_EQ(owner(store.flat_size() - 1), "padded");
+  EXPECT_THROW(store.logical_at(store.flat_size()), Error);
+  EXPECT_THROW(store.logical_at(-1), Error);
+}
+
 TEST(ParameterStore, MistakesAreErrors) {
   ParameterStore store;
   store.declare_vector("a", 3, Initializer::kOne);

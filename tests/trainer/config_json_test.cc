@@ -62,6 +62,9 @@ TEST(ConfigJson, SignatureHoldsWhatMustNotChangeAndNothingElse) {
   options.seed = 1;
   options.model.d_ff = 99;
   EXPECT_NE(resume_signature(options), before);
+  options = {};
+  options.gradient_dtype = DType::kBF16;
+  EXPECT_NE(resume_signature(options), before);
 }
 
 }  // namespace

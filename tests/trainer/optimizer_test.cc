@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -23,16 +24,28 @@ struct Problem {
     store.allocate(Device::kCpu, DType::kF32, /*gradients=*/true);
     store.initialize(context, 1);
     optimizer.emplace(context, store, options);
-    for (const LogicalParameter& parameter : store.logical()) fill(parameter, gradient);
+    fill_all(gradient);
   }
   void fill(const LogicalParameter& parameter, float gradient) {
     const Tensor view = store.logical_gradient(parameter);
     for (int64_t row = 0; row < view.rows; ++row) std::fill_n(view.row<float>(row), view.cols, gradient);
   }
 
-  double norm() {
-    optimizer->compute_norm();
-    return optimizer->gradient_norm();
+  /// An update with a loss of these sums, and what is told of it.
+  StepReport update(double learning_rate, double loss = 1.0) {
+    double sums[2] = {loss, loss};
+    optimizer->set_learning_rate(learning_rate);
+    optimizer->update({sums, 1, 2, 2, DType::kF64});
+    EXPECT_EQ(sums[0], 0.0);
+    EXPECT_EQ(sums[1], 0.0);
+    HostBuffer buffer(context, sizeof(StepReport));
+    optimizer->receive_report(buffer);
+    StepReport report;
+    std::memcpy(&report, buffer.data(), sizeof(report));
+    return report;
+  }
+  void fill_all(float gradient) {
+    for (const LogicalParameter& parameter : store.logical()) fill(parameter, gradient);
   }
 
   Context context{{.threads = 1}};
@@ -41,21 +54,23 @@ struct Problem {
   std::optional<Optimizer> optimizer;
 };
 
-TEST(Optimizer, NormIsThatOfAllGradients) {
+TEST(Optimizer, TellsTheNormOfAllGradientsAndClearsThem) {
   Problem problem({}, 0.5F);
   const double expected = 0.5 * std::sqrt(static_cast<double>(problem.store.parameter_count()));
-  EXPECT_NEAR(problem.norm(), expected, 1e-9 * expected);
-  problem.optimizer->zero_gradients();
-  EXPECT_EQ(problem.norm(), 0.0);
+  const StepReport first = problem.update(0.01, 3.5);
+  EXPECT_NEAR(first.outcome.gradient_norm, expected, 1e-9 * expected);
+  EXPECT_EQ(first.outcome.loss, 3.5);
+  EXPECT_EQ(first.outcome.skipped, 0);
+  EXPECT_EQ(first.outcome.updates, 1);
+  EXPECT_EQ(problem.update(0.01).outcome.gradient_norm, 0.0);
 }
 
 TEST(Optimizer, ClippingScalesALongGradientToTheLengthAllowed) {
   TrainOptions clipping;
   clipping.clip_norm = 2.0;
   Problem clipped(clipping, 0.5F);
-  const double norm = clipped.norm();
+  const double norm = clipped.update(0.01).outcome.gradient_norm;
   ASSERT_GT(norm, 2.0);
-  clipped.optimizer->step(1, 0.01, norm);
   // After the first update m is (1 - beta1) times the gradient that was used.
   const Tensor m = clipped.optimizer->m();
   double squares = 0.0;
@@ -63,7 +78,7 @@ TEST(Optimizer, ClippingScalesALongGradientToTheLengthAllowed) {
   EXPECT_NEAR(std::sqrt(squares), 2.0, 1e-4);
 
   Problem scaled({}, 0.5F * static_cast<float>(2.0 / norm));
-  scaled.optimizer->step(1, 0.01, scaled.norm());
+  scaled.update(0.01);
   const std::vector<float> expected = flat_values(scaled.store);
   const std::vector<float> values = flat_values(clipped.store);
   for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], 1e-6F) << i;
@@ -74,35 +89,60 @@ TEST(Optimizer, ClippingLeavesAShortGradientAlone) {
   clipping.clip_norm = 1e6;
   Problem clipped(clipping, 0.5F);
   Problem plain({}, 0.5F);
-  for (Problem* problem : {&clipped, &plain}) {
-    problem->optimizer->step(1, 0.01, problem->norm());
-  }
+  for (Problem* problem : {&clipped, &plain}) problem->update(0.01);
   EXPECT_TRUE(flat_values(clipped.store) == flat_values(plain.store));
 }
 
 TEST(Optimizer, MomentsAreCorrectedByTheNumberOfTheUpdate) {
   Problem problem({}, 0.25F);
   const std::vector<float> before = flat_values(problem.store);
-  problem.optimizer->step(1, 0.01, 1.0);
-  problem.optimizer->step(2, 0.01, 1.0);
+  problem.update(0.01);
+  problem.fill_all(0.25F);
+  problem.update(0.01);
   // With one gradient again and again every corrected update is the learning rate against its sign.
   const Tensor embedding = problem.store.logical_value(problem.store.logical().front());
   const auto offset = static_cast<size_t>(problem.store.offset(problem.ids.embedding));
   EXPECT_NEAR(embedding.as<float>()[0], before[offset] - 0.02F, 1e-5F);
 }
 
+TEST(Optimizer, UpdatesAreCountedOnFromWhereARunIsResumed) {
+  Problem problem({}, 0.25F);
+  problem.optimizer->set_updates(99);
+  EXPECT_EQ(problem.update(0.01).outcome.updates, 100);
+}
+
+TEST(Optimizer, ASkippedStepIsAsIfItHadNotBeen) {
+  Problem with({}, 0.25F);
+  Problem without({}, 0.25F);
+  for (Problem* problem : {&with, &without}) problem->update(0.01);
+  const LogicalParameter& last = with.store.logical().back();
+  with.fill(last, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(with.update(0.5).outcome.skipped, 1);
+  EXPECT_EQ(with.update(0.5, std::numeric_limits<double>::quiet_NaN()).outcome.skipped, 1);
+  for (Problem* problem : {&with, &without}) {
+    problem->fill_all(-0.5F);
+    const StepOutcome outcome = problem->update(0.02).outcome;
+    EXPECT_EQ(outcome.updates, 2);
+    EXPECT_EQ(outcome.skipped, 0);
+  }
+  EXPECT_TRUE(flat_values(with.store) == flat_values(without.store));
+}
+
 TEST(Optimizer, ANumberThatIsNotFiniteIsFoundAndItsPlaceNamed) {
   Problem problem({}, 0.5F);
-  EXPECT_EQ(describe_not_finite(problem.context, problem.store), "the loss");
+  const auto place = [&](double loss) {
+    return describe_not_finite(problem.store, problem.update(0.01, loss).not_finite);
+  };
+  EXPECT_EQ(place(std::numeric_limits<double>::quiet_NaN()), "the loss");
   const LogicalParameter& first = problem.store.logical().front();
   const LogicalParameter& last = problem.store.logical().back();
   problem.fill(first, std::numeric_limits<float>::quiet_NaN());
   problem.fill(last, std::numeric_limits<float>::infinity());
-  EXPECT_FALSE(std::isfinite(problem.norm()));
   // Backward reaches the last parameter first.
-  EXPECT_EQ(describe_not_finite(problem.context, problem.store), "the gradient of " + last.name);
+  EXPECT_EQ(place(1.0), "the gradient of " + last.name);
+  problem.fill(last, std::numeric_limits<float>::infinity());
   problem.store.logical_value(first).as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(describe_not_finite(problem.context, problem.store), "parameter " + first.name);
+  EXPECT_EQ(place(1.0), "parameter " + first.name);
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST_F(DeviceCommunicator, SumsAreCapturedInAGraphThatRunsAgainAndAgain) {
 TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
   const auto values = numbers<float>(1003);
   DeviceRow<float> row(context(), values);
-  GradientReducer reducer(communicator(), row.view(), 400);
+  GradientReducer reducer(context(), communicator(), row.view(), DType::kF32, 400);
   for (int step = 0; step < 2; ++step) {
     row.fill(values);
     for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
@@ -222,11 +222,25 @@ TEST_F(DeviceCommunicator, OtherCollectivesAreThoseOfTheControl) {
             std::vector<std::string>(static_cast<size_t>(world().size()), "x"));
 }
 
-TEST_F(DeviceCommunicator, RefusesBf16) {
-  DeviceRow<float> row(context(), {1.0F, 2.0F});
-  Tensor view = row.view();
-  view.dtype = DType::kBF16;
-  EXPECT_THROW(communicator().start_all_reduce_sum(view), Error);
+TEST_F(DeviceCommunicator, TheReducerRoundsBucketsToBf16OnTheDevice) {
+  const auto values = numbers<float>(1003);
+  DeviceRow<float> row(context(), values);
+  GradientReducer reducer(context(), communicator(), row.view(), DType::kBF16, 200);
+  const std::vector<float> expected = sums_by_mpi(values);
+  for (int step = 0; step < 2; ++step) {
+    row.fill(values);
+    for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
+    reducer.finish();
+    const std::vector<float> got = row.get();
+    EXPECT_NE(got, expected);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_TRUE(testing::close(got[i], expected[i], testing::tolerance_of(DType::kBF16)))
+          << i << " " << got[i];
+      ASSERT_EQ(got[i], static_cast<float>(BF16(got[i]))) << i;
+    }
+    const std::string bytes(reinterpret_cast<const char*>(got.data()), got.size() * sizeof(float));
+    for (const std::string& other : world().all_gather(bytes)) EXPECT_TRUE(other == bytes);
+  }
 }
 
 TEST_F(DeviceCommunicator, AnErrorOfTheDeviceEndsTheWaitOfEveryRankAndIsTold) {

@@ -16,6 +16,7 @@
 /// - A lost rank and a failed sum leave the others in a kernel that does not end, until ncclCommAbort.
 /// - Two ranks are on one device where host, or NCCL_HOSTID, and the device's identity are the same.
 /// $VENTRIS_EMULATED_NCCL_ERROR, "RANK:N", makes sum N (from 1) of a rank fail while the device works.
+/// $VENTRIS_EMULATED_NCCL_HANG, "RANK:N", stops the process of a rank (SIGSTOP) where it would begin sum N.
 
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
@@ -41,7 +42,7 @@ enum ncclResult_t {
   ncclInProgress = 7
 };
 enum ncclRedOp_t { ncclSum = 0 };
-enum ncclDataType_t { ncclFloat32 = 7, ncclFloat64 = 8 };
+enum ncclDataType_t { ncclFloat32 = 7, ncclFloat64 = 8, ncclBfloat16 = 9 };
 
 ncclResult_t ncclGetVersion(int* version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id);

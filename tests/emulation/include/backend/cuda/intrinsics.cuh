@@ -83,6 +83,11 @@ inline unsigned long long atomic_min(unsigned long long* to, unsigned long long 
   if (value < before) *to = value;
   return before;
 }
+inline long long atomic_max(long long* to, long long value) {
+  const long long before = *to;
+  if (value > before) *to = value;
+  return before;
+}
 
 inline uint16_t to_bf16_bits(float value) {
   return BF16(value).bits;

@@ -1,0 +1,21 @@
+#include "backend/update_plan.h"
+
+#include "backend/op_checks.h"
+#include "backend/update_plan_cpu.h"
+#include "backend/update_plan_cuda.h"
+
+namespace ventris {
+
+void plan_update(Context& context, const PlanUpdateArgs& args) {
+  VENTRIS_CHECK(args.loss_sums != nullptr && args.sum_of_squares != nullptr && args.learning_rate != nullptr,
+                "loss_sums, sum_of_squares or learning_rate are missing");
+  VENTRIS_CHECK(args.updates != nullptr && args.scalars != nullptr && args.outcome != nullptr,
+                "updates, scalars or outcome are missing");
+  VENTRIS_CHECK(args.clip_norm >= 0.0, "clip_norm is {}, expected at least 0", args.clip_norm);
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return plan_update_cuda(context, args);
+  }
+  plan_update_cpu(args);
+}
+
+}  // namespace ventris

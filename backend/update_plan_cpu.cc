@@ -1,0 +1,27 @@
+#include "backend/update_plan_cpu.h"
+
+#include <cmath>
+
+namespace ventris {
+
+void plan_update_cpu(const PlanUpdateArgs& args) {
+  const double norm = std::sqrt(*args.sum_of_squares);
+  const bool skipped =
+      !std::isfinite(args.loss_sums[0]) || !std::isfinite(args.loss_sums[1]) || !std::isfinite(norm);
+  if (!skipped) ++*args.updates;
+  const auto t = static_cast<double>(*args.updates);
+  *args.scalars = {.learning_rate = *args.learning_rate,
+                   .gradient_scale = args.clip_norm > 0.0 && norm > args.clip_norm
+                                         ? static_cast<float>(args.clip_norm / norm)
+                                         : 1.0F,
+                   .bias_correction1 = static_cast<float>(1.0 - std::pow(static_cast<double>(args.beta1), t)),
+                   .bias_correction2 = static_cast<float>(1.0 - std::pow(static_cast<double>(args.beta2), t)),
+                   .skip = skipped ? 1 : 0};
+  *args.outcome = {.loss = args.loss_sums[0],
+                   .nll = args.loss_sums[1],
+                   .gradient_norm = norm,
+                   .updates = *args.updates,
+                   .skipped = skipped ? 1 : 0};
+}
+
+}  // namespace ventris

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Attention of one layer in PyTorch: scaled_dot_product_attention, forward and backward, bf16, with each of its backends.
+
+    python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --write-pairs pairs.txt
+    python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --pairs pairs.txt --device cuda
+
+The first call writes the numbers of words of a batch of sentence pairs as they come, end and begin marks included: what
+`attention_bench --pairs` takes. The second measures, and prints one JSON array, an object for each (preset, side, dropout, way, backend) with
+"ms" for as many sentences as the pairs of the file. Ways:
+  padded     the same sentences, padded to the longest of them
+  bucketed   batches of sentences of like length, as a trainer makes them (peer_pytorch.py), eight of the corpus, scaled by target words
+  nested     the same sentences as a nested tensor without padding
+  varlen     the same sentences with torch.nn.attention.varlen, which has no dropout
+A way or backend that does not take such tensors is left out, and stderr says so.
+"""
+import argparse
+import json
+import random
+import sys
+import time
+
+import torch
+from torch.nn import functional as F
+
+import peer_pytorch
+
+SHAPES = {"base": (8, 64), "big": (16, 64)}
+SIDES = ("encoder", "decoder", "cross")
+
+
+def milliseconds(work, device, calls):
+    work()
+    if device == "cpu":
+        begin = time.perf_counter()
+        for _ in range(calls):
+            work()
+        return 1000 * (time.perf_counter() - begin) / calls
+    work()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    best = float("inf")
+    for _ in range(3):
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(calls):
+            work()
+        end.record()
+        end.synchronize()
+        best = min(best, begin.elapsed_time(end) / calls)
+    return best
+
+
+def backends():
+    """Names and contexts of the backends that this PyTorch has."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    names = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
+    return [(name.lower(), lambda name=name: sdpa_kernel(getattr(SDPBackend, name))) for name in names if hasattr(SDPBackend, name)]
+
+
+class Measurement:
+    def __init__(self, arguments):
+        self.device, self.calls = arguments.device, 2 if arguments.device == "cpu" else 10
+        self.results = []
+
+    def tensor(self, *shape):
+        return torch.randn(*shape, device=self.device, dtype=torch.bfloat16).requires_grad_()
+
+    def attempt(self, key, work):
+        """work() gives the output to differentiate; the time of both passes, or None."""
+        try:
+            def both():
+                out, inputs, gradient = work()
+                torch.autograd.grad(out, inputs, gradient)
+            return milliseconds(both, self.device, self.calls)
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, ImportError) as error:
+            print(f"{key}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
+            return None
+
+    def padded(self, pairs, shape, side, rate, key):
+        """Tensors of the three ways that pad: masks where a key is padding. The work of one batch of pairs."""
+        heads, d_head = shape
+        queries = [pair[0 if side == "encoder" else 1] for pair in pairs]
+        keys = [pair[1 if side == "decoder" else 0] for pair in pairs]
+        query = self.tensor(len(pairs), heads, max(queries), d_head)
+        key_, value = (self.tensor(len(pairs), heads, max(keys), d_head) for _ in range(2))
+        gradient = torch.ones_like(query)
+        lengths = torch.tensor(keys, device=self.device)
+        mask = None
+        if min(keys) < max(keys):
+            mask = (torch.arange(max(keys), device=self.device) < lengths[:, None])[:, None, None, :]
+            if side == "decoder":
+                mask = mask & torch.ones(max(keys), max(keys), dtype=torch.bool, device=self.device).tril()
+        # Past a sentence's end a causal query sees padding only after its own words: no mask of padding is needed.
+        causal = side == "decoder"
+
+        def masked():
+            return F.scaled_dot_product_attention(query, key_, value, attn_mask=mask, dropout_p=rate, is_causal=causal and mask is None), \
+                (query, key_, value), gradient
+
+        def by_causality():
+            return F.scaled_dot_product_attention(query, key_, value, dropout_p=rate, is_causal=True), (query, key_, value), gradient
+
+        times = [self.attempt(key, masked)]
+        if causal and mask is not None:
+            times.append(self.attempt(key + " without a mask", by_causality))
+        times = [ms for ms in times if ms is not None]
+        return min(times) if times else None
+
+    def nested(self, pairs, shape, side, rate, key):
+        heads, d_head = shape
+
+        def tensors(lengths):
+            values = [torch.randn(n, heads, d_head, device=self.device, dtype=torch.bfloat16) for n in lengths]
+            return torch.nested.nested_tensor(values, layout=torch.jagged, requires_grad=True)
+
+        queries = [pair[0 if side == "encoder" else 1] for pair in pairs]
+        keys = [pair[1 if side == "decoder" else 0] for pair in pairs]
+        try:
+            query, key_ = tensors(queries), tensors(keys)
+            value = torch.nested.nested_tensor_from_jagged(torch.randn_like(key_.values()), key_.offsets()).requires_grad_()
+        except (RuntimeError, AttributeError, TypeError, NotImplementedError) as error:
+            print(f"{key}: {error}", file=sys.stderr)
+            return None
+
+        def work():
+            out = F.scaled_dot_product_attention(query.transpose(1, 2), key_.transpose(1, 2), value.transpose(1, 2), dropout_p=rate,
+                                                 is_causal=side == "decoder")
+            return out, (query, key_, value), torch.ones_like(out)
+
+        return self.attempt(key, work)
+
+    def varlen(self, pairs, shape, side, key):
+        heads, d_head = shape
+        try:
+            from torch.nn.attention.varlen import varlen_attn
+        except ImportError as error:
+            print(f"{key}: {error}", file=sys.stderr)
+            return None
+        queries = [pair[0 if side == "encoder" else 1] for pair in pairs]
+        keys = [pair[1 if side == "decoder" else 0] for pair in pairs]
+
+        def offsets(lengths):
+            return F.pad(torch.tensor(lengths, device=self.device).cumsum(0), (1, 0)).to(torch.int32)
+
+        query, key_, value = (self.tensor(sum(lengths), heads, d_head) for lengths in (queries, keys, keys))
+        of_queries, of_keys = offsets(queries), offsets(keys)
+        gradient = torch.ones_like(query)
+        words = {"is_causal": True} if side == "decoder" else {}
+
+        def work():
+            out = varlen_attn(query, key_, value, of_queries, of_keys, max(queries), max(keys), **words)
+            return out, (query, key_, value), gradient
+
+        def causal_by_window():
+            words.clear()
+            words["window_size"] = (-1, 0)
+            return work()
+
+        ms = self.attempt(key, work)
+        return self.attempt(key, causal_by_window) if ms is None and side == "decoder" else ms
+
+    def add(self, ms, **key):
+        if ms is not None:
+            self.results.append({**key, "ms": ms})
+
+
+def batch_as_it_comes(source, target, tokens):
+    """Pairs of a shuffled corpus until neither side would fit."""
+    order = list(range(len(source)))
+    random.Random(1).shuffle(order)
+    pairs, rows = [], [0, 0]
+    for i in order:
+        pair = (len(source[i]) + 1, len(target[i]) + 1)
+        if rows[0] + pair[0] > tokens or rows[1] + pair[1] > tokens:
+            break
+        pairs.append(pair)
+        rows = [rows[0] + pair[0], rows[1] + pair[1]]
+    return pairs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--batch-tokens", type=int, default=25344, help="most words of a side")
+    parser.add_argument("--most-pairs", type=int, default=300000, help="of the corpus")
+    parser.add_argument("--write-pairs")
+    parser.add_argument("--pairs")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--presets", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--seconds", type=float, default=60.0, help="nothing new is begun after so long")
+    arguments = parser.parse_args()
+    begin = time.monotonic()
+    source, target, _ = peer_pytorch.load(arguments.corpus, arguments.most_pairs)
+    if arguments.write_pairs:
+        pairs = batch_as_it_comes(source, target, arguments.batch_tokens)
+        with open(arguments.write_pairs, "w", encoding="utf-8") as file:
+            file.writelines(f"{n} {m}\n" for n, m in pairs)
+        words = [sum(pair[side] for pair in pairs) for side in (0, 1)]
+        print(json.dumps({"pairs": len(pairs), "source": words[0], "target": words[1]}))
+        return
+    with open(arguments.pairs, encoding="utf-8") as file:
+        pairs = [tuple(map(int, line.split())) for line in file]
+    words = sum(pair[1] for pair in pairs)
+    groups = peer_pytorch.bucket(source, target, arguments.batch_tokens, random.Random(1))
+    random.Random(2).shuffle(groups)
+    groups = [[(len(source[i]) + 1, len(target[i]) + 1) for i in group] for group in groups[:8]]
+    grouped_words = sum(pair[1] for group in groups for pair in group)
+    measurement = Measurement(arguments)
+    for preset in arguments.presets:
+        for rate in (0.0, 0.1):
+            for side in SIDES:
+                if time.monotonic() - begin > arguments.seconds:
+                    print(f"no time was left for {preset}, {side}, dropout {rate}", file=sys.stderr)
+                    continue
+                key = {"preset": preset, "side": side, "dropout": rate}
+                for name, backend in backends():
+                    label = f"{preset} {side} {rate} {name}"
+                    with backend():
+                        ms = measurement.padded(pairs, SHAPES[preset], side, rate, label + " padded")
+                        measurement.add(ms, way="padded", backend=name, **key)
+                        times = [measurement.padded(group, SHAPES[preset], side, rate, label + " bucketed") for group in groups]
+                        total = None if None in times else sum(times) * words / grouped_words
+                        measurement.add(total, way="bucketed", backend=name, **key)
+                        ms = measurement.nested(pairs, SHAPES[preset], side, rate, label + " nested")
+                        measurement.add(ms, way="nested", backend=name, **key)
+                if rate == 0.0:
+                    ms = measurement.varlen(pairs, SHAPES[preset], side, f"{preset} {side} varlen")
+                    measurement.add(ms, way="varlen", backend="varlen", **key)
+    print(json.dumps(measurement.results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""--comm-timeout: a rank that is stopped ends the job, instead of letting the others wait for ever."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import support
+
+MODEL = [
+    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
+    *("--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
+    *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1"),
+    *("--max-steps", "1000000", "--save-every", "5"),
+]
+
+
+def is_running(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@unittest.skipUnless(support.MPIEXEC, "built without MPI")
+class LateRanks(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo(train_pairs=200, vocabulary=120)
+
+    def start(self, name, *options, ranks, binary=support.BINARY, **variables):
+        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
+        return subprocess.Popen(
+            support.command("train", *folders, *MODEL, *options, ranks=ranks, binary=binary),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=support.environment(**variables),
+        )
+
+    def checkpoints(self, name):
+        folder = self.path(name)
+        files = os.listdir(folder) if os.path.isdir(folder) else []
+        return sorted(file for file in files if file.startswith("checkpoint-") and file.endswith(".h5"))
+
+    def stop_ranks(self, name, process, ranks):
+        """Stops these ranks when there is a checkpoint. Returns the process ids of all ranks."""
+        deadline = time.monotonic() + 120
+        while not self.checkpoints(name) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
+            processes = [int(child) for child in children.read().split()]
+        for rank in ranks:
+            os.kill(processes[rank], signal.SIGSTOP)
+        return processes
+
+    def check_end(self, name, process, processes=()):
+        """The job ends with code 69, one message, no process and a sound checkpoint. Returns what it said."""
+        try:
+            _, text = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail(process.communicate()[1].decode())
+        text = text.decode()
+        self.assertEqual(process.returncode, 69, text)
+        self.assertEqual(text.count("ventris train: error: "), 1, text)
+        self.assertIn("--comm-timeout", text)
+        deadline = time.monotonic() + 20
+        while any(map(is_running, processes)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertFalse(any(map(is_running, processes)), text)
+        self.succeed("inspect", self.path(name, self.checkpoints(name)[-1]), "--verify")
+        return text
+
+    def test_the_ranks_that_wait_name_the_one_that_is_stopped(self):
+        process = self.start("second", "--comm-timeout", 3, ranks=3)
+        text = self.check_end("second", process, self.stop_ranks("second", process, [1]))
+        host = os.uname().nodename
+        self.assertRegex(
+            text,
+            rf"\[rank 0 on {host}\] ventris train: error: rank 0 of 3 has waited 3(\.\d)? s in .+ "
+            rf"at step \d+ for rank 1 on {host}, which did not arrive",
+        )
+
+    def test_another_rank_tells_of_the_first_one(self):
+        process = self.start("first", "--comm-timeout", 3, ranks=2)
+        text = self.check_end("first", process, self.stop_ranks("first", process, [0]))
+        self.assertRegex(text, r"\[rank 1 on \S+\] ventris train: error: .* for rank 0 on \S+, which did not arrive")
+
+    def test_a_job_that_is_stopped_as_a_whole_goes_on(self):
+        process = self.start("suspended", "--comm-timeout", 3, ranks=2)
+        processes = self.stop_ranks("suspended", process, [0, 1])
+        time.sleep(4)
+        for rank in processes:
+            os.kill(rank, signal.SIGCONT)
+        time.sleep(2)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGUSR1)
+        _, text = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, text)
+
+    @unittest.skipUnless(support.EMULATED, "built without the emulated device")
+    def test_a_sum_between_devices_that_does_not_end_is_given_up(self):
+        variables = {"VENTRIS_EMULATED_DEVICES": 2, "VENTRIS_EMULATED_NCCL_HANG": "1:16"}
+        options = ["--device", "cuda", "--comm-timeout", 8]
+        for name, graph in (("device", []), ("plain", ["--no-cuda-graph"])):
+            process = self.start(name, *options, *graph, ranks=2, binary=support.EMULATED, **variables)
+            text = self.check_end(name, process)
+            self.assertRegex(text, r"\[rank 0 on \S+\] ventris train: error: rank 0 of 2 has waited 8(\.\d)? s in the sum of "
+                             r"gradients at step 8 for other ranks, .* between the CUDA devices")  # fmt: skip
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,140 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/emulation/memory.h"
+#include "tests/emulation/runtime.h"
+
+// The machine, its devices and the names of errors.
+
+namespace {
+
+using ventris::emulation::machine;
+using ventris::emulation::result;
+
+thread_local int current_device = 0;
+
+}  // namespace
+
+namespace ventris::emulation {
+
+Machine& machine() {
+  static Machine one = [] {
+    Machine found;
+    if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
+    if (const char* driver = std::getenv("VENTRIS_EMULATED_DRIVER")) found.driver = std::atoi(driver);
+    found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
+    return found;
+  }();
+  return one;
+}
+
+cudaError_t function_attributes(cudaFuncAttributes* attributes) {
+  attributes->maxThreadsPerBlock = 1024;
+  return result(machine().kernel_image ? cudaSuccess : cudaErrorNoKernelImageForDevice);
+}
+
+}  // namespace ventris::emulation
+
+const char* cudaGetErrorName(cudaError_t status) {
+  switch (status) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInsufficientDriver:
+      return "cudaErrorInsufficientDriver";
+    case cudaErrorDevicesUnavailable:
+      return "cudaErrorDevicesUnavailable";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorNoKernelImageForDevice:
+      return "cudaErrorNoKernelImageForDevice";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureUnmatched:
+      return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+  }
+  return "unknown";
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 0;
+  if (machine().driver < CUDART_VERSION) return result(cudaErrorInsufficientDriver);
+  *count = machine().devices;
+  return result(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
+  if (machine().taken) return result(cudaErrorDevicesUnavailable);
+  current_device = device;
+  return result(cudaSuccess);
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return result(cudaSuccess);
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
+  if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
+  *p = {};
+  std::strcpy(p->name, "emulated");
+  p->uuid.bytes[15] = static_cast<char>(device);
+  p->totalGlobalMem = ventris::emulation::kDeviceBytes;
+  p->sharedMemPerBlockOptin = 227 << 10;
+  p->major = 9;
+  p->minor = 0;
+  p->multiProcessorCount = 4;
+  return result(cudaSuccess);
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp p;
+  const cudaError_t status = cudaGetDeviceProperties(&p, device);
+  if (status != cudaSuccess) return status;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = p.multiProcessorCount;
+      break;
+    case cudaDevAttrComputeMode:
+      *value = machine().mode;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = p.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = p.minor;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(p.sharedMemPerBlockOptin);
+      break;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = machine().driver;
+  return result(cudaSuccess);
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return result(cudaSuccess);
+}
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = ventris::emulation::kDeviceBytes;
+  *free = *total - ventris::emulation::device_bytes_used();
+  return result(cudaSuccess);
+}

@@ -1,0 +1,111 @@
+#include <algorithm>
+
+#include "backend/error.h"
+#include "trainer/training_run.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kSkippedStepsToDivergence = 10;
+
+}  // namespace
+
+void TrainingRun::complete_step(const data::GlobalBatch& batch) {
+  state_.position = batch.next;
+  state_.target_tokens += batch.target_tokens;
+  if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
+  const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
+  interval_.seconds += seconds;
+  whole_run_.seconds += seconds;
+  whole_run_.target_tokens += batch.target_tokens;
+  state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
+  if (log_is_due()) {
+    const IntervalMetrics metrics = interval_metrics();
+    if (metrics_) metrics_->write(metrics);
+    progress_.interval(metrics, seconds_left());
+    interval_ = {};
+  } else if (progress_.wants_live_line()) {
+    progress_.live_line(interval_metrics(), seconds_left());
+  }
+}
+
+bool TrainingRun::log_is_due() const {
+  return state_.step % options_.log_every == 0 || !goes_on();
+}
+
+bool TrainingRun::reports_are_due() const {
+  return log_is_due() || validation_is_due() || save_is_due();
+}
+
+void TrainingRun::read_reports(size_t most_left) {
+  while (const auto arrived = reports_->next(most_left)) {
+    step_->check_sums();
+    count_step(*arrived);
+  }
+}
+
+void TrainingRun::count_step(const StepReports::Arrived& arrived) {
+  const StepOutcome& outcome = arrived.report.outcome;
+  if (outcome.skipped != 0) return count_skipped_step(arrived);
+  state_.skipped_in_a_row = 0;
+  last_gradient_norm_ = outcome.gradient_norm;
+  interval_.loss += outcome.loss;
+  interval_.nll += outcome.nll;
+  interval_.target_tokens += arrived.of.target_tokens;
+  interval_.source_tokens += arrived.of.source_tokens;
+}
+
+void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
+  ++state_.skipped_steps;
+  if (++state_.skipped_in_a_row == 1 || first_not_finite_.empty()) {
+    first_not_finite_ =
+        fmt::format("{} at step {}", describe_not_finite(store_, arrived.report.not_finite), arrived.of.step);
+  }
+  progress_.warning(
+      fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step, first_not_finite_));
+  if (state_.skipped_in_a_row < kSkippedStepsToDivergence) return;
+  // All ranks come here in the same step. None leaves while another waits for sums with it.
+  while (reports_->next(0)) {
+  }
+  communicator_.barrier();
+  fail(ExitCode::kDiverged,
+       "training diverged: the loss or a gradient was NaN or Inf in {} steps in a row, first seen in {}. {}. "
+       "Try a smaller "
+       "--learning-rate-scale, more --warmup-steps, or --clip-norm 1",
+       state_.skipped_in_a_row, first_not_finite_,
+       last_checkpoint_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + last_checkpoint_);
+}
+
+IntervalMetrics TrainingRun::interval_metrics() const {
+  return {.step = state_.step,
+          .epoch = epochs(),
+          .sums = interval_,
+          .learning_rate = last_learning_rate_,
+          .gradient_norm = last_gradient_norm_,
+          .target_tokens = state_.target_tokens,
+          .elapsed_seconds = state_.elapsed_seconds,
+          .skipped_steps = state_.skipped_steps};
+}
+
+double TrainingRun::seconds_of_run() const {
+  return std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+double TrainingRun::epochs() const {
+  return static_cast<double>(state_.position.epoch) +
+         static_cast<double>(state_.position.index) / static_cast<double>(corpus_.train().size());
+}
+
+double TrainingRun::seconds_left() const {
+  const double spent = seconds_of_run();
+  const auto steps = static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
+  double left = spent / steps * static_cast<double>(options_.max_steps - state_.step);
+  const double epochs_done = epochs() - first_epoch_;
+  if (options_.max_epochs > 0 && epochs_done > 0.0) {
+    left = std::min(left, spent / epochs_done * (static_cast<double>(options_.max_epochs) - epochs()));
+  }
+  if (options_.max_minutes > 0.0) left = std::min(left, 60.0 * options_.max_minutes - spent);
+  return left;
+}
+
+}  // namespace ventris

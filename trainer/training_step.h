@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "backend/step_graph.h"
+#include "comm/communicator.h"
+#include "comm/gradient_reducer.h"
+#include "model/transformer.h"
+#include "trainer/batch_feed.h"
+#include "trainer/optimizer.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+/// The device's work of a training step: forward and backward of this rank's micro-batches, the sums over the
+/// ranks, and the update. The host gives it to the device and reads nothing back; on CUDA it is captured once
+/// as a graph for each stage of a batch and replayed, sums over the ranks included.
+class TrainingStep {
+ public:
+  /// `shards` are those of a global batch. The references outlive the object. All ranks make it together.
+  TrainingStep(Context& context, Communicator& communicator, const TrainOptions& options, int shards,
+               ParameterStore& store, Transformer& transformer, Optimizer& optimizer);
+  /// Lets go of sums over the ranks that an exception leaves under way.
+  ~TrainingStep();
+  TrainingStep(const TrainingStep&) = delete;
+  TrainingStep& operator=(const TrainingStep&) = delete;
+
+  /// Rank r of W computes the shards [r K / W, (r + 1) K / W) of every batch.
+  BatchFeed::Share share() const;
+  /// Enqueues a step with the next micro-batches of the feed and returns the floating-point operations of
+  /// this rank. Waits only where the device is two micro-batches behind (BatchFeed::next_micro_batch).
+  double enqueue(BatchFeed& feed, double learning_rate);
+  /// Throws Error(kUnavailable) if a sum over the ranks has failed: what the device told since is worth
+  /// nothing.
+  void check_sums();
+  /// Of the steps that the profile measured.
+  const FlopCount& measured_flops() const { return measured_flops_; }
+
+ private:
+  /// The device's work on a micro-batch of one shape.
+  struct ShapedGraph {
+    MicroBatchCapacity shape;
+    std::optional<StepGraph> graph;
+  };
+
+  Communicator& sums() { return device_communicator_ ? *device_communicator_ : communicator_; }
+  BatchFeed::Piece next_micro_batch(BatchFeed& feed);
+  void run(const BatchFeed::Piece& piece, bool last, const std::function<void()>& work);
+  StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
+  void finish();
+
+  Context& context_;
+  Communicator& communicator_;
+  const int shards_;
+  const uint64_t seed_;
+  const bool captures_;
+  Transformer& transformer_;
+  Optimizer& optimizer_;
+  std::unique_ptr<Communicator> device_communicator_;  // of the sums, where the device has its own
+  GradientReducer reducer_;
+  std::array<std::array<ShapedGraph, 2>, 2> graphs_;  // by stage, and whether it is the last of the step
+  FlopCount measured_flops_;
+};
+
+}  // namespace ventris
