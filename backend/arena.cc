@@ -1,6 +1,7 @@
 #include "backend/arena.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -104,6 +105,16 @@ Tensor Arena::allocate(int64_t rows, int64_t cols, DType dtype) {
 void Arena::release_to(size_t mark) {
   VENTRIS_CHECK(mark <= used_, "release to {} of an arena that uses {}", mark, used_);
   used_ = mark;
+}
+
+void Arena::discard(void* begin, size_t bytes) {
+  char* const first = static_cast<char*>(begin);
+  VENTRIS_CHECK(device_ == Device::kCpu && first >= base_ && first + bytes <= base_ + capacity_,
+                "{} bytes to discard are not of this arena", bytes);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t from = round_up(static_cast<size_t>(first - base_), page);
+  const size_t end = static_cast<size_t>(first - base_) + bytes;
+  if (from + page <= end) static_cast<void>(madvise(base_ + from, (end - from) / page * page, MADV_DONTNEED));
 }
 
 }  // namespace ventris

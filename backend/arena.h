@@ -41,6 +41,9 @@ class Arena {
   size_t capacity() const { return capacity_; }
   /// Gives back everything that was allocated after used() was `mark`.
   void release_to(size_t mark);
+  /// Gives the memory of whole pages in a piece of a CPU arena back to the system; what was there is zero
+  /// then.
+  void discard(void* begin, size_t bytes);
 
  private:
   Device device_ = Device::kCpu;

@@ -12,6 +12,8 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
                 args.vocab, args.logits.cols);
   VENTRIS_CHECK(args.k >= 1 && args.k <= args.vocab, "{} of {} words wanted", args.k, args.vocab);
   VENTRIS_CHECK(args.values != nullptr && args.indices != nullptr, "values or indices are missing");
+  VENTRIS_CHECK((args.row_banned == nullptr) == (args.row_banned_begin == nullptr),
+                "row_banned goes with row_banned_begin");
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return log_softmax_top_k_cuda(context, args);
   }

@@ -7,15 +7,20 @@
 namespace ventris {
 
 /// The k most probable words of each row: values are log-probabilities, log_softmax over the first `vocab`
-/// columns, descending; equal values in order of index. `banned` words (-1 ends the list) are never returned,
-/// and count in the softmax.
+/// columns, descending; equal values in order of index. `banned` words (-1 ends the list), and those of a
+/// row's own list, are never returned, and count in the softmax. Where a row has fewer than k words left, the
+/// places at the end hold the word -1 and -infinity.
 struct LogSoftmaxTopKArgs {
   ConstTensor logits;               // [rows, padded_vocab] T
   int64_t vocab;                    // columns that count
   int k;                            // 1 <= k <= vocab
   const int32_t* banned = nullptr;  // on the device: words never returned, ended by -1, or null
-  float* values;                    // [rows, k]
-  int32_t* indices;                 // [rows, k]
+  // On the device, or both null: row r may not have the words [row_banned_begin[r], row_banned_begin[r + 1])
+  // of row_banned.
+  const int32_t* row_banned = nullptr;
+  const int32_t* row_banned_begin = nullptr;  // [rows + 1]
+  float* values;                              // [rows, k]
+  int32_t* indices;                           // [rows, k]
 };
 void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args);
 

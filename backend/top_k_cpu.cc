@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
@@ -19,12 +20,23 @@ double log_sum_exp(const T* x, int64_t n) {
   return static_cast<double>(max) + std::log(row_exp_sum(x, n, max));
 }
 
-bool is_banned(const int32_t* banned, int32_t word) {
-  for (; banned != nullptr && *banned >= 0; ++banned) {
-    if (*banned == word) return true;
+/// The words that a row may not have.
+struct Banned {
+  Banned(const LogSoftmaxTopKArgs& args, int64_t row) : everywhere(args.banned) {
+    if (args.row_banned == nullptr) return;
+    begin = args.row_banned + args.row_banned_begin[row];
+    end = args.row_banned + args.row_banned_begin[row + 1];
   }
-  return false;
-}
+  bool has(int32_t word) const {
+    for (const int32_t* b = everywhere; b != nullptr && *b >= 0; ++b) {
+      if (*b == word) return true;
+    }
+    return std::find(begin, end, word) != end;
+  }
+  const int32_t* everywhere;  // ended by -1, or null
+  const int32_t* begin = nullptr;
+  const int32_t* end = nullptr;
+};
 
 /// The k largest so far, descending; of equal ones the earlier offered first.
 template <typename T>
@@ -34,6 +46,7 @@ class Best {
   Best(M* values, int32_t* indices, int k) : values_(values), indices_(indices), k_(k) {}
 
   bool full() const { return count_ == k_; }
+  int count() const { return count_; }
   M smallest() const { return values_[count_ - 1]; }
   bool takes(M value) const { return !full() || value > smallest(); }
 
@@ -55,7 +68,7 @@ class Best {
 };
 
 template <typename T>
-void select(const T* x, int64_t n, const int32_t* banned, Best<T>& best) {
+void select(const T* x, int64_t n, const Banned& banned, Best<T>& best) {
   using M = Master<T>;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t end = std::min(n, begin + kBlock);
@@ -69,7 +82,7 @@ void select(const T* x, int64_t n, const int32_t* banned, Best<T>& best) {
     for (int64_t i = begin; i < end; ++i) {
       const M value = load(x[i]);
       const auto index = static_cast<int32_t>(i);
-      if (best.takes(value) && !is_banned(banned, index)) best.insert(value, index);
+      if (best.takes(value) && !banned.has(index)) best.insert(value, index);
     }
   }
 }
@@ -87,10 +100,13 @@ void top_k(Context& context, const LogSoftmaxTopKArgs& args) {
     for (int64_t r = begin; r < end; ++r) {
       const T* x = args.logits.row<T>(r);
       Best<T> best(values, args.indices + r * k, k);
-      select<T>(x, args.vocab, args.banned, best);
+      select<T>(x, args.vocab, Banned(args, r), best);
       const double normal = log_sum_exp(x, args.vocab);
-      for (int i = 0; i < k; ++i)
+      for (int i = 0; i < best.count(); ++i)
         args.values[r * k + i] = static_cast<float>(static_cast<double>(values[i]) - normal);
+      std::fill(args.values + r * k + best.count(), args.values + (r + 1) * k,
+                -std::numeric_limits<float>::infinity());
+      std::fill(args.indices + r * k + best.count(), args.indices + (r + 1) * k, -1);
     }
   });
 }

@@ -21,21 +21,33 @@ __device__ __forceinline__ bool better(const Word& a, const Word& b) {
 
 constexpr Word kNoWord = {-INFINITY, INT32_MAX};
 
-__device__ __forceinline__ bool is_banned(const int32_t* banned, int32_t word) {
-  for (; banned != nullptr && *banned >= 0; ++banned) {
-    if (*banned == word) return true;
-  }
-  return false;
-}
+/// The words that rows may not have.
+struct Banned {
+  const int32_t* everywhere;  // ended by -1, or null
+  const int32_t* of_rows;     // or null
+  const int32_t* begin;       // [rows + 1]
 
-/// The best of the words of this thread that is worse than `last`. NaN counts as -infinity.
+  __device__ __forceinline__ bool has(int64_t row, int32_t word) const {
+    for (const int32_t* b = everywhere; b != nullptr && *b >= 0; ++b) {
+      if (*b == word) return true;
+    }
+    if (of_rows == nullptr) return false;
+    for (int32_t i = begin[row]; i < begin[row + 1]; ++i) {
+      if (of_rows[i] == word) return true;
+    }
+    return false;
+  }
+};
+
+/// The best of the words of this thread in the block's row that is worse than `last`. NaN counts as
+/// -infinity.
 template <typename T>
-__device__ Word best_after(const T* row, int64_t vocab, const int32_t* banned, const Word& last) {
+__device__ Word best_after(const T* row, int64_t vocab, const Banned& banned, const Word& last) {
   Word best = kNoWord;
   for (int64_t i = threadIdx.x; i < vocab; i += kRowThreads) {
     const float value = load(row[i]);
     const Word word{value == value ? value : -INFINITY, static_cast<int32_t>(i)};
-    if (better(word, best) && better(last, word) && !is_banned(banned, word.index)) best = word;
+    if (better(word, best) && better(last, word) && !banned.has(blockIdx.x, word.index)) best = word;
   }
   return best;
 }
@@ -44,8 +56,7 @@ __device__ Word best_after(const T* row, int64_t vocab, const int32_t* banned, c
 /// the best of all is taken k times, and its thread alone looks for its next. Grid: rows; block: kRowThreads.
 template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads)
-    top_k_row(Rows<const T> logits, int64_t vocab, int k, const int32_t* banned, float* values,
-              int32_t* indices) {
+    top_k_row(Rows<const T> logits, int64_t vocab, int k, Banned banned, float* values, int32_t* indices) {
   __shared__ double room[kRowThreads / kWarp];
   __shared__ Word bests[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
@@ -67,9 +78,9 @@ __global__ void __launch_bounds__(kRowThreads)
     }
     if (threadIdx.x == 0) {
       values[r * k + i] = static_cast<float>(static_cast<double>(best.value) - normal);
-      indices[r * k + i] = best.index;
+      indices[r * k + i] = best.index == kNoWord.index ? -1 : best.index;
     }
-    if (best.index == mine.index) mine = best_after(row, vocab, banned, best);
+    if (best.index == mine.index && best.index != kNoWord.index) mine = best_after(row, vocab, banned, best);
   }
 }
 
@@ -95,7 +106,7 @@ void log_softmax_top_k_cuda(Context& context, const LogSoftmaxTopKArgs& args) {
     dispatch_flag(vectors_fit(args.logits), [&](auto vectors) {
       launch({.name = "top_k_row", .grid = static_cast<unsigned>(args.logits.rows), .block = kRowThreads},
              stream_of(context), top_k_row<T, decltype(vectors)::value>, rows_of<T>(args.logits), args.vocab,
-             args.k, args.banned, args.values, args.indices);
+             args.k, Banned{args.banned, args.row_banned, args.row_banned_begin}, args.values, args.indices);
     });
   });
 }

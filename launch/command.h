@@ -42,6 +42,7 @@ Command prepare_command();
 Command train_command();
 Command translate_command();
 Command evaluate_command();
+Command score_command();
 Command bleu_command();
 Command tokenize_command();
 Command average_command();

@@ -11,6 +11,7 @@ std::vector<Command> all_commands() {
   commands.push_back(train_command());
   commands.push_back(translate_command());
   commands.push_back(evaluate_command());
+  commands.push_back(score_command());
   commands.push_back(bleu_command());
   commands.push_back(tokenize_command());
   commands.push_back(average_command());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "backend/dtype.h"
 #include "launch/option_table.h"
@@ -8,9 +9,11 @@
 
 namespace ventris {
 
-/// What translate and evaluate share.
+struct Job;
+
+/// What translate, evaluate and score share.
 struct DecodingOptions {
-  std::string model;
+  std::vector<std::string> models;
   BeamSearchOptions search;
   DType precision = DType::kF32;
   std::string device = "auto";
@@ -18,8 +21,29 @@ struct DecodingOptions {
 };
 
 /// --model
-void add_model_option(DecodingOptions& decoding, OptionTable& table);
-/// The groups "Search" and "Machine".
+void add_models_option(DecodingOptions& decoding, OptionTable& table);
+/// The groups "Search", "Sampling" and "Machine".
 void add_search_options(DecodingOptions& decoding, OptionTable& table);
+/// The group "Machine".
+void add_machine_options(DecodingOptions& decoding, OptionTable& table);
+
+/// Says that a sentence was cut, for the first few sentences; counts all.
+class CutSentences {
+ public:
+  /// `longest`: words that a sentence may have.
+  CutSentences(const Job& job, const std::string& command, size_t longest)
+      : job_(job), command_(command), longest_(longest) {}
+
+  /// Tells if a sentence had more than the longest; `where` names it, for example "line 7".
+  void check(const std::string& where, size_t words);
+  /// One line for all, if any were cut.
+  void tell_total(int64_t sentences) const;
+
+ private:
+  const Job& job_;
+  std::string command_;
+  size_t longest_;
+  int64_t cut_ = 0;
+};
 
 }  // namespace ventris

@@ -13,7 +13,6 @@
 #include "launch/score_report.h"
 #include "trainer/model_files.h"
 #include "trainer/translation.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 
@@ -55,10 +54,15 @@ std::vector<std::string> read_texts(const Options& options, Job& job,
   return source;
 }
 
+std::string search_label(const BeamSearchOptions& search) {
+  return search.sample ? fmt::format("sampled, seed {}", search.sampling.seed)
+                       : fmt::format("beam {}", search.beam_size);
+}
+
 /// The score; by the paper's protocol its label tells how the translations were made too.
 ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vector<std::string>> references,
                      const data::BleuOptions& bleu, const std::optional<data::PaperProtocol>& paper,
-                     const BeamSearchOptions& search, const LoadedModel& model) {
+                     const BeamSearchOptions& search, const ModelSet& models) {
   if (paper) {
     to_paper_words(hypotheses, *paper, false);
     for (std::vector<std::string>& reference : references) to_paper_words(reference, *paper, true);
@@ -66,10 +70,10 @@ ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vecto
   ScoreReport report = bleu_report(data::corpus_bleu(hypotheses, references, bleu), bleu, references.size());
   if (paper) {
     report.name = data::kPaperBleuName;
-    report.signature =
-        signed_by_us(fmt::format("{}|averaged:{}|beam:{}|lenpen:{}",
-                                 data::paper_signature(*paper, static_cast<int>(references.size())),
-                                 model.averaged_checkpoints, search.beam_size, search.length_penalty));
+    report.signature = signed_by_us(fmt::format(
+        "{}|averaged:{}|{}|lenpen:{}", data::paper_signature(*paper, static_cast<int>(references.size())),
+        fmt::join(models.averaged_checkpoints(), ","),
+        search.sample ? "sampled" : fmt::format("beam:{}", search.beam_size), search.length_penalty));
   }
   return report;
 }
@@ -81,31 +85,30 @@ int run_evaluate(const Options& options, Job& job) {
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
-  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision);
+  const ModelSet models(*context, decoding.models, decoding.precision);
+  Translator translator(*context, job.communicator, models, decoding.search);
   const auto start = std::chrono::steady_clock::now();
-  int64_t cut = 0;
-  const auto translations = translate_text(*context, job.communicator, *model, source, decoding.search, &cut);
+  const std::vector<TranslatedLine> translated = translator.translate(source);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!job.speaks()) return 0;
 
   std::vector<std::string> hypotheses;
   std::string text;
-  for (const std::vector<Translation>& translation : translations) {
-    hypotheses.push_back(translation.front().text);
+  CutSentences cut(job, "evaluate", translator.longest_sentence());
+  for (const TranslatedLine& line : translated) {
+    hypotheses.push_back(line.translations.front().text);
     text += hypotheses.back() + "\n";
+    cut.check(fmt::format("{}:{}", options.source, hypotheses.size()), line.source_words);
   }
+  cut.tell_total(std::ssize(source));
   if (!options.output.empty()) write_file_atomically(options.output, text);
-  const ScoreReport report = score_of(hypotheses, references, bleu, paper, decoding.search, *model);
-  say(job, fmt::format("{}: {} sentences in {:.1f} s, beam {}, length penalty {}", model->path,
-                       grouped(std::ssize(source)), seconds, decoding.search.beam_size,
+  const ScoreReport report = score_of(hypotheses, references, bleu, paper, decoding.search, models);
+  say(job, fmt::format("{}: {} sentences in {:.1f} s, {}, length penalty {}", models.path(),
+                       grouped(std::ssize(source)), seconds, search_label(decoding.search),
                        decoding.search.length_penalty));
-  if (cut > 0) {
-    say(job, fmt::format("{} sentences were cut after {} words, the longest that the model takes",
-                         grouped(cut), model->config.max_positions - 1));
-  }
   if (options.json) {
     nlohmann::json result = nlohmann::json::parse(score_json(report, {}));
-    result["model"] = model->path;
+    result["model"] = models.path();
     result["sentences"] = source.size();
     result["seconds"] = seconds;
     result["beam_size"] = decoding.search.beam_size;
@@ -138,7 +141,7 @@ Command evaluate_command() {
   command.many_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
-  add_model_option(options->decoding, table);
+  add_models_option(options->decoding, table);
   table.text("source", "FILE", options->source, "Text to translate, one sentence a line, plain or gzipped.")
       .required = true;
   table.texts("reference", "FILE...", options->references, "Reference translations, one file each.")

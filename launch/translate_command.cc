@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "comm/communicator.h"
+#include "data/text_reader.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
+#include "launch/decoding_statistics.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/translation.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 
@@ -18,66 +20,113 @@ namespace {
 
 struct Options {
   DecodingOptions decoding;
+  std::string prefix;
+  bool prefix_column = false;
   int n_best = 0;
   int64_t block_lines = 10000;
+  bool interactive = false;
+  bool statistics = false;
 };
 
-// The next lines of the standard input, each ended by LF; empty at the end. Reads on one rank only.
-std::string read_block(int64_t most, int64_t& line_number) {
-  std::string block;
-  std::string line;
-  for (int64_t i = 0; i < most && std::getline(std::cin, line); ++i) {
-    check_line(line, "-", ++line_number);
-    block += line;
-    block += '\n';
+/// The standard input, and the file of prefixes, on one rank. Texts of a block end with LF, line by line.
+class Input {
+ public:
+  explicit Input(const Options& options) : options_(options) {
+    if (!options.prefix.empty()) prefixes_.emplace(options.prefix);
   }
-  if (std::cin.bad()) fail(ExitCode::kIo, "cannot read the standard input");
-  return block;
+
+  /// Reads at most `most` lines. Nothing is read at the end of the input.
+  void read(int64_t most) {
+    lines.clear();
+    prefixes.clear();
+    std::string line;
+    for (int64_t i = 0; i < most && std::getline(std::cin, line); ++i) {
+      check_line(line, "-", ++line_number_);
+      std::string prefix;
+      if (options_.prefix_column) {
+        const size_t tab = line.find('\t');
+        if (tab != std::string::npos) prefix = line.substr(tab + 1);
+        line.resize(std::min(tab, line.size()));
+      } else if (prefixes_) {
+        read_prefix(prefix);
+      }
+      lines += line + '\n';
+      prefixes += prefix + '\n';
+    }
+    if (std::cin.bad()) fail(ExitCode::kIo, "cannot read the standard input");
+    if (std::string rest; lines.empty() && prefixes_ && prefixes_->next(rest)) {
+      fail(ExitCode::kBadData, "{} has more lines than the standard input, which has {}", options_.prefix,
+           line_number_);
+    }
+  }
+
+  std::string lines;
+  std::string prefixes;
+
+ private:
+  void read_prefix(std::string& prefix) {
+    if (!prefixes_->next(prefix)) {
+      fail(ExitCode::kBadData,
+           "{} has {} lines, fewer than the standard input; expected one prefix for each line",
+           options_.prefix, line_number_ - 1);
+    }
+    check_line(prefix, options_.prefix, line_number_);
+  }
+
+  const Options& options_;
+  std::optional<data::TextReader> prefixes_;
+  int64_t line_number_ = 0;
+};
+
+std::string format(const TranslatedLine& line, int64_t number, bool numbered) {
+  if (!numbered) return line.translations.front().text + "\n";
+  std::string text;
+  for (const Translation& translation : line.translations) {
+    text += fmt::format("{} ||| {} ||| {:.6f}\n", number, translation.text, translation.score);
+  }
+  return text;
 }
 
 int run_translate(Options& options, Job& job) {
   DecodingOptions& decoding = options.decoding;
   decoding.search.n_best = std::max(1, options.n_best);
-  if (decoding.search.n_best > decoding.search.beam_size) {
+  if (decoding.search.n_best > decoding.search.beam_size && !decoding.search.sample) {
     fail(ExitCode::kUsage, "--n-best {} needs a beam at least as large, but --beam-size is {}",
          options.n_best, decoding.search.beam_size);
   }
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
-  const std::unique_ptr<LoadedModel> model = load_model(*context, decoding.model, decoding.precision);
+  const ModelSet models(*context, decoding.models, decoding.precision);
+  Translator translator(*context, job.communicator, models, decoding.search);
+  CutSentences cut(job, "translate", translator.longest_sentence());
   std::ios::sync_with_stdio(false);
-  const int64_t block_lines = ::isatty(STDIN_FILENO) ? 1 : options.block_lines;
-  int64_t line_number = 0;
+  const bool one_by_one = options.interactive || ::isatty(STDIN_FILENO) == 1;
+  const bool has_prefixes = options.prefix_column || !options.prefix.empty();
+  std::optional<Input> input;
+  if (job.speaks()) input.emplace(options);
+  DecodingStatistics statistics;
   int64_t sentence = 0;
-  int64_t cut = 0;
   while (true) {
-    std::string block;
-    if (job.speaks()) block = read_block(block_lines, line_number);
-    block = job.communicator.broadcast(block, 0);
+    if (input) input->read(one_by_one ? 1 : options.block_lines);
+    const std::string block = job.communicator.broadcast(input ? input->lines : "", 0);
     if (block.empty()) break;
-    int64_t cut_here = 0;
-    const auto translations =
-        translate_text(*context, job.communicator, *model, split_lines(block), decoding.search, &cut_here);
-    cut += cut_here;
-    if (!job.speaks()) continue;
+    std::vector<std::string> prefixes;
+    if (has_prefixes) prefixes = split_lines(job.communicator.broadcast(input ? input->prefixes : "", 0));
+    statistics.begin();
+    const std::vector<TranslatedLine> translated =
+        translator.translate(split_lines(block), prefixes, static_cast<uint64_t>(sentence));
+    statistics.end();
     std::string text;
-    for (const std::vector<Translation>& hypotheses : translations) {
-      if (options.n_best == 0) {
-        text += hypotheses.front().text + "\n";
-      } else {
-        for (const Translation& hypothesis : hypotheses) {
-          text += fmt::format("{} ||| {} ||| {:.6f}\n", sentence, hypothesis.text, hypothesis.score);
-        }
-      }
+    for (const TranslatedLine& line : translated) {
+      text += format(line, sentence, options.n_best > 0);
       ++sentence;
+      statistics.add_sentence(std::ssize(line.translations.front().words));
+      cut.check(fmt::format("line {}", sentence), line.source_words);
+      cut.check(fmt::format("the prefix of line {}", sentence), line.prefix_words);
     }
-    write_output(text);
+    if (job.speaks()) write_output(text);
   }
-  if (cut > 0) {
-    say(job,
-        fmt::format(
-            "ventris translate: {} of {} sentences were cut after {} words, the longest that the model takes",
-            grouped(cut), grouped(sentence), model->config.max_positions - 1));
-  }
+  cut.tell_total(sentence);
+  if (options.statistics && job.speaks()) statistics.print();
   return 0;
 }
 
@@ -91,29 +140,51 @@ Command translate_command() {
   command.synopsis = "--model FILE|DIR [options] < source > translation";
   command.description = {
       "Reads UTF-8 text from the standard input, one sentence a line, and writes one line of translation for "
-      "each to the standard output, in order. An empty line gives an empty line. On a terminal every line is "
+      "each to the standard output, in order. An empty line gives an empty line; one that is longer than the "
+      "model takes is cut, with a warning that names it. On a terminal and with --interactive every line is "
       "translated at once; otherwise lines are read in blocks, and each block's translations are written as "
       "soon as they are there.",
       "Started with mpirun, the ranks share the sentences. The translation of a sentence depends neither on "
       "the other sentences nor on the number of ranks.",
       "With --n-best K there are K lines a sentence, best first: number of the sentence from 0, text and "
-      "score, separated by ' ||| '."};
+      "score, separated by ' ||| '.",
+      "With --prefix FILE line i of the file is what translation i begins with, and with --prefix-column "
+      "what "
+      "follows the first tab of an input line. The prefix is part of the output and of its score. The word "
+      "that it ends with may go on. An empty prefix forces nothing."};
   command.examples = {
       {"echo \"half past seven\" | ventris translate --model model",
        "One sentence, by the best checkpoint of a run:"},
       {"ventris translate --model weights.h5 --beam-size 1 < test.en > test.out", "A file, greedily:"},
       {"ventris translate --model weights.h5 --n-best 4 < test.en > test.nbest",
-       "The four best of each sentence:"}};
+       "The four best of each sentence:"},
+      {"ventris translate --model a.h5 b.h5 c.h5 < test.en > test.out", "Three models as an ensemble:"},
+      {"ventris translate --model weights.h5 --sample --top-p 0.9 --seed 7 --n-best 5 < test.en > "
+       "test.samples",
+       "Five translations of each sentence, drawn at random:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"}};
   command.many_ranks = true;
   OptionTable& table = command.options;
   table.group("Model and output");
-  add_model_option(options->decoding, table);
-  table.integer("n-best", options->n_best, {.least = 0, .most = 256},
-                "Writes the N best translations of each sentence, at most --beam-size, with their scores; 0 "
-                "writes the best alone.");
+  add_models_option(options->decoding, table);
+  table
+      .text("prefix", "FILE", options->prefix,
+            "What each translation begins with, one line for each input line.")
+      .excludes = "prefix-column";
+  table.toggle("prefix-column", options->prefix_column,
+               "Input lines are a sentence, a tab, and what its translation begins with.");
+  table.integer(
+      "n-best", options->n_best, {.least = 0, .most = 256},
+      "Writes the N best translations of each sentence, at most --beam-size, with their scores, or N "
+      "that were drawn with --sample; 0 writes the best alone.");
   table.integer("block-lines", options->block_lines, {.least = 1, .most = 10000000},
                 "Lines read before they are translated. Fewer give results sooner, more are faster.");
+  table.toggle("interactive", options->interactive,
+               "Translates and writes every line before the next is read.");
+  table.toggle(
+      "statistics", options->statistics,
+      "At the end writes a JSON object to the standard error: sentences, words of the vocabulary in their "
+      "translations, seconds spent on translating, and peak_mib, the peak memory of this process.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;

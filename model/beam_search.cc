@@ -1,37 +1,36 @@
 #include "model/beam_search.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "model/batch_stage.h"
 #include "model/beam_search_sentence.h"
-#include "model/incremental_decoder.h"
-#include "model/transformer.h"
+#include "model/search_models.h"
+#include "model/word_rules.h"
 #include "model/word_scores.h"
 
 namespace ventris {
 namespace {
 
-/// A processor has enough to do with few rows, which stay in its caches; a GPU needs a few thousand
-/// hypotheses.
-int64_t rows_that_suit(Device device) {
-  return device == Device::kCpu ? 1024 : 16384;
-}
-
 BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& config, Device device) {
+  if (options.sample) options.beam_size = options.n_best;
   if (options.batch_rows == 0) options.batch_rows = rows_that_suit(device);
   const auto check = [](const char* option, double value, double low, double high) {
     if (!(value >= low && value <= high)) {
       fail(ExitCode::kBadConfiguration, "--{} is {}: it must be from {} to {}", option, value, low, high);
     }
   };
-  // The beam never wants more words than may be produced: all but the begin mark and the unknown word.
-  check("beam-size", options.beam_size, 1,
-        static_cast<double>(std::min<int64_t>(1024, config.vocab_size - 2)));
+  check("beam-size", options.beam_size, 1, 1024);
   check("n-best", options.n_best, 1, options.beam_size);
   check("length-penalty", static_cast<double>(options.length_penalty), -100, 100);
   check("max-extra-length", options.max_extra_length, 0, 1 << 20);
+  check("max-length", options.max_length, 0, 1 << 20);
+  check("min-length", options.min_length, 0, 1 << 20);
+  check("no-repeat-ngram", options.no_repeat_ngram, 0, 1 << 20);
+  check("repetition-penalty", static_cast<double>(options.repetition_penalty), 0.01, 100);
+  check("temperature", static_cast<double>(options.sampling.temperature), 0.001, 1000);
+  check("top-k", options.sampling.top_k, 0, 1 << 24);
+  check("top-p", static_cast<double>(options.sampling.top_p), 1e-6, 1);
   check("batch-rows", static_cast<double>(options.batch_rows), 1, 1 << 24);
+  check("batch-sentences", static_cast<double>(options.batch_sentences), 0, 1 << 24);
   check("end mark", options.end_id, 0, static_cast<double>(config.vocab_size - 1));
   check("begin mark", options.begin_id, 0, static_cast<double>(config.vocab_size - 1));
   return options;
@@ -47,66 +46,95 @@ struct Running {
 }  // namespace
 
 struct BeamSearch::Impl {
-  Impl(Context& context_in, const TransformerConfig& config_in, ParameterStore& store,
-       const TransformerIds& ids, const BeamSearchOptions& options_in)
-      : context(context_in),
-        config(config_in),
-        options(checked(options_in, config_in, context.device())),
-        source_rows(std::max<int64_t>(options.batch_rows, config.max_positions)),
-        encoder(context, config, store, ids,
-                {.source_rows = source_rows, .target_rows = 1, .sentences = static_cast<int>(source_rows)},
-                /*training=*/false),
-        decoder(context, config, store, ids),
-        stage(context, {.source_rows = source_rows, .sentences = static_cast<int>(source_rows)},
-              StagedRows::kExact),
-        scores(context, config.vocab_size, options) {}
+  Impl(Context& context, std::span<const SearchModel> models_in, const BeamSearchOptions& options_in)
+      : options(checked(options_in, first(models_in).config, context.device())),
+        models(context, models_in,
+               std::max<int64_t>(options.batch_rows, first(models_in).config.max_positions)),
+        rules(options, models.vocab_size()),
+        scores(context, models.vocab_size(), options) {}
+
+  static const SearchModel& first(std::span<const SearchModel> models) {
+    check_models(models);
+    return models[0];
+  }
 
   using Results = std::vector<std::vector<Hypothesis>>;
-  void translate_batch(std::span<const std::vector<int32_t>> sources, std::span<const size_t> batch,
+  void translate_batch(std::span<const SourceSentence> sources, std::span<const size_t> batch,
                        Results& results);
-  /// Runs the encoder and gives its output to the decoder.
-  void encode(std::span<const std::vector<int32_t>> sources, std::span<const size_t> batch);
-  std::vector<BeamSearchSentence::Candidate> candidates_of(const Running& running) const;
+  void begin(std::span<const SourceSentence> sources, std::span<const size_t> batch);
+  int max_words(const SourceSentence& source) const;
+  /// Adds what holds for the live hypotheses of a sentence to the rules of the step.
+  void add_rules(const Running& running, uint64_t number);
+  /// `draw`: the first of the sentence's draws, moved on to that of the next sentence.
+  std::vector<BeamSearchSentence::Candidate> candidates_of(const Running& running, size_t& draw) const;
 
-  Context& context;
-  const TransformerConfig config;
   const BeamSearchOptions options;
-  const int64_t source_rows;
-  Transformer encoder;
-  IncrementalDecoder decoder;
-  BatchStage stage;  // of the encoder's input
+  SearchModels models;
+  WordRules rules;
   WordScores scores;
 };
 
-void BeamSearch::Impl::encode(std::span<const std::vector<int32_t>> sources, std::span<const size_t> batch) {
+/// Runs the encoders and gives their output to the decoders.
+void BeamSearch::Impl::begin(std::span<const SourceSentence> sources, std::span<const size_t> batch) {
   std::vector<int32_t> ids;
   std::vector<int32_t> position;
   std::vector<int32_t> offsets = {0};
   for (const size_t index : batch) {
-    ids.insert(ids.end(), sources[index].begin(), sources[index].end());
+    const std::vector<int32_t>& words = sources[index].words;
+    ids.insert(ids.end(), words.begin(), words.end());
     ids.push_back(options.end_id);
-    for (size_t i = 0; i <= sources[index].size(); ++i) position.push_back(static_cast<int32_t>(i));
+    for (size_t i = 0; i <= words.size(); ++i) position.push_back(static_cast<int32_t>(i));
     offsets.push_back(static_cast<int32_t>(ids.size()));
   }
-  stage.wait_until_sent();
-  stage.fill({.source_ids = ids, .source_position = position, .source_offsets = offsets});
-  stage.send();
-  decoder.begin(encoder.encode(stage.batch()), offsets,
-                static_cast<int64_t>(batch.size()) * options.beam_size);
+  models.begin({.source_ids = ids, .source_position = position, .source_offsets = offsets},
+               static_cast<int64_t>(batch.size()) * options.beam_size);
 }
 
-std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const Running& running) const {
+int BeamSearch::Impl::max_words(const SourceSentence& source) const {
+  int64_t most = static_cast<int64_t>(source.words.size()) + options.max_extra_length;
+  if (options.max_length > 0) most = std::min<int64_t>(most, options.max_length);
+  most = std::max(most, static_cast<int64_t>(source.prefix.size()));
+  return static_cast<int>(std::min<int64_t>(most, models.max_positions() - 1));
+}
+
+void BeamSearch::Impl::add_rules(const Running& running, uint64_t number) {
+  const BeamSearchSentence& sentence = running.sentence;
+  const int32_t forced = sentence.forced_word();
+  for (int h = 0; h < sentence.live(); ++h) {
+    const auto position = static_cast<uint32_t>(sentence.words(h).size());
+    rules.add(sentence.words(h), forced);
+    if (!options.sample || forced >= 0) continue;
+    if (!sentence.at_first_free_word()) {
+      rules.add_draw({.sentence = number, .stream = sentence.stream(h), .position = position});
+      continue;
+    }
+    for (uint32_t stream = 0; stream < static_cast<uint32_t>(options.n_best); ++stream) {
+      rules.add_draw({.sentence = number, .stream = stream, .position = position});
+    }
+  }
+}
+
+std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const Running& running,
+                                                                           size_t& draw) const {
   std::vector<BeamSearchSentence::Candidate> candidates;
   const BeamSearchSentence& sentence = running.sentence;
+  const int32_t forced = sentence.forced_word();
   for (int h = 0; h < sentence.live(); ++h) {
     const int64_t row = int64_t{running.first_row} + h;
     const double so_far = sentence.log_probability(h);
-    if (sentence.full()) {
-      candidates.push_back(
-          {h, options.end_id, so_far + static_cast<double>(scores.end_log_probability(row))});
+    if (forced >= 0) {
+      const auto more = static_cast<double>(scores.forced_log_probability(row));
+      candidates.push_back({h, forced, so_far + more, sentence.stream(h)});
       continue;
     }
-    for (int i = 0; i < options.beam_size; ++i) {
+    if (options.sample) {
+      for (; draw < rules.draws().size() && rules.draws()[draw].row == row; ++draw) {
+        const DrawnWord& drawn = scores.drawn(draw);
+        candidates.push_back({h, drawn.word, so_far + drawn.log_probability, rules.draws()[draw].key.stream});
+      }
+      continue;
+    }
+    for (int i = 0; i < scores.words_per_row() && scores.words(row)[i] >= 0; ++i) {
       candidates.push_back(
           {h, scores.words(row)[i], so_far + static_cast<double>(scores.log_probabilities(row)[i])});
     }
@@ -114,30 +142,30 @@ std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const
   return candidates;
 }
 
-void BeamSearch::Impl::translate_batch(std::span<const std::vector<int32_t>> sources,
-                                       std::span<const size_t> batch, Results& results) {
-  encode(sources, batch);
+void BeamSearch::Impl::translate_batch(std::span<const SourceSentence> sources, std::span<const size_t> batch,
+                                       Results& results) {
+  begin(sources, batch);
   std::vector<Running> running;
   std::vector<int32_t> parents;
   std::vector<int32_t> words;
   for (const size_t index : batch) {
-    const auto wanted = static_cast<int64_t>(sources[index].size()) + options.max_extra_length;
-    const auto max_words = static_cast<int>(std::min<int64_t>(wanted, config.max_positions - 1));
+    const SourceSentence& source = sources[index];
     const auto row = static_cast<int32_t>(running.size());
-    running.push_back({BeamSearchSentence(options, max_words), index, row});
+    running.push_back({BeamSearchSentence(options, source.prefix, max_words(source)), index, row});
     parents.push_back(row);
     words.push_back(options.begin_id);
   }
   while (!running.empty()) {
-    decoder.step(parents, words);
-    const bool want_end =
-        std::any_of(running.begin(), running.end(), [](const Running& r) { return r.sentence.full(); });
-    scores.compute(decoder, static_cast<int64_t>(parents.size()), want_end);
+    models.step(parents, words);
+    rules.clear();
+    for (const Running& r : running) add_rules(r, sources[r.index].number);
+    scores.compute(models, rules);
     parents.clear();
     words.clear();
+    size_t draw = 0;
     std::vector<Running> still_running;
     for (Running& r : running) {
-      const std::vector<int> continued = r.sentence.advance(candidates_of(r));
+      const std::vector<int> continued = r.sentence.advance(candidates_of(r, draw));
       if (r.sentence.done()) {
         results[r.index] = r.sentence.result();
         continue;
@@ -154,44 +182,73 @@ void BeamSearch::Impl::translate_batch(std::span<const std::vector<int32_t>> sou
   }
 }
 
+/// A processor has enough to do with few rows, which stay in its caches; a GPU needs a few thousand
+/// hypotheses.
+int64_t rows_that_suit(Device device) {
+  return device == Device::kCpu ? 1024 : 16384;
+}
+
+BeamSearch::BeamSearch(Context& context, std::span<const SearchModel> models,
+                       const BeamSearchOptions& options)
+    : impl_(std::make_unique<Impl>(context, models, options)) {}
+
 BeamSearch::BeamSearch(Context& context, const TransformerConfig& config, ParameterStore& store,
-                       const TransformerIds& ids, const BeamSearchOptions& options)
-    : impl_(std::make_unique<Impl>(context, config, store, ids, options)) {}
+                       const TransformerIds& ids, const BeamSearchOptions& options) {
+  const SearchModel model{config, store, ids};
+  impl_ = std::make_unique<Impl>(context, std::span(&model, 1), options);
+}
 
 BeamSearch::~BeamSearch() = default;
 
+const BeamSearchOptions& BeamSearch::options() const {
+  return impl_->options;
+}
+
+Device BeamSearch::device() const {
+  return impl_->models.device();
+}
+
 std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const std::vector<int32_t>> sources) {
+  std::vector<SourceSentence> sentences;
+  for (const std::vector<int32_t>& source : sources) {
+    sentences.push_back({.words = source, .number = sentences.size()});
+  }
+  return translate(std::span<const SourceSentence>(sentences));
+}
+
+std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const SourceSentence> sources) {
   Impl::Results results(sources.size());
   std::vector<size_t> order;
+  const int most = impl_->models.max_positions();
   for (size_t i = 0; i < sources.size(); ++i) {
-    VENTRIS_CHECK(static_cast<int64_t>(sources[i].size()) < impl_->config.max_positions,
-                  "source {} has {} words; the model has {} positions", i, sources[i].size(),
-                  impl_->config.max_positions);
-    if (sources[i].empty()) {
+    const SourceSentence& source = sources[i];
+    VENTRIS_CHECK(
+        static_cast<int>(source.words.size()) < most && static_cast<int>(source.prefix.size()) < most,
+        "source {} has {} words and a prefix of {}; the model has {} positions", i, source.words.size(),
+        source.prefix.size(), most);
+    if (source.words.empty()) {
       results[i] = {Hypothesis{}};
     } else {
       order.push_back(i);
     }
   }
   // Sentences of like length together, so that they end at about the same step.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t x, size_t y) { return sources[x].size() > sources[y].size(); });
+  const auto rows_of = [&](size_t index) { return static_cast<int64_t>(sources[index].words.size()) + 1; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return rows_of(x) > rows_of(y); });
+  const int64_t limit = impl_->options.batch_sentences;
+  const size_t together = limit > 0 ? static_cast<size_t>(limit) : order.size();
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     int64_t rows = 0;
     do {
-      rows += static_cast<int64_t>(sources[order[end]].size()) + 1;
+      rows += rows_of(order[end]);
       ++end;
-    } while (end < order.size() &&
-             rows + static_cast<int64_t>(sources[order[end]].size()) + 1 <= impl_->options.batch_rows);
+    } while (end < order.size() && end - begin < together &&
+             rows + rows_of(order[end]) <= impl_->options.batch_rows);
     impl_->translate_batch(sources, std::span(order).subspan(begin, end - begin), results);
     begin = end;
   }
   return results;
-}
-
-int64_t BeamSearch::batch_rows() const {
-  return impl_->options.batch_rows;
 }
 
 }  // namespace ventris

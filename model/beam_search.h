@@ -7,6 +7,7 @@
 
 #include "backend/context.h"
 #include "model/parameters.h"
+#include "model/sampling.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
 
@@ -17,39 +18,71 @@ struct BeamSearchOptions {
   /// alpha of Wu et al. 2016: score = log p / ((5 + length) / 6)^alpha; the length counts the end mark.
   float length_penalty = 0.6F;
   int max_extra_length = 50;  // output is at most source length + this many words
-  int n_best = 1;             // at most beam_size
-  int64_t batch_rows = 0;     // source rows translated together; 0: as many as suit the device
+  int max_length = 0;         // and at most this many words; 0: no such limit
+  int min_length = 0;         // the end mark does not come before so many words, unless at the limits above
+  int no_repeat_ngram = 0;    // no sequence of so many words comes twice in an output; 0: any may
+  /// Logits of words that the output has already are divided by this where positive, else multiplied.
+  /// Probabilities and scores are those after it; 1 changes nothing.
+  float repetition_penalty = 1.0F;
+  int n_best = 1;  // at most beam_size
+  /// Draws n_best outputs at random, independent of one another, instead of searching; beam_size is unused.
+  bool sample = false;
+  SamplingOptions sampling = {};
+  int64_t batch_rows = 0;  // most source rows translated together (one sentence may have more); 0: what suits
+  int64_t batch_sentences = 0;  // and most sentences; 0: no such limit
   int32_t begin_id = 1;
   int32_t end_id = 2;
-  int32_t unknown_id = 0;  // never produced
+  int32_t unknown_id = 0;  // never produced, but where a prefix holds it
+};
+
+/// Rows that are computed together where no number is given.
+int64_t rows_that_suit(Device device);
+
+/// What is translated, as word ids without marks.
+struct SourceSentence {
+  std::vector<int32_t> words;        // fewer than max_positions
+  std::vector<int32_t> prefix = {};  // every output begins with it; fewer than max_positions
+  uint64_t number = 0;               // in the input: a key of its random numbers
 };
 
 struct Hypothesis {
-  std::vector<int32_t> words;  // without the marks
+  std::vector<int32_t> words;  // without the marks, the prefix among them
   double log_probability = 0.0;
   double score = 0.0;  // with the length penalty
+};
+
+/// A model to search with. The references outlive the search.
+struct SearchModel {
+  const TransformerConfig& config;
+  ParameterStore& store;  // values of any dtype that the backend computes
+  const TransformerIds& ids;
 };
 
 /// Translates with beam search (section 6.1 of the paper). At each step the beam_size best continuations
 /// stay; those that end are finished hypotheses. A sentence is done when no live hypothesis can get into its
 /// n_best finished ones any more, or at its maximum length, where live hypotheses are ended. The result for a
-/// sentence does not depend on the others.
+/// sentence does not depend on the others (on CUDA but for rounding, as products depend on their shape).
+///
+/// Several models make an ensemble: the probability of a word is the mean of theirs. They share one
+/// vocabulary; the smallest max_positions holds.
 class BeamSearch {
  public:
-  /// The references outlive the object. `store` holds values of any dtype that the backend computes.
+  /// Throws Error(kBadConfiguration) for an option out of range or models of unequal vocabularies or dtypes.
+  BeamSearch(Context& context, std::span<const SearchModel> models, const BeamSearchOptions& options);
   BeamSearch(Context& context, const TransformerConfig& config, ParameterStore& store,
              const TransformerIds& ids, const BeamSearchOptions& options);
   ~BeamSearch();
   BeamSearch(const BeamSearch&) = delete;
   BeamSearch& operator=(const BeamSearch&) = delete;
 
-  /// `sources`: sentences as word ids without marks, each shorter than max_positions (the caller cuts).
-  /// Returns n_best hypotheses a sentence, best first, in the order of the sources. An empty source gives one
-  /// empty hypothesis.
+  /// The caller cuts what is too long. Returns n_best hypotheses a sentence, best first, in the order of the
+  /// sources. An empty source gives one empty hypothesis.
+  std::vector<std::vector<Hypothesis>> translate(std::span<const SourceSentence> sources);
+  /// Without prefixes; the number of a sentence is its index.
   std::vector<std::vector<Hypothesis>> translate(std::span<const std::vector<int32_t>> sources);
 
-  /// Source rows translated together: those of the options, or what suits the device.
-  int64_t batch_rows() const;
+  const BeamSearchOptions& options() const;
+  Device device() const;
 
  private:
   struct Impl;

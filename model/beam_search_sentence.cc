@@ -5,8 +5,14 @@
 
 namespace ventris {
 
-BeamSearchSentence::BeamSearchSentence(const BeamSearchOptions& options, int max_words)
-    : options_(options), max_words_(max_words), live_(1) {}
+BeamSearchSentence::BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix,
+                                       int max_words)
+    : options_(options), prefix_(prefix), max_words_(max_words), live_(1) {}
+
+int32_t BeamSearchSentence::forced_word() const {
+  if (full()) return options_.end_id;
+  return words_ < static_cast<int>(prefix_.size()) ? prefix_[static_cast<size_t>(words_)] : -1;
+}
 
 int32_t BeamSearchSentence::last_word(int hypothesis) const {
   const std::vector<int32_t>& words = live_[static_cast<size_t>(hypothesis)].words;
@@ -46,7 +52,7 @@ std::vector<int> BeamSearchSentence::advance(std::vector<Candidate> candidates) 
                                    [&](const Hypothesis& other) { return hypothesis.score > other.score; });
       finished_.insert(at, hypothesis);
     } else {
-      next.push_back({words, candidate.log_probability});
+      next.push_back({words, candidate.log_probability, candidate.stream});
       next.back().words.push_back(candidate.word);
       parents.push_back(candidate.hypothesis);
     }

@@ -16,20 +16,30 @@ class BeamSearchSentence {
     int hypothesis;
     int32_t word;
     double log_probability;  // of the whole
+    uint32_t stream = 0;     // random numbers of an output that is drawn
   };
 
-  /// At most `max_words` words, without the marks.
-  BeamSearchSentence(const BeamSearchOptions& options, int max_words);
+  /// At most `max_words` words, without the marks; at least those of the prefix. Both references outlive the
+  /// object.
+  BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix, int max_words);
 
   int live() const { return static_cast<int>(live_.size()); }
   bool done() const { return live_.empty(); }
   /// All live hypotheses have as many words as are allowed: only the end mark may follow.
   bool full() const { return words_ == max_words_; }
+  /// The only word that may follow: of the prefix, or the end mark where full(); else -1.
+  int32_t forced_word() const;
+  /// Nothing but the prefix is there, so that several outputs that are drawn have one beginning.
+  bool at_first_free_word() const { return words_ == static_cast<int>(prefix_.size()); }
   /// The last word of a live hypothesis, the begin mark at first.
   int32_t last_word(int hypothesis) const;
+  std::span<const int32_t> words(int hypothesis) const {
+    return live_[static_cast<size_t>(hypothesis)].words;
+  }
   double log_probability(int hypothesis) const {
     return live_[static_cast<size_t>(hypothesis)].log_probability;
   }
+  uint32_t stream(int hypothesis) const { return live_[static_cast<size_t>(hypothesis)].stream; }
 
   /// Keeps the beam_size best of `candidates`, which hold at least the beam_size best of all continuations,
   /// ordered by hypothesis. Those that end are finished; the rest lives on. Returns, for each hypothesis that
@@ -44,11 +54,13 @@ class BeamSearchSentence {
   struct Live {
     std::vector<int32_t> words;
     double log_probability = 0.0;
+    uint32_t stream = 0;
   };
   double score(double log_probability, int words) const;
   bool can_improve() const;
 
   const BeamSearchOptions& options_;
+  std::span<const int32_t> prefix_;
   int max_words_;
   int words_ = 0;
   std::vector<Live> live_;

@@ -28,8 +28,8 @@ Decoder::Saved Decoder::plan(Arena& arena, const TransformerConfig& config, DTyp
   saved.key_value = arena.allocate(capacity.source_rows, wide, dtype);
   if (training) saved.d_key_value = arena.allocate(capacity.source_rows, wide, dtype);
   for (int i = 0; i < config.decoder_layers; ++i) {
-    if (!training && i >= 2) {
-      saved.layers.push_back(saved.layers[static_cast<size_t>(i - 2)]);
+    if (!training && i >= 1) {
+      saved.layers.push_back(saved.layers[0]);
       continue;
     }
     saved.layers.push_back({SelfAttentionLayer::plan(arena, config, dtype, rows),

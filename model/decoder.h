@@ -25,7 +25,7 @@ class Decoder {
     Tensor embedded;                 // [target capacity, d_model] T
     Tensor key_value;                // [source capacity, layers * 2 * d_model] T
     Tensor d_key_value = {};         // likewise, with training: its gradient, which all layers fill
-    std::vector<LayerSaved> layers;  // without training two sets of memory take turns
+    std::vector<LayerSaved> layers;  // without training all in one set of memory
     ResidualNorm::Saved norm;        // pre-norm
     ConstTensor memory = {};         // [source rows, d_model] T: the encoder output
   };

@@ -21,8 +21,8 @@ Encoder::Saved Encoder::plan(Arena& arena, const TransformerConfig& config, DTyp
   Saved saved;
   saved.embedded = arena.allocate(capacity, config.d_model, dtype);
   for (int i = 0; i < config.encoder_layers; ++i) {
-    if (!training && i >= 2) {
-      saved.layers.push_back(saved.layers[static_cast<size_t>(i - 2)]);
+    if (!training && i >= 1) {
+      saved.layers.push_back(saved.layers[0]);
       continue;
     }
     saved.layers.push_back({SelfAttentionLayer::plan(arena, config, dtype, capacity),

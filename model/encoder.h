@@ -19,7 +19,7 @@ class Encoder {
   };
   struct Saved {
     Tensor embedded;                 // [capacity, d_model] T
-    std::vector<LayerSaved> layers;  // without training two sets of memory take turns
+    std::vector<LayerSaved> layers;  // without training all in one set of memory
     ResidualNorm::Saved norm;        // pre-norm
   };
 

@@ -5,7 +5,6 @@
 
 #include "backend/attention.h"
 #include "backend/cast.h"
-#include "backend/gemm.h"
 #include "backend/transfer.h"
 #include "model/pass.h"
 
@@ -32,16 +31,16 @@ IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig
     : context_(context),
       config_(config),
       store_(store),
-      embedding_id_(ids.embedding),
       sinusoids_(make_sinusoids(sinusoid_memory_, context, config, store.dtype())),
       embedding_(Stack::kDecoder, ids.embedding, ids.target_positions,
                  positions_of(store, "target_positions", sinusoids_)),
       memory_projection_(ids.memory_key_value),
+      output_(ids.embedding),
       final_norm_(ids.decoder_norm),
       staged_(context) {
   for (const DecoderLayerIds& layer : ids.decoder) {
     layers_.push_back(
-        {layer.self_attention, Linear(layer.self_attention.output), ResidualNorm(layer.self_attention.norm),
+        {Linear(layer.self_attention.query_key_value), Linear(layer.self_attention.output), ResidualNorm(layer.self_attention.norm),
          Linear(layer.cross_attention.query), Linear(layer.cross_attention.output),
          ResidualNorm(layer.cross_attention.norm),
          FeedForwardLayer(Stack::kDecoder, static_cast<int>(layers_.size()), layer.feed_forward)});
@@ -53,6 +52,7 @@ IncrementalDecoder::Activations IncrementalDecoder::plan_activations(Arena& aren
   const int64_t d = config_.d_model;
   Activations planned;
   planned.embedded = arena.allocate(capacity, d, dtype);
+  planned.query_key_value = arena.allocate(capacity, 3 * d, dtype);
   planned.query = arena.allocate(capacity, d, dtype);
   planned.attended = arena.allocate(capacity, d, dtype);
   planned.self_branch = arena.allocate(capacity, d, dtype);
@@ -61,7 +61,8 @@ IncrementalDecoder::Activations IncrementalDecoder::plan_activations(Arena& aren
   planned.cross_norm = ResidualNorm::plan(arena, config_, dtype, capacity);
   planned.feed_forward = FeedForwardLayer::plan(arena, config_, dtype, capacity);
   planned.final_norm = ResidualNorm::plan(arena, config_, dtype, capacity);
-  planned.logits = arena.allocate(std::min(kLogitRows, capacity), config_.padded_vocab(), dtype);
+  planned.logits = arena.allocate(std::min(kLogitRows, capacity), config_.padded_vocab(),
+                                  store_.is_packed() ? master_dtype(dtype) : dtype);
   return planned;
 }
 
@@ -221,16 +222,12 @@ void IncrementalDecoder::self_attention(Pass& pass, ResidualStream& stream, size
   if (config_.pre_norm) l.self_norm.forward(pass, stream, activations_.self_norm);
   const int64_t rows = stream.input.rows;
   const int64_t d = config_.d_model;
-  const ConstTensor weight = store_.value(l.self_ids.query_key_value.weight);
-  const ConstTensor bias = store_.bias(l.self_ids.query_key_value.bias);
-  const Tensor query = activations_.query.row_range(0, rows);
+  const Tensor qkv = activations_.query_key_value.row_range(0, rows);
   const Tensor attended = activations_.attended.row_range(0, rows);
-  gemm(context_, {.a = stream.input, .b = weight.col_range(0, d), .c = query, .bias = bias.col_range(0, d)});
-  gemm(context_, {.a = stream.input,
-                  .b = weight.col_range(d, 2 * d),
-                  .c = cache_[layer].row_range(new_begin, rows),
-                  .bias = bias.col_range(d, 2 * d)});
-  attention_decode(context_, {.query = query,
+  l.self_projection.forward(pass, stream.input, qkv);
+  cast(context_,
+       {.source = qkv.col_range(d, 2 * d), .destination = cache_[layer].row_range(new_begin, rows)});
+  attention_decode(context_, {.query = qkv.col_range(0, d),
                               .key = cache_[layer].col_range(0, d),
                               .value = cache_[layer].col_range(d, d),
                               .key_rows = lists_.history,
@@ -265,14 +262,13 @@ void IncrementalDecoder::cross_attention(Pass& pass, ResidualStream& stream, siz
   if (!config_.pre_norm) l.cross_norm.forward(pass, stream, activations_.cross_norm);
 }
 
-ConstTensor IncrementalDecoder::logits(int64_t begin, int64_t rows) {
+Tensor IncrementalDecoder::logits(int64_t begin, int64_t rows) {
   VENTRIS_CHECK(rows <= kLogitRows && begin + rows <= hidden_.rows, "logits of [{}, {}) of {} rows", begin,
                 begin + rows, hidden_.rows);
   const Tensor logits = activations_.logits.row_range(0, rows);
-  gemm(context_, {.a = hidden_.row_range(begin, rows),
-                  .b = store_.value(embedding_id_),
-                  .c = logits,
-                  .transpose_b = true});
+  const MicroBatch batch = micro_batch(rows);
+  Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};
+  output_.logits(pass, hidden_.row_range(begin, rows), logits);
   return logits;
 }
 

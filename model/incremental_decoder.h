@@ -8,6 +8,7 @@
 #include "model/embedding_layer.h"
 #include "model/feed_forward_layer.h"
 #include "model/linear.h"
+#include "model/output_layer.h"
 #include "model/residual_norm.h"
 #include "model/staged_arrays.h"
 #include "model/transformer_parameters.h"
@@ -36,16 +37,16 @@ class IncrementalDecoder {
   /// max_positions.
   void step(std::span<const int32_t> parents, std::span<const int32_t> words);
 
-  /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T; valid until the
-  /// next call.
-  ConstTensor logits(int64_t begin, int64_t rows);
+  /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T (master dtype with a
+  /// packed store), which the caller may change; valid until the next call.
+  Tensor logits(int64_t begin, int64_t rows);
 
   /// Words that every hypothesis has, the begin mark among them.
   int64_t position() const { return position_; }
 
  private:
   struct Layer {
-    SelfAttentionIds self_ids;
+    Linear self_projection;
     Linear self_output;
     ResidualNorm self_norm;
     Linear cross_query;
@@ -56,7 +57,8 @@ class IncrementalDecoder {
   /// Activations of one step; all layers use them in turn.
   struct Activations {
     Tensor embedded;      // [capacity, d_model] T
-    Tensor query;         // [capacity, d_model] T
+    Tensor query_key_value;  // [capacity, 3 * d_model] T: of self-attention
+    Tensor query;         // [capacity, d_model] T: of cross-attention
     Tensor attended;      // [capacity, d_model] T
     Tensor self_branch;   // [capacity, d_model] T
     Tensor cross_branch;  // [capacity, d_model] T
@@ -64,7 +66,7 @@ class IncrementalDecoder {
     ResidualNorm::Saved cross_norm;
     FeedForwardLayer::Saved feed_forward;
     ResidualNorm::Saved final_norm;
-    Tensor logits;  // [kLogitRows, padded_vocab] T
+    Tensor logits;  // [kLogitRows, padded_vocab] T, master with a packed store
   };
   /// What the operations of a step read, on the device.
   struct Lists {
@@ -88,11 +90,11 @@ class IncrementalDecoder {
   Context& context_;
   const TransformerConfig config_;
   ParameterStore& store_;
-  ParameterId embedding_id_;
   Arena sinusoid_memory_;
   Tensor sinusoids_;  // [max_positions, d_model] master, where positions are not learned
   EmbeddingLayer embedding_;
   Linear memory_projection_;
+  OutputLayer output_;
   std::vector<Layer> layers_;
   NormIds final_norm_;
 

@@ -2,10 +2,15 @@
 
 #include "backend/bias_relu.h"
 #include "backend/gemm.h"
+#include "backend/packed_gemm.h"
 
 namespace ventris {
 
 void Linear::forward(Pass& pass, ConstTensor x, Tensor y, bool relu) const {
+  if (const PackedMatrix weight = pass.store.packed(ids_.weight)) {
+    return packed_gemm(pass.context,
+                       {.a = x, .b = weight, .c = y, .bias = pass.store.bias(ids_.bias), .relu = relu});
+  }
   gemm(
       pass.context,
       {.a = x, .b = pass.store.value(ids_.weight), .c = y, .bias = pass.store.bias(ids_.bias), .relu = relu});

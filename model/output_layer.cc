@@ -4,6 +4,8 @@
 
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
+#include "backend/packed_gemm.h"
+#include "backend/top_k.h"
 
 namespace ventris {
 namespace {
@@ -63,7 +65,22 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                           .totals = memory.totals});
 }
 
+void OutputLayer::log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const {
+  for (int64_t begin = 0; begin < hidden.rows; begin += memory.logits.rows) {
+    const int64_t rows = std::min(memory.logits.rows, hidden.rows - begin);
+    const Tensor z = memory.logits.row_range(0, rows);
+    logits(pass, hidden.row_range(begin, rows), z);
+    log_probability(pass.context, {.logits = z,
+                                   .labels = pass.batch.labels + begin,
+                                   .vocab = pass.config.vocab_size,
+                                   .log_probabilities = out + begin});
+  }
+}
+
 void OutputLayer::logits(Pass& pass, ConstTensor hidden, Tensor logits) const {
+  if (const PackedMatrix table = pass.store.packed(embedding_)) {
+    return packed_gemm(pass.context, {.a = hidden, .b = table, .c = logits});
+  }
   gemm(pass.context, {.a = hidden, .b = pass.store.value(embedding_), .c = logits, .transpose_b = true});
 }
 

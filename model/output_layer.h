@@ -29,6 +29,9 @@ class OutputLayer {
   /// embedding's gradient gets its share.
   void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
+  /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
+  void log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const;
+
   /// logits: [hidden.rows, padded_vocab] T.
   void logits(Pass& pass, ConstTensor hidden, Tensor logits) const;
 

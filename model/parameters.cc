@@ -87,7 +87,60 @@ int64_t ParameterStore::parameter_count() const {
   return count;
 }
 
+ParameterStore ParameterStore::packed_copy(Context& context, const std::vector<ParameterId>& weights,
+                                           ParameterId table, ParameterStore* emptied) const {
+  VENTRIS_CHECK(flat_values_ && !on_cuda_ && dtype_ != DType::kF64, "a store of {} cannot be packed",
+                name_of(dtype_));
+  VENTRIS_CHECK(emptied == nullptr || emptied == this, "another store would be emptied");
+  const auto is_weight = [&](size_t id) {
+    return std::find(weights.begin(), weights.end(), static_cast<ParameterId>(id)) != weights.end();
+  };
+  ParameterStore copy;
+  copy.tensors_ = tensors_;
+  copy.logical_ = logical_;
+  copy.flat_size_ = flat_size_;
+  copy.dtype_ = dtype_;
+  const auto plan = [&](Arena& arena) {
+    copy.kept_.assign(tensors_.size(), {});
+    copy.packed_.assign(tensors_.size(), {});
+    for (size_t id = 0; id < tensors_.size(); ++id) {
+      const Stored& stored = tensors_[id];
+      const bool is_table = static_cast<ParameterId>(id) == table;
+      if (is_weight(id) || is_table) {
+        PackedMatrix packed{nullptr, stored.rows, stored.cols, dtype_};
+        if (is_table) std::swap(packed.rows, packed.cols);
+        packed.data = arena.allocate(packed_bytes(packed.rows, packed.cols, dtype_));
+        copy.packed_[id] = packed;
+      }
+      if (!is_weight(id)) {
+        copy.kept_[id] = arena.allocate(stored.rows, stored.cols, is_table ? dtype_ : master_dtype(dtype_));
+      }
+    }
+  };
+  Arena measure;
+  plan(measure);
+  copy.memory_ = Arena(Device::kCpu, measure.high_water(), "packed parameters");
+  plan(copy.memory_);
+  for (size_t id = 0; id < tensors_.size(); ++id) {
+    const Stored& stored = tensors_[id];
+    const Tensor from = block(flat_values_, stored.offset, stored.rows, stored.cols);
+    if (copy.packed_[id]) {
+      ventris::pack(context, {.source = from, .transpose = !is_weight(id), .to = copy.packed_[id]});
+    }
+    if (copy.kept_[id]) cast(context, {.source = from, .destination = copy.kept_[id]});
+    if (emptied != nullptr) {
+      emptied->memory_.discard(from.data, static_cast<size_t>(from.size()) * size_of(from.dtype));
+    }
+  }
+  return copy;
+}
+
 ConstTensor ParameterStore::value(ParameterId id) const {
+  if (is_packed()) {
+    const Tensor& kept = kept_[static_cast<size_t>(id)];
+    VENTRIS_CHECK(kept, "parameter {} is there in packed form alone", id);
+    return kept;
+  }
   const Stored& stored = tensors_[static_cast<size_t>(id)];
   const Tensor& flat = flat_compute_ && !stored.vector ? flat_compute_ : flat_values_;
   return block(flat, stored.offset, stored.rows, stored.cols);
@@ -121,6 +174,12 @@ ConstTensor ParameterStore::logical_block(ConstTensor flat, const LogicalParamet
 }
 
 Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
+  if (is_packed()) {
+    const Tensor& kept = kept_[static_cast<size_t>(parameter.tensor)];
+    VENTRIS_CHECK(kept && kept.dtype == master_dtype(dtype_), "no master of parameter {} is kept",
+                  parameter.name);
+    return kept.row_range(0, parameter.rows).col_range(parameter.col_begin, parameter.cols);
+  }
   return logical_block(flat_values_, parameter);
 }
 

@@ -7,6 +7,7 @@
 
 #include "backend/arena.h"
 #include "backend/context.h"
+#include "backend/packed_gemm.h"
 #include "backend/tensor.h"
 
 namespace ventris {
@@ -59,6 +60,17 @@ class ParameterStore {
   /// from outside.
   void refresh_compute_copy(Context& context);
 
+  /// A store for inference with the present values: of `weights` only their packed form, of `table` its rows in
+  /// dtype() and the packed form of its transpose, all else as masters. With `emptied`, which is this store, the
+  /// memory of each tensor is given back once it was copied.
+  ParameterStore packed_copy(Context& context, const std::vector<ParameterId>& weights, ParameterId table,
+                             ParameterStore* emptied) const;
+  bool is_packed() const { return !kept_.empty(); }
+  /// The packed form of a weight, or of the transpose of the table; empty if the store is not packed.
+  PackedMatrix packed(ParameterId id) const {
+    return is_packed() ? packed_[static_cast<size_t>(id)] : PackedMatrix{};
+  }
+
   DType dtype() const { return dtype_; }
   /// Elements of the flat buffers, with gaps: the range of everything.
   int64_t flat_size() const { return flat_size_; }
@@ -110,6 +122,9 @@ class ParameterStore {
   Tensor flat_values_;
   Tensor flat_gradients_;
   Tensor flat_compute_;
+  // Of a packed store, by id, in place of the flat buffers:
+  std::vector<Tensor> kept_;
+  std::vector<PackedMatrix> packed_;
 };
 
 }  // namespace ventris

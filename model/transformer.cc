@@ -30,7 +30,9 @@ struct Activations {
     }
     encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, training);
     decoder = Decoder::plan(arena, config, dtype, capacity, training);
-    output = OutputLayer::plan(arena, config, device, dtype, capacity.target_rows);
+    // Logits of a model for inference are not rounded to T.
+    output = OutputLayer::plan(arena, config, device, training ? dtype : master_dtype(dtype),
+                               capacity.target_rows);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
@@ -168,6 +170,12 @@ LossSums Transformer::take_loss_sums() {
 ConstTensor Transformer::encode(const MicroBatch& batch) {
   Pass pass = impl_->pass(batch, /*source_only=*/true);
   return impl_->encode(pass);
+}
+
+void Transformer::log_probabilities(const MicroBatch& batch, float* out) {
+  Pass pass = impl_->pass(batch, /*source_only=*/false);
+  if (batch.target_rows == 0) return;
+  impl_->output.log_probabilities(pass, impl_->decode(pass), out, impl_->activations.output);
 }
 
 void Transformer::logits(const MicroBatch& batch, Tensor logits) {

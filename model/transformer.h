@@ -54,6 +54,9 @@ class Transformer {
   /// fields only.
   ConstTensor encode(const MicroBatch& batch);
 
+  /// log p(label) of every target row without dropout, written to out[target_rows] on the device.
+  void log_probabilities(const MicroBatch& batch, float* out);
+
   /// Logits without dropout, [target_rows, padded_vocab] T, written to `logits`. For tests, scoring and small
   /// batches.
   void logits(const MicroBatch& batch, Tensor logits);

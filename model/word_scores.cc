@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/repetition_penalty.h"
 #include "backend/top_k.h"
 #include "backend/transfer.h"
 
@@ -9,31 +10,33 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kRows = IncrementalDecoder::kLogitRows;
-constexpr size_t kListsBytes = static_cast<size_t>(kRows) * sizeof(int32_t) + 1024;
 
 }  // namespace
 
 WordScores::WordScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options)
     : context_(context),
+      options_(options),
       vocab_size_(vocab_size),
-      beam_size_(options.beam_size),
-      lists_(context.device(), kListsBytes, "beam search"),
-      banned_(lists_.allocate_array<int32_t>(3)),
-      end_labels_(lists_.allocate_array<int32_t>(kRows)) {
+      words_per_row_(std::min<int64_t>(options.beam_size, vocab_size - 2)),
+      banned_memory_(context.device(), 1024, "beam search"),
+      banned_(banned_memory_.allocate_array<int32_t>(3)),
+      staged_(context) {
   const int32_t banned[3] = {options.begin_id, options.unknown_id, -1};
   copy_to_device(context_, banned_, banned, sizeof(banned));
-  const std::vector<int32_t> labels(static_cast<size_t>(kRows), options.end_id);
-  copy_to_device(context_, end_labels_, labels.data(), labels.size() * sizeof(int32_t));
+  if (options.sample) {
+    samplers_.assign(static_cast<size_t>(context.pool().threads()),
+                     WordSampler(options.sampling, vocab_size));
+  }
 }
 
 size_t WordScores::bytes(int64_t rows) const {
-  return static_cast<size_t>(rows * (2 * beam_size_ + 1)) * sizeof(float);
+  return static_cast<size_t>(rows * (2 * words_per_row_ + 1)) * sizeof(float);
 }
 
 WordScores::Scores WordScores::pieces(void* block, int64_t rows) const {
   auto* values = static_cast<float*>(block);
-  float* ends = values + 2 * rows * beam_size_;
-  return {values, reinterpret_cast<int32_t*>(values + rows * beam_size_), ends};
+  float* forced = values + 2 * rows * words_per_row_;
+  return {values, reinterpret_cast<int32_t*>(values + rows * words_per_row_), forced};
 }
 
 void WordScores::reserve(int64_t rows) {
@@ -44,24 +47,82 @@ void WordScores::reserve(int64_t rows) {
   block_ = memory_.allocate(bytes(capacity_));
 }
 
-void WordScores::compute(IncrementalDecoder& decoder, int64_t rows, bool want_end) {
+/// Nothing where no row has a rule, as is usual.
+void WordScores::send_lists(const WordRules& rules) {
+  lists_ = {};
+  const bool labels = rules.any_forced();
+  const bool banned = rules.any_banned() && !options_.sample;
+  const bool repeated = rules.any_repeated();
+  if (!labels && !banned && !repeated) return;
+  staged_.begin(rules.labels().size() + rules.banned().size() + rules.banned_begin().size() +
+                rules.repeated().size() + rules.repeated_begin().size());
+  if (labels) lists_.labels = staged_.add(rules.labels());
+  if (banned) {
+    lists_.banned = staged_.add(rules.banned());
+    lists_.banned_begin = staged_.add(rules.banned_begin());
+  }
+  if (repeated) {
+    lists_.repeated = staged_.add(rules.repeated());
+    lists_.repeated_begin = staged_.add(rules.repeated_begin());
+  }
+  staged_.send();
+}
+
+/// Draws the words of the rows [begin, begin + logits.rows).
+void WordScores::draw(ConstTensor logits, int64_t begin, const WordRules& rules) {
+  const HostCopy host(context_, logits);
+  const auto& draws = rules.draws();
+  const auto row_before = [](const WordRules::Draw& draw, int64_t row) { return draw.row < row; };
+  const auto first = std::lower_bound(draws.begin(), draws.end(), begin, row_before);
+  const auto end = std::lower_bound(first, draws.end(), begin + logits.rows, row_before);
+  const auto offset = first - draws.begin();
+  context_.pool().for_each(end - first, [&](int64_t index, int thread) {
+    const WordRules::Draw& wanted = first[index];
+    const auto banned_here = rules.banned_of(wanted.row);
+    std::vector<int32_t> banned = {options_.begin_id, options_.unknown_id};
+    banned.insert(banned.end(), banned_here.begin(), banned_here.end());
+    drawn_[static_cast<size_t>(offset + index)] =
+        samplers_[static_cast<size_t>(thread)].draw(host.view().row_range(wanted.row - begin, 1), banned,
+                                                    uniform_number(options_.sampling.seed, wanted.key));
+  });
+}
+
+void WordScores::compute(SearchModels& models, const WordRules& rules) {
+  const int64_t rows = rules.rows();
   reserve(rows);
+  send_lists(rules);
+  drawn_.resize(rules.draws().size());
   const Scores device = pieces(block_, rows);
   for (int64_t begin = 0; begin < rows; begin += kRows) {
-    const ConstTensor logits = decoder.logits(begin, std::min(kRows, rows - begin));
-    log_softmax_top_k(context_, {.logits = logits,
+    const Tensor logits = models.logits(begin, std::min(kRows, rows - begin));
+    if (lists_.repeated != nullptr) {
+      repetition_penalty(context_, {.logits = logits,
+                                    .words = lists_.repeated,
+                                    .begin = lists_.repeated_begin + begin,
+                                    .penalty = options_.repetition_penalty});
+    }
+    if (lists_.labels != nullptr) {
+      log_probability(context_, {.logits = logits,
+                                 .labels = lists_.labels + begin,
                                  .vocab = vocab_size_,
-                                 .k = static_cast<int>(beam_size_),
-                                 .banned = banned_,
-                                 .values = device.values + begin * beam_size_,
-                                 .indices = device.words + begin * beam_size_});
-    if (!want_end) continue;
-    log_probability(context_, {.logits = logits,
-                               .labels = end_labels_,
-                               .vocab = vocab_size_,
-                               .log_probabilities = device.ends + begin});
+                                 .log_probabilities = device.forced + begin});
+    }
+    if (options_.sample) {
+      draw(logits, begin, rules);
+      continue;
+    }
+    log_softmax_top_k(context_,
+                      {.logits = logits,
+                       .vocab = vocab_size_,
+                       .k = static_cast<int>(words_per_row_),
+                       .banned = banned_,
+                       .row_banned = lists_.banned,
+                       .row_banned_begin = lists_.banned == nullptr ? nullptr : lists_.banned_begin + begin,
+                       .values = device.values + begin * words_per_row_,
+                       .indices = device.words + begin * words_per_row_});
   }
-  const int64_t numbers = want_end ? 2 * beam_size_ + 1 : 2 * beam_size_;
+  if (options_.sample && lists_.labels == nullptr) return;
+  const int64_t numbers = lists_.labels != nullptr ? 2 * words_per_row_ + 1 : 2 * words_per_row_;
   copy_.resize(bytes(rows));
   copy_to_host(context_, copy_.data(), block_, static_cast<size_t>(rows * numbers) * sizeof(float));
   scores_ = pieces(copy_.data(), rows);

@@ -6,42 +6,64 @@
 #include "backend/arena.h"
 #include "backend/context.h"
 #include "model/beam_search.h"
-#include "model/incremental_decoder.h"
+#include "model/sampling.h"
+#include "model/search_models.h"
+#include "model/staged_arrays.h"
+#include "model/word_rules.h"
 
 namespace ventris {
 
-/// Scores the words that may follow each hypothesis, on the device, and brings the best of them to the host.
+/// Scores the words that may follow each hypothesis, on the device, and brings the best of them to the host;
+/// or draws words, from logits that it brings to the host.
 class WordScores {
  public:
   /// The references outlive the object.
   WordScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options);
 
-  /// Scores `rows` hypotheses of the last step of the decoder; with `want_end` the end mark of each, too.
-  void compute(IncrementalDecoder& decoder, int64_t rows, bool want_end);
+  /// Scores the hypotheses of the last step of the models, one for each row of the rules.
+  void compute(SearchModels& models, const WordRules& rules);
 
-  /// The beam_size best words of hypothesis `row`, best first, and their log-probabilities.
-  const int32_t* words(int64_t row) const { return scores_.words + row * beam_size_; }
-  const float* log_probabilities(int64_t row) const { return scores_.values + row * beam_size_; }
-  /// Of the end mark; requires want_end.
-  float end_log_probability(int64_t row) const { return scores_.ends[row]; }
+  /// Without sampling: the best words of hypothesis `row`, best first, and their log-probabilities; -1 where
+  /// the rules leave fewer. They are beam_size, or all that can be produced if these are fewer.
+  int words_per_row() const { return static_cast<int>(words_per_row_); }
+  const int32_t* words(int64_t row) const { return scores_.words + row * words_per_row_; }
+  const float* log_probabilities(int64_t row) const { return scores_.values + row * words_per_row_; }
+  /// Of the word that the rules force on this row; requires that there is one.
+  float forced_log_probability(int64_t row) const { return scores_.forced[row]; }
+  /// With sampling: the words that the rules asked for, in their order.
+  const DrawnWord& drawn(size_t draw) const { return drawn_[draw]; }
 
  private:
   /// Pieces of one block, so that one copy brings all.
   struct Scores {
-    float* values;   // [rows, beam_size]
-    int32_t* words;  // [rows, beam_size]
-    float* ends;     // [rows]
+    float* values;   // [rows, words_per_row]
+    int32_t* words;  // [rows, words_per_row]
+    float* forced;   // [rows]
+  };
+  /// What the operations of a step read, on the device.
+  struct Lists {
+    const int32_t* labels;
+    const int32_t* banned;
+    const int32_t* banned_begin;
+    const int32_t* repeated;
+    const int32_t* repeated_begin;
   };
   size_t bytes(int64_t rows) const;
   Scores pieces(void* block, int64_t rows) const;
   void reserve(int64_t rows);
+  void send_lists(const WordRules& rules);
+  void draw(ConstTensor logits, int64_t begin, const WordRules& rules);
 
   Context& context_;
+  const BeamSearchOptions& options_;
   const int64_t vocab_size_;
-  const int64_t beam_size_;
-  Arena lists_;
-  int32_t* banned_;      // words that are never produced, -1 at the end
-  int32_t* end_labels_;  // [IncrementalDecoder::kLogitRows]
+  const int64_t words_per_row_;
+  Arena banned_memory_;
+  int32_t* banned_;  // words that no row may have, -1 at the end
+  StagedArrays staged_;
+  Lists lists_ = {};
+  std::vector<WordSampler> samplers_;  // of the threads
+  std::vector<DrawnWord> drawn_;
   int64_t capacity_ = 0;
   Arena memory_;
   void* block_ = nullptr;  // on the device

@@ -2,38 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
-#include "trainer/weights.h"
+#include "trainer/work_sharing.h"
 
 namespace ventris {
 namespace {
 
-using Sentences = std::vector<std::vector<int32_t>>;
 using Hypotheses = std::vector<std::vector<Hypothesis>>;
-
-/// Indices of the sentences, longest first, cut into chunks of at most `most` rows (or one sentence), which
-/// are translated together. The chunks do not depend on the ranks, so neither do the results.
-std::vector<std::vector<size_t>> cut_into_chunks(const Sentences& sources, int64_t most) {
-  std::vector<size_t> order(sources.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return sources[a].size() > sources[b].size(); });
-  std::vector<std::vector<size_t>> chunks;
-  int64_t rows = 0;
-  for (const size_t index : order) {
-    const int64_t more = static_cast<int64_t>(sources[index].size()) + 1;
-    if (chunks.empty() || rows + more > most) {
-      chunks.emplace_back();
-      rows = 0;
-    }
-    chunks.back().push_back(index);
-    rows += more;
-  }
-  return chunks;
-}
 
 class Writer {
  public:
@@ -86,26 +63,31 @@ void take(Reader& reader, Hypotheses& all) {
   }
 }
 
-/// The rank of chunk `index`: there and back again (0 1 2 2 1 0 0 1 2 ...), since the chunks' lengths fall.
-int rank_of_chunk(size_t index, int ranks) {
-  const auto size = static_cast<size_t>(ranks);
-  const size_t place = index % (2 * size);
-  return static_cast<int>(place < size ? place : 2 * size - 1 - place);
+BeamSearchOptions with_marks(BeamSearchOptions options, const data::Tokenizer& tokenizer) {
+  options.begin_id = tokenizer.begin_id();
+  options.end_id = tokenizer.end_id();
+  options.unknown_id = tokenizer.unknown_id();
+  return options;
 }
 
 }  // namespace
 
-std::vector<std::vector<Hypothesis>> translate_on_all_ranks(
-    Communicator& communicator, BeamSearch& search, const std::vector<std::vector<int32_t>>& sources) {
-  const std::vector<std::vector<size_t>> chunks = cut_into_chunks(sources, search.batch_rows());
+std::vector<std::vector<Hypothesis>> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
+                                                            const std::vector<SourceSentence>& sources) {
+  std::vector<int64_t> rows;
+  for (const SourceSentence& source : sources) rows.push_back(static_cast<int64_t>(source.words.size()) + 1);
+  const std::vector<Chunk> chunks =
+      cut_into_chunks(rows, {.rows = search.options().batch_rows,
+                             .sentences = search.options().batch_sentences,
+                             .pieces = pieces_for(search.device(), communicator.size())});
+  const std::vector<int> ranks = deal_by_cost(chunks, communicator.size());
   Writer mine;
-  Sentences chunk_sources;
   for (size_t c = 0; c < chunks.size(); ++c) {
-    if (rank_of_chunk(c, communicator.size()) != communicator.rank()) continue;
-    chunk_sources.clear();
-    for (const size_t index : chunks[c]) chunk_sources.push_back(sources[index]);
-    const Hypotheses found = search.translate(chunk_sources);
-    for (size_t i = 0; i < found.size(); ++i) put(mine, chunks[c][i], found[i]);
+    if (ranks[c] != communicator.rank()) continue;
+    std::vector<SourceSentence> chunk;
+    for (const size_t index : chunks[c].sentences) chunk.push_back(sources[index]);
+    const Hypotheses found = search.translate(chunk);
+    for (size_t i = 0; i < found.size(); ++i) put(mine, chunks[c].sentences[i], found[i]);
   }
   Hypotheses all(sources.size());
   for (const std::string& bytes : communicator.all_gather(mine.bytes)) {
@@ -114,38 +96,43 @@ std::vector<std::vector<Hypothesis>> translate_on_all_ranks(
   return all;
 }
 
-std::vector<std::vector<Translation>> translate_text(Context& context, Communicator& communicator,
-                                                     LoadedModel& model,
-                                                     const std::vector<std::string>& lines,
-                                                     const BeamSearchOptions& options, int64_t* cut) {
-  const auto longest = static_cast<size_t>(model.config.max_positions - 1);
-  const data::Tokenizer& tokenizer = *model.tokenizer;
-  Sentences sources(lines.size());
-  int64_t sentences_cut = 0;
+Translator::Translator(Context& context, Communicator& communicator, const ModelSet& models,
+                       const BeamSearchOptions& options)
+    : communicator_(communicator),
+      tokenizer_(models.tokenizer()),
+      longest_sentence_(models.longest_sentence()),
+      search_(context, models.search_models(), with_marks(options, tokenizer_)) {}
+
+std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>& lines,
+                                                  const std::vector<std::string>& prefixes,
+                                                  uint64_t first_number) {
+  VENTRIS_CHECK(prefixes.empty() || prefixes.size() == lines.size(), "{} prefixes for {} lines",
+                prefixes.size(), lines.size());
+  std::vector<TranslatedLine> translated(lines.size());
+  std::vector<SourceSentence> sources(lines.size());
+  const auto encode = [&](const std::string& text, std::vector<int32_t>& words) {
+    tokenizer_.encode(text, words);
+    const size_t all = words.size();
+    words.resize(std::min(all, longest_sentence_));
+    return all;
+  };
   for (size_t i = 0; i < lines.size(); ++i) {
-    tokenizer.encode(lines[i], sources[i]);
-    if (sources[i].size() <= longest) continue;
-    sources[i].resize(longest);
-    ++sentences_cut;
+    sources[i].number = first_number + i;
+    translated[i].source_words = encode(lines[i], sources[i].words);
+    if (!prefixes.empty()) translated[i].prefix_words = encode(prefixes[i], sources[i].prefix);
   }
-  if (cut != nullptr) *cut = sentences_cut;
-
-  BeamSearchOptions search_options = options;
-  search_options.begin_id = tokenizer.begin_id();
-  search_options.end_id = tokenizer.end_id();
-  search_options.unknown_id = tokenizer.unknown_id();
-  BeamSearch search(context, model.config, model.store, model.ids, search_options);
-  const Hypotheses hypotheses = translate_on_all_ranks(communicator, search, sources);
-
-  std::vector<std::vector<Translation>> translations(lines.size());
+  Hypotheses hypotheses = translate_on_all_ranks(communicator_, search_, sources);
   for (size_t i = 0; i < lines.size(); ++i) {
-    for (const Hypothesis& hypothesis : hypotheses[i]) {
-      translations[i].push_back({.text = tokenizer.decode(hypothesis.words),
-                                 .score = hypothesis.score,
-                                 .log_probability = hypothesis.log_probability});
+    translated[i].source = std::move(sources[i].words);
+    for (Hypothesis& hypothesis : hypotheses[i]) {
+      std::string text = tokenizer_.decode(hypothesis.words);
+      translated[i].translations.push_back({.words = std::move(hypothesis.words),
+                                            .text = std::move(text),
+                                            .score = hypothesis.score,
+                                            .log_probability = hypothesis.log_probability});
     }
   }
-  return translations;
+  return translated;
 }
 
 }  // namespace ventris

@@ -1,34 +1,58 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "backend/context.h"
-#include "data/tokenizer.h"
 #include "model/beam_search.h"
+#include "trainer/model_set.h"
 
 namespace ventris {
 
 class Communicator;
-struct LoadedModel;
 
 struct Translation {
+  std::vector<int32_t> words;  // without marks
   std::string text;
   double score = 0.0;
   double log_probability = 0.0;
 };
 
-/// Translates word-id sentences on all ranks (sorted by length for speed, dealt to ranks in a fixed way) and
-/// returns the hypotheses of every sentence, on every rank, in order; results do not depend on the number of
-/// ranks.
-std::vector<std::vector<Hypothesis>> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
-                                                            const std::vector<std::vector<int32_t>>& sources);
+/// What became of a line.
+struct TranslatedLine {
+  std::vector<int32_t> source;            // its words without marks, as translated
+  size_t source_words = 0;                // before the line was cut
+  size_t prefix_words = 0;                // before the prefix was cut
+  std::vector<Translation> translations;  // best first
+};
 
-/// Text in, text out: tokenizes, cuts sentences longer than the model's max_positions - 1 words (counted in
-/// *cut if not null), translates, detokenizes. An empty line gives an empty translation.
-std::vector<std::vector<Translation>> translate_text(Context& context, Communicator& communicator,
-                                                     LoadedModel& model,
-                                                     const std::vector<std::string>& lines,
-                                                     const BeamSearchOptions& options, int64_t* cut);
+/// Translates sentences on all ranks (sorted by length for speed, dealt to ranks by cost) and returns the
+/// hypotheses of every sentence, on every rank, in order; results do not depend on the number of ranks.
+std::vector<std::vector<Hypothesis>> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
+                                                            const std::vector<SourceSentence>& sources);
+
+/// Text in, text out, on all ranks: tokenizes, cuts sentences and prefixes longer than longest_sentence(),
+/// translates, detokenizes. A line without words gives one empty translation, whatever its prefix.
+class Translator {
+ public:
+  /// The references outlive the object. The marks of `options` are those of the tokenizer.
+  Translator(Context& context, Communicator& communicator, const ModelSet& models,
+             const BeamSearchOptions& options);
+
+  /// All ranks call it with the same arguments. `prefixes`: what the translation of each line begins with, or
+  /// empty. `first_number`: the number of the first line in the whole input, a key of its random numbers.
+  std::vector<TranslatedLine> translate(const std::vector<std::string>& lines,
+                                        const std::vector<std::string>& prefixes = {},
+                                        uint64_t first_number = 0);
+
+  size_t longest_sentence() const { return longest_sentence_; }
+
+ private:
+  Communicator& communicator_;
+  const data::Tokenizer& tokenizer_;
+  const size_t longest_sentence_;
+  BeamSearch search_;
+};
 
 }  // namespace ventris

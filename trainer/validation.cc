@@ -94,11 +94,11 @@ double Validation::bleu(const TransformerConfig& config, ParameterStore& store, 
   const data::Tokenizer& tokenizer = corpus_.tokenizer();
   const int64_t limit = options_.valid_max_sentences;
   const int64_t count = limit > 0 ? std::min(limit, pairs.size()) : pairs.size();
-  std::vector<std::vector<int32_t>> sources;
+  std::vector<SourceSentence> sources;
   std::vector<std::vector<std::string>> references(1);
   for (int64_t i = 0; i < count; ++i) {
     const auto words = pairs.source[i];
-    sources.emplace_back(words.begin(), words.end());
+    sources.push_back({.words = {words.begin(), words.end()}});
     references[0].push_back(corpus_.valid_reference(i));
   }
   BeamSearch search(context_, config, store, ids,

@@ -6,6 +6,7 @@
 
 #include "backend/error.h"
 #include "data/hdf5_file.h"
+#include "model/packed_parameters.h"
 #include "trainer/config_json.h"
 #include "trainer/model_arrays.h"
 #include "trainer/model_files.h"
@@ -20,6 +21,9 @@ constexpr const char* kProbeDataset = "/probe";
 
 std::string dataset_of(const LogicalParameter& parameter) {
   return std::string(kModelGroup) + "/" + parameter.name;
+}
+
+}
 }
 
 }  // namespace
@@ -99,7 +103,8 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
   model.store.allocate(context.device(), dtype, /*gradients=*/false);
 }
 
-std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype) {
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use) {
   auto model = std::make_unique<LoadedModel>();
   model->path = resolve_model_file(file_or_dir);
   if (is_safetensors(model->path)) {
@@ -117,7 +122,11 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
       model->probes.assign(probes.begin(), probes.end());
     }
   }
-  model->store.refresh_compute_copy(context);
+  if (use == ModelUse::kTranslation && can_pack(context, model->store)) {
+    pack_parameters(context, model->ids, model->store);
+  } else {
+    model->store.refresh_compute_copy(context);
+  }
   return model;
 }
 

@@ -45,7 +45,12 @@ struct LoadedModel {
   int64_t averaged_checkpoints = 1;  // whose mean the weights are
   std::string probes;                // JSON, or empty where the file has none
 };
-std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype);
+enum class ModelUse {
+  kAny,
+  kTranslation,  // parameters are packed where that can be (model/packed_parameters.h)
+};
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use = ModelUse::kAny);
 
 /// The first steps of loading a model: takes the configuration and the tokenizer (bytes of a SentencePiece
 /// model), and allocates the store. Throws Error(kBadData) if they do not fit each other, or if a file of

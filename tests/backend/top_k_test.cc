@@ -77,6 +77,47 @@ TEST(LogSoftmaxTopK, NeverReturnsBannedWords) {
   }
 }
 
+TEST(LogSoftmaxTopK, NeverReturnsWordsThatAreBannedOfARow) {
+  for (const DType dtype : kAllDTypes) {
+    const Buffer logits = Buffer::random(3, 70, dtype, 13);
+    const std::vector<int32_t> everywhere = {7, -1};
+    // Row 0 may have all but 7, row 1 but two words, row 2 has two words left.
+    std::vector<int32_t> words = {0, 69};
+    for (int32_t w = 0; w < 70; ++w) {
+      if (w != 7 && w != 20 && w != 30) words.push_back(w);
+    }
+    const std::vector<int32_t> begin = {0, 0, 2, static_cast<int32_t>(words.size())};
+    Context context({});
+    std::vector<float> values(12);
+    std::vector<int32_t> indices(12);
+    log_softmax_top_k(context, {.logits = logits.view(),
+                                .vocab = 70,
+                                .k = 4,
+                                .banned = everywhere.data(),
+                                .row_banned = words.data(),
+                                .row_banned_begin = begin.data(),
+                                .values = values.data(),
+                                .indices = indices.data()});
+    for (int64_t r = 0; r < 3; ++r) {
+      std::vector<int32_t> banned(words.begin() + begin[static_cast<size_t>(r)],
+                                  words.begin() + begin[static_cast<size_t>(r) + 1]);
+      banned.insert(banned.end(), {7, -1});
+      const int left = r == 2 ? 2 : 4;
+      const Result alone = top_k(logits, 70, left, banned.data());
+      for (int i = 0; i < 4; ++i) {
+        const auto at = static_cast<size_t>(r * 4 + i);
+        if (i < left) {
+          EXPECT_EQ(indices[at], alone.indices[static_cast<size_t>(r * left + i)]);
+          EXPECT_EQ(values[at], alone.values[static_cast<size_t>(r * left + i)]);
+        } else {
+          EXPECT_EQ(indices[at], -1);
+          EXPECT_EQ(values[at], -std::numeric_limits<float>::infinity());
+        }
+      }
+    }
+  }
+}
+
 TEST(LogSoftmaxTopK, RowsInRisingAndFallingOrder) {
   Buffer logits(2, 500, DType::kF32);
   for (int64_t w = 0; w < 500; ++w) {

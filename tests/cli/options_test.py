@@ -13,6 +13,7 @@ COMMANDS = [
     "train",
     "translate",
     "evaluate",
+    "score",
     "bleu",
     "average",
     "export",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import unittest
 
 import h5py
@@ -80,16 +81,30 @@ class TrainedModel(support.CommandLineTest):
         self.assertEqual(self.translate(model=self.path("again.h5")), self.translate())
 
     def test_results_do_not_depend_on_blocks_batches_or_threads(self):
+        for precision in ("f32", "bf16"):
+            for how in (("--beam-size", 4, "--n-best", 4), ("--sample", "--n-best", 2), ("--beam-size", 1)):
+                options = ("--precision", precision, *how)
+                expected = self.translate(*options)
+                for other in (
+                    ("--block-lines", 5),
+                    ("--batch-rows", 1),
+                    ("--batch-rows", 64),
+                    ("--batch-sentences", 7),
+                    ("--threads", 2),
+                    ("--threads", 3, "--batch-rows", 30),
+                    ("--interactive",),
+                ):
+                    self.assertEqual(self.translate(*options, *other), expected, (options, other))
         expected = self.translate()
-        self.assertEqual(self.translate("--block-lines", 5), expected)
-        self.assertEqual(self.translate("--batch-rows", 64), expected)
-        self.assertEqual(self.translate("--threads", 2), expected)
         backwards = b"".join(reversed(self.source().splitlines(keepends=True)))
         self.assertEqual(list(reversed(self.translate(stdin=backwards).splitlines())), expected.splitlines())
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_translate_on_two_ranks(self):
-        self.assertEqual(self.translate(ranks=2), self.translate())
+    def test_translations_on_several_ranks_are_the_same_file(self):
+        for options in (("--n-best", 4), ("--sample",), ("--precision", "bf16", "--n-best", 2)):
+            expected = self.translate(*options)
+            for ranks in (2, 3):
+                self.assertEqual(self.translate(*options, ranks=ranks), expected, (options, ranks))
 
     def test_empty_input_and_empty_lines(self):
         self.assertEqual(self.translate(stdin=b""), b"")
@@ -117,6 +132,7 @@ class TrainedModel(support.CommandLineTest):
             stdin=b"seven " * 3000 + b"\n",
         )
         self.assertEqual((result.returncode, result.stdout.count(b"\n")), (0, 1))
+        self.assertIn(b"line 1 has 3,", result.stderr)
         self.assertIn(b"1 of 1 sentences", result.stderr)
         self.assertIn(b"cut", result.stderr)
 
@@ -134,6 +150,94 @@ class TrainedModel(support.CommandLineTest):
             self.assertEqual(scores, sorted(scores, reverse=True))
             self.assertLess(scores[0], 0)
             self.assertEqual(hypotheses[0][0], best[number])
+
+    def test_samples(self):
+        options = ("--sample", "--temperature", 1.3, "--top-k", 40, "--top-p", 0.95, "--n-best", 3)
+        first = self.translate(*options, "--seed", 3)
+        self.assertEqual(self.translate(*options, "--seed", 3), first)
+        self.assertNotEqual(self.translate(*options, "--seed", 4), first)
+        self.assertEqual(first.count(b"\n"), 72)
+        greedy = self.translate("--beam-size", 1)
+        self.assertEqual(self.translate("--sample", "--top-k", 1), greedy)
+        # A line is drawn as its number in the input says, whatever comes before it.
+        source = self.source().splitlines(keepends=True)
+        changed = b"".join([b"one\n", *source[1:]])
+        got = self.translate(*options, "--seed", 3, stdin=changed).splitlines()
+        self.assertEqual(got[3:], first.splitlines()[3:])
+
+    def test_lengths_and_repetition(self):
+        long = self.translate("--min-length", 12).decode().splitlines()
+        short = self.translate("--max-length", 2).decode().splitlines()
+        for long_line, short_line in zip(long, short):
+            self.assertGreater(len(long_line), len(short_line))
+        for line in self.translate("--no-repeat-ngram", 1, "--min-length", 12).decode().splitlines():
+            words = line.split()
+            self.assertEqual(len(words), len(set(words)), line)
+        self.assertNotEqual(self.translate("--repetition-penalty", 5, "--min-length", 12).decode().splitlines(), long)
+
+    def test_prefixes(self):
+        source = self.source().decode().splitlines()
+        prefixes = ["der Zug" if i % 2 else "" for i in range(len(source))]
+        file = self.write("prefixes", "\n".join(prefixes) + "\n")
+        free = self.translate().decode().splitlines()
+        got = self.translate("--prefix", file).decode().splitlines()
+        for i, line in enumerate(got):
+            if prefixes[i]:
+                self.assertTrue(line.startswith(prefixes[i]), line)
+            else:
+                self.assertEqual(line, free[i])
+        columns = "".join(f"{a}\t{b}\n" if b else f"{a}\n" for a, b in zip(source, prefixes)).encode()
+        options = ("--prefix-column", "--block-lines", 7)
+        self.assertEqual(self.translate(*options, stdin=columns).decode().splitlines(), got)
+        model = ("translate", "--model", self.weights)
+        short = self.write("one-prefix", "a\n")
+        self.refuse(65, *model, "--prefix", short, stdin=b"one\ntwo\n", says=["one-prefix", "1 lines"])
+        result = support.run(*model, "--prefix", file, stdin=b"one\n")
+        self.assertEqual(result.returncode, 65)
+        self.assertIn(b"more lines", result.stderr)
+        self.refuse(66, *model, "--prefix", self.path("none"), stdin=b"one\n", says="none")
+        self.refuse(64, *model, "--prefix", short, "--prefix-column", stdin=b"one\n", says="exclude")
+
+    def test_ensembles(self):
+        single = self.translate("--n-best", 2).decode().splitlines()
+        twice = self.translate("--n-best", 2, "--model", self.weights).decode().splitlines()
+        for got, expected in zip(twice, single):
+            got, expected = got.split(" ||| "), expected.split(" ||| ")
+            self.assertEqual(got[:2], expected[:2])
+            self.assertAlmostEqual(float(got[2]), float(expected[2]), delta=1e-4)
+        early = os.path.join(self.model, "checkpoint-00000050.h5")
+        self.assertEqual(self.translate("--model", early).count(b"\n"), 24)
+
+    def test_an_ensemble_of_different_vocabularies_is_refused(self):
+        other = self.path("other.h5")
+        prepared = self.path("other-corpus.h5")
+        self.succeed(
+            *("prepare", "--train-sets", self.demo_path("train.en"), self.demo_path("train.de")),
+            *("--valid-sets", self.demo_path("valid.en"), self.demo_path("valid.de")),
+            *("--vocab-size", 280, "--threads", 2, "--output", prepared)
+        )
+        self.succeed(
+            *("train", "--corpus", prepared, "--model-dir", self.path("other")),
+            *(*support.TINY_MODEL, "--max-steps", 1)
+        )
+        self.succeed("export", "--model", self.path("other"), "--output", other)
+        for command in (["translate"], ["score", "--source", self.demo_path("test.en"), "--target", self.demo_path("test.de")]):
+            says = ["vocabulary", "other.h5", "300 words", "280 words"]
+            self.refuse(78, *command, "--model", self.weights, other, stdin=b"one\n", says=says)
+
+    def test_interactive_answers_every_line_before_the_next(self):
+        words = support.command("translate", "--model", self.weights, "--interactive", "--n-best", 2)
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=support.environment()
+        ) as process:
+            for i, line in enumerate(self.source().splitlines(keepends=True)[:3]):
+                process.stdin.write(line)
+                process.stdin.flush()
+                answer = [process.stdout.readline(), process.stdout.readline()]
+                self.assertTrue(all(text.startswith(b"%d ||| " % i) for text in answer), answer)
+            process.stdin.close()
+            self.assertEqual(process.stdout.read(), b"")
+            self.assertEqual(process.wait(60), 0)
 
     def evaluate(self, *options, **more):
         return self.succeed(
@@ -162,11 +266,13 @@ class TrainedModel(support.CommandLineTest):
         self.assertTrue(0 <= result["score"] <= 100)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_evaluate_on_two_ranks_gives_the_same_file_and_score(self):
-        one = self.evaluate("--output", self.path("one.out"))
-        two = self.evaluate("--output", self.path("two.out"), ranks=2)
-        self.assertEqual(one, two)
-        self.assertEqual(self.read(self.path("one.out")), self.read(self.path("two.out")))
+    def test_evaluate_gives_the_same_file_and_score_on_any_number_of_ranks(self):
+        for options in ((), ("--precision", "bf16", "--sample", "--seed", 2)):
+            line = self.evaluate(*options, "--output", self.path("1.out"))
+            for ranks in (2, 3, 4):
+                output = self.path(f"{ranks}.out")
+                self.assertEqual(self.evaluate(*options, "--output", output, ranks=ranks), line)
+                self.assertEqual(self.read(output), self.read(self.path("1.out")))
 
     def test_evaluate_refuses_texts_that_do_not_fit(self):
         short = self.write("short", "one line\n")

@@ -12,6 +12,7 @@
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
 #include "trainer/agreement.h"
+#include "trainer/scoring.h"
 #include "trainer/translation.h"
 #include "trainer/weights.h"
 
@@ -149,20 +150,27 @@ TEST_F(RanksTest, ValidationAndTranslationDoNotDependOnTheRanks) {
   run.max_steps = 8;
   const TrainResult result = train_on_all(run);
   Context context({.threads = 1});
-  const auto model = load_model(context, result.last_checkpoint, DType::kF32);
+  const ModelSet models(context, {result.last_checkpoint}, DType::kF32);
   std::vector<std::string> lines;
   for (int i = 0; i < 400; ++i) lines.push_back(testing::tiny_pair(i).first);
-  const BeamSearchOptions search = {.beam_size = 3, .max_extra_length = 5, .n_best = 2};
-  const auto together = translate_text(context, world(), *model, lines, search, nullptr);
   const auto self = make_self_communicator();
-  const auto alone = translate_text(context, *self, *model, lines, search, nullptr);
-  ASSERT_EQ(together.size(), alone.size());
-  for (size_t i = 0; i < alone.size(); ++i) {
-    ASSERT_EQ(together[i].size(), alone[i].size());
-    for (size_t n = 0; n < alone[i].size(); ++n) {
-      EXPECT_EQ(together[i][n].text, alone[i][n].text) << i;
-      EXPECT_EQ(together[i][n].score, alone[i][n].score) << i;
+  for (const bool sample : {false, true}) {
+    const BeamSearchOptions search = {.beam_size = 3, .max_extra_length = 5, .n_best = 2, .sample = sample};
+    const auto together = Translator(context, world(), models, search).translate(lines);
+    const auto alone = Translator(context, *self, models, search).translate(lines);
+    ASSERT_EQ(together.size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) {
+      ASSERT_EQ(together[i].translations.size(), alone[i].translations.size());
+      for (size_t n = 0; n < alone[i].translations.size(); ++n) {
+        EXPECT_EQ(together[i].translations[n].text, alone[i].translations[n].text) << i;
+        EXPECT_EQ(together[i].translations[n].score, alone[i].translations[n].score) << i;
+      }
     }
+  }
+  const auto together = score_text(context, world(), models, lines, lines, 200);
+  const auto alone = score_text(context, *self, models, lines, lines, 200);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(together[i].log_probabilities, alone[i].log_probabilities) << i;
   }
 }
 

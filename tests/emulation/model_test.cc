@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/beam_search.h"
+#include "model/target_scores.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tolerance.h"
 
@@ -71,29 +72,63 @@ TEST(CudaModel, RepetitionChangesNoBit) {
   EXPECT_EQ(run(), run());
 }
 
+void expect_same(const std::vector<Hypothesis>& got, const std::vector<Hypothesis>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].words, expected[i].words) << "hypothesis " << i;
+    EXPECT_NEAR(got[i].log_probability, expected[i].log_probability, 1e-4);
+  }
+}
+
 TEST(CudaModel, TranslationsAreThoseOfTheCpu) {
   const auto pairs = random_sentences({{3, 0}, {7, 0}, {1, 0}, {5, 0}}, 19, 5);
   std::vector<std::vector<int32_t>> sources = {{}};
   for (const auto& pair : pairs) sources.push_back(pair.source);
   for (const bool pre_norm : {false, true}) {
     const TransformerConfig config = testing::tiny_config(pre_norm);
-    const auto translate = [&](const ContextOptions& options, int64_t batch_rows) {
-      TinyModel tiny(config, DType::kF32, options);
-      BeamSearch search(tiny.context(), config, tiny.store(), tiny.ids(),
-                        {.beam_size = 3, .max_extra_length = 4, .n_best = 2, .batch_rows = batch_rows});
-      return search.translate(sources);
-    };
-    const auto expected = translate({}, 14);
-    for (const int64_t batch_rows : {14, 0}) {  // in parts, and as suits the device
-      const auto got = translate(cuda(), batch_rows);
-      for (size_t s = 0; s < sources.size(); ++s) {
-        ASSERT_EQ(got[s].size(), expected[s].size());
-        for (size_t i = 0; i < got[s].size(); ++i) {
-          EXPECT_EQ(got[s][i].words, expected[s][i].words) << "source " << s << ", hypothesis " << i;
-          EXPECT_NEAR(got[s][i].log_probability, expected[s][i].log_probability, 1e-4);
-        }
+    for (const BeamSearchOptions& options :
+         {BeamSearchOptions{.beam_size = 3, .n_best = 2}, BeamSearchOptions{.sample = true},
+          BeamSearchOptions{.min_length = 5, .no_repeat_ngram = 1, .repetition_penalty = 1.3F}}) {
+      const auto translate = [&](const ContextOptions& device, int64_t batch_rows) {
+        TinyModel tiny(config, DType::kF32, device);
+        BeamSearchOptions with = options;
+        with.max_extra_length = 4;
+        with.batch_rows = batch_rows;
+        BeamSearch search(tiny.context(), config, tiny.store(), tiny.ids(), with);
+        return search.translate(sources);
+      };
+      const auto expected = translate({}, 14);
+      for (const int64_t batch_rows : {14, 0}) {  // in parts, and as suits the device
+        const auto got = translate(cuda(), batch_rows);
+        for (size_t s = 0; s < sources.size(); ++s) expect_same(got[s], expected[s]);
       }
     }
+  }
+}
+
+TEST(CudaModel, EnsemblesPrefixesAndScoresAreThoseOfTheCpu) {
+  const std::vector<SourceSentence> sources = {{{5, 6, 7}, {9}}, {{8, 3}}, {{4, 11, 17, 3, 5}, {6, 6}}};
+  const auto run = [&](const ContextOptions& device, std::vector<std::vector<float>>& scores) {
+    TinyModel one(testing::tiny_config(false), DType::kF32, device);
+    TinyModel other(testing::tiny_config(true), DType::kF32, device);
+    const std::vector<SearchModel> models = {{one.config(), one.store(), one.ids()},
+                                             {other.config(), other.store(), other.ids()}};
+    synchronize(other.context());
+    Context& context = one.context();
+    auto found = BeamSearch(context, models, {.max_extra_length = 4, .n_best = 2}).translate(sources);
+    std::vector<SentencePair> pairs;
+    for (size_t s = 0; s < sources.size(); ++s) pairs.push_back({sources[s].words, found[s].at(0).words});
+    scores = TargetScores(context, models, {}).score(pairs);
+    return found;
+  };
+  std::vector<std::vector<float>> expected_scores;
+  std::vector<std::vector<float>> scores;
+  const auto expected = run({}, expected_scores);
+  const auto got = run(cuda(), scores);
+  for (size_t s = 0; s < sources.size(); ++s) {
+    expect_same(got[s], expected[s]);
+    ASSERT_EQ(scores[s].size(), expected_scores[s].size());
+    for (size_t i = 0; i < scores[s].size(); ++i) EXPECT_NEAR(scores[s][i], expected_scores[s][i], 1e-4);
   }
 }
 

@@ -257,6 +257,11 @@ TEST(CudaTopK, MatchesCpu) {
       logits.set(1, logits.get(2));  // equal values: in order of index
       const int k = static_cast<int>(std::min<int64_t>(vocab - 1, 8));
       const std::vector<int32_t> banned = {1, -1};
+      std::vector<int32_t> row_banned = {0};  // of row 0; row 1 has two words left
+      for (int32_t w = 2; w + 1 < static_cast<int32_t>(vocab); ++w) row_banned.push_back(w);
+      std::vector<int32_t> row_begin(static_cast<size_t>(size.rows) + 1,
+                                     static_cast<int32_t>(row_banned.size()));
+      row_begin[0] = 0, row_begin[1] = 1;
       const auto count = static_cast<size_t>(size.rows * k);
       std::vector<float> values(count);
       std::vector<int32_t> indices(count);
@@ -264,10 +269,14 @@ TEST(CudaTopK, MatchesCpu) {
                               .vocab = vocab,
                               .k = k,
                               .banned = banned.data(),
+                              .row_banned = row_banned.data(),
+                              .row_banned_begin = row_begin.data(),
                               .values = values.data(),
                               .indices = indices.data()};
       log_softmax_top_k(cpu_context(), args);
       const DeviceMatrix dlogits(logits, size.gap);
+      const DeviceArray<int32_t> drow_banned(row_banned), drow_begin(row_begin);
+      args.row_banned = drow_banned.data(), args.row_banned_begin = drow_begin.data();
       const DeviceArray<int32_t> dbanned(banned), dindices{std::vector<int32_t>(count)};
       const DeviceArray<float> dvalues{std::vector<float>(count)};
       args.logits = dlogits.view(), args.banned = dbanned.data();
@@ -275,7 +284,9 @@ TEST(CudaTopK, MatchesCpu) {
       log_softmax_top_k(cuda_context(), args);
       EXPECT_EQ(dindices.get(cuda_stream()), indices);
       const auto got = dvalues.get(cuda_stream());
-      for (size_t i = 0; i < count; ++i) EXPECT_TRUE(close(got[i], values[i], tolerance_of(DType::kF32)));
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(got[i] == values[i] || close(got[i], values[i], tolerance_of(DType::kF32)));
+      }
 
       std::vector<int32_t> labels(static_cast<size_t>(size.rows), 2);
       std::vector<float> expected(labels.size());
@@ -292,6 +303,42 @@ TEST(CudaTopK, MatchesCpu) {
       const auto probabilities = dprobabilities.get(cuda_stream());
       for (size_t i = 0; i < expected.size(); ++i)
         EXPECT_TRUE(close(probabilities[i], expected[i], tolerance_of(DType::kF32)));
+    }
+  }
+}
+
+TEST(CudaRepetitionPenalty, MatchesCpu) {
+  for (const DType dtype : kDeviceDTypes) {
+    Buffer logits = Buffer::random(3, 150, dtype, 2, 2.0);
+    const DeviceMatrix dlogits(logits, 5);
+    std::vector<int32_t> words = {4, 0};
+    for (int32_t w = 0; w < 100; ++w) words.push_back(w);
+    const std::vector<int32_t> begin = {0, 2, 2, 102};
+    repetition_penalty(
+        cpu_context(),
+        {.logits = logits.view(), .words = words.data(), .begin = begin.data(), .penalty = 1.5F});
+    const DeviceArray<int32_t> dwords(words), dbegin(begin);
+    repetition_penalty(
+        cuda_context(),
+        {.logits = dlogits.view(), .words = dwords.data(), .begin = dbegin.data(), .penalty = 1.5F});
+    expect_matches("logits", dlogits, logits, dtype);
+  }
+}
+
+TEST(CudaLogProbabilitySum, MatchesCpu) {
+  for (const DType dtype : kDeviceDTypes) {
+    for (const int64_t vocab : {1, 131, 700}) {
+      Buffer sum(3, vocab + 1, DType::kF32);
+      const DeviceMatrix dsum(sum, 0);
+      for (const bool first : {true, false}) {
+        const Buffer logits = Buffer::random(3, vocab + 3, dtype, first ? 1 : 2, 3.0);
+        const DeviceMatrix dlogits(logits, 2);
+        log_probability_sum(cpu_context(),
+                            {.logits = logits.view(), .vocab = vocab, .first = first, .sum = sum.view()});
+        log_probability_sum(cuda_context(),
+                            {.logits = dlogits.view(), .vocab = vocab, .first = first, .sum = dsum.view()});
+        expect_matches("sum", dsum, sum, DType::kF32);
+      }
     }
   }
 }

@@ -210,12 +210,14 @@ TEST_F(CudaTraining, AModelTrainedOnTheDeviceTranslatesAlikeOnBoth) {
   const auto self = make_self_communicator();
   const auto translate_on = [&](const ContextOptions& device) {
     Context context(device);
-    const auto model = load_model(context, checkpoint, DType::kF32);
-    return translate_text(context, *self, *model, lines, {.beam_size = 2, .max_extra_length = 2}, nullptr);
+    const ModelSet models(context, {checkpoint}, DType::kF32);
+    return Translator(context, *self, models, {.beam_size = 2, .max_extra_length = 2}).translate(lines);
   };
   const auto expected = translate_on({});
   const auto got = translate_on(cuda());
-  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(got[i].at(0).text, expected[i].at(0).text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(got[i].translations.at(0).text, expected[i].translations.at(0).text);
+  }
 }
 
 TEST_F(CudaTraining, NaNsAreFoundAndNamed) {

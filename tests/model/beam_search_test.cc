@@ -223,14 +223,18 @@ TEST(BeamSearch, StaysWithinThePositionsOfTheModel) {
 TEST(BeamSearch, RefusesOptionsOutOfRange) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
   EXPECT_THROW(translate(tiny, {.beam_size = 0}, {}), Error);
-  EXPECT_THROW(translate(tiny, {.beam_size = 18}, {}), Error);  // 17 words may follow
+  EXPECT_THROW(translate(tiny, {.beam_size = 1025}, {}), Error);
   EXPECT_THROW(translate(tiny, {.beam_size = 2, .n_best = 3}, {}), Error);
   EXPECT_THROW(translate(tiny, {.max_extra_length = -1}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.min_length = -1}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.repetition_penalty = 0.0F}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.sampling = {.temperature = 0.0F}}, {}), Error);
+  EXPECT_THROW(translate(tiny, {.sampling = {.top_p = 0.0F}}, {}), Error);
 }
 
 TEST(BeamSearchSentence, KeepsFinishedHypothesesAndStopsWhenNothingCanImprove) {
   const BeamSearchOptions options{.beam_size = 2, .length_penalty = 0.0F, .n_best = 1};
-  BeamSearchSentence sentence(options, 10);
+  BeamSearchSentence sentence(options, {}, 10);
   EXPECT_EQ(sentence.last_word(0), options.begin_id);
   // The third candidate falls out of the beam; nothing is finished yet.
   EXPECT_EQ(sentence.advance({{0, 7, -3.0}, {0, 8, -1.0}, {0, 9, -2.0}}), (std::vector<int>{0, 0}));

@@ -1,0 +1,45 @@
+#include "backend/log_probability_sum_cpu.h"
+
+#include <cmath>
+
+#include "backend/op_checks.h"
+#include "backend/simd_cpu.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kRows = 4;  // rows of one piece of work
+
+/// log(e^x + e^y); -infinity for two of them.
+template <typename M>
+M log_add(M x, M y) {
+  const M larger = x > y ? x : y;
+  if (larger == -std::numeric_limits<M>::infinity()) return larger;
+  const M smaller = x > y ? y : x;
+  return larger + std::log1p(std::exp(smaller - larger));
+}
+
+template <typename T>
+void add(Context& context, const LogProbabilitySumArgs& args) {
+  using M = Master<T>;
+  context.pool().for_ranges(args.logits.rows, kRows, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = args.logits.row<T>(r);
+      M* sum = args.sum.row<M>(r);
+      const M max = row_max(x, args.vocab);
+      const double normal = static_cast<double>(max) + std::log(row_exp_sum(x, args.vocab, max));
+      for (int64_t w = 0; w < args.vocab; ++w) {
+        const M value = static_cast<M>(static_cast<double>(load(x[w])) - normal);
+        sum[w] = args.first ? value : log_add(sum[w], value);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void log_probability_sum_cpu(Context& context, const LogProbabilitySumArgs& args) {
+  dispatch_dtype(args.logits.dtype, [&](auto tag) { add<decltype(tag)>(context, args); });
+}
+
+}  // namespace ventris

@@ -1,0 +1,265 @@
+#include "backend/packed_gemm_cpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/simd_cpu.h"
+#include "backend/small_matmul_cpu.h"
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+namespace ventris {
+namespace {
+
+using Sum = Vector<float>;
+
+constexpr int kVectors = kMaxVectors;
+constexpr int64_t kPanel = kVectors * kLanes<float>;  // columns of a panel
+constexpr int kRows = block_rows(kVectors);           // rows whose sums are in registers together
+constexpr int64_t kTaskRows = 16 * kRows;             // most rows of a task, whose sums stay in the L1 cache
+constexpr int64_t kDepth = 128;  // rows of a panel that go through a task's rows together
+
+/// Rows of b that lie interleaved: a register holds a whole number of sums.
+template <typename T>
+constexpr int64_t kStep = 4 / static_cast<int64_t>(sizeof(T));
+
+template <typename T>
+int64_t panel_size(int64_t depth) {
+  return (depth + kStep<T> - 1) / kStep<T> * kStep<T> * kPanel;
+}
+
+/// sum[i] += row i of a times `depth` rows of the panel b.
+template <int kCount>
+[[gnu::always_inline]] inline void multiply(int64_t depth, const float* a, int64_t a_stride, const float* b,
+                                            Sum (&sum)[kCount][kVectors]) {
+  for (int64_t k = 0; k < depth; ++k) {
+    Sum row[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPanel + v * kLanes<float>);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const float factor = a[i * a_stride + k];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[i][v] += factor * row[v];
+    }
+  }
+}
+
+/// Two elements of a row of a, or one and a zero.
+inline int32_t pair_at(const BF16* a, int64_t count) {
+  int32_t pair = 0;
+  if (count >= 2) {
+    std::memcpy(&pair, a, 4);
+  } else {
+    pair = a->bits;
+  }
+  return pair;
+}
+
+using Pairs = VectorOf<float>::index;
+
+/// sum + x[0] * y[0] + x[1] * y[1] in each lane, x the same in all lanes.
+[[gnu::always_inline]] inline Sum multiply_pair(Sum sum, int32_t x, Pairs y) {
+#if defined(__AVX512BF16__)
+  const __m512i factors = _mm512_set1_epi32(x);
+  return (Sum)_mm512_dpbf16_ps((__m512)sum, (__m512bh)factors, (__m512bh)y);
+#else
+  const auto high = static_cast<int32_t>(0xFFFF0000U);
+  const auto first = std::bit_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(x) << 16));
+  const auto second = std::bit_cast<float>(x & high);
+  sum += first * std::bit_cast<Sum>(y << 16);
+  return sum + second * std::bit_cast<Sum>(y & high);
+#endif
+}
+
+template <int kCount>
+[[gnu::always_inline]] inline void multiply(int64_t depth, const BF16* a, int64_t a_stride, const BF16* b,
+                                            Sum (&sum)[kCount][kVectors]) {
+  const auto step = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
+    Pairs row[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(&row[v], b + k * kPanel + v * 2 * kLanes<float>, sizeof(Pairs));
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const int32_t pair = pair_at(a + i * a_stride + k, count);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = multiply_pair(sum[i][v], pair, row[v]);
+    }
+  };
+  int64_t k = 0;
+  for (; k + 2 <= depth; k += 2) step(k, 2);
+  if (k < depth) step(k, 1);
+}
+
+/// One panel for some rows.
+template <typename T, typename C>
+class Task {
+ public:
+  Task(const PackedGemmArgs& args, int64_t row, int64_t rows, int64_t panel)
+      : args_(args),
+        depth_(args.b.rows),
+        row_(row),
+        rows_(rows),
+        column_(panel * kPanel),
+        b_(static_cast<const T*>(args.b.data) + panel * panel_size<T>(depth_)) {}
+
+  void run() {
+    const int64_t blocks = (rows_ + kRows - 1) / kRows;
+    const int64_t step = blocks == 1 ? depth_ : kDepth;
+    int64_t begin = 0;
+    do {  // at least once: without depth the sums are zero
+      const int64_t end = std::min(depth_, begin + step);
+      for (int64_t block = 0; block < blocks; ++block) {
+        const int64_t first = rows_ * block / blocks;
+        block_of(static_cast<int>(rows_ * (block + 1) / blocks - first), first, begin, end);
+      }
+      begin = end;
+    } while (begin < depth_);
+  }
+
+ private:
+  void block_of(int count, int64_t first, int64_t begin, int64_t end) {
+    [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
+      static_cast<void>(((count == kLess + 1 && (block<kLess + 1>(first, begin, end), true)) || ...));
+    }
+    (std::make_integer_sequence<int, kRows>());
+  }
+
+  template <int kCount>
+  void block(int64_t first, int64_t begin, int64_t end) {
+    Sum sum[kCount][kVectors];
+    float* partial = partial_ + first * kPanel;
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        sum[i][v] = begin == 0 ? Sum{} : load_vector(partial + i * kPanel + v * kLanes<float>);
+      }
+    }
+    multiply(end - begin, args_.a.row<T>(row_ + first) + begin, args_.a.stride, b_ + begin * kPanel, sum);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) store_vector(partial + i * kPanel + v * kLanes<float>, sum[i][v]);
+    }
+    if (end < depth_) return;
+    for (int i = 0; i < kCount; ++i) finish(partial + i * kPanel, row_ + first + i);
+  }
+
+  void finish(const float* sums, int64_t row) const {
+    const int64_t count = std::min(kPanel, args_.c.cols - column_);
+    const float* bias = args_.bias ? args_.bias.as<float>() + column_ : nullptr;
+    C* c = args_.c.row<C>(row) + column_;
+    if (bias != nullptr && args_.relu) {
+      write(count, c, [&](int64_t j) { return std::max(sums[j] + bias[j], 0.0F); });
+    } else if (args_.relu) {
+      write(count, c, [&](int64_t j) { return std::max(sums[j], 0.0F); });
+    } else if (bias != nullptr) {
+      write(count, c, [&](int64_t j) { return sums[j] + bias[j]; });
+    } else {
+      write(count, c, [&](int64_t j) { return sums[j]; });
+    }
+  }
+
+  template <typename Value>
+  static void write(int64_t count, C* c, Value&& value) {
+    if (count == kPanel) {
+#pragma omp simd
+      for (int64_t j = 0; j < kPanel; ++j) store(c[j], value(j));
+    } else {
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) store(c[j], value(j));
+    }
+  }
+
+  const PackedGemmArgs& args_;
+  int64_t depth_;
+  int64_t row_;
+  int64_t rows_;
+  int64_t column_;
+  const T* b_;
+  alignas(64) float partial_[kTaskRows * kPanel];
+};
+
+/// Whether a product is over before another thread has heard of it: it costs a multiply-add for each element
+/// of a vector, but at least the reading of b.
+bool is_small(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kMultiplyAdds = int64_t{1} << 19;
+  return n * k * std::max<int64_t>(m, 8) < kMultiplyAdds;
+}
+
+template <typename T, typename C>
+void multiply_all(Context& context, const PackedGemmArgs& args) {
+  const int64_t m = args.a.rows;
+  const int64_t panels = (args.b.cols + kPanel - 1) / kPanel;
+  const int64_t threads = context.pool().threads();
+  // Tasks of few rows only where there would be too few tasks for the threads.
+  const int64_t wanted = std::max((m + kTaskRows - 1) / kTaskRows, std::min(m / kRows, 4 * threads / panels));
+  const int64_t parts = std::max<int64_t>(wanted, 1);
+  const auto run = [&](int64_t index, int) {
+    const int64_t part = index / panels;
+    const int64_t row = m * part / parts;
+    Task<T, C>(args, row, m * (part + 1) / parts - row, index % panels).run();
+  };
+  if (threads == 1 || is_small(m, args.b.cols, args.b.rows)) {
+    for (int64_t index = 0; index < parts * panels; ++index) run(index, 0);
+  } else {
+    context.pool().for_each(parts * panels, run);
+  }
+}
+
+template <typename T>
+void pack_all(Context& context, const PackArgs& args) {
+  const int64_t cols = args.transpose ? args.source.rows : args.source.cols;
+  const int64_t depth = args.to.rows;
+  const int64_t first_panel = args.first_column / kPanel;
+  const int64_t end_panel = (args.first_column + cols + kPanel - 1) / kPanel;
+  context.pool().for_each(cols == 0 ? 0 : end_panel - first_panel, [&](int64_t index, int) {
+    const int64_t panel = first_panel + index;
+    const int64_t begin = std::max(args.first_column, panel * kPanel);
+    const int64_t end = std::min(args.first_column + cols, (panel + 1) * kPanel);
+    T* to = static_cast<T*>(args.to.data) + panel * panel_size<T>(depth);
+    for (int64_t k = 0; k < depth; ++k) {
+      T* row = to + k / kStep<T> * kStep<T> * kPanel + k % kStep<T>;
+      for (int64_t column = begin; column < end; ++column) {
+        const int64_t from = column - args.first_column;
+        store(row[(column - panel * kPanel) * kStep<T>],
+              args.transpose ? args.source.row<float>(from)[k] : args.source.row<float>(k)[from]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+size_t packed_bytes(int64_t rows, int64_t cols, DType dtype) {
+  const int64_t panels = (cols + kPanel - 1) / kPanel;
+  const int64_t size = dtype == DType::kBF16 ? panel_size<BF16>(rows) : panel_size<float>(rows);
+  return static_cast<size_t>(panels * size) * size_of(dtype);
+}
+
+void pack_cpu(Context& context, const PackArgs& args) {
+  args.to.dtype == DType::kBF16 ? pack_all<BF16>(context, args) : pack_all<float>(context, args);
+}
+
+template <typename T>
+void copy_column(const PackedMatrix& packed, int64_t column, T* to) {
+  const T* from = static_cast<const T*>(packed.data) + column / kPanel * panel_size<T>(packed.rows) +
+                  column % kPanel * kStep<T>;
+  for (int64_t k = 0; k < packed.rows; ++k) to[k] = from[k / kStep<T> * kStep<T> * kPanel + k % kStep<T>];
+}
+template void copy_column<float>(const PackedMatrix&, int64_t, float*);
+template void copy_column<BF16>(const PackedMatrix&, int64_t, BF16*);
+
+void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
+  const bool full = args.c.dtype == DType::kF32;
+  if (args.b.dtype == DType::kF32) return multiply_all<float, float>(context, args);
+  full ? multiply_all<BF16, float>(context, args) : multiply_all<BF16, BF16>(context, args);
+}
+
+}  // namespace ventris

@@ -1,0 +1,19 @@
+#include "backend/repetition_penalty.h"
+
+#include "backend/op_checks.h"
+#include "backend/repetition_penalty_cpu.h"
+#include "backend/repetition_penalty_cuda.h"
+
+namespace ventris {
+
+void repetition_penalty(Context& context, const RepetitionPenaltyArgs& args) {
+  check_tensor(args.logits, args.logits.rows, args.logits.cols, args.logits.dtype, "logits");
+  VENTRIS_CHECK(args.words != nullptr && args.begin != nullptr, "words or begin are missing");
+  VENTRIS_CHECK(args.penalty > 0.0F, "a penalty of {}", args.penalty);
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return repetition_penalty_cuda(context, args);
+  }
+  repetition_penalty_cpu(context, args);
+}
+
+}  // namespace ventris

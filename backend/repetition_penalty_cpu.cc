@@ -1,0 +1,31 @@
+#include "backend/repetition_penalty_cpu.h"
+
+#include "backend/op_checks.h"
+#include "backend/simd_cpu.h"
+
+namespace ventris {
+namespace {
+
+template <typename T>
+void penalize(const RepetitionPenaltyArgs& args) {
+  using M = Master<T>;
+  const auto penalty = static_cast<M>(args.penalty);
+  for (int64_t r = 0; r < args.logits.rows; ++r) {
+    for (int32_t i = args.begin[r]; i < args.begin[r + 1]; ++i) {
+      const int32_t word = args.words[i];
+      VENTRIS_CHECK(word >= 0 && word < args.logits.cols, "words[{}] is {}, there are {} columns", i, word,
+                    args.logits.cols);
+      T& logit = args.logits.row<T>(r)[word];
+      const M value = load(logit);
+      store(logit, value > 0 ? value / penalty : value * penalty);
+    }
+  }
+}
+
+}  // namespace
+
+void repetition_penalty_cpu(Context&, const RepetitionPenaltyArgs& args) {
+  dispatch_dtype(args.logits.dtype, [&](auto tag) { penalize<decltype(tag)>(args); });
+}
+
+}  // namespace ventris

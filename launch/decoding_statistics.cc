@@ -1,0 +1,21 @@
+#include "launch/decoding_statistics.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ventris {
+
+void DecodingStatistics::print() const {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const nlohmann::json object = {{"sentences", sentences_},
+                                 {"words", words_},
+                                 {"seconds", seconds_},
+                                 {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
+  fmt::print(stderr, "{}\n", object.dump());
+}
+
+}  // namespace ventris

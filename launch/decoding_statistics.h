@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace ventris {
+
+/// What `--statistics` tells about a translation: time in which sentences were translated, reading and
+/// writing not counted, and what was done in it.
+class DecodingStatistics {
+ public:
+  void begin() { begin_ = std::chrono::steady_clock::now(); }
+  void end() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  /// One sentence, and the words of the vocabulary in its best translation.
+  void add_sentence(int64_t words) {
+    ++sentences_;
+    words_ += words;
+  }
+  /// Writes one JSON object and the end of the line to the standard error: "sentences", "words", "seconds",
+  /// and "peak_mib", the peak memory of this process.
+  void print() const;
+
+ private:
+  std::chrono::steady_clock::time_point begin_;
+  double seconds_ = 0.0;
+  int64_t sentences_ = 0;
+  int64_t words_ = 0;
+};
+
+}  // namespace ventris

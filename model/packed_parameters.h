@@ -1,0 +1,20 @@
+#pragma once
+
+#include "backend/context.h"
+#include "model/parameters.h"
+#include "model/transformer_parameters.h"
+
+namespace ventris {
+
+/// Whether the weights of a model can be packed for inference (backend/packed_gemm.h): on the CPU, in f32 or
+/// bf16.
+bool can_pack(const Context& context, const ParameterStore& store);
+
+/// Packs all weights that are multiplied, and gives back the memory that they had: the store holds a model for
+/// inference from then on. Requires can_pack().
+void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store);
+
+/// A packed store with the present values of `store`. Requires can_pack().
+ParameterStore packed_copy(Context& context, const TransformerIds& ids, const ParameterStore& store);
+
+}  // namespace ventris

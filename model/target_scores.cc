@@ -1,0 +1,136 @@
+#include "model/target_scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/transfer.h"
+#include "model/batch_stage.h"
+#include "model/search_models.h"
+#include "model/transformer.h"
+
+namespace ventris {
+namespace {
+
+/// Pairs packed end to end, in host memory.
+struct Packed {
+  std::vector<int32_t> source_ids, source_position, source_offsets = {0};
+  std::vector<int32_t> target_ids, target_position, target_offsets = {0};
+  std::vector<int32_t> labels;
+
+  void add(const SentencePair& pair, const TargetScoreOptions& options) {
+    for (size_t i = 0; i <= pair.source.size(); ++i) {
+      source_ids.push_back(i < pair.source.size() ? pair.source[i] : options.end_id);
+      source_position.push_back(static_cast<int32_t>(i));
+    }
+    for (size_t i = 0; i <= pair.target.size(); ++i) {
+      target_ids.push_back(i == 0 ? options.begin_id : pair.target[i - 1]);
+      labels.push_back(i < pair.target.size() ? pair.target[i] : options.end_id);
+      target_position.push_back(static_cast<int32_t>(i));
+    }
+    source_offsets.push_back(static_cast<int32_t>(source_ids.size()));
+    target_offsets.push_back(static_cast<int32_t>(target_ids.size()));
+  }
+  HostBatch view() const {
+    return {.source_ids = source_ids,
+            .source_position = source_position,
+            .source_offsets = source_offsets,
+            .target_ids = target_ids,
+            .target_position = target_position,
+            .labels = labels,
+            .target_offsets = target_offsets};
+  }
+};
+
+}  // namespace
+
+struct TargetScores::Impl {
+  Impl(Context& context_in, std::span<const SearchModel> models, const TargetScoreOptions& options_in)
+      : context(context_in),
+        options(options_in),
+        max_positions(least_positions(models)),
+        rows(std::max<int64_t>(options.batch_rows, max_positions)),
+        capacity{.source_rows = rows, .target_rows = rows, .sentences = static_cast<int>(rows)},
+        stage(context, capacity, StagedRows::kExact),
+        memory(context.device(), static_cast<size_t>(rows) * sizeof(float) + 1024, "scores"),
+        out(memory.allocate_array<float>(rows)) {
+    for (const SearchModel& model : models) {
+      transformers.push_back(std::make_unique<Transformer>(context, model.config, model.store, model.ids,
+                                                           capacity, /*training=*/false));
+    }
+  }
+
+  static int least_positions(std::span<const SearchModel> models) {
+    check_models(models);
+    int least = models[0].config.max_positions;
+    for (const SearchModel& model : models) least = std::min(least, model.config.max_positions);
+    return least;
+  }
+
+  /// Of every target row of the packed batch: the mean of the models' probabilities, as a logarithm.
+  std::vector<float> log_probabilities(const Packed& packed);
+
+  Context& context;
+  const TargetScoreOptions options;
+  const int max_positions;
+  const int64_t rows;
+  const MicroBatchCapacity capacity;
+  BatchStage stage;
+  Arena memory;
+  float* out;  // [rows] on the device
+  std::vector<std::unique_ptr<Transformer>> transformers;
+};
+
+std::vector<float> TargetScores::Impl::log_probabilities(const Packed& packed) {
+  stage.wait_until_sent();
+  stage.fill(packed.view());
+  stage.send();
+  std::vector<float> found(packed.labels.size());
+  std::vector<std::vector<float>> of_models;
+  for (const auto& transformer : transformers) {
+    transformer->log_probabilities(stage.batch(), out);
+    copy_to_host(context, found.data(), out, found.size() * sizeof(float));
+    if (transformers.size() > 1) of_models.push_back(found);
+  }
+  for (size_t i = 0; i < found.size() && of_models.size() > 1; ++i) {
+    double largest = -INFINITY;
+    for (const auto& values : of_models) largest = std::max(largest, static_cast<double>(values[i]));
+    double sum = 0.0;
+    for (const auto& values : of_models) sum += std::exp(static_cast<double>(values[i]) - largest);
+    found[i] = static_cast<float>(largest + std::log(sum / static_cast<double>(of_models.size())));
+  }
+  return found;
+}
+
+TargetScores::TargetScores(Context& context, std::span<const SearchModel> models,
+                           const TargetScoreOptions& options)
+    : impl_(std::make_unique<Impl>(context, models, options)) {}
+
+TargetScores::~TargetScores() = default;
+
+std::vector<std::vector<float>> TargetScores::score(std::span<const SentencePair> pairs) {
+  std::vector<std::vector<float>> scores(pairs.size());
+  for (size_t begin = 0; begin < pairs.size();) {
+    Packed packed;
+    size_t end = begin;
+    const auto fits = [&](const SentencePair& pair) {
+      return std::max(packed.source_ids.size() + pair.source.size(),
+                      packed.target_ids.size() + pair.target.size()) <
+             static_cast<size_t>(impl_->options.batch_rows);
+    };
+    do {
+      const size_t longest = std::max(pairs[end].source.size(), pairs[end].target.size());
+      VENTRIS_CHECK(static_cast<int64_t>(longest) < impl_->max_positions,
+                    "pair {} has {} words; the model has {} positions", end, longest, impl_->max_positions);
+      packed.add(pairs[end++], impl_->options);
+    } while (end < pairs.size() && fits(pairs[end]));
+    const std::vector<float> found = impl_->log_probabilities(packed);
+    for (size_t p = begin; p < end; ++p) {
+      const int32_t* offsets = packed.target_offsets.data() + (p - begin);
+      scores[p].assign(found.begin() + offsets[0], found.begin() + offsets[1]);
+    }
+    begin = end;
+  }
+  return scores;
+}
+
+}  // namespace ventris

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/context.h"
+#include "model/beam_search.h"
+
+namespace ventris {
+
+/// Two sentences as word ids without marks, each shorter than max_positions of every model.
+struct SentencePair {
+  std::vector<int32_t> source;
+  std::vector<int32_t> target;
+};
+
+struct TargetScoreOptions {
+  int64_t batch_rows = 2048;  // rows of a side computed together, unless one sentence has more
+  int32_t begin_id = 1;
+  int32_t end_id = 2;
+};
+
+/// The probability that models give to given translations (force-decoding). Several models make an ensemble,
+/// as in BeamSearch.
+class TargetScores {
+ public:
+  /// Throws as BeamSearch does.
+  TargetScores(Context& context, std::span<const SearchModel> models, const TargetScoreOptions& options);
+  ~TargetScores();
+  TargetScores(const TargetScores&) = delete;
+  TargetScores& operator=(const TargetScores&) = delete;
+
+  /// For each pair log p(word | source, words before) of every word of the target, then of the end mark. What
+  /// a pair gets does not depend on the others.
+  std::vector<std::vector<float>> score(std::span<const SentencePair> pairs);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ventris

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/beam_search.h"
+#include "model/sampling.h"
+
+namespace ventris {
+
+/// What may follow each hypothesis of one step, beside what the model says, in host memory.
+class WordRules {
+ public:
+  /// `options` outlive the object.
+  WordRules(const BeamSearchOptions& options, int64_t vocab_size);
+
+  /// Begins a step.
+  void clear();
+  /// Adds the next row: a hypothesis with these words. `forced`: the only word that may follow, or -1.
+  void add(std::span<const int32_t> words, int32_t forced);
+  /// Asks for a word drawn for the row that was added last.
+  void add_draw(const DrawKey& key) { draws_.push_back({static_cast<int32_t>(labels_.size()) - 1, key}); }
+
+  struct Draw {
+    int32_t row;
+    DrawKey key;
+  };
+
+  int64_t rows() const { return static_cast<int64_t>(labels_.size()); }
+  bool any_forced() const { return any_forced_; }
+  bool any_banned() const { return !banned_.empty(); }
+  bool any_repeated() const { return !repeated_.empty(); }
+  /// For each row the word that is forced, 0 where none is.
+  const std::vector<int32_t>& labels() const { return labels_; }
+  /// Lists of words, one after the other, and where those of row r begin and end: [r], [r + 1].
+  const std::vector<int32_t>& banned() const { return banned_; }
+  const std::vector<int32_t>& banned_begin() const { return banned_begin_; }
+  const std::vector<int32_t>& repeated() const { return repeated_; }
+  const std::vector<int32_t>& repeated_begin() const { return repeated_begin_; }
+  const std::vector<Draw>& draws() const { return draws_; }
+  std::span<const int32_t> banned_of(int64_t row) const;
+
+ private:
+  void ban_repeated_ngrams(std::span<const int32_t> words);
+
+  const BeamSearchOptions& options_;
+  const int64_t vocab_size_;
+  std::vector<int32_t> labels_;
+  bool any_forced_ = false;
+  std::vector<int32_t> banned_;
+  std::vector<int32_t> banned_begin_;
+  std::vector<int32_t> repeated_;
+  std::vector<int32_t> repeated_begin_;
+  std::vector<Draw> draws_;
+};
+
+}  // namespace ventris

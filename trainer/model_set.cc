@@ -1,0 +1,65 @@
+#include "trainer/model_set.h"
+
+#include <algorithm>
+
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+void check_same_vocabulary(const LoadedModel& first, const LoadedModel& other) {
+  const data::Tokenizer& a = *first.tokenizer;
+  const data::Tokenizer& b = *other.tokenizer;
+  const auto refuse = [&](const std::string& difference) {
+    fail(ExitCode::kBadConfiguration,
+         "the models of an ensemble must have one vocabulary, but {} and {} differ: {}", first.path,
+         other.path, difference);
+  };
+  if (a.vocab_size() != b.vocab_size()) {
+    refuse(fmt::format("{} words and {} words", a.vocab_size(), b.vocab_size()));
+  }
+  for (int32_t word = 0; word < a.vocab_size(); ++word) {
+    if (a.piece(word) == b.piece(word)) continue;
+    refuse(fmt::format("word {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word)));
+  }
+  const auto marks = [](const data::Tokenizer& t) {
+    return fmt::format("unknown {}, begin {}, end {}", t.unknown_id(), t.begin_id(), t.end_id());
+  };
+  if (marks(a) != marks(b)) refuse(fmt::format("the marks are {} and {}", marks(a), marks(b)));
+}
+
+}  // namespace
+
+ModelSet::ModelSet(Context& context, const std::vector<std::string>& files, DType dtype) {
+  VENTRIS_CHECK(!files.empty(), "no model was given");
+  for (const std::string& file : files) {
+    models_.push_back(load_model(context, file, dtype, ModelUse::kTranslation));
+    check_same_vocabulary(*models_.front(), *models_.back());
+  }
+}
+
+std::vector<SearchModel> ModelSet::search_models() const {
+  std::vector<SearchModel> views;
+  for (const auto& model : models_) views.push_back({model->config, model->store, model->ids});
+  return views;
+}
+
+size_t ModelSet::longest_sentence() const {
+  int least = models_.front()->config.max_positions;
+  for (const auto& model : models_) least = std::min(least, model->config.max_positions);
+  return static_cast<size_t>(least - 1);
+}
+
+std::vector<int64_t> ModelSet::averaged_checkpoints() const {
+  std::vector<int64_t> numbers;
+  for (const auto& model : models_) numbers.push_back(model->averaged_checkpoints);
+  return numbers;
+}
+
+std::string ModelSet::path() const {
+  std::string paths;
+  for (const auto& model : models_) paths += (paths.empty() ? "" : ", ") + model->path;
+  return paths;
+}
+
+}  // namespace ventris

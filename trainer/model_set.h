@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/beam_search.h"
+#include "trainer/weights.h"
+
+namespace ventris {
+
+/// One model, or several that work together as an ensemble.
+class ModelSet {
+ public:
+  /// Each of `files` is what load_model() takes. Throws Error(kBadConfiguration) naming the first difference
+  /// unless all have the same vocabulary.
+  ModelSet(Context& context, const std::vector<std::string>& files, DType dtype);
+
+  const data::Tokenizer& tokenizer() const { return *models_[0]->tokenizer; }
+  /// Views of the models, which live as long as this.
+  std::vector<SearchModel> search_models() const;
+  /// Words that a sentence may have at most, in every model; the end mark comes after them.
+  size_t longest_sentence() const;
+  /// Of each model, how many checkpoints it is the mean of.
+  std::vector<int64_t> averaged_checkpoints() const;
+  /// The files that were read, separated by commas.
+  std::string path() const;
+
+ private:
+  std::vector<std::unique_ptr<LoadedModel>> models_;
+};
+
+}  // namespace ventris

@@ -1,0 +1,59 @@
+#include "trainer/work_sharing.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kPiecesOfARank = 8;
+constexpr int64_t kLeastRows = 192;  // a chunk of fewer costs more than it balances
+/// Cost of a step of the decoder beside that of its rows, in rows of the source.
+constexpr double kStepCost = 8.0;
+
+}  // namespace
+
+int64_t pieces_for(Device device, int ranks) {
+  return device == Device::kCpu && ranks > 1 ? kPiecesOfARank * ranks : 1;
+}
+
+std::vector<Chunk> cut_into_chunks(const std::vector<int64_t>& rows, const ChunkLimits& limits) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] > 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return rows[x] > rows[y]; });
+  int64_t left = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  std::vector<Chunk> chunks;
+  int64_t most_rows = 0;
+  for (const size_t index : order) {
+    if (chunks.empty() || chunks.back().rows + rows[index] > most_rows ||
+        std::ssize(chunks.back().sentences) == limits.sentences) {
+      chunks.push_back({.cost = kStepCost * static_cast<double>(rows[index])});
+      most_rows = std::min(limits.rows, std::max(kLeastRows, left / limits.pieces));
+    }
+    Chunk& chunk = chunks.back();
+    chunk.sentences.push_back(index);
+    chunk.rows += rows[index];
+    chunk.cost += static_cast<double>(rows[index]);
+    left -= rows[index];
+  }
+  return chunks;
+}
+
+std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks) {
+  std::vector<size_t> order(chunks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t x, size_t y) { return chunks[x].cost > chunks[y].cost; });
+  std::vector<double> load(static_cast<size_t>(ranks), 0.0);
+  std::vector<int> rank(chunks.size());
+  for (const size_t index : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += chunks[index].cost;
+    rank[index] = static_cast<int>(least - load.begin());
+  }
+  return rank;
+}
+
+}  // namespace ventris

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/device.h"
+
+namespace ventris {
+
+/// Sentences, by index, that are computed together.
+struct Chunk {
+  std::vector<size_t> sentences = {};
+  int64_t rows = 0;
+  double cost = 0.0;
+};
+
+struct ChunkLimits {
+  int64_t rows = 2048;    // unless one sentence has more
+  int64_t sentences = 0;  // 0: no such limit
+  /// A chunk has at most the `pieces`-th part of the rows that are left: so chunks become smaller towards the
+  /// end, and can be dealt evenly.
+  int64_t pieces = 1;
+};
+
+/// What `pieces` should be. On the CPU results do not depend on how sentences are cut into chunks, and
+/// several ranks get more and smaller ones. Elsewhere they may, and the cut is the same for any number of
+/// ranks.
+int64_t pieces_for(Device device, int ranks);
+
+/// Cuts sentences of `rows` rows each into chunks of sentences of like length, the longest first. Sentences
+/// of no rows are left out.
+std::vector<Chunk> cut_into_chunks(const std::vector<int64_t>& rows, const ChunkLimits& limits);
+
+/// The rank of each chunk: the costliest first, each to the rank that has least so far.
+std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks);
+
+}  // namespace ventris
