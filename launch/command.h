@@ -45,6 +45,7 @@ Command evaluate_command();
 Command score_command();
 Command bleu_command();
 Command tokenize_command();
+Command attention_command();
 Command average_command();
 Command export_command();
 Command import_command();

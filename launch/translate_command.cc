@@ -12,6 +12,7 @@
 #include "launch/decoding_statistics.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/alignment.h"
 #include "trainer/translation.h"
 
 namespace ventris {
@@ -26,6 +27,8 @@ struct Options {
   int64_t block_lines = 10000;
   bool interactive = false;
   bool statistics = false;
+  AlignmentForm alignment = AlignmentForm::kNone;
+  int alignment_layer = 0;
 };
 
 /// The standard input, and the file of prefixes, on one rank. Texts of a block end with LF, line by line.
@@ -78,11 +81,18 @@ class Input {
   int64_t line_number_ = 0;
 };
 
-std::string format(const TranslatedLine& line, int64_t number, bool numbered) {
-  if (!numbered) return line.translations.front().text + "\n";
+/// `alignments`: of each translation, or null.
+std::string format(const TranslatedLine& line, const std::vector<std::string>* alignments, int64_t number,
+                   bool numbered) {
   std::string text;
-  for (const Translation& translation : line.translations) {
-    text += fmt::format("{} ||| {} ||| {:.6f}\n", number, translation.text, translation.score);
+  for (size_t k = 0; k < line.translations.size(); ++k) {
+    if (!numbered && k > 0) break;
+    const Translation& translation = line.translations[k];
+    if (numbered) text += fmt::format("{} ||| ", number);
+    text += translation.text;
+    if (alignments != nullptr) text += " ||| " + (*alignments)[k];
+    if (numbered) text += fmt::format(" ||| {:.6f}", translation.score);
+    text += '\n';
   }
   return text;
 }
@@ -97,6 +107,9 @@ int run_translate(Options& options, Job& job) {
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
   const ModelSet models(*context, decoding.models, decoding.precision);
   Translator translator(*context, job.communicator, models, decoding.search);
+  const bool aligns = options.alignment != AlignmentForm::kNone;
+  std::optional<Aligner> aligner;
+  if (aligns) aligner.emplace(*context, job.communicator, models, options.alignment_layer);
   CutSentences cut(job, "translate", translator.longest_sentence());
   std::ios::sync_with_stdio(false);
   const bool one_by_one = options.interactive || ::isatty(STDIN_FILENO) == 1;
@@ -115,9 +128,12 @@ int run_translate(Options& options, Job& job) {
     const std::vector<TranslatedLine> translated =
         translator.translate(split_lines(block), prefixes, static_cast<uint64_t>(sentence));
     statistics.end();
+    std::vector<std::vector<std::string>> alignments;
+    if (aligns) alignments = aligner->align(translated, options.alignment);
     std::string text;
-    for (const TranslatedLine& line : translated) {
-      text += format(line, sentence, options.n_best > 0);
+    for (size_t i = 0; i < translated.size(); ++i) {
+      const TranslatedLine& line = translated[i];
+      text += format(line, aligns ? &alignments[i] : nullptr, sentence, options.n_best > 0);
       ++sentence;
       statistics.add_sentence(std::ssize(line.translations.front().words));
       cut.check(fmt::format("line {}", sentence), line.source_words);
@@ -148,6 +164,16 @@ Command translate_command() {
       "the other sentences nor on the number of ranks.",
       "With --n-best K there are K lines a sentence, best first: number of the sentence from 0, text and "
       "score, separated by ' ||| '.",
+      "With --alignment, ' ||| ' and the word alignment follow the text (before the score, with --n-best): "
+      "with "
+      "hard, a pair SOURCE-TARGET for each word of the translation, numbers of words from 0, ordered by "
+      "source "
+      "word; with soft, for each word of the translation the weights of all words of the source, separated "
+      "by "
+      "commas. The weights are those of the decoder's attention to the source, mean over the heads of one "
+      "layer and over the models. Words are what stands between blanks: a source word has the sum of its "
+      "pieces' weights, a target word the mean over its pieces. What weights lack to 1 is that of the "
+      "source's end mark.",
       "With --prefix FILE line i of the file is what translation i begins with, and with --prefix-column "
       "what "
       "follows the first tab of an input line. The prefix is part of the output and of its score. The word "
@@ -185,6 +211,15 @@ Command translate_command() {
       "statistics", options->statistics,
       "At the end writes a JSON object to the standard error: sentences, words of the vocabulary in their "
       "translations, seconds spent on translating, and peak_mib, the peak memory of this process.");
+  table.group("Alignment");
+  table.choice<AlignmentForm>(
+      "alignment", options->alignment,
+      {{"none", AlignmentForm::kNone}, {"soft", AlignmentForm::kSoft}, {"hard", AlignmentForm::kHard}},
+      "Writes which words of the source each word of the translation comes from.");
+  table.integer(
+      "alignment-layer", options->alignment_layer, {.least = 0, .most = 1024},
+      "The decoder layer whose attention aligns, from 1; 0 is the one before the last where there are "
+      "more than four, else the last.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;

@@ -37,7 +37,8 @@ void CrossAttentionLayer::forward(Pass& pass, ResidualStream& stream, ConstTenso
                                    .dropout = saved.dropout,
                                    .work = pass.attention_work.cross,
                                    .out = attended,
-                                   .log_sum_exp = first_columns(saved.log_sum_exp, rows)});
+                                   .log_sum_exp = first_columns(saved.log_sum_exp, rows),
+                                   .probabilities = pass.attention_weights(AttentionKind::kCross, layer_)});
   stream.branch = saved.branch.row_range(0, rows);
   output_.forward(pass, attended, stream.branch);
   stream.dropout = pass.dropout_key(Stack::kDecoder, layer_, DropoutSite::kCrossAttentionOutput);

@@ -6,6 +6,7 @@
 #include "backend/attention.h"
 #include "backend/context.h"
 #include "backend/dropout.h"
+#include "model/attention_weights.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -76,9 +77,10 @@ struct Pass {
   const TransformerConfig& config;
   ParameterStore& store;
   const MicroBatch& batch;
-  BatchAttentionWork attention_work = {};  // listed by the stacks' forward passes
-  bool dropout = false;                    // on in training
-  uint64_t seed = 0;                       // of dropout
+  BatchAttentionWork attention_work = {};     // listed by the stacks' forward passes
+  bool dropout = false;                       // on in training
+  uint64_t seed = 0;                          // of dropout
+  const AttentionWeights* weights = nullptr;  // filled on the way forward where there are any
 
   PackedRows packed(Stack stack) const {
     if (stack == Stack::kEncoder) {
@@ -101,6 +103,10 @@ struct Pass {
             .seed = seed,
             .place = dropout_place(stack, layer, site),
             .position = packed(stack).dropout};
+  }
+
+  Tensor attention_weights(AttentionKind kind, int layer) const {
+    return weights != nullptr ? weights->of(kind, layer) : Tensor{};
   }
 };
 

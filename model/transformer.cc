@@ -183,6 +183,12 @@ void Transformer::logits(const MicroBatch& batch, Tensor logits) {
   impl_->output.logits(pass, impl_->decode(pass), logits);
 }
 
+void Transformer::attention_weights(const MicroBatch& batch, const AttentionWeights& weights) {
+  Pass pass = impl_->pass(batch, /*source_only=*/false);
+  pass.weights = &weights;
+  impl_->decode(pass);
+}
+
 const TransformerConfig& Transformer::config() const {
   return impl_->config;
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backend/context.h"
+#include "model/attention_weights.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -60,6 +61,9 @@ class Transformer {
   /// Logits without dropout, [target_rows, padded_vocab] T, written to `logits`. For tests, scoring and small
   /// batches.
   void logits(const MicroBatch& batch, Tensor logits);
+
+  /// Both stacks without dropout; fills the tensors of `weights`.
+  void attention_weights(const MicroBatch& batch, const AttentionWeights& weights);
 
   const TransformerConfig& config() const;
   /// Bytes of activations held.

@@ -15,6 +15,7 @@ COMMANDS = [
     "evaluate",
     "score",
     "bleu",
+    "attention",
     "average",
     "export",
     "inspect",

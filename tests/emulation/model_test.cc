@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "model/attention_maps.h"
 #include "model/beam_search.h"
 #include "model/target_scores.h"
 #include "tests/support/golden_model.h"
@@ -129,6 +130,31 @@ TEST(CudaModel, EnsemblesPrefixesAndScoresAreThoseOfTheCpu) {
     expect_same(got[s], expected[s]);
     ASSERT_EQ(scores[s].size(), expected_scores[s].size());
     for (size_t i = 0; i < scores[s].size(); ++i) EXPECT_NEAR(scores[s][i], expected_scores[s][i], 1e-4);
+  }
+}
+
+TEST(CudaModel, AttentionMapsAreThoseOfTheCpu) {
+  const TransformerConfig config = testing::tiny_config(/*pre_norm=*/false);
+  const std::vector<int32_t> source = {4, 9, 17, 5};
+  const std::vector<int32_t> target = {8, 3};
+  TinyModel cpu(config, DType::kF32);
+  TinyModel device(config, DType::kF32, cuda());
+  const auto maps_of = [&](TinyModel& tiny) {
+    return AttentionMapper(tiny.context(), config, tiny.store(), tiny.ids(), {.begin_id = 1, .end_id = 2})
+        .all_maps({source, target});
+  };
+  const AttentionMapper::AllMaps expected = maps_of(cpu);
+  const AttentionMapper::AllMaps got = maps_of(device);
+  for (const AttentionKind kind : kAttentionKinds) {
+    const auto index = static_cast<size_t>(kind);
+    ASSERT_EQ(got[index].size(), 6U);
+    for (size_t m = 0; m < got[index].size(); ++m) {
+      ASSERT_EQ(got[index][m].weights.size(), expected[index][m].weights.size());
+      for (size_t i = 0; i < got[index][m].weights.size(); ++i) {
+        EXPECT_TRUE(testing::close(got[index][m].weights[i], expected[index][m].weights[i],
+                                   testing::tolerance_of(DType::kF32)));
+      }
+    }
   }
 }
 

@@ -1,0 +1,125 @@
+#include <memory>
+
+#include "backend/error.h"
+#include "launch/attention_page.h"
+#include "launch/command.h"
+#include "launch/decoding_options.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "trainer/model_files.h"
+#include "trainer/translation.h"
+
+namespace ventris {
+
+namespace {
+
+// A page of the base model with so many words has 38 million weights, 75 MB.
+constexpr size_t kMostWords = 512;
+
+struct Options {
+  DecodingOptions decoding;
+  std::string source;
+  std::string target;
+  std::string output;
+};
+
+std::vector<int32_t> words_of(const ModelSet& models, const std::string& text, const char* option) {
+  const std::vector<int32_t> words = models.tokenizer().encode(text);
+  const size_t most = std::min(kMostWords, models.longest_sentence());
+  if (words.size() > most) {
+    fail(ExitCode::kBadData, "{} has {} words of the vocabulary; a page of this model holds at most {}",
+         option, words.size(), most);
+  }
+  return words;
+}
+
+std::string one_line(std::string text, const char* option) {
+  if (text.find_first_of("\r\n") != std::string::npos) {
+    fail(ExitCode::kUsage, "{} has more than one line; expected one sentence", option);
+  }
+  check_line(text, option, 1);
+  return text;
+}
+
+int run_attention(Options& options, Job& job) {
+  const std::string source = one_line(options.source, "--source");
+  std::string target = one_line(options.target, "--target");
+  const bool translates = target.empty();
+  check_can_create(options.output);
+  const DecodingOptions& decoding = options.decoding;
+  if (decoding.models.size() > 1)
+    fail(ExitCode::kUsage, "--model takes one model here: each has its own attention");
+  const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
+  const ModelSet models(*context, decoding.models, decoding.precision);
+  const data::Tokenizer& tokenizer = models.tokenizer();
+  const std::vector<int32_t> source_words = words_of(models, source, "--source");
+  if (source_words.empty()) fail(ExitCode::kBadData, "--source has no words");
+  std::vector<int32_t> target_words;
+  if (translates) {
+    Translator translator(*context, job.communicator, models, decoding.search);
+    const Translation best = translator.translate({source}).front().translations.front();
+    target = best.text;
+    target_words = best.words;
+  } else {
+    target_words = words_of(models, target, "--target");
+  }
+  const SearchModel model = models.search_models().front();
+  AttentionMapper mapper(*context, model.config, model.store, model.ids,
+                         {.begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()});
+  AttentionPage page = {.model = models.path(),
+                        .source = source,
+                        .target = target,
+                        .translated = translates,
+                        .source_words = {},
+                        .target_words = {tokenizer.piece(tokenizer.begin_id())},
+                        .heads = model.config.heads,
+                        .maps = mapper.all_maps({source_words, target_words})};
+  for (const int32_t word : source_words) page.source_words.push_back(tokenizer.piece(word));
+  for (const int32_t word : target_words) page.target_words.push_back(tokenizer.piece(word));
+  page.source_words.push_back(tokenizer.piece(tokenizer.end_id()));
+  page.target_words.push_back(tokenizer.piece(tokenizer.end_id()));
+  write_file_atomically(options.output, attention_page(page));
+  size_t maps = 0;
+  for (const auto& of_kind : page.maps) maps += of_kind.size();
+  write_output(fmt::format("{}: {} heat maps of {} and {} words\n", options.output, maps, source_words.size(),
+                           target_words.size()));
+  return 0;
+}
+
+}  // namespace
+
+Command attention_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "attention";
+  command.summary = "draws the attention of every layer and head for a sentence";
+  command.synopsis = "--model FILE|DIR --source TEXT [--target TEXT] --output FILE.html [options]";
+  command.description = {
+      "Writes a page for a web browser with a heat map of the attention weights of every layer and head: the "
+      "encoder's self-attention, the decoder's, and the decoder's attention to the source. The page is one "
+      "file and needs neither the network nor other files.",
+      "The target is forced through the decoder, without dropout. Rows and columns are the pieces of the "
+      "model's vocabulary; a piece that begins with \u2581 begins a word. A row of the decoder stands for "
+      "the "
+      "word that it is about to write."};
+  command.examples = {{"attention --model model --source \"A man rides a bicycle.\" --output attention.html",
+                       "With the model's own translation:"},
+                      {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann "
+                       "f\u00e4hrt Fahrrad.\" "
+                       "--output attention.html",
+                       "With a given one:"}};
+  command.exit_codes = {{69, "the device is not available"}};
+  OptionTable& table = command.options;
+  table.group("Model, text and output");
+  add_models_option(options->decoding, table);
+  table.text("source", "TEXT", options->source, "The sentence to translate.").required = true;
+  table.text(
+      "target", "TEXT", options->target,
+      "Its translation; if it is not given, the model translates with the options of the group Search.");
+  table.text("output", "FILE", options->output, "The page (HTML).").required = true;
+  add_search_options(options->decoding, table);
+  command.run = [options](Job& job) { return run_attention(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

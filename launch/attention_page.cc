@@ -1,0 +1,90 @@
+#include "launch/attention_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "launch/attention_page_template.h"
+
+namespace ventris {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Two characters of base 64 a weight: 0 to 4095 stand for 0 to 1.
+std::string packed(const std::vector<float>& weights) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve(2 * weights.size());
+  for (const float weight : weights) {
+    const auto level = static_cast<unsigned>(std::lround(4095.0F * std::clamp(weight, 0.0F, 1.0F)));
+    text += kDigits[level >> 6];
+    text += kDigits[level & 63U];
+  }
+  return text;
+}
+
+/// JSON that may stand in a script element: ASCII alone, and nothing that ends the element.
+std::string embedded(const Json& json) {
+  const std::string text = json.dump(-1, ' ', /*ensure_ascii=*/true);
+  std::string safe;
+  for (const char c : text) {
+    if (c == '<' || c == '>' || c == '&') {
+      safe += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+Json group(const AttentionPage& page, AttentionKind kind) {
+  using Words = std::vector<std::string>;
+  const Words predicted(page.target_words.begin() + 1, page.target_words.end());
+  const Words inputs(page.target_words.begin(), page.target_words.end() - 1);
+  const std::vector<AttentionMap>& maps = page.maps[static_cast<size_t>(kind)];
+  Json weights = Json::array();
+  for (const AttentionMap& map : maps) weights.push_back(packed(map.weights));
+  Json object;
+  switch (kind) {
+    case AttentionKind::kEncoderSelf:
+      object = {{"title", "Encoder self-attention"},
+                {"note", "Each word of the source looks at all words of the source."},
+                {"queries", page.source_words},
+                {"keys", page.source_words}};
+      break;
+    case AttentionKind::kDecoderSelf:
+      object = {
+          {"title", "Decoder self-attention"},
+          {"note", "The decoder, about to write the word of the row, looks at what it has written so far."},
+          {"queries", predicted},
+          {"keys", inputs}};
+      break;
+    case AttentionKind::kCross:
+      object = {{"title", "Cross-attention"},
+                {"note", "The decoder, about to write the word of the row, looks at the source."},
+                {"queries", predicted},
+                {"keys", page.source_words}};
+      break;
+  }
+  object["layers"] = maps.size() / static_cast<size_t>(page.heads);
+  object["heads"] = page.heads;
+  object["weights"] = weights;
+  return object;
+}
+
+}  // namespace
+
+std::string attention_page(const AttentionPage& page) {
+  const Json data = {{"model", page.model},
+                     {"source", page.source},
+                     {"target", page.target},
+                     {"translated", page.translated},
+                     {"groups",
+                      {group(page, AttentionKind::kCross), group(page, AttentionKind::kEncoderSelf),
+                       group(page, AttentionKind::kDecoderSelf)}}};
+  return std::string(kAttentionPageHead) + embedded(data) + kAttentionPageTail;
+}
+
+}  // namespace ventris

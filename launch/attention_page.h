@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/attention_maps.h"
+
+namespace ventris {
+
+/// What a page of heat maps shows.
+struct AttentionPage {
+  std::string model;                      // name of the file
+  std::string source;                     // text
+  std::string target;                     // text
+  bool translated = false;                // the target is the model's own translation
+  std::vector<std::string> source_words;  // pieces of the vocabulary with the end mark: n + 1
+  std::vector<std::string> target_words;  // with the begin mark and the end mark: m + 2
+  int heads = 0;
+  AttentionMapper::AllMaps maps;
+};
+
+/// One HTML file that needs nothing else: neither a library nor the network. Any text is shown as it is,
+/// never read as markup.
+std::string attention_page(const AttentionPage& page);
+
+}  // namespace ventris

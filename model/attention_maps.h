@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/context.h"
+#include "model/attention_weights.h"
+#include "model/batch_stage.h"
+#include "model/parameters.h"
+#include "model/transformer.h"
+
+namespace ventris {
+
+/// A matrix of attention weights in host memory; every row sums to 1.
+struct AttentionMap {
+  int64_t queries = 0;
+  int64_t keys = 0;
+  std::vector<float> weights = {};  // [queries, keys]
+  float at(int64_t query, int64_t key) const { return weights[static_cast<size_t>(query * keys + key)]; }
+};
+
+/// Words of a sentence pair, without marks.
+struct WordPair {
+  std::span<const int32_t> source;
+  std::span<const int32_t> target;
+};
+
+/// Computes the attention weights of sentence pairs without dropout, the target being given (forced
+/// decoding). A source of n words has n + 1 keys, the end mark last. A target of m words has m + 1 queries:
+/// query t has word t - 1 as its input (the begin mark at 0) and predicts word t (the end mark at m).
+class AttentionMapper {
+ public:
+  struct Marks {
+    int32_t begin_id = 1;
+    int32_t end_id = 2;
+  };
+
+  /// The references outlive the object.
+  AttentionMapper(Context& context, const TransformerConfig& config, ParameterStore& store,
+                  const TransformerIds& ids, const Marks& marks);
+
+  /// Every layer and head: by kind, then [layer * heads + head]. Source and target have fewer words than
+  /// max_positions.
+  using AllMaps = std::array<std::vector<AttentionMap>, kAttentionKinds.size()>;
+  AllMaps all_maps(const WordPair& pair);
+
+  /// The cross-attention of one decoder layer, mean over its heads, for each pair. The maps of a pair do not
+  /// depend on the others.
+  std::vector<AttentionMap> cross_attention(std::span<const WordPair> pairs, int layer);
+
+ private:
+  /// Packs the pairs and runs the model.
+  void run(std::span<const WordPair> pairs, const AttentionWeights& weights);
+  /// As many of the pairs as fit in a micro-batch, at least one.
+  size_t fitting(std::span<const WordPair> pairs) const;
+  std::vector<AttentionMap> cross_attention_of_batch(std::span<const WordPair> pairs, int layer);
+
+  Context& context_;
+  const TransformerConfig config_;
+  const DType master_;
+  const Marks marks_;
+  const int64_t rows_;  // of a side in a micro-batch
+  Transformer model_;
+  BatchStage stage_;
+};
+
+}  // namespace ventris

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "backend/tensor.h"
+
+namespace ventris {
+
+/// The three places of attention in the network.
+enum class AttentionKind { kEncoderSelf, kDecoderSelf, kCross };
+inline constexpr std::array<AttentionKind, 3> kAttentionKinds = {
+    AttentionKind::kEncoderSelf, AttentionKind::kDecoderSelf, AttentionKind::kCross};
+
+/// Where a forward pass leaves its attention weights: a tensor for each layer, [query rows, heads * max_keys]
+/// master as in AttentionForwardArgs::probabilities. Kinds and layers without one are not kept.
+class AttentionWeights {
+ public:
+  void set(AttentionKind kind, int layer, Tensor weights) {
+    std::vector<Tensor>& of_kind = tensors_[static_cast<size_t>(kind)];
+    if (of_kind.size() <= static_cast<size_t>(layer)) of_kind.resize(static_cast<size_t>(layer) + 1);
+    of_kind[static_cast<size_t>(layer)] = weights;
+  }
+  /// Empty where none was set.
+  Tensor of(AttentionKind kind, int layer) const {
+    const std::vector<Tensor>& of_kind = tensors_[static_cast<size_t>(kind)];
+    return static_cast<size_t>(layer) < of_kind.size() ? of_kind[static_cast<size_t>(layer)] : Tensor{};
+  }
+
+ private:
+  std::array<std::vector<Tensor>, kAttentionKinds.size()> tensors_;
+};
+
+}  // namespace ventris

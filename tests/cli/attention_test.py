@@ -1,0 +1,240 @@
+"""ventris attention: the page of heat maps and how a browser draws it; translate --alignment."""
+
+import html.parser
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+ODD = "<b>&amp; \"half\" 'past' \u202eseven</b> </script><script>alert(1)</script> \u05e9\u05dc\u05d5\u05dd"
+
+
+class Elements(html.parser.HTMLParser):
+    """The elements of a page by name, and the text of those with an id."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self.open = [], {}, None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.open = dict(attributes).get("id")
+
+    def handle_endtag(self, tag):
+        self.open = None
+
+    def handle_data(self, data):
+        if self.open:
+            self.text[self.open] = self.text.get(self.open, "") + data
+
+    def count(self, tag, **attributes):
+        return sum(t == tag and attributes.items() <= a.items() for t, a in self.tags)
+
+
+def matrix(text, columns):
+    """Weights as the page holds them: two digits of base 64 each, for 0 to 4095."""
+    values = [DIGITS.index(a) * 64 + DIGITS.index(b) for a, b in zip(text[::2], text[1::2])]
+    return [values[i : i + columns] for i in range(0, len(values), columns)]
+
+
+class Attention(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        corpus = cls.prepare_demo()
+        cls.model = os.path.join(cls.folder, "model")
+        result = support.run(
+            *("train", "--corpus", corpus, "--model-dir", cls.model, *support.TINY_MODEL),
+            *("--max-steps", 150, "--learning-rate-scale", 0.5)
+        )
+        assert result.returncode == 0, result.stderr.decode(errors="replace")
+
+    def page(self, source, *options):
+        output = self.path("map.html")
+        told = self.succeed(
+            "attention", "--model", self.model, "--source", source, "--output", output, *options
+        )
+        self.assertIn(b"10 heat maps", told)
+        return self.read(output).decode("ascii")
+
+    def data(self, source, *options):
+        return json.loads(Elements(self.page(source, *options)).text["data"])
+
+    def test_holds_the_weights_of_every_layer_and_head(self):
+        data = self.data("half past seven", "--target", "halb acht")
+        self.assertEqual((data["source"], data["target"]), ("half past seven", "halb acht"))
+        cross, encoder, decoder = data["groups"]
+        self.assertEqual([g["layers"] for g in (encoder, decoder, cross)], [1, 2, 2])
+        self.assertEqual("".join(encoder["keys"]), "\u2581half\u2581past\u2581seven</s>")
+        self.assertEqual("".join(cross["queries"]), "\u2581halb\u2581acht</s>")
+        self.assertEqual("".join(decoder["keys"]), "<s>\u2581halb\u2581acht")
+        self.assertEqual((cross["keys"], decoder["queries"]), (encoder["keys"], cross["queries"]))
+        for group in data["groups"]:
+            self.assertEqual(len(group["weights"]), group["layers"] * group["heads"])
+            self.assertEqual(group["heads"], 2)
+            for weights in group["weights"]:
+                rows = matrix(weights, len(group["keys"]))
+                self.assertEqual(len(rows), len(group["queries"]))
+                for t, row in enumerate(rows):
+                    self.assertTrue(math.isclose(sum(row), 4095, abs_tol=len(row)))
+                    if group is decoder:
+                        self.assertEqual(sum(row[t + 1 :]), 0)
+
+    def test_without_a_target_shows_the_translation_of_the_model(self):
+        for options in ((), ("--beam-size", 1)):
+            expected = self.succeed("translate", "--model", self.model, *options, stdin=b"half past seven\n")
+            data = self.data("half past seven", *options)
+            self.assertEqual(data["target"], expected.decode().rstrip("\n"))
+            self.assertTrue(data["translated"])
+
+    def test_text_is_never_markup(self):
+        page = self.page(ODD, "--target", ODD)
+        self.assertEqual(json.loads(Elements(page).text["data"])["source"], ODD)
+        self.assertEqual(Elements(page).count("script"), 2)
+        self.assertNotIn("alert(1)</script>", page)
+        self.assertNotIn("://", page)
+
+    def test_refuses_what_it_cannot_draw(self):
+        common = ("attention", "--model", self.model, "--output", self.path("none.html"))
+        self.refuse(64, *common, says="--source")
+        self.refuse(
+            64, *common, "--source", "x", "--model", self.model, self.model, says="one model"
+        )
+        self.refuse(64, *common, "--source", "one\ntwo", says="one sentence")
+        self.refuse(65, *common, "--source", " ", says="no words")
+        self.refuse(65, *common, "--source", "seven " * 2000, says="--source has")
+        self.refuse(65, *common, "--source", os.fsdecode(b"K\xe4se"), says="UTF-8")
+        self.refuse(
+            73,
+            "attention",
+            "--model",
+            self.model,
+            "--source",
+            "x",
+            "--output",
+            self.path("no", "map.html"),
+            says="cannot create",
+        )
+        self.assertFalse(os.path.exists(self.path("none.html")))
+
+    def translate(self, *options, source=None, **more):
+        source = self.read(self.demo_path("test.en")) if source is None else source
+        return self.succeed("translate", "--model", self.model, *options, stdin=source, **more).decode()
+
+    def test_hard_alignment_links_every_word_of_the_translation_once(self):
+        plain = self.translate().splitlines()
+        lines = self.translate("--alignment", "hard").splitlines()
+        sources = self.read(self.demo_path("test.en")).decode().splitlines()
+        self.assertEqual(len(lines), 24)
+        for line, text, source in zip(lines, plain, sources):
+            translation, alignment = line.split(" ||| ")
+            self.assertEqual(translation, text)
+            self.assertGreater(len(text.split()), 0)
+            links = [tuple(map(int, link.split("-"))) for link in alignment.split()]
+            self.assertEqual(links, sorted(links))
+            self.assertEqual(sorted(t for _, t in links), list(range(len(text.split()))))
+            self.assertTrue(all(0 <= s < len(source.split()) for s, _ in links))
+
+    def test_soft_alignment_holds_the_weights_that_the_page_shows(self):
+        source = "half past seven"
+        for layer in (1, 2):
+            line = self.translate(
+                "--alignment", "soft", "--alignment-layer", layer, source=source.encode() + b"\n"
+            )
+            text, alignment = line.rstrip("\n").split(" ||| ")
+            weights = [[float(w) for w in row.split(",")] for row in alignment.split()]
+            self.assertEqual((len(weights), {len(row) for row in weights}), (len(text.split()), {3}))
+            group = self.data(source)["groups"][0]
+            heads = [matrix(w, len(group["keys"])) for w in group["weights"][2 * (layer - 1) : 2 * layer]]
+            words = {}  # rows of the page by word
+            for t, piece in enumerate(group["queries"][:-1]):
+                words.setdefault(len(words) - (not piece.startswith("\u2581")), []).append(t)
+            source_word = []
+            for piece in group["keys"][:-1]:
+                source_word.append((source_word or [-1])[-1] + piece.startswith("\u2581"))
+            for t, row in enumerate(weights):
+                expected = [0.0] * 3
+                for query in words[t]:
+                    for head in heads:
+                        for key, word in enumerate(source_word):
+                            expected[word] += head[query][key] / 4095 / 2 / len(words[t])
+                for got, want in zip(row, expected):
+                    self.assertAlmostEqual(got, want, delta=2e-3)
+                self.assertLess(sum(row), 1.001)
+
+    def test_alignment_of_n_best_lists_ensembles_and_ranks(self):
+        lines = self.translate("--n-best", 3, "--alignment", "hard").splitlines()
+        plain = self.translate("--n-best", 3).splitlines()
+        self.assertEqual(len(lines), len(plain))
+        for line, expected in zip(lines, plain):
+            number, text, alignment, score = line.split(" ||| ")
+            self.assertEqual(" ||| ".join((number, text, score)), expected)
+            self.assertEqual(len(alignment.split()), len(text.split()))
+        best = self.translate("--alignment", "soft")
+        self.assertEqual(self.translate("--alignment", "soft", "--batch-rows", 40), best)
+        twice = self.succeed(
+            "translate", "--model", self.model, self.model, "--alignment", "soft",
+            stdin=self.read(self.demo_path("test.en"))
+        )
+        self.assertEqual(twice.decode(), best)
+        if support.MPIEXEC:
+            self.assertEqual(self.translate("--alignment", "soft", ranks=2), best)
+
+    def test_alignment_of_nothing_is_empty_and_unknown_layers_are_refused(self):
+        lines = self.translate("--alignment", "hard", source=b"\nhalf past seven\n").split("\n")
+        self.assertEqual(lines[0], " ||| ")
+        self.assertIn("-", lines[1])
+        self.refuse(
+            78,
+            "translate",
+            "--model",
+            self.model,
+            "--alignment",
+            "soft",
+            "--alignment-layer",
+            3,
+            says=["--alignment-layer is 3", "2 layers"],
+        )
+
+    @unittest.skipUnless(BROWSER, "chromium is not installed")
+    def test_a_browser_draws_all_maps_without_an_error(self):
+        for source in ("seven", ODD, "half past seven " * 12):
+            self.page(source)
+            drawn = subprocess.run(
+                [
+                    BROWSER,
+                    "--headless",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    "--enable-logging=stderr",
+                    f"--user-data-dir={self.path('browser')}",
+                    "--dump-dom",
+                    "file://" + self.path("map.html"),
+                ],
+                capture_output=True,
+                timeout=120,
+                check=True,
+            )
+            page = drawn.stdout.decode()
+            elements = Elements(page)
+            self.assertIn('data-maps="10"', page)
+            self.assertEqual(elements.count("canvas", **{"class": "map"}), 10)
+            self.assertEqual(elements.count("button", **{"aria-pressed": "true"}), 1)
+            self.assertEqual(elements.count("canvas", id="large"), 1)
+            self.assertEqual(elements.count("script"), 2)
+            if source == ODD:
+                self.assertEqual(elements.text["source"], ODD.replace("\u202e", "\u27e8U+202E\u27e9"))
+            said = [line for line in drawn.stderr.decode().splitlines() if re.search("CONSOLE", line)]
+            self.assertEqual(said, [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
