@@ -7,6 +7,7 @@
 #include "model/transformer_parameters.h"
 #include "trainer/checkpoint.h"
 #include "trainer/model_files.h"
+#include "trainer/model_set.h"
 #include "trainer/weights.h"
 
 namespace ventris {
@@ -29,11 +30,17 @@ void average_checkpoints(const std::vector<std::string>& paths, const std::strin
       store.allocate(cpu.device(), DType::kF32, /*gradients=*/false);
       sums.assign(static_cast<size_t>(store.flat_size()), 0.0);
     }
-    check_same_network(in_file, config, path);
-    if (read_tokenizer_model(reader) != tokenizer_model) {
-      fail(ExitCode::kBadData, "{}: has another tokenizer than {}, so their parameters cannot be averaged",
-           path, paths.front());
+    const std::string other_tokenizer = read_tokenizer_model(reader);
+    if (other_tokenizer != tokenizer_model) {
+      const std::string difference = vocabulary_difference(data::Tokenizer(tokenizer_model, paths.front()),
+                                                           data::Tokenizer(other_tokenizer, path));
+      fail(ExitCode::kBadData,
+           "{}: has another tokenizer than {}, so their parameters cannot be averaged: {}", path,
+           paths.front(),
+           difference.empty() ? "the words are the same, but text is cut into them in another way"
+                              : difference);
     }
+    check_same_network(in_file, config, path);
     read_model(cpu, reader, store);
     const float* values = store.values().as<float>();
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(values[i]);

@@ -8,27 +8,29 @@ namespace ventris {
 namespace {
 
 void check_same_vocabulary(const LoadedModel& first, const LoadedModel& other) {
-  const data::Tokenizer& a = *first.tokenizer;
-  const data::Tokenizer& b = *other.tokenizer;
-  const auto refuse = [&](const std::string& difference) {
-    fail(ExitCode::kBadConfiguration,
-         "the models of an ensemble must have one vocabulary, but {} and {} differ: {}", first.path,
-         other.path, difference);
-  };
+  const std::string difference = vocabulary_difference(*first.tokenizer, *other.tokenizer);
+  if (difference.empty()) return;
+  fail(ExitCode::kBadConfiguration,
+       "the models of an ensemble must have one vocabulary, but {} and {} differ: {}", first.path, other.path,
+       difference);
+}
+
+}  // namespace
+
+std::string vocabulary_difference(const data::Tokenizer& a, const data::Tokenizer& b) {
   if (a.vocab_size() != b.vocab_size()) {
-    refuse(fmt::format("{} words and {} words", a.vocab_size(), b.vocab_size()));
+    return fmt::format("{} words and {} words", a.vocab_size(), b.vocab_size());
   }
   for (int32_t word = 0; word < a.vocab_size(); ++word) {
     if (a.piece(word) == b.piece(word)) continue;
-    refuse(fmt::format("word {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word)));
+    return fmt::format("word {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word));
   }
   const auto marks = [](const data::Tokenizer& t) {
     return fmt::format("unknown {}, begin {}, end {}", t.unknown_id(), t.begin_id(), t.end_id());
   };
-  if (marks(a) != marks(b)) refuse(fmt::format("the marks are {} and {}", marks(a), marks(b)));
+  if (marks(a) != marks(b)) return fmt::format("the marks are {} and {}", marks(a), marks(b));
+  return "";
 }
-
-}  // namespace
 
 ModelSet::ModelSet(Context& context, const std::vector<std::string>& files, DType dtype) {
   VENTRIS_CHECK(!files.empty(), "no model was given");
