@@ -24,6 +24,7 @@
 #include "backend/global_norm.h"
 #include "backend/layer_norm.h"
 #include "backend/log_probability_sum.h"
+#include "backend/moving_average.h"
 #include "backend/not_finite.h"
 #include "backend/packed_gemm.h"
 #include "backend/repetition_penalty.h"

@@ -83,6 +83,11 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
                       "Adam's epsilon."));
   preset(table.number("clip-norm", train.clip_norm, {.least = 0, .most = 1e9},
                       "Longest gradient of a step; longer ones are scaled down. 0 is no clipping."));
+  preset(table.number(
+      "ema", train.ema, {.least = 0, .most = 1, .below_most = true},
+      "Decay of an exponential moving average of the parameters, which is updated at every step, "
+      "kept in checkpoints, validated, and translated with; 0.999 or 0.9999 are usual, 0 is none. "
+      "Over the first updates n the decay is at most (1 + n) / (10 + n)."));
   preset(table.choice<DType>(
       "precision", train.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
       "Arithmetic of the matrix products and activations. bf16 keeps f32 master parameters, statistics and "
@@ -98,15 +103,21 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(table.integer("valid-every", train.valid_every, {.least = 0, .most = kManySteps},
                        "Validates after so many steps, and at the end; 0 is never."));
   preset(table.yes_no("valid-bleu", train.valid_bleu,
-                      "Scores translations of the validation set with BLEU. no needs --valid-metric loss."));
+                      "Scores translations of the validation set with BLEU. "
+                      "--valid-metric bleu needs it."));
+  preset(table.yes_no("valid-chrf", train.valid_chrf,
+                      "Scores them with chrF, too. --valid-metric chrf needs it."));
   preset(table.integer("valid-beam-size", train.valid_beam_size, {.least = 1, .most = 256},
                        "Beam for validation; 1 is greedy."));
   preset(table.number("valid-length-penalty", train.valid_length_penalty, {.least = 0, .most = 10},
                       "Length penalty for validation."));
-  preset(table.integer("valid-max-sentences", train.valid_max_sentences, {.least = 0, .most = kManySteps},
-                       "Sentences that are translated for BLEU, from the start of the set; 0 is all."));
-  preset(table.choice("valid-metric", train.valid_metric, {"bleu", "loss"},
-                      "What makes a checkpoint the best, for 'best' and --patience."));
+  preset(
+      table.integer("valid-max-sentences", train.valid_max_sentences, {.least = 0, .most = kManySteps},
+                    "Sentences that are translated for BLEU and chrF, from the start of the set; 0 is all."));
+  preset(
+      table.choice("valid-metric", train.valid_metric, {"bleu", "chrf", "loss", "perplexity"},
+                   "What makes a checkpoint the best, for 'best' and --patience. The loss is smoothed like "
+                   "that of training; perplexity is not."));
   preset(table.integer("patience", train.patience, {.least = 0, .most = 1000000},
                        "Stops after so many validations in a row without a better one; 0 is never."));
 }

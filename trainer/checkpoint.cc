@@ -14,30 +14,36 @@ namespace {
 constexpr const char* kFirstMoment = "/adam/m";
 constexpr const char* kSecondMoment = "/adam/v";
 
-void check_moment(ConstTensor moment, const ParameterStore& store, const char* name) {
-  VENTRIS_CHECK(moment.rows == 1 && moment.cols == store.flat_size() && moment.dtype == DType::kF32,
-                "{} is [{}, {}] {}, not [1, {}] f32", name, moment.rows, moment.cols, name_of(moment.dtype),
-                store.flat_size());
+void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
+  const auto check = [&](ConstTensor flat, const char* name) {
+    VENTRIS_CHECK(flat.rows == 1 && flat.cols == store.flat_size() && flat.dtype == DType::kF32,
+                  "{} is [{}, {}] {}, not [1, {}] f32", name, flat.rows, flat.cols, name_of(flat.dtype),
+                  store.flat_size());
+  };
+  check(optimizer.m, kFirstMoment);
+  check(optimizer.v, kSecondMoment);
+  if (optimizer.average) check(optimizer.average, kAverageGroup);
 }
 
 }  // namespace
 
 std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
-                            const TransformerConfig& config, const ParameterStore& store, ConstTensor adam_m,
-                            ConstTensor adam_v, const std::string& tokenizer_model,
+                            const TransformerConfig& config, const ParameterStore& store,
+                            const OptimizerState& optimizer, const std::string& tokenizer_model,
                             const std::string& provenance) {
-  check_moment(adam_m, store, kFirstMoment);
-  check_moment(adam_v, store, kSecondMoment);
+  check_flat(optimizer, store);
   const std::string path = path_of_checkpoint(model_dir, state.step);
   data::Hdf5Writer writer(path);
   write_model(context, writer, config, store, tokenizer_model);
   const std::vector<int64_t> flat = {store.flat_size()};
-  writer.write(kFirstMoment, data::ElementType::kF32, flat, HostCopy(context, adam_m).view().data);
-  writer.write(kSecondMoment, data::ElementType::kF32, flat, HostCopy(context, adam_v).view().data);
+  writer.write(kFirstMoment, data::ElementType::kF32, flat, HostCopy(context, optimizer.m).view().data);
+  writer.write(kSecondMoment, data::ElementType::kF32, flat, HostCopy(context, optimizer.v).view().data);
+  if (optimizer.average) write_parameters(context, writer, kAverageGroup, store, optimizer.average);
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state,
                   [&](const char* name, const auto& value) { writer.write_attribute("/", name, value); });
+  writer.write_attribute("/", "valid_metric", state.valid_metric);
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
   writer.write_attribute("/", "resume_signature", state.resume_signature);
   writer.commit();
@@ -45,9 +51,8 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
 }
 
 void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
-                     ParameterStore& store, Tensor adam_m, Tensor adam_v, TrainingState& state) {
-  check_moment(adam_m, store, kFirstMoment);
-  check_moment(adam_v, store, kSecondMoment);
+                     ParameterStore& store, const OptimizerState& optimizer, TrainingState& state) {
+  check_flat(optimizer, store);
   const data::Hdf5Reader reader(path);
   const TransformerConfig in_file = read_config(reader);
   if (reader.string_attribute("/", "format") != kCheckpointFormat) {
@@ -65,6 +70,9 @@ void load_checkpoint(Context& context, const std::string& path, const Transforme
       value = reader.int_attribute("/", name);
     }
   });
+  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not tell
+    read.valid_metric = reader.string_attribute("/", "valid_metric");
+  }
   read.corpus_digest = reader.string_attribute("/", "corpus_digest");
   read.resume_signature = reader.string_attribute("/", "resume_signature");
   if (read.step < 0 || read.position.epoch < 0 || read.position.index < 0) {
@@ -78,8 +86,9 @@ void load_checkpoint(Context& context, const std::string& path, const Transforme
     reader.read(name, data::ElementType::kF32, flat, moment.data());
     copy_to_device(context, to.data, moment.data(), moment.size() * sizeof(float));
   };
-  read_moment(kFirstMoment, adam_m);
-  read_moment(kSecondMoment, adam_v);
+  read_moment(kFirstMoment, optimizer.m);
+  read_moment(kSecondMoment, optimizer.v);
+  if (optimizer.average) read_parameters(context, reader, kAverageGroup, store, optimizer.average);
   state = read;
 }
 

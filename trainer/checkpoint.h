@@ -19,9 +19,10 @@ struct TrainingState {
   int64_t skipped_in_a_row = 0;
   int64_t target_tokens = 0;     // trained on so far
   double elapsed_seconds = 0.0;  // of training so far, over all runs
-  double best_metric = 0.0;      // of valid_metric; meaningful if best_step > 0
+  double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
   int64_t best_step = 0;
   int64_t validations_without_improvement = 0;
+  std::string valid_metric;  // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/config_json.h
 };
@@ -45,17 +46,25 @@ void for_each_number(State& state, Each&& each) {
 std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
 int64_t step_of_checkpoint(const std::string& path);
 
+/// What an optimizer keeps beside the parameters, on the context's device.
+struct OptimizerState {
+  Tensor m;             // [1, flat_size] f32: Adam's moments
+  Tensor v;             // likewise
+  Tensor average = {};  // likewise: moving average of the parameters, or empty
+};
+
 /// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
-/// the state, the configuration and the tokenizer; atomic. Returns its path.
+/// /ema where there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
+/// Returns its path.
 std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
-                            const TransformerConfig& config, const ParameterStore& store, ConstTensor adam_m,
-                            ConstTensor adam_v, const std::string& tokenizer_model,
+                            const TransformerConfig& config, const ParameterStore& store,
+                            const OptimizerState& optimizer, const std::string& tokenizer_model,
                             const std::string& provenance);
 
-/// Fills store (masters), moments and state; store and moments are on the context's device. Throws kBadData
-/// if the file is damaged or of another model.
+/// Fills store (masters, on the context's device), optimizer and state. Throws kBadData if the file is
+/// damaged, of another model, or without an average that is wanted.
 void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
-                     ParameterStore& store, Tensor adam_m, Tensor adam_v, TrainingState& state);
+                     ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
 
 /// The checkpoints of a run folder by rising step.
 std::vector<std::string> list_checkpoints(const std::string& model_dir);

@@ -90,12 +90,14 @@ std::string to_json(const TrainOptions& options) {
       {"beta2", shortest(options.beta2)},
       {"adam_epsilon", shortest(options.adam_epsilon)},
       {"clip_norm", options.clip_norm},
+      {"ema", options.ema},
       {"precision", name_of(options.precision)},
       {"gradient_dtype", name_of(options.gradient_dtype)},
       {"valid_every", options.valid_every},
       {"valid_beam_size", options.valid_beam_size},
       {"valid_length_penalty", shortest(options.valid_length_penalty)},
       {"valid_bleu", options.valid_bleu},
+      {"valid_chrf", options.valid_chrf},
       {"valid_max_sentences", options.valid_max_sentences},
       {"valid_metric", options.valid_metric},
       {"patience", options.patience},
@@ -161,6 +163,7 @@ std::string resume_signature(const TrainOptions& options) {
   lines += fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\ngradient_dtype: {}\n",
                        options.beta1, options.beta2, options.adam_epsilon, name_of(options.precision),
                        name_of(options.gradient_dtype));
+  if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   return lines;
 }
 

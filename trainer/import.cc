@@ -91,7 +91,7 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
     }
   }
   fill_parameters(
-      context, model->store, options.input, ChannelOrder::kSinesFirst,
+      context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
         const std::string name = marian_name(parameter.name, config.pre_norm);
         const std::vector<float> read = f32_values(file, name, parameter.rows, parameter.cols);

@@ -49,6 +49,16 @@ double ValidationMetrics::perplexity() const {
   return perplexity_of(nll);
 }
 
+double ValidationMetrics::of(const std::string& metric) const {
+  if (metric == "bleu") return bleu;
+  if (metric == "chrf") return chrf;
+  return metric == "loss" ? loss : perplexity();
+}
+
+bool is_better(const std::string& metric, double a, double b) {
+  return metric == "bleu" || metric == "chrf" ? a > b : a < b;
+}
+
 MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step)
     : path_(model_dir + "/metrics.jsonl") {
   std::string kept;
@@ -89,6 +99,7 @@ void MetricsLog::write(const ValidationMetrics& metrics) {
   if (std::isfinite(metrics.loss)) line["valid_loss"] = metrics.loss;
   if (std::isfinite(metrics.nll)) line["valid_perplexity"] = metrics.perplexity();
   if (metrics.has_bleu) line["valid_bleu"] = metrics.bleu;
+  if (metrics.has_chrf) line["valid_chrf"] = metrics.chrf;
   write_line(line.dump());
 }
 

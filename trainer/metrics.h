@@ -42,7 +42,15 @@ struct ValidationMetrics {
   double perplexity() const;
   bool has_bleu = false;
   double bleu = 0.0;
+  bool has_chrf = false;
+  double chrf = 0.0;
+
+  /// The number that `metric` names: bleu, chrf, loss or perplexity.
+  double of(const std::string& metric) const;
 };
+
+/// True where `a` is better than `b` by that metric.
+bool is_better(const std::string& metric, double a, double b);
 
 /// exp(nll), kept finite.
 double perplexity_of(double nll);

@@ -104,8 +104,8 @@ Array stacked(const std::vector<Array>& arrays) {
   return result;
 }
 
-ModelArrays::ModelArrays(Context& context, const ParameterStore& store, ChannelOrder order)
-    : store_(store), values_(context, store.values()), order_(order) {}
+ModelArrays::ModelArrays(Context& context, const ParameterStore& store, ConstTensor flat, ChannelOrder order)
+    : store_(store), values_(context, flat), order_(order) {}
 
 Array ModelArrays::get(const std::string& name) const {
   const LogicalParameter* parameter = store_.find(name);
@@ -128,9 +128,10 @@ void require_shape(const std::string& origin, const LogicalParameter& parameter,
        describe(shape), describe(expected));
 }
 
-void fill_parameters(Context& context, ParameterStore& store, const std::string& origin, ChannelOrder order,
+void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
+                     ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read) {
-  Tensor host = store.values();
+  Tensor host = flat;
   std::vector<char> bytes(static_cast<size_t>(host.size()) * size_of(host.dtype));
   host.data = bytes.data();
   for (const LogicalParameter& parameter : store.logical()) {
@@ -149,7 +150,7 @@ void fill_parameters(Context& context, ParameterStore& store, const std::string&
     for_each_row(view, array.values.data(),
                  [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
   }
-  copy_to_device(context, store.values().data, bytes.data(), bytes.size());
+  copy_to_device(context, flat.data, bytes.data(), bytes.size());
 }
 
 }  // namespace ventris

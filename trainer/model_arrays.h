@@ -33,7 +33,10 @@ enum class ChannelOrder { kPairs, kSinesFirst };
 /// positions in that order, is the same. The store outlives the object.
 class ModelArrays {
  public:
-  ModelArrays(Context& context, const ParameterStore& store, ChannelOrder order);
+  ModelArrays(Context& context, const ParameterStore& store, ChannelOrder order)
+      : ModelArrays(context, store, store.values(), order) {}
+  /// Of another flat buffer that is laid out as store.values().
+  ModelArrays(Context& context, const ParameterStore& store, ConstTensor flat, ChannelOrder order);
   Array get(const std::string& name) const;
   const std::vector<LogicalParameter>& logical() const { return store_.logical(); }
 
@@ -48,10 +51,11 @@ class ModelArrays {
 void require_shape(const std::string& origin, const LogicalParameter& parameter,
                    const std::vector<int64_t>& shape);
 
-/// Fills all logical parameters of a store (master values; allocated). `read` fills the values of one, sized
-/// already, whose channels are in that order. Throws Error(kBadData) naming `origin` and the parameter if one
-/// holds NaN or Inf; then, and where `read` throws, the store is as it was.
-void fill_parameters(Context& context, ParameterStore& store, const std::string& origin, ChannelOrder order,
+/// Fills all logical parameters of `flat`, laid out as store.values() and on the context's device. `read`
+/// fills the values of one, sized already, whose channels are in that order. Throws Error(kBadData) naming
+/// `origin` and the parameter if one holds NaN or Inf; then, and where `read` throws, `flat` is as it was.
+void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
+                     ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read);
 
 }  // namespace ventris

@@ -2,6 +2,7 @@
 
 #include "backend/cast.h"
 #include "backend/global_norm.h"
+#include "backend/moving_average.h"
 #include "backend/profile.h"
 
 namespace ventris {
@@ -19,12 +20,15 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       beta2_(options.beta2),
       epsilon_(options.adam_epsilon),
       clip_norm_(options.clip_norm),
+      ema_(options.ema),
       memory_(context.device(),
-              2 * (static_cast<size_t>(store.flat_size()) * size_of(store.values().dtype) + kAlignment) +
+              (ema_ > 0.0 ? 3 : 2) *
+                      (static_cast<size_t>(store.flat_size()) * size_of(store.values().dtype) + kAlignment) +
                   kSmallPieces * kAlignment,
-              "Adam's moments"),
+              "Adam's moments and averages"),
       m_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
       v_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
+      average_(ema_ > 0.0 ? memory_.allocate(1, store.flat_size(), store.values().dtype) : Tensor{}),
       sum_of_squares_(memory_.allocate_array<double>(1)),
       updates_(memory_.allocate_array<int64_t>(1)),
       learning_rate_(memory_.allocate_array<float>(1)),
@@ -34,6 +38,10 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
 
 void Optimizer::set_updates(int64_t updates) {
   copy_to_device(context_, updates_, &updates, sizeof(updates));
+}
+
+void Optimizer::start_average() {
+  if (average_) cast(context_, {.source = store_.values(), .destination = average_});
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
@@ -72,6 +80,12 @@ void Optimizer::update(Tensor loss_sums) {
                     .beta2 = beta2_,
                     .epsilon = epsilon_,
                     .scalars = scalars_});
+  }
+  if (average_) {
+    const ProfileRange range(context_, "moving average");
+    moving_average(
+        context_,
+        {.value = store_.values(), .average = average_, .decay = ema_, .outcome = &report_->outcome});
   }
   const ProfileRange range(context_, "zeroing gradients");
   fill_zero(context_, store_.gradients());

@@ -41,9 +41,13 @@ class Optimizer {
   void update(Tensor loss_sums);
   /// Enqueues the copy of the report of the last update().
   void receive_report(HostBuffer& to) { to.receive(report_, sizeof(StepReport)); }
+  /// With --ema, the average of the parameters begins with what they are now.
+  void start_average();
 
   Tensor m() { return m_; }  // [1, flat_size] master
   Tensor v() { return v_; }  // [1, flat_size] master
+  /// Exponential moving average of the parameters: [1, flat_size] master, or empty without --ema.
+  Tensor average() { return average_; }
 
  private:
   Context& context_;
@@ -52,9 +56,11 @@ class Optimizer {
   const float beta2_;
   const float epsilon_;
   const double clip_norm_;
+  const double ema_;
   Arena memory_;
   Tensor m_;
   Tensor v_;
+  Tensor average_;
   // On the device:
   double* sum_of_squares_;
   int64_t* updates_;

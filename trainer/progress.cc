@@ -110,9 +110,10 @@ void Progress::interval(const IntervalMetrics& metrics, double seconds_left) {
 
 void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
   const std::string bleu = metrics.has_bleu ? fmt::format("  BLEU {:.2f}", metrics.bleu) : "";
-  message(fmt::format("step {}  validation: loss {:.4f}  perplexity {}{}{}  ({})", metrics.step, metrics.loss,
-                      perplexity_text(metrics.perplexity()), bleu, best ? "  best so far" : "",
-                      duration_text(seconds)));
+  const std::string chrf = metrics.has_chrf ? fmt::format("  chrF {:.2f}", metrics.chrf) : "";
+  message(fmt::format("step {}  validation: loss {:.4f}  perplexity {}{}{}{}  ({})", metrics.step,
+                      metrics.loss, perplexity_text(metrics.perplexity()), bleu, chrf,
+                      best ? "  best so far" : "", duration_text(seconds)));
 }
 
 void Progress::message(const std::string& text) {

@@ -34,12 +34,13 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
     const bool more_have = static_cast<bool>(std::getline(have, have_line));
     const bool more_want = static_cast<bool>(std::getline(want, want_line));
     if (!more_have && !more_want) return;
-    if (!more_have) have_line = "(nothing)";
-    if (!more_want) want_line = "(nothing)";
+    if (!more_have) have_line.clear();
+    if (!more_want) want_line.clear();
     if (have_line == want_line) continue;
-    const size_t colon = std::min(want_line.find(": "), want_line.size());
-    const std::string key = want_line.substr(0, colon);
+    const std::string& known = more_want ? want_line : have_line;
+    const std::string key = known.substr(0, std::min(known.find(": "), known.size()));
     const auto value = [&](const std::string& line) {
+      if (line.empty()) return std::string("none");
       return line.rfind(key + ": ", 0) == 0 ? line.substr(key.size() + 2) : "\"" + line + "\"";
     };
     refuse(path, key, value(have_line), value(want_line));
@@ -109,7 +110,8 @@ void restore_best(const TrainOptions& options, const TrainingState& state) {
 }
 
 void load_on_first_rank(Context& context, const std::string& path, const TrainOptions& options,
-                        ParameterStore& store, Optimizer& optimizer, TrainingState& state) {
+                        ParameterStore& store, Optimizer& optimizer, TrainingState& state,
+                        Progress& progress) {
   {
     const data::Hdf5Reader reader(path);
     // Before anything is loaded, so that the message names the option. A file of another kind has none;
@@ -119,11 +121,19 @@ void load_on_first_rank(Context& context, const std::string& path, const TrainOp
     }
   }
   TrainingState loaded;
-  load_checkpoint(context, path, options.model, store, optimizer.m(), optimizer.v(), loaded);
+  load_checkpoint(context, path, options.model, store,
+                  {.m = optimizer.m(), .v = optimizer.v(), .average = optimizer.average()}, loaded);
   if (loaded.corpus_digest != state.corpus_digest) {
     refuse(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
   }
   check_nothing_newer(options, path, loaded.step);
+  if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != options.valid_metric) {
+    progress.warning(fmt::format("--valid-metric was {} and is {}: the best checkpoint is looked for anew",
+                                 loaded.valid_metric, options.valid_metric));
+    loaded.best_step = 0;
+    loaded.validations_without_improvement = 0;
+  }
+  loaded.valid_metric = options.valid_metric;
   restore_best(options, loaded);
   state = loaded;
 }
@@ -142,14 +152,17 @@ std::string resume(Context& context, Communicator& communicator, const TrainOpti
   std::string path;
   if (communicator.rank() == 0) {
     path = find_checkpoint(options, progress);
-    if (!path.empty()) load_on_first_rank(context, path, options, store, optimizer, state);
+    if (!path.empty()) load_on_first_rank(context, path, options, store, optimizer, state, progress);
   }
   path = communicator.broadcast(path, 0);
   copy_from_first_rank(context, communicator, store.values());
   if (!path.empty()) {
     copy_from_first_rank(context, communicator, optimizer.m());
     copy_from_first_rank(context, communicator, optimizer.v());
+    if (optimizer.average()) copy_from_first_rank(context, communicator, optimizer.average());
     copy_state_from_first_rank(communicator, state);
+  } else {
+    optimizer.start_average();
   }
   store.refresh_compute_copy(context);
   return path;

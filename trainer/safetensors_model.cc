@@ -66,7 +66,7 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
            tensor.name);
     }
   }
-  fill_parameters(context, model.store, model.path, ChannelOrder::kPairs,
+  fill_parameters(context, model.store, model.store.values(), model.path, ChannelOrder::kPairs,
                   [&](const LogicalParameter& parameter, std::vector<float>& values) {
                     const data::SafeTensor& tensor = require(parameter.name, "F32");
                     require_shape(model.path, parameter, tensor.shape);

@@ -34,6 +34,7 @@ struct TrainOptions {
   float beta2 = 0.98F;
   float adam_epsilon = 1e-9F;
   double clip_norm = 0.0;  // 0: no clipping
+  double ema = 0.0;        // decay of the moving average of the parameters; 0: none
   DType precision = DType::kF32;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
 
@@ -42,8 +43,9 @@ struct TrainOptions {
   int valid_beam_size = 4;
   float valid_length_penalty = 0.6F;
   bool valid_bleu = true;
-  int64_t valid_max_sentences = 0;    // sentences decoded for BLEU; 0: all
-  std::string valid_metric = "bleu";  // best checkpoint by bleu or loss
+  bool valid_chrf = false;
+  int64_t valid_max_sentences = 0;    // sentences translated for BLEU and chrF; 0: all
+  std::string valid_metric = "bleu";  // best checkpoint by bleu, chrf, loss or perplexity
   int patience = 0;                   // stop after so many validations without a better one; 0: never
   int64_t save_every = 1000;          // steps; 0: only at the end
   int keep_checkpoints = 10;          // the newest; the best stays besides

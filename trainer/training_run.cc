@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backend/error.h"
+#include "backend/moving_average.h"
 #include "backend/profile.h"
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
@@ -45,10 +46,15 @@ TrainOptions checked(const TrainOptions& options) {
           "positive");
   require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
   require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
-  require(options.valid_metric == "loss" || options.valid_metric == "bleu", "--valid-metric",
-          options.valid_metric, "bleu or loss");
-  require(options.valid_every == 0 || options.valid_bleu || options.valid_metric == "loss", "--valid-metric",
-          options.valid_metric, "loss where --valid-bleu is off");
+  const std::string& metric = options.valid_metric;
+  require(metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
+          "--valid-metric", metric, "bleu, chrf, loss or perplexity");
+  require(options.valid_every == 0 || options.valid_bleu || metric != "bleu", "--valid-metric", metric,
+          "chrf, loss or perplexity where --valid-bleu is off");
+  require(options.valid_every == 0 || options.valid_chrf || metric != "chrf", "--valid-metric", metric,
+          "bleu, loss or perplexity where --valid-chrf is off");
+  require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
+          "at least 0 and below 1");
   return options;
 }
 
@@ -112,6 +118,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
+  state_.valid_metric = options_.valid_metric;
 
   make_model();
   make_folder();
@@ -218,15 +225,21 @@ bool TrainingRun::validation_is_due() const {
   return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
 }
 
+void TrainingRun::exchange_with_average() {
+  if (!optimizer_->average()) return;
+  exchange(context_, {.a = store_.values(), .b = optimizer_->average()});
+  store_.refresh_compute_copy(context_);
+}
+
 void TrainingRun::validate() {
   const Clock::time_point begin = Clock::now();
+  exchange_with_average();
   const ValidationMetrics metrics = validation_->run(*transformer_, store_, ids_, state_.step);
+  exchange_with_average();
   validated_step_ = state_.step;
-  const bool by_bleu = options_.valid_metric == "bleu";
-  const double metric = by_bleu ? metrics.bleu : metrics.loss;
-  const bool better =
-      std::isfinite(metric) &&
-      (state_.best_step == 0 || (by_bleu ? metric > state_.best_metric : metric < state_.best_metric));
+  const double metric = metrics.of(options_.valid_metric);
+  const bool better = std::isfinite(metric) &&
+                      (state_.best_step == 0 || is_better(options_.valid_metric, metric, state_.best_metric));
   if (better) {
     state_.best_metric = metric;
     state_.best_step = state_.step;
@@ -250,11 +263,16 @@ void TrainingRun::save() {
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_same_bits_on_all_ranks(context_, communicator_,
                                fmt::format("the parameters after step {}", state_.step), store_.values());
+  if (optimizer_->average()) {
+    check_same_bits_on_all_ranks(context_, communicator_,
+                                 fmt::format("the average of parameters after step {}", state_.step),
+                                 optimizer_->average());
+  }
   std::string path;
   if (communicator_.rank() == 0) {
-    path = save_checkpoint(context_, options_.model_dir, state_, options_.model, store_, optimizer_->m(),
-                           optimizer_->v(), corpus_.tokenizer().model(),
-                           fmt::format("step {} of: {}", state_.step, command_));
+    path = save_checkpoint(context_, options_.model_dir, state_, options_.model, store_,
+                           {.m = optimizer_->m(), .v = optimizer_->v(), .average = optimizer_->average()},
+                           corpus_.tokenizer().model(), fmt::format("step {} of: {}", state_.step, command_));
     prune_checkpoints(options_.model_dir, options_.keep_checkpoints);
   }
   last_checkpoint_ = communicator_.broadcast(path, 0);

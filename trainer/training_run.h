@@ -66,6 +66,8 @@ class TrainingRun {
   /// Whether something follows the step that needs the numbers of all steps.
   bool reports_are_due() const;
   void make_folder();
+  /// Puts the average of the parameters, where there is one, in their place, and back.
+  void exchange_with_average();
   void describe_run();
   double seconds_of_run() const;
   double seconds_left() const;

@@ -6,6 +6,7 @@
 #include "comm/communicator.h"
 #include "data/batches.h"
 #include "data/bleu.h"
+#include "data/metric.h"
 #include "model/beam_search.h"
 #include "trainer/batch_feed.h"
 #include "trainer/translation.h"
@@ -54,10 +55,7 @@ ValidationMetrics Validation::run(Transformer& transformer, ParameterStore& stor
   ValidationMetrics metrics;
   metrics.step = step;
   add_loss(transformer, metrics);
-  if (options_.valid_bleu) {
-    metrics.has_bleu = true;
-    metrics.bleu = bleu(transformer.config(), store, ids);
-  }
+  if (options_.valid_bleu || options_.valid_chrf) add_scores(transformer.config(), store, ids, metrics);
   return metrics;
 }
 
@@ -89,7 +87,8 @@ void Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) 
   metrics.nll /= tokens;
 }
 
-double Validation::bleu(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids) {
+void Validation::add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
+                            ValidationMetrics& metrics) {
   const data::SentencePairs& pairs = corpus_.valid();
   const data::Tokenizer& tokenizer = corpus_.tokenizer();
   const int64_t limit = options_.valid_max_sentences;
@@ -111,7 +110,15 @@ double Validation::bleu(const TransformerConfig& config, ParameterStore& store, 
   for (const auto& found : translate_on_all_ranks(communicator_, search, sources)) {
     hypotheses.push_back(tokenizer.decode(found.at(0).words));
   }
-  return data::corpus_bleu(hypotheses, references, {}).score;
+  if (options_.valid_bleu) {
+    metrics.has_bleu = true;
+    metrics.bleu = data::corpus_bleu(hypotheses, references, {}).score;
+  }
+  if (options_.valid_chrf) {
+    metrics.has_chrf = true;
+    const data::Metric chrf(data::MetricKind::kChrf, {});
+    metrics.chrf = chrf.score(chrf.count(hypotheses, references).sums());
+  }
 }
 
 }  // namespace ventris

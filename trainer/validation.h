@@ -30,14 +30,16 @@ class Validation {
 
   static MicroBatchCapacity capacity(Device device, const data::Corpus& corpus);
 
-  /// Loss per target token without dropout and, where asked for, BLEU of beam search against the raw
+  /// Loss per target token without dropout and, where asked for, BLEU and chrF of beam search against the raw
   /// reference lines.
   ValidationMetrics run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
                         int64_t step);
 
  private:
   void add_loss(Transformer& transformer, ValidationMetrics& metrics);
-  double bleu(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids);
+  /// Translates, and compares with the raw reference lines.
+  void add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
+                  ValidationMetrics& metrics);
 
   Context& context_;
   Communicator& communicator_;

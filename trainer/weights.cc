@@ -15,51 +15,57 @@
 namespace ventris {
 namespace {
 
-constexpr const char* kModelGroup = "/model";
 constexpr const char* kAveragedAttribute = "averaged_checkpoints";
 constexpr const char* kProbeDataset = "/probe";
 
-std::string dataset_of(const LogicalParameter& parameter) {
-  return std::string(kModelGroup) + "/" + parameter.name;
-}
-
-}
+std::string dataset_of(const std::string& group, const LogicalParameter& parameter) {
+  return group + "/" + parameter.name;
 }
 
 }  // namespace
 
-void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
-                 const ParameterStore& store, const std::string& tokenizer_model) {
-  const ModelArrays arrays(context, store, ChannelOrder::kPairs);
+void write_parameters(Context& context, data::Hdf5Writer& writer, const std::string& group,
+                      const ParameterStore& store, ConstTensor flat) {
+  const ModelArrays arrays(context, store, flat, ChannelOrder::kPairs);
   for (const LogicalParameter& parameter : store.logical()) {
     const Array array = arrays.get(parameter.name);
-    writer.write(dataset_of(parameter), data::ElementType::kF32, array.shape(), array.values.data());
+    writer.write(dataset_of(group, parameter), data::ElementType::kF32, array.shape(), array.values.data());
   }
+}
+
+void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
+                 const ParameterStore& store, const std::string& tokenizer_model) {
+  write_parameters(context, writer, kModelGroup, store, store.values());
   const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
   writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
   writer.write_attribute("/", "config", to_json(config));
 }
 
-void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
+void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
+                     const ParameterStore& store, Tensor flat) {
   const auto refuse = [&](const std::string& name, const std::string& what) {
     fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
   };
-  if (!reader.exists(kModelGroup)) {
+  if (!reader.exists(group)) {
     fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
-         reader.path(), kModelGroup);
+         reader.path(), group);
   }
-  for (const std::string& path : reader.datasets(kModelGroup)) {
-    const std::string name = path.substr(std::string(kModelGroup).size() + 1);
+  for (const std::string& path : reader.datasets(group)) {
+    const std::string name = path.substr(group.size() + 1);
     if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
   }
-  fill_parameters(context, store, reader.path(), ChannelOrder::kPairs,
+  fill_parameters(context, store, flat, reader.path(), ChannelOrder::kPairs,
                   [&](const LogicalParameter& parameter, std::vector<float>& values) {
-                    const std::string dataset = dataset_of(parameter);
+                    const std::string dataset = dataset_of(group, parameter);
                     if (!reader.exists(dataset)) refuse(parameter.name, "is missing");
                     const std::vector<int64_t> shape = reader.dimensions(dataset);
                     require_shape(reader.path(), parameter, shape);
                     reader.read(dataset, data::ElementType::kF32, shape, values.data());
                   });
+}
+
+void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
+  read_parameters(context, reader, kModelGroup, store, store.values());
 }
 
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
@@ -114,7 +120,8 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     const TransformerConfig config = read_config(reader);  // first: it tells a file of another kind
     begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
                   std::filesystem::file_size(model->path));
-    read_model(context, reader, model->store);
+    read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
+                    model->store.values());
     if (reader.has_attribute("/", kAveragedAttribute))
       model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
     if (reader.exists(kProbeDataset)) {

@@ -16,6 +16,18 @@ class Hdf5Reader;
 class Hdf5Writer;
 }  // namespace data
 
+/// Groups of the parameters and of their moving average.
+inline constexpr const char* kModelGroup = "/model";
+inline constexpr const char* kAverageGroup = "/ema";
+
+/// Writes <group>/<logical name> f32 for every logical parameter in `flat`, laid out as store.values() and on
+/// the context's device.
+void write_parameters(Context& context, data::Hdf5Writer& writer, const std::string& group,
+                      const ParameterStore& store, ConstTensor flat);
+/// Reads a group into `flat`, likewise. Errors as those of read_model().
+void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
+                     const ParameterStore& store, Tensor flat);
+
 /// Writes /model/<logical name> f32 for every logical parameter, the config JSON (attribute "config" of /),
 /// and the tokenizer.
 void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
@@ -35,7 +47,7 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
                   int64_t averaged_checkpoints = 1);
 
 /// A model for inference, from a weights file, a safetensors file of ours, a checkpoint, or a run folder (its
-/// best checkpoint, else the newest).
+/// best checkpoint, else the newest). Of a checkpoint with a moving average of the parameters it is that.
 struct LoadedModel {
   std::string path;  // the file that was read
   TransformerConfig config;

@@ -181,6 +181,7 @@ class EmulatedDevice(DeviceTest):
         model = dict(zip(MODEL[::2], MODEL[1::2]))
         model.update({"--valid-every": 2, "--max-steps": 2})
         model.update({"--valid-beam-size": 2, "--valid-max-sentences": 2})
+        model.update({"--ema": 0.5, "--valid-chrf": "yes"})
         words = [str(word) for pair in model.items() for word in pair]
         start = ["train", "--corpus", self.corpus, *words, "--model-dir"]
         self.succeed(*start, self.path("valid-cpu"), "--device", "cpu")
@@ -191,6 +192,7 @@ class EmulatedDevice(DeviceTest):
         )
         self.assertAlmostEqual(got["valid_loss"], expected["valid_loss"], delta=1e-3)
         self.assertEqual(got["valid_bleu"], expected["valid_bleu"])
+        self.assertEqual(got["valid_chrf"], expected["valid_chrf"])
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_have_the_losses_of_the_cpu(self):

@@ -76,6 +76,29 @@ TEST(CudaAdam, MatchesCpu) {
   }
 }
 
+TEST(CudaMovingAverage, MatchesCpuAndIsExchangedWithTheValues) {
+  for (const int64_t n : {1, 7, 64, 5003}) {
+    for (const int32_t skipped : {0, 1}) {
+      const StepOutcome outcome = {
+          .loss = 1.0, .nll = 1.0, .gradient_norm = 1.0, .updates = 31, .skipped = skipped};
+      Buffer value = Buffer::random(1, n, DType::kF32, 1);
+      Buffer average = Buffer::random(1, n, DType::kF32, 2);
+      const DeviceMatrix device_value(value), device_average(average);
+      const DeviceArray<StepOutcome> device_outcome({outcome});
+      moving_average(cpu_context(),
+                     {.value = value.view(), .average = average.view(), .decay = 0.9, .outcome = &outcome});
+      moving_average(cuda_context(), {.value = device_value.view(),
+                                      .average = device_average.view(),
+                                      .decay = 0.9,
+                                      .outcome = device_outcome.data()});
+      expect_matches("average", device_average, average, DType::kF32);
+      exchange(cuda_context(), {.a = device_value.view(), .b = device_average.view()});
+      expect_matches("value", device_value, average, DType::kF32);
+      expect_matches("average", device_average, value, DType::kF32);
+    }
+  }
+}
+
 TEST(CudaSumOfSquares, MatchesCpuAndRepeatsItsBits) {
   for (const int64_t n : {1, 7, 16384, 40003}) {
     const Buffer x = Buffer::random(1, n, DType::kF32, 1);

@@ -49,12 +49,12 @@ TEST_F(Average, IsTheMeanOfEveryParameter) {
 
 TEST_F(Average, OfOneCheckpointIsItsWeightsFile) {
   const SmallModel model(small_config(), 4);
-  const std::vector<float> zeros(static_cast<size_t>(model.store.flat_size()));
-  const ConstTensor moment{zeros.data(), 1, model.store.flat_size(), model.store.flat_size(), DType::kF32};
+  std::vector<float> zeros(static_cast<size_t>(model.store.flat_size()));
+  const Tensor moment{zeros.data(), 1, model.store.flat_size(), model.store.flat_size(), DType::kF32};
   TrainingState state;
   state.step = 5;
   const std::string checkpoint = save_checkpoint(context_, folder_.string(), state, model.config, model.store,
-                                                 moment, moment, small_tokenizer_model(), "");
+                                                 {.m = moment, .v = moment}, small_tokenizer_model(), "");
   average_checkpoints({checkpoint}, path("average.h5"), "a test");
   save(model, "weights.h5");
   EXPECT_EQ(content(path("average.h5")), content(path("weights.h5")));
@@ -79,7 +79,7 @@ TEST_F(Average, RefusesModelsThatDoNotBelongTogether) {
       [&] {
         average_checkpoints({first, path("c.h5")}, path("out.h5"), "");
       },
-      ExitCode::kBadData, {path("c.h5"), "another tokenizer"});
+      ExitCode::kBadData, {path("c.h5"), "another tokenizer", "word "});
   expect_failure<Error>([&] { average_checkpoints({}, path("out.h5"), ""); }, ExitCode::kUsage, {});
   EXPECT_FALSE(std::filesystem::exists(path("out.h5")));
 }

@@ -49,8 +49,8 @@ class CheckpointFile : public testing::FolderTest {
   std::string save(const SmallModel& model, const TrainingState& state) {
     std::vector<float> m = ramp(model.store.flat_size(), 0.5F);
     std::vector<float> v = ramp(model.store.flat_size(), 0.25F);
-    return save_checkpoint(cpu_context(), folder_.string(), state, model.config, model.store, view(m),
-                           view(v), small_tokenizer_model(), "a test");
+    return save_checkpoint(cpu_context(), folder_.string(), state, model.config, model.store,
+                           {.m = view(m), .v = view(v)}, small_tokenizer_model(), "a test");
   }
   std::string save_at(int64_t step) {
     TrainingState state;
@@ -68,7 +68,7 @@ TEST_F(CheckpointFile, GivesBackParametersMomentsAndStateExactly) {
   const int64_t size = read.store.flat_size();
   std::vector<float> m(static_cast<size_t>(size)), v(static_cast<size_t>(size));
   TrainingState got;
-  load_checkpoint(cpu_context(), file, read.config, read.store, view(m), view(v), got);
+  load_checkpoint(cpu_context(), file, read.config, read.store, {.m = view(m), .v = view(v)}, got);
   EXPECT_EQ(flat_values(read.store), flat_values(model.store));
   EXPECT_EQ(m, ramp(size, 0.5F));
   EXPECT_EQ(v, ramp(size, 0.25F));
@@ -101,7 +101,7 @@ TEST_F(CheckpointFile, MayBeLoadedWithAnotherDropout) {
   SmallModel read(config);
   std::vector<float> m(static_cast<size_t>(read.store.flat_size())), v = m;
   TrainingState state;
-  load_checkpoint(cpu_context(), file, config, read.store, view(m), view(v), state);
+  load_checkpoint(cpu_context(), file, config, read.store, {.m = view(m), .v = view(v)}, state);
   EXPECT_EQ(state.step, 12345);
 }
 
@@ -114,7 +114,7 @@ TEST_F(CheckpointFile, RefusesAnotherNetworkNamingTheDifference) {
   const std::vector<float> before = flat_values(read.store);
   TrainingState state;
   expect_failure<Error>(
-      [&] { load_checkpoint(cpu_context(), file, config, read.store, view(m), view(v), state); },
+      [&] { load_checkpoint(cpu_context(), file, config, read.store, {.m = view(m), .v = view(v)}, state); },
       ExitCode::kBadData, {file, "heads is 2 in the file and 4 here"});
   EXPECT_EQ(flat_values(read.store), before);
   EXPECT_EQ(state.step, 0);
@@ -127,8 +127,8 @@ TEST_F(CheckpointFile, RefusesAWeightsFile) {
   TrainingState state;
   expect_failure<Error>(
       [&] {
-        load_checkpoint(cpu_context(), path("weights.h5"), model.config, model.store, view(m), view(v),
-                        state);
+        load_checkpoint(cpu_context(), path("weights.h5"), model.config, model.store,
+                        {.m = view(m), .v = view(v)}, state);
       },
       ExitCode::kBadData, {path("weights.h5"), "is a weights file"});
 }
@@ -144,7 +144,10 @@ TEST_F(CheckpointFile, RefusesADamagedFile) {
     damaged[at] ^= 16;
     write(file, damaged);
     expect_failure<data::DataError>(
-        [&] { load_checkpoint(cpu_context(), file, model.config, model.store, view(m), view(v), state); },
+        [&] {
+          load_checkpoint(cpu_context(), file, model.config, model.store, {.m = view(m), .v = view(v)},
+                          state);
+        },
         data::ErrorKind::kBadData, {file});
   }
 }
@@ -154,8 +157,8 @@ TEST_F(CheckpointFile, RefusesAFolderThatDoesNotExist) {
   std::vector<float> m(static_cast<size_t>(model.store.flat_size())), v = m;
   expect_failure<data::DataError>(
       [&] {
-        save_checkpoint(cpu_context(), path("none"), some_state(), model.config, model.store, view(m),
-                        view(v), small_tokenizer_model(), "");
+        save_checkpoint(cpu_context(), path("none"), some_state(), model.config, model.store,
+                        {.m = view(m), .v = view(v)}, small_tokenizer_model(), "");
       },
       data::ErrorKind::kCannotCreate, {path("none")});
 }

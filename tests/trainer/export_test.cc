@@ -108,7 +108,7 @@ TEST_F(Export, WithChannelsPermutedAndBackIsTheSame) {
   back.allocate(Device::kCpu, DType::kF32, /*gradients=*/false);
   int changed = 0;
   const ModelArrays as_they_are(context_, model->store, ChannelOrder::kPairs);
-  fill_parameters(context_, back, "a test", ChannelOrder::kSinesFirst,
+  fill_parameters(context_, back, back.values(), "a test", ChannelOrder::kSinesFirst,
                   [&](const LogicalParameter& parameter, std::vector<float>& values) {
                     values = permuted.get(parameter.name).values;
                     changed += values != as_they_are.get(parameter.name).values ? 1 : 0;

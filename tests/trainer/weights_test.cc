@@ -174,12 +174,12 @@ TEST_F(WeightsFile, OfARunFolderIsTheBestCheckpointElseTheNewest) {
   std::vector<std::string> files;
   for (const int64_t step : {100, 200, 300}) {
     const SmallModel model(small_config(), static_cast<uint64_t>(step));
-    const std::vector<float> zeros(static_cast<size_t>(model.store.flat_size()));
-    const ConstTensor moment{zeros.data(), 1, model.store.flat_size(), model.store.flat_size(), DType::kF32};
+    std::vector<float> zeros(static_cast<size_t>(model.store.flat_size()));
+    const Tensor moment{zeros.data(), 1, model.store.flat_size(), model.store.flat_size(), DType::kF32};
     TrainingState state;
     state.step = step;
-    files.push_back(save_checkpoint(context_, folder_.string(), state, model.config, model.store, moment,
-                                    moment, small_tokenizer_model(), ""));
+    files.push_back(save_checkpoint(context_, folder_.string(), state, model.config, model.store,
+                                    {.m = moment, .v = moment}, small_tokenizer_model(), ""));
   }
   EXPECT_EQ(load_model(context_, folder_.string(), DType::kF32)->path, files[2]);
   write_best(folder_.string(), files[1], "bleu", 30.0);

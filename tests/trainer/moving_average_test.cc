@@ -1,0 +1,198 @@
+// train --ema and the choice of the best checkpoint.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "backend/error.h"
+#include "backend/moving_average.h"
+#include "tests/support/tiny_run.h"
+#include "trainer/metrics.h"
+#include "trainer/model_files.h"
+#include "trainer/validation.h"
+#include "trainer/weights.h"
+
+namespace ventris {
+namespace {
+
+using testing::kTinyVocabulary;
+using testing::LoadedState;
+using testing::make_tiny_corpus;
+using testing::TemporaryFolder;
+
+TrainResult train_alone(const TrainOptions& options) {
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  return train(context, *self, options, "ventris train (test)");
+}
+
+/// What translation takes from a file or run folder.
+std::vector<float> translated_with(const std::string& model) {
+  Context context(ContextOptions{});
+  const auto loaded = load_model(context, model, DType::kF32);
+  const float* values = loaded->store.values().as<float>();
+  return {values, values + loaded->store.flat_size()};
+}
+
+std::vector<nlohmann::json> validations_of(const TrainOptions& options) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(options.model_dir + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+    if (!lines.back().contains("valid_loss")) lines.pop_back();
+  }
+  return lines;
+}
+
+class AverageOfTraining : public ::testing::Test {
+ protected:
+  AverageOfTraining() : corpus_(make_tiny_corpus(folder_)) {}
+
+  TrainOptions options(const std::string& name, double ema) const {
+    TrainOptions options = testing::tiny_run_options(corpus_, folder_ / name);
+    options.ema = ema;
+    options.save_every = 1;
+    options.keep_checkpoints = 100;
+    options.valid_bleu = false;
+    options.valid_metric = "loss";
+    return options;
+  }
+  std::vector<float> values(const TrainOptions& options, int64_t step) const {
+    return LoadedState(path_of_checkpoint(options.model_dir, step), options.model, kTinyVocabulary).values;
+  }
+  std::vector<float> average(const TrainOptions& options, int64_t step) const {
+    return translated_with(path_of_checkpoint(options.model_dir, step));
+  }
+
+  TemporaryFolder folder_;
+  std::string corpus_;
+};
+
+TEST_F(AverageOfTraining, FollowsTheParametersStepByStepAndLeavesThemAlone) {
+  const TrainOptions without = options("without", 0.0);
+  const TrainOptions with = options("with", 0.5);
+  train_alone(without);
+  train_alone(with);
+  std::vector<float> expected = average(with, 1);
+  for (int64_t step = 2; step <= 12; ++step) {
+    const std::vector<float> now = values(with, step);
+    EXPECT_EQ(now, values(without, step));
+    EXPECT_EQ(now, average(without, step)) << "without an average the parameters are translated with";
+    const auto share = static_cast<float>(moving_average_share(0.5, step));
+    const std::vector<float> got = average(with, step);
+    for (size_t i = 0; i < got.size(); ++i) {
+      expected[i] += share * (now[i] - expected[i]);
+      ASSERT_NEAR(got[i], expected[i], 1e-5F) << "step " << step << ", element " << i;
+    }
+    EXPECT_NE(got, now);
+  }
+}
+
+TEST_F(AverageOfTraining, GoesOnExactlyAfterAnInterruption) {
+  TrainOptions whole = options("whole", 0.9);
+  whole.valid_every = 4;
+  train_alone(whole);
+  TrainOptions parts = options("parts", 0.9);
+  parts.valid_every = 4;
+  for (const int64_t steps : {5, 12}) {
+    parts.max_steps = steps;
+    train_alone(parts);
+  }
+  EXPECT_EQ(average(parts, 12), average(whole, 12));
+  EXPECT_EQ(values(parts, 12), values(whole, 12));
+  parts.ema = 0.8;
+  parts.max_steps = 13;
+  try {
+    train_alone(parts);
+    ADD_FAILURE() << "went on with another decay";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadConfiguration);
+    EXPECT_NE(std::string(error.what()).find("ema 0.9, but this run has 0.8"), std::string::npos)
+        << error.what();
+  }
+  parts.ema = 0.0;
+  try {
+    train_alone(parts);
+    ADD_FAILURE() << "went on without the average";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("ema 0.9, but this run has none"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
+  TrainOptions run = options("run", 0.9);
+  run.valid_every = 6;
+  train_alone(run);
+  TrainOptions plain = options("plain", 0.0);
+  plain.valid_every = 6;
+  train_alone(plain);
+  const auto with = validations_of(run);
+  const auto without = validations_of(plain);
+  ASSERT_EQ(with.size(), 2U);
+  ASSERT_EQ(without.size(), 2U);
+  EXPECT_NE(with[1]["valid_loss"], without[1]["valid_loss"]);
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  const data::Corpus corpus(run.corpus);
+  const auto model = load_model(context, path_of_checkpoint(run.model_dir, 12), DType::kF32);
+  Transformer transformer(context, model->config, model->store, model->ids,
+                          Validation::capacity(Device::kCpu, corpus),
+                          /*training=*/false);
+  Validation validation(context, *self, corpus, run);
+  EXPECT_EQ(with[1]["valid_loss"], validation.run(transformer, model->store, model->ids, 12).loss);
+  EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation changes no parameter";
+  EXPECT_EQ(translated_with(run.model_dir), translated_with(read_best(run.model_dir)));
+  EXPECT_NE(translated_with(run.model_dir), values(run, step_of_checkpoint(read_best(run.model_dir))));
+}
+
+TEST_F(AverageOfTraining, IsThatOfBf16TrainingToo) {
+  TrainOptions run = options("run", 0.9);
+  run.precision = DType::kBF16;
+  run.valid_every = 3;
+  train_alone(run);
+  TrainOptions plain = options("plain", 0.0);
+  plain.precision = DType::kBF16;
+  train_alone(plain);
+  EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation leaves the rounded copies as they were";
+}
+
+TEST_F(AverageOfTraining, EveryMetricMayChooseTheBest) {
+  for (const std::string metric : {"loss", "perplexity", "bleu", "chrf"}) {
+    TrainOptions run = options(metric, 0.0);
+    run.save_every = 0;
+    run.valid_every = 4;
+    run.valid_metric = metric;
+    run.valid_bleu = run.valid_chrf = true;
+    const TrainResult result = train_alone(run);
+    double best = 0.0;
+    int64_t best_step = 0;
+    for (const auto& line : validations_of(run)) {
+      for (const char* name : {"valid_loss", "valid_perplexity", "valid_bleu", "valid_chrf"}) {
+        ASSERT_TRUE(line.contains(name)) << line.dump();
+      }
+      const double value = line["valid_" + metric];
+      if (best_step > 0 && !is_better(metric, value, best)) continue;
+      best = value;
+      best_step = line["step"];
+    }
+    EXPECT_EQ(result.best_step, best_step) << metric;
+    EXPECT_DOUBLE_EQ(result.best_metric, best) << metric;
+    EXPECT_EQ(step_of_checkpoint(read_best(run.model_dir)), best_step) << metric;
+  }
+}
+
+TEST_F(AverageOfTraining, AnotherMetricLooksForTheBestAnew) {
+  TrainOptions run = options("run", 0.0);
+  run.valid_every = 6;
+  train_alone(run);
+  run.valid_metric = "perplexity";
+  run.max_steps = 18;
+  const TrainResult result = train_alone(run);
+  EXPECT_EQ(result.best_step, 18);
+  EXPECT_GT(result.best_metric, 1.0);
+  EXPECT_EQ(step_of_checkpoint(read_best(run.model_dir)), 18);
+}
+
+}  // namespace
+}  // namespace ventris
