@@ -123,7 +123,7 @@ def run_peer(arguments):
 
 def ventris(arguments, precision, beam, batch, threads, source, output):
     command = [arguments.ventris, "translate", "--model", arguments.model, "--beam-size", str(beam), "--length-penalty", "0",
-               "--batch-sentences", str(batch), "--batch-rows", "1000000", "--threads", str(threads), "--device", "cpu",
+               "--batch-sentences", str(batch), "--batch-rows", "8192", "--threads", str(threads), "--device", "cpu",
                "--precision", precision, "--block-lines", "10000000", "--statistics"]
     with open(source, "rb") as stdin, open(output, "wb") as stdout:
         done = subprocess.run(command, check=True, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True)
