@@ -18,6 +18,42 @@ R dot(const R* x, const T* y, int64_t count) {
   return sum_of_lanes<R>(sum);
 }
 
+/// out[c] = sum over j of p[j] * y[j][c] for kVectors vectors of columns from `column`, which stay in
+/// registers.
+template <typename T, int kVectors, typename R>
+void sum_columns(const ConstTensor& y, const int32_t* rows, int64_t count, int64_t column, const R* p,
+                 R* out) {
+  constexpr int n = kLanes<R>;
+  Vector<R> sum[kVectors] = {};
+  for (int64_t j = 0; j < count; ++j) {
+    const T* row = y.row<T>(rows[j]) + column;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      R values[n];
+#pragma omp simd
+      for (int l = 0; l < n; ++l) values[l] = load(row[v * n + l]);
+      sum[v] += p[j] * load_vector(values);
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) store_vector(out + v * n, sum[v]);
+}
+
+/// out[c] = sum over j of p[j] * y[j][c], in order of j, for `width` columns from `column`.
+template <typename T, typename R>
+void sum_rows(const ConstTensor& y, const int32_t* rows, int64_t count, int64_t column, int64_t width,
+              const R* p, R* out) {
+  constexpr int n = kLanes<R>;
+  int64_t c = 0;
+  for (; c + 4 * n <= width; c += 4 * n) sum_columns<T, 4>(y, rows, count, column + c, p, out + c);
+  for (; c + 2 * n <= width; c += 2 * n) sum_columns<T, 2>(y, rows, count, column + c, p, out + c);
+  for (; c + n <= width; c += n) sum_columns<T, 1>(y, rows, count, column + c, p, out + c);
+  std::fill(out + c, out + width, R(0));
+  for (int64_t j = 0; j < count && c < width; ++j) {
+    const T* row = y.row<T>(rows[j]) + column;
+    for (int64_t l = c; l < width; ++l) out[l] += p[j] * load(row[l]);
+  }
+}
+
 template <typename T>
 void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>* query, Master<T>* scores,
                  Master<T>* out) {
@@ -37,13 +73,7 @@ void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>
   for (int64_t j = 0; j < keys; ++j) scores[j] = exp_approx(scores[j] - maximum);
   R sum = 0;
   for (int64_t j = 0; j < keys; ++j) sum += scores[j];
-  std::fill_n(out, d_head, R(0));
-  for (int64_t j = 0; j < keys; ++j) {
-    const T* value = args.value.row<T>(rows[j]) + column;
-    const R p = scores[j];
-#pragma omp simd
-    for (int64_t c = 0; c < d_head; ++c) out[c] += p * load(value[c]);
-  }
+  sum_rows<T>(args.value, rows, keys, column, d_head, scores, out);
   const R factor = keys == 0 ? R(0) : R(1) / sum;
   store_rows(out, d_head, 1, d_head, factor, args.out.row<T>(r) + column, args.out.stride);
   if (args.probabilities) {

@@ -12,7 +12,14 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
   const int64_t d = args.out.cols;
   const DType dtype = args.out.dtype;
   check_tensor(args.out, args.out.rows, d, dtype, "out");
-  check_tensor(args.table, args.table.rows, d, dtype, "table");
+  if (args.packed_table) {
+    VENTRIS_CHECK(
+        context.device() == Device::kCpu && args.packed_table.rows == d && args.packed_table.dtype == dtype,
+        "a packed table of {} rows of {}, expected {} of {} on the CPU", args.packed_table.rows,
+        name_of(args.packed_table.dtype), d, name_of(dtype));
+  } else {
+    check_tensor(args.table, args.table.rows, d, dtype, "table");
+  }
   check_tensor(args.positions, args.positions.rows, d, master_dtype(dtype), "positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);

@@ -4,16 +4,18 @@
 
 #include "backend/context.h"
 #include "backend/dropout.h"
+#include "backend/packed_gemm.h"
 
 namespace ventris {
 
 /// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper.
 struct EmbeddingForwardArgs {
-  const int32_t* ids;       // [rows], each in [0, vocab)
-  const int32_t* position;  // [rows], index of the token in its sentence, each in [0, max_positions)
-  ConstTensor table;        // [vocab, d] T
-  ConstTensor positions;    // [max_positions, d] master: sinusoids or learned
-  float scale;              // sqrt(d_model)
+  const int32_t* ids;              // [rows], each in [0, vocab)
+  const int32_t* position;         // [rows], index of the token in its sentence, each in [0, max_positions)
+  ConstTensor table;               // [vocab, d] T, or empty:
+  PackedMatrix packed_table = {};  // [d, vocab] T, the transposed table, on the CPU alone
+  ConstTensor positions;           // [max_positions, d] master: sinusoids or learned
+  float scale;                     // sqrt(d_model)
   DropoutKey dropout;
   Tensor out;  // [rows, d] T
 };

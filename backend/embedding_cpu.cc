@@ -1,7 +1,10 @@
 #include "backend/embedding_cpu.h"
 
+#include <type_traits>
+
 #include "backend/dropout_cpu.h"
 #include "backend/op_checks.h"
+#include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {
@@ -9,14 +12,29 @@ namespace {
 
 constexpr int64_t kRows = 32;  // rows of one piece of work
 
+/// The row of the table; where that is packed, in `room`, [d].
+template <typename T>
+const T* word_of(const EmbeddingForwardArgs& args, int32_t id, T* room) {
+  if constexpr (!std::is_same_v<T, double>) {
+    if (args.packed_table) {
+      copy_column(args.packed_table, id, room);
+      return room;
+    }
+  }
+  return args.table.row<T>(id);
+}
+
 template <typename T>
 void forward(Context& context, const EmbeddingForwardArgs& args) {
   using M = Master<T>;
   const int64_t d = args.out.cols;
   const int64_t room = dropout_room(1, d);
   const int threads = context.pool().threads();
-  need_scratch(context, static_cast<size_t>(threads * room) * sizeof(uint16_t));
+  need_scratch(context, static_cast<size_t>(threads * room) * sizeof(uint16_t) +
+                            static_cast<size_t>(threads * d) * sizeof(T));
   ArenaScope scope(context.scratch());
+  T* all_words = context.scratch().allocate_array<T>(threads * d);
+  const int64_t vocab = args.packed_table ? args.packed_table.cols : args.table.rows;
   uint16_t* all_bits = context.scratch().allocate_array<uint16_t>(threads * room);
   const M table_scale = static_cast<M>(args.scale);
   const auto threshold = static_cast<uint16_t>(args.dropout.threshold());
@@ -26,11 +44,10 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
     for (int64_t t = begin; t < end; ++t) {
       const int32_t id = args.ids[t];
       const int32_t position = args.position[t];
-      VENTRIS_CHECK(id >= 0 && id < args.table.rows, "ids[{}] is {}, the vocabulary holds {}", t, id,
-                    args.table.rows);
+      VENTRIS_CHECK(id >= 0 && id < vocab, "ids[{}] is {}, the vocabulary holds {}", t, id, vocab);
       VENTRIS_CHECK(position >= 0 && position < args.positions.rows,
                     "position[{}] is {}, the table of positions holds {}", t, position, args.positions.rows);
-      const T* word = args.table.row<T>(id);
+      const T* word = word_of(args, id, all_words + thread * d);
       const M* place = args.positions.row<M>(position);
       T* out = args.out.row<T>(t);
       if (args.dropout.active()) {

@@ -30,9 +30,11 @@ void fill_sinusoids(Context& context, Tensor sinusoids) {
 
 void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
   const PackedRows packed = pass.packed(stack_);
+  const PackedMatrix packed_table = pass.store.packed(table_);
   embedding_forward(pass.context, {.ids = packed.ids,
                                    .position = packed.position,
-                                   .table = pass.store.value(table_),
+                                   .table = packed_table ? ConstTensor{} : pass.store.value(table_),
+                                   .packed_table = packed_table,
                                    .positions = positions_,
                                    .scale = embedding_scale(pass.config),
                                    .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),

@@ -39,12 +39,11 @@ OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& con
 /// With logits Z = h E^T and dZ from the cross-entropy: d_h = dZ E;  dE += dZ^T h.
 void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
   const int64_t all_rows = hidden.rows;
-  const ConstTensor table = pass.store.value(embedding_);
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
     const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
     const Tensor z = memory.logits.row_range(0, rows);
-    gemm(pass.context, {.a = h, .b = table, .c = z, .transpose_b = true});
+    logits(pass, h, z);
     cross_entropy(pass.context, {.logits = z,
                                  .labels = pass.batch.labels + begin,
                                  .first_row = begin,
@@ -56,7 +55,7 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                                  .loss = memory.loss.col_range(begin, rows),
                                  .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
-    gemm(pass.context, {.a = z, .b = table, .c = d_hidden.row_range(begin, rows)});
+    gemm(pass.context, {.a = z, .b = pass.store.value(embedding_), .c = d_hidden.row_range(begin, rows)});
     gemm(pass.context,
          {.a = z, .b = h, .c = pass.store.gradient(embedding_), .transpose_a = true, .accumulate = true});
   }

@@ -10,8 +10,8 @@ namespace ventris {
 /// bf16.
 bool can_pack(const Context& context, const ParameterStore& store);
 
-/// Packs all weights that are multiplied, and gives back the memory that they had: the store holds a model for
-/// inference from then on. Requires can_pack().
+/// Packs all weights that are multiplied, and gives back the memory that they had: the store holds a model
+/// for inference from then on. Views of its values and models made before are void. Requires can_pack().
 void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store);
 
 /// A packed store with the present values of `store`. Requires can_pack().

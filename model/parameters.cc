@@ -106,15 +106,14 @@ ParameterStore ParameterStore::packed_copy(Context& context, const std::vector<P
     for (size_t id = 0; id < tensors_.size(); ++id) {
       const Stored& stored = tensors_[id];
       const bool is_table = static_cast<ParameterId>(id) == table;
-      if (is_weight(id) || is_table) {
-        PackedMatrix packed{nullptr, stored.rows, stored.cols, dtype_};
-        if (is_table) std::swap(packed.rows, packed.cols);
-        packed.data = arena.allocate(packed_bytes(packed.rows, packed.cols, dtype_));
-        copy.packed_[id] = packed;
+      if (!is_weight(id) && !is_table) {
+        copy.kept_[id] = arena.allocate(stored.rows, stored.cols, master_dtype(dtype_));
+        continue;
       }
-      if (!is_weight(id)) {
-        copy.kept_[id] = arena.allocate(stored.rows, stored.cols, is_table ? dtype_ : master_dtype(dtype_));
-      }
+      PackedMatrix packed{nullptr, stored.rows, stored.cols, dtype_};
+      if (is_table) std::swap(packed.rows, packed.cols);
+      packed.data = arena.allocate(packed_bytes(packed.rows, packed.cols, dtype_));
+      copy.packed_[id] = packed;
     }
   };
   Arena measure;
@@ -125,9 +124,10 @@ ParameterStore ParameterStore::packed_copy(Context& context, const std::vector<P
     const Stored& stored = tensors_[id];
     const Tensor from = block(flat_values_, stored.offset, stored.rows, stored.cols);
     if (copy.packed_[id]) {
-      ventris::pack(context, {.source = from, .transpose = !is_weight(id), .to = copy.packed_[id]});
+      pack(context, {.source = from, .transpose = !is_weight(id), .to = copy.packed_[id]});
+    } else {
+      cast(context, {.source = from, .destination = copy.kept_[id]});
     }
-    if (copy.kept_[id]) cast(context, {.source = from, .destination = copy.kept_[id]});
     if (emptied != nullptr) {
       emptied->memory_.discard(from.data, static_cast<size_t>(from.size()) * size_of(from.dtype));
     }
@@ -176,8 +176,7 @@ ConstTensor ParameterStore::logical_block(ConstTensor flat, const LogicalParamet
 Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
   if (is_packed()) {
     const Tensor& kept = kept_[static_cast<size_t>(parameter.tensor)];
-    VENTRIS_CHECK(kept && kept.dtype == master_dtype(dtype_), "no master of parameter {} is kept",
-                  parameter.name);
+    VENTRIS_CHECK(kept, "parameter {} is there in packed form alone", parameter.name);
     return kept.row_range(0, parameter.rows).col_range(parameter.col_begin, parameter.cols);
   }
   return logical_block(flat_values_, parameter);

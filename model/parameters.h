@@ -60,9 +60,9 @@ class ParameterStore {
   /// from outside.
   void refresh_compute_copy(Context& context);
 
-  /// A store for inference with the present values: of `weights` only their packed form, of `table` its rows in
-  /// dtype() and the packed form of its transpose, all else as masters. With `emptied`, which is this store, the
-  /// memory of each tensor is given back once it was copied.
+  /// A store for inference with the present values: of `weights` and of the transpose of `table`
+  /// only the packed form, all else as masters. With `emptied`, which is this
+  /// store, the memory of each tensor is given back once it was copied.
   ParameterStore packed_copy(Context& context, const std::vector<ParameterId>& weights, ParameterId table,
                              ParameterStore* emptied) const;
   bool is_packed() const { return !kept_.empty(); }
@@ -123,8 +123,8 @@ class ParameterStore {
   Tensor flat_gradients_;
   Tensor flat_compute_;
   // Of a packed store, by id, in place of the flat buffers:
-  std::vector<Tensor> kept_;
-  std::vector<PackedMatrix> packed_;
+  std::vector<Tensor> kept_;          // empty where packed
+  std::vector<PackedMatrix> packed_;  // empty where kept
 };
 
 }  // namespace ventris

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/gemm.h"
+#include "backend/packed_gemm.h"
 
 namespace ventris {
 namespace {
@@ -108,6 +109,39 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t tokens, in
   state.counters["of_large"] = rates[rates.size() / 2] / large;
 }
 
+// packed_gemm() against gemm() with the same weights, in turn: how often as fast ("of_gemm").
+void measure_packed(benchmark::State& state, DType dtype, int64_t rows, int64_t in, int64_t out) {
+  Context context({.threads = 1});
+  Matrix x(rows, in, dtype);
+  Matrix y(rows, out, dtype);
+  Matrix weights(in, out, dtype);
+  Matrix masters(in, out, DType::kF32);
+  Arena memory(Device::kCpu, packed_bytes(in, out, dtype));
+  const PackedMatrix packed{memory.allocate(packed_bytes(in, out, dtype)), in, out, dtype};
+  pack(context, {.source = masters.view, .to = packed});
+  const int64_t product = rows * in * out;
+  const int64_t repetitions = std::max<int64_t>(1, (int64_t{1} << 26) / product);
+  const auto seconds_of = [&](auto&& multiply) {
+    multiply();
+    const double begin = thread_cpu_seconds();
+    for (int64_t i = 0; i < repetitions; ++i) multiply();
+    return (thread_cpu_seconds() - begin) / static_cast<double>(repetitions);
+  };
+  std::vector<double> rates;
+  std::vector<double> ratios;
+  for (auto _ : state) {
+    const double of_gemm = seconds_of([&] { gemm(context, {.a = x.view, .b = weights.view, .c = y.view}); });
+    const double seconds = seconds_of([&] { packed_gemm(context, {.a = x.view, .b = packed, .c = y.view}); });
+    rates.push_back(2e-9 * static_cast<double>(product) / seconds);
+    ratios.push_back(of_gemm / seconds);
+    state.SetIterationTime(seconds);
+  }
+  std::sort(rates.begin(), rates.end());
+  std::sort(ratios.begin(), ratios.end());
+  state.counters["GFLOPs_median"] = rates[rates.size() / 2];
+  state.counters["of_gemm"] = ratios[ratios.size() / 2];
+}
+
 int register_all() {
   struct Layer {
     const char* name;
@@ -140,6 +174,15 @@ int register_all() {
         // The gradient by h is dlogits [tokens, vocab] times E [vocab, d], and that by E is dlogits^T h.
         add(layer, "data gradient", Form::kForward, dtype, tokens, layer.out, layer.in);
         add(layer, "weight gradient", Form::kWeightGradient, dtype, tokens, layer.out, layer.in);
+      }
+    }
+  }
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{128, 384}, {512, 512}, {512, 2048}, {2048, 512}, {512, 10112}}) {
+      for (const int64_t rows : {1, 4, 32, 128, 1024}) {
+        const std::string name = std::string(name_of(dtype)) + "/packed/" + std::to_string(rows) + "x" + std::to_string(in) +
+                                 "x" + std::to_string(out);
+        benchmark::RegisterBenchmark(name.c_str(), measure_packed, dtype, rows, in, out)->UseManualTime()->Iterations(9);
       }
     }
   }

@@ -136,6 +136,18 @@ class TrainedModel(support.CommandLineTest):
         self.assertIn(b"1 of 1 sentences", result.stderr)
         self.assertIn(b"cut", result.stderr)
 
+    def test_statistics_come_last_on_the_standard_error(self):
+        result = support.run(
+            "translate", "--model", self.weights, "--statistics", "--batch-sentences", 5, stdin=self.source()
+        )
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stdout, self.translate())
+        statistics = json.loads(result.stderr.decode().splitlines()[-1])
+        self.assertEqual(sorted(statistics), ["peak_mib", "seconds", "sentences", "words"])
+        self.assertEqual(statistics["sentences"], 24)
+        self.assertGreaterEqual(statistics["words"], len(result.stdout.split()))
+        self.assertGreater(statistics["seconds"], 0)
+
     def test_n_best(self):
         lines = self.translate("--n-best", 3, "--beam-size", 4).decode().splitlines()
         best = self.translate("--beam-size", 4).decode().splitlines()
