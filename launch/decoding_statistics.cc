@@ -14,6 +14,7 @@ void DecodingStatistics::print() const {
   const nlohmann::json object = {{"sentences", sentences_},
                                  {"words", words_},
                                  {"seconds", seconds_},
+                                 {"cpu_seconds", cpu_seconds_},
                                  {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
   fmt::print(stderr, "{}\n", object.dump());
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 
 namespace ventris {
 
@@ -9,20 +10,28 @@ namespace ventris {
 /// writing not counted, and what was done in it.
 class DecodingStatistics {
  public:
-  void begin() { begin_ = std::chrono::steady_clock::now(); }
-  void end() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  void begin() {
+    begin_ = std::chrono::steady_clock::now();
+    cpu_begin_ = std::clock();
+  }
+  void end() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    cpu_seconds_ += static_cast<double>(std::clock() - cpu_begin_) / CLOCKS_PER_SEC;
+  }
   /// One sentence, and the words of the vocabulary in its best translation.
   void add_sentence(int64_t words) {
     ++sentences_;
     words_ += words;
   }
   /// Writes one JSON object and the end of the line to the standard error: "sentences", "words", "seconds",
-  /// and "peak_mib", the peak memory of this process.
+  /// "cpu_seconds" (of all threads) and "peak_mib", the peak memory of this process.
   void print() const;
 
  private:
   std::chrono::steady_clock::time_point begin_;
+  std::clock_t cpu_begin_ = 0;
   double seconds_ = 0.0;
+  double cpu_seconds_ = 0.0;
   int64_t sentences_ = 0;
   int64_t words_ = 0;
 };

@@ -210,7 +210,8 @@ Command translate_command() {
   table.toggle(
       "statistics", options->statistics,
       "At the end writes a JSON object to the standard error: sentences, words of the vocabulary in their "
-      "translations, seconds spent on translating, and peak_mib, the peak memory of this process.");
+      "translations, seconds and CPU seconds spent on translating, and peak_mib, the peak memory of this "
+      "process.");
   table.group("Alignment");
   table.choice<AlignmentForm>(
       "alignment", options->alignment,

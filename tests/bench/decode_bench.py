@@ -6,7 +6,8 @@
 
 PYTHON needs ctranslate2, h5py, numpy and sentencepiece. For each width of the beam, number of sentences translated together and number of
 threads all programs run in turn, `--rounds` times; the table has medians. Both search without a length penalty, and the lines in which the
-peer's f32 differs from ours are counted. Neither reading the model nor starting counts; ours tokenizes and detokenizes within the measured
+peer's f32 differs from ours are counted. "By CPU time" is the same ratio by the time that the
+threads of the process had a core, which other programs on the machine disturb less. Neither reading the model nor starting counts; ours tokenizes and detokenizes within the measured
 time, the peer gets and gives pieces. Peak memory is the resident set of the whole process: for the peer that includes Python, whose part
 (the packages imported, no model) is shown in a line of its own.
 """
@@ -111,13 +112,13 @@ def run_peer(arguments):
     options = {"beam_size": arguments.beam, "length_penalty": 0, "max_batch_size": arguments.batch,
                "max_decoding_length": 256, "disable_unk": True}
     translator.translate_batch(sources[:2], **options)
-    begin = time.perf_counter()
+    begin, cpu_begin = time.perf_counter(), time.process_time()
     results = translator.translate_batch(sources, **options)
-    seconds = time.perf_counter() - begin
+    seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
     hypotheses = [result.hypotheses[0] for result in results]
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.writelines(processor.decode(pieces) + "\n" for pieces in hypotheses)
-    print(json.dumps({"seconds": seconds, "words": sum(map(len, hypotheses)), "peak_mib": peak_mib(), "own_mib": own,
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "words": sum(map(len, hypotheses)), "peak_mib": peak_mib(), "own_mib": own,
                       "version": ctranslate2.__version__}))
 
 
@@ -155,9 +156,9 @@ def measure(arguments, folder):
                     peer_folder], check=True)
     systems = [("ventris", precision) for precision in ("f32", "bf16")]
     systems += [("CTranslate2", compute_type) for compute_type in arguments.peer_types]
-    header = ("| beam | sentences at a time | threads | program | precision | sentences/s | words/s | of CTranslate2 f32 | "
+    header = ("| beam | sentences at a time | threads | program | precision | sentences/s | words/s | of CTranslate2 f32 | by CPU time | "
               "peak MiB | of CTranslate2 f32 | lines unlike CTranslate2 f32 |")
-    rows = [header, "|" + "---|" * 11]
+    rows = [header, "|" + "---|" * 12]
     print("\n".join(rows), flush=True)
     own = 0
     for beam in arguments.beams:
@@ -184,10 +185,11 @@ def measure(arguments, folder):
                     name = system[0] if system[0] == "ventris" else f"{system[0]} {runs[system][0]['version']}"
                     unlike = different_lines(outputs[system], outputs[base])
                     rows.append(f"| {beam} | {batch} | {threads} | {name} | {system[1]} | {len(lines) / seconds:,.1f} | "
-                                f"{words / seconds:,.0f} | {median(base, 'seconds') / seconds:.2f} | {memory:,.0f} | "
+                                f"{words / seconds:,.0f} | {median(base, 'seconds') / seconds:.2f} | "
+                                f"{median(base, 'cpu_seconds') / median(system, 'cpu_seconds'):.2f} | {memory:,.0f} | "
                                 f"{memory / median(base, 'peak_mib'):.2f} | {unlike} of {len(lines)} |")
                     print(rows[-1], flush=True)
-    rows.append(f"| | | | Python with the peer's packages, no model | | | | | {own:,.0f} | | |")
+    rows.append(f"| | | | Python with the peer's packages, no model | | | | | | {own:,.0f} | | |")
     print(rows[-1], flush=True)
     return "\n".join(rows) + "\n"
 
