@@ -18,18 +18,19 @@ void pack(Context& context, const PackArgs& args) {
   check_packed(context, args.to);
   const ConstTensor& source = args.source;
   const int64_t cols = args.transpose ? source.rows : source.cols;
-  check_tensor(source, args.transpose ? cols : args.to.rows, args.transpose ? args.to.rows : cols, DType::kF32,
-               "source");
+  check_tensor(source, args.transpose ? cols : args.to.rows, args.transpose ? args.to.rows : cols,
+               DType::kF32, "source");
   VENTRIS_CHECK(args.first_column >= 0 && args.first_column + cols <= args.to.cols,
-                "columns [{}, {}) of a packed matrix that has {}", args.first_column, args.first_column + cols,
-                args.to.cols);
+                "columns [{}, {}) of a packed matrix that has {}", args.first_column,
+                args.first_column + cols, args.to.cols);
   pack_cpu(context, args);
 }
 
 void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_packed(context, args.b);
   check_tensor(args.a, args.a.rows, args.b.rows, args.b.dtype, "a");
-  check_tensor(args.c, args.a.rows, args.b.cols, args.c.dtype == DType::kF32 ? DType::kF32 : args.b.dtype, "c");
+  check_tensor(args.c, args.a.rows, args.b.cols, args.c.dtype == DType::kF32 ? DType::kF32 : args.b.dtype,
+               "c");
   check_optional(args.bias, 1, args.b.cols, DType::kF32, "bias");
   packed_gemm_cpu(context, args);
 }

@@ -40,9 +40,9 @@ IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig
       staged_(context) {
   for (const DecoderLayerIds& layer : ids.decoder) {
     layers_.push_back(
-        {Linear(layer.self_attention.query_key_value), Linear(layer.self_attention.output), ResidualNorm(layer.self_attention.norm),
-         Linear(layer.cross_attention.query), Linear(layer.cross_attention.output),
-         ResidualNorm(layer.cross_attention.norm),
+        {Linear(layer.self_attention.query_key_value), Linear(layer.self_attention.output),
+         ResidualNorm(layer.self_attention.norm), Linear(layer.cross_attention.query),
+         Linear(layer.cross_attention.output), ResidualNorm(layer.cross_attention.norm),
          FeedForwardLayer(Stack::kDecoder, static_cast<int>(layers_.size()), layer.feed_forward)});
   }
 }

@@ -56,12 +56,12 @@ class IncrementalDecoder {
   };
   /// Activations of one step; all layers use them in turn.
   struct Activations {
-    Tensor embedded;      // [capacity, d_model] T
+    Tensor embedded;         // [capacity, d_model] T
     Tensor query_key_value;  // [capacity, 3 * d_model] T: of self-attention
-    Tensor query;         // [capacity, d_model] T: of cross-attention
-    Tensor attended;      // [capacity, d_model] T
-    Tensor self_branch;   // [capacity, d_model] T
-    Tensor cross_branch;  // [capacity, d_model] T
+    Tensor query;            // [capacity, d_model] T: of cross-attention
+    Tensor attended;         // [capacity, d_model] T
+    Tensor self_branch;      // [capacity, d_model] T
+    Tensor cross_branch;     // [capacity, d_model] T
     ResidualNorm::Saved self_norm;
     ResidualNorm::Saved cross_norm;
     FeedForwardLayer::Saved feed_forward;

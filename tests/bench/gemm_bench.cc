@@ -178,11 +178,14 @@ int register_all() {
     }
   }
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{128, 384}, {512, 512}, {512, 2048}, {2048, 512}, {512, 10112}}) {
+    for (const auto& [in, out] :
+         {std::pair<int64_t, int64_t>{128, 384}, {512, 512}, {512, 2048}, {2048, 512}, {512, 10112}}) {
       for (const int64_t rows : {1, 4, 32, 128, 1024}) {
-        const std::string name = std::string(name_of(dtype)) + "/packed/" + std::to_string(rows) + "x" + std::to_string(in) +
-                                 "x" + std::to_string(out);
-        benchmark::RegisterBenchmark(name.c_str(), measure_packed, dtype, rows, in, out)->UseManualTime()->Iterations(9);
+        const std::string name = std::string(name_of(dtype)) + "/packed/" + std::to_string(rows) + "x" +
+                                 std::to_string(in) + "x" + std::to_string(out);
+        benchmark::RegisterBenchmark(name.c_str(), measure_packed, dtype, rows, in, out)
+            ->UseManualTime()
+            ->Iterations(9);
       }
     }
   }
