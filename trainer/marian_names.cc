@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <regex>
+#include <utility>
+#include <vector>
 
 #include "backend/error.h"
 
@@ -25,24 +26,36 @@ const std::map<std::string, std::string>& linears() {
   return names;
 }
 
+std::vector<std::string> split(const std::string& path) {
+  std::vector<std::string> parts = {""};
+  for (const char c : path) {
+    if (c == '/') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::string marian_name(const std::string& logical_name, bool pre_norm) {
   if (logical_name == "embedding") return "Wemb";
-  static const std::regex form("(encoder|decoder)(?:/layers/([0-9]+)/([a-z_]+))?/([a-z]+)/([a-z]+)");
-  std::smatch parts;
-  VENTRIS_CHECK(std::regex_match(logical_name, parts, form), "{} has no name in Marian", logical_name);
-  const std::string stack = parts[1];
-  const std::string linear = parts[4];
-  const std::string kind = parts[5];
-  if (linear == "norm") {
-    const std::string suffix = kind == "gamma" ? "_ln_scale" : "_ln_bias";
-    if (!parts[3].matched) return stack + "_top" + suffix;
-    return fmt::format("{}_l{}_{}{}{}", stack, std::stoi(parts[2]) + 1, sublayers().at(parts[3]).second,
-                       suffix, pre_norm ? "_pre" : "");
-  }
-  return fmt::format("{}_l{}_{}_{}{}", stack, std::stoi(parts[2]) + 1, sublayers().at(parts[3]).first,
-                     kind == "weight" ? "W" : "b", linears().at(linear));
+  // <stack>/norm/<kind>, or <stack>/layers/<number>/<sublayer>/<linear or norm>/<kind>
+  const std::vector<std::string> parts = split(logical_name);
+  VENTRIS_CHECK(parts.size() == 3 || (parts.size() == 6 && parts[1] == "layers"), "{} has no name in Marian",
+                logical_name);
+  const std::string& stack = parts.front();
+  const std::string& kind = parts.back();
+  const std::string norm_suffix = kind == "gamma" ? "_ln_scale" : "_ln_bias";
+  if (parts.size() == 3) return stack + "_top" + norm_suffix;
+  const int layer = std::stoi(parts[2]) + 1;
+  const auto& [prefix, norm_prefix] = sublayers().at(parts[3]);
+  if (parts[4] == "norm")
+    return fmt::format("{}_l{}_{}{}{}", stack, layer, norm_prefix, norm_suffix, pre_norm ? "_pre" : "");
+  return fmt::format("{}_l{}_{}_{}{}", stack, layer, prefix, kind == "weight" ? "W" : "b",
+                     linears().at(parts[4]));
 }
 
 }  // namespace ventris
