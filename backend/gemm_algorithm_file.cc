@@ -44,12 +44,16 @@ bool read_line(const std::string& line, std::string& shape, GemmAlgorithm& algor
   return line == line_of(shape, algorithm);
 }
 
-/// Holds the lock of a file while it lives; without it, where the file system gives none within two seconds.
+/// Holds the lock of a file while it lives; without it, where the file system has none, or gives it to others
+/// for two seconds.
 class Lock {
  public:
   explicit Lock(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     constexpr int kTries = 100;
-    for (int i = 0; file_ >= 0 && i < kTries && flock(file_, LOCK_EX | LOCK_NB) != 0; ++i) usleep(20000);
+    for (int i = 0; file_ >= 0 && i < kTries && flock(file_, LOCK_EX | LOCK_NB) != 0; ++i) {
+      if (errno != EWOULDBLOCK && errno != EINTR) break;  // some network file systems have none
+      usleep(20000);
+    }
   }
   ~Lock() {
     if (file_ >= 0) close(file_);
