@@ -43,6 +43,8 @@ NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::strin
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  // It would win over the configuration, and nobody could abort a call that blocks.
+  ::setenv("NCCL_COMM_BLOCKING", "0", /*overwrite=*/1);
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
   settle(status, "ncclCommInitRankConfig");
   for (Mark& mark : marks_) VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));
@@ -145,7 +147,9 @@ void NcclLink::run_watchdog() {
     poll_locked();
     poll_marks_locked();
     if (failure_.empty()) continue;
-    if (stop_word_.wait_for(lock, kGrace, [this] { return stopping_ || told_; })) return;
+    stop_word_.wait_for(lock, kGrace, [this] { return stopping_ || told_; });
+    // A host that has met the failure lets go of graphs and memory first, and that waits for the device.
+    if (stopping_ || (told_ && stop_word_.wait_for(lock, kGrace, [this] { return stopping_; }))) return;
     std::fprintf(stderr, "[rank %d on %s] ventris: error: %s\n", rank_, host_.c_str(), failure_.c_str());
     std::fflush(stderr);
     std::_Exit(static_cast<int>(ExitCode::kUnavailable));
