@@ -153,7 +153,8 @@ void TrainingRun::make_model() {
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_);
   const MicroBatchCapacity training = training_capacity(batches_);
-  const MicroBatchCapacity validating = Validation::capacity(context_.device(), corpus_);
+  const ValidationRows validation_rows = validation_rows_of(context_.device());
+  const MicroBatchCapacity validating = Validation::capacity(corpus_, validation_rows);
   transformer_.emplace(context_, options_.model, store_, ids_,
                        MicroBatchCapacity{std::max(training.source_rows, validating.source_rows),
                                           std::max(training.target_rows, validating.target_rows),
@@ -161,7 +162,8 @@ void TrainingRun::make_model() {
                        /*training=*/true);
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
-  if (corpus_.valid().size() > 0) validation_.emplace(context_, communicator_, corpus_, options_);
+  if (corpus_.valid().size() > 0)
+    validation_.emplace(context_, communicator_, corpus_, options_, validation_rows);
 }
 
 void TrainingRun::make_folder() {

@@ -37,17 +37,18 @@ std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pa
 }  // namespace
 
 Validation::Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
-                       const TrainOptions& options)
+                       const TrainOptions& options, ValidationRows rows)
     : context_(context),
       communicator_(communicator),
       corpus_(corpus),
       options_(options),
-      batches_(cut_into_batches(corpus.valid(), validation_rows_of(context.device()))),
-      stage_(context, capacity(context.device(), corpus)) {}
+      rows_(rows),
+      batches_(cut_into_batches(corpus.valid(), rows.loss)),
+      stage_(context, capacity(corpus, rows)) {}
 
-MicroBatchCapacity Validation::capacity(Device device, const data::Corpus& corpus) {
-  const int64_t rows = std::max<int64_t>(validation_rows_of(device), corpus.max_length() + int64_t{1});
-  return {.source_rows = rows, .target_rows = rows, .sentences = static_cast<int>(rows)};
+MicroBatchCapacity Validation::capacity(const data::Corpus& corpus, ValidationRows rows) {
+  const int64_t most = std::max<int64_t>(rows.loss, corpus.max_length() + int64_t{1});
+  return {.source_rows = most, .target_rows = most, .sentences = static_cast<int>(most)};
 }
 
 ValidationMetrics Validation::run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
@@ -103,6 +104,7 @@ void Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
   BeamSearch search(context_, config, store, ids,
                     {.beam_size = options_.valid_beam_size,
                      .length_penalty = options_.valid_length_penalty,
+                     .batch_rows = rows_.search,
                      .begin_id = tokenizer.begin_id(),
                      .end_id = tokenizer.end_id(),
                      .unknown_id = tokenizer.unknown_id()});

@@ -14,10 +14,15 @@ namespace ventris {
 
 class Communicator;
 
-/// Rows of a side that validation computes together, or the longest sentence where that is longer. Fixed for
-/// a kind of device, so that results depend on neither ranks nor the batches of training.
-inline int64_t validation_rows_of(Device device) {
-  return device == Device::kCpu ? 1024 : 4096;
+/// How much validation computes together. Results depend on it within rounding only.
+struct ValidationRows {
+  int64_t loss;        // of a side, or the longest sentence where that is longer
+  int64_t search = 0;  // BeamSearchOptions::batch_rows
+};
+
+/// Fixed for a kind of device, so that results depend on neither ranks nor the batches of training.
+inline ValidationRows validation_rows_of(Device device) {
+  return {.loss = device == Device::kCpu ? 1024 : 4096};
 }
 
 /// Measures a model on the validation pairs of a corpus, on all ranks; every rank gets the same numbers, and
@@ -26,9 +31,9 @@ class Validation {
  public:
   /// The references outlive the object; the Transformer is planned for capacity().
   Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
-             const TrainOptions& options);
+             const TrainOptions& options, ValidationRows rows);
 
-  static MicroBatchCapacity capacity(Device device, const data::Corpus& corpus);
+  static MicroBatchCapacity capacity(const data::Corpus& corpus, ValidationRows rows);
 
   /// Loss per target token without dropout and, where asked for, BLEU and chrF of beam search against the raw
   /// reference lines.
@@ -45,6 +50,7 @@ class Validation {
   Communicator& communicator_;
   const data::Corpus& corpus_;
   const TrainOptions& options_;
+  const ValidationRows rows_;
   std::vector<std::vector<int64_t>> batches_;  // pairs of each micro-batch
   BatchStage stage_;
 };

@@ -7,7 +7,7 @@
 ventris trains in bf16 with a CUDA graph per step; PyTorch trains the same model on length-bucketed padded batches of the same sentences,
 eager and with torch.compile, bf16 by autocast, fused Adam, scaled_dot_product_attention. The first steps are not counted. Then attention
 alone, against PyTorch's on a padded batch, on bucketed batches and on tensors without padding. With --multi30k the recipe trains on
-that text besides, for at most 5 minutes more. What is left out for want of time or because it fails is named on stderr and in the file.
+that text besides, for at most 5 minutes more. What is left out for want of time or because it fails has a row that says why.
 """
 import argparse
 import json
@@ -88,29 +88,40 @@ def ratio(value, other):
     return "" if value is None or other is None else f"{value / other:.2f}"
 
 
-def measure_training(arguments, clock, preset):
-    """[(name, measured)] of ventris and the peers; measured is None where something failed."""
-    extra = ["--device", arguments.device, "--log-every", str(arguments.log_every), "--profile", *arguments.ventris_options.split()]
+def attempt(name, measure):
+    """What measure() gives, with the most memory meanwhile, or {"failed": why}; that is said on stderr, too."""
     with DeviceMemory() as memory:
-        ours = table.train_ventris([], arguments.ventris, arguments.corpus, preset, "bf16", arguments.batch_tokens, arguments.seconds,
-                                   arguments.warmup_seconds, extra, clock.left())
-    if ours is not None:
-        ours["memory"] = memory.mib()
-    found = [("ventris", ours)]
-    options = ["--device", arguments.peer_device, "--precision", "bf16", "--corpus", arguments.corpus, "--preset", preset, "--batch-tokens",
-               arguments.batch_tokens, "--seconds", arguments.seconds, "--warmup-seconds", arguments.warmup_seconds, "--most-pairs",
-               arguments.most_pairs]
+        try:
+            found = measure()
+        except table.Failed as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            found = {"failed": str(error)}
+    found["memory"] = memory.mib()
+    return found
+
+
+def measure_training(arguments, clock, preset):
+    """[(name, measured)] of ventris and the peers."""
+    def ventris():
+        extra = ["--device", arguments.device, "--log-every", str(arguments.log_every), "--profile", *arguments.ventris_options.split()]
+        return table.train_ventris([], arguments.ventris, arguments.corpus, preset, "bf16", arguments.batch_tokens, arguments.seconds,
+                                   arguments.warmup_seconds, extra, min(arguments.warmup_seconds + arguments.seconds + 60, clock.left()))
+
+    def pytorch(more, most):
+        options = ["--device", arguments.peer_device, "--precision", "bf16", "--corpus", arguments.corpus, "--preset", preset, "--batch-tokens",
+                   arguments.batch_tokens, "--seconds", arguments.seconds, "--warmup-seconds", arguments.warmup_seconds, "--most-pairs",
+                   arguments.most_pairs, *more]
+        got = table.run_json(table.peer_command(arguments.pytorch, "peer_pytorch.py", options), min(most, clock.left()))
+        rate = got["target_tokens_per_second"]
+        return {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
+                "allocated": got["peak_memory_mib"], "version": re.sub(r"[+].*", "", got["version"])}
+
+    found = [("ventris", attempt(f"ventris, {preset}", ventris))]
     for name, more in (("eager", []), ("torch.compile", ["--compile", "--compile-seconds", arguments.compile_seconds])):
         # A peer that hangs in its compiler does not take the time of what follows.
         most = arguments.warmup_seconds + arguments.seconds + (arguments.compile_seconds if more else 0) + 40
-        with DeviceMemory() as memory:
-            got = table.peer(arguments.pytorch, "peer_pytorch.py", options + more, f"PyTorch, {name}, {preset}", min(most, clock.left()))
-        if got is not None:
-            name = f"PyTorch {re.sub(r'[+].*', '', got['version'])}, {name}"
-            rate = got["target_tokens_per_second"]
-            got = {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
-                   "memory": memory.mib(), "allocated": got["peak_memory_mib"]}
-        found.append((name, got))
+        got = attempt(f"PyTorch, {name}, {preset}", lambda more=more, most=most: pytorch(more, most))
+        found.append((f"PyTorch {got['version']}, {name}" if "version" in got else f"PyTorch, {name}", got))
     return found
 
 
@@ -119,10 +130,10 @@ def training_table(gemm, training):
               "MiB on the device", "MiB of tensors"]
     rows = []
     for preset, found in training.items():
-        best = max((m["rate"] for name, m in found if m is not None and name != "ventris"), default=None)
+        best = max((m["rate"] for name, m in found if "failed" not in m and name != "ventris"), default=None)
         for name, m in found:
-            if m is None:
-                rows.append([preset, name, "not measured", *[""] * 7])
+            if "failed" in m:
+                rows.append([preset, name, f"not measured: {m['failed']}", *[""] * 7])
                 continue
             flops = m.get("flops")
             rows.append([preset, name, f"{m['ms']:.2f}", f"{m['tokens_per_update']:,}", f"{m['rate']:,.0f}", ratio(m["rate"], best),
@@ -153,32 +164,43 @@ def phase_table(gemm, preset, profile):
 
 
 def measure_attention(arguments, clock, folder):
-    """The words of the batch, and {(preset, dropout): {name: {side: ms}}}; the first is "ventris"."""
+    """The words of the batch, {(preset, dropout): {way: {side: ms or why there is none}}}, and [(who, why)] of what did not come to its end."""
     pairs = os.path.join(folder, "pairs.txt")
     common = ["--corpus", arguments.corpus, "--batch-tokens", arguments.attention_tokens, "--most-pairs", arguments.most_pairs]
-    words = table.peer(arguments.pytorch, "peer_attention.py", common + ["--write-pairs", pairs], "lengths of sentences", clock.left())
-    if words is None:
-        return None, {}
-    found = {}
+    try:
+        words = table.run_json(table.peer_command(arguments.pytorch, "peer_attention.py", common + ["--write-pairs", pairs]), clock.left())
+    except table.Failed as error:
+        return None, {}, [("lengths of the sentences", str(error))]
+    found, ended = {}, []
     output = os.path.join(folder, "attention.json")
     command = [arguments.attention_bench, "--device", arguments.device, "--pairs", pairs, "--benchmark_format=console",
                "--benchmark_out_format=json", f"--benchmark_out={output}", f"--benchmark_min_time={arguments.attention_min_seconds}"]
-    try:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=clock.left())
+    _, reason = table.run_lines(command, min(arguments.attention_seconds, clock.left()))
+    if reason is None:
         with open(output, encoding="utf-8") as file:
             for line in json.load(file)["benchmarks"]:
                 _, preset, side, *rest = line["name"].split("/")
                 key = (preset, 0.1 if "dropout" in rest else 0.0)
                 found.setdefault(key, {}).setdefault("ventris", {})[side] = line["real_time"]
-    except (OSError, subprocess.SubprocessError) as error:
-        print(f"attention_bench: {table.last_words(getattr(error, 'stderr', None) or str(error))}", file=sys.stderr)
-    seconds = min(arguments.attention_seconds, clock.left() - 20)
-    results = table.peer(arguments.pytorch, "peer_attention.py", common + ["--pairs", pairs, "--device", arguments.peer_device, "--seconds", seconds],
-                         "PyTorch's attention", clock.left()) or []
-    for line in results:
+    else:
+        ended.append(("ventris", reason))
+    seconds = max(1.0, min(arguments.attention_seconds, clock.left() - 20))
+    command = table.peer_command(arguments.pytorch, "peer_attention.py",
+                                 common + ["--pairs", pairs, "--device", arguments.peer_device, "--seconds", seconds])
+    lines, reason = table.run_lines(command, min(seconds + 30, clock.left()))
+    for line in lines:
         name = line["way"] if line["way"] == line["backend"] else f"{line['way']}, {line['backend']}"
-        found.setdefault((line["preset"], line["dropout"]), {}).setdefault(name, {})[line["side"]] = line["ms"]
-    return words, found
+        key = (line["preset"], line["dropout"])
+        found.setdefault(key, {}).setdefault(f"PyTorch, {name}" if name else "PyTorch, the rest", {})[line["side"]] = line.get("ms", line.get("failed"))
+    if reason is not None:
+        ended.append(("PyTorch", reason))
+    for who, why in ended:
+        print(f"attention, {who}: {why}", file=sys.stderr)
+    return words, found, ended
+
+
+def times_of(sides):
+    return {side: ms for side, ms in sides.items() if not isinstance(ms, str)}
 
 
 def best_of(ways, prefix):
@@ -186,30 +208,42 @@ def best_of(ways, prefix):
     best = {}
     for name, sides in ways.items():
         if name.startswith(prefix):
-            for side, ms in sides.items():
+            for side, ms in times_of(sides).items():
                 best[side] = min(ms, best.get(side, ms))
     return best
 
 
-def attention_table(words, found):
-    rows = []
+def attention_table(words, found, ended):
+    rows, reasons = [], []
+
+    def cell(ms):
+        if not isinstance(ms, str):
+            return f"{ms:.3f}"
+        if ms not in reasons:
+            reasons.append(ms)
+        return f"({1 + reasons.index(ms)})"
+
     for (preset, rate), ways in sorted(found.items()):
-        ours = ways.get("ventris", {})
-        lines = [("ventris", ours), *((name, ways[name]) for name in ways if name != "ventris")]
-        for way in ("padded", "bucketed"):
-            lines.append((f"PyTorch, best {way}", best_of(ways, way)))
+        ours = times_of(ways.get("ventris", {}))
+        lines = [("ventris", ours)] if ours else []
+        lines += [(name, ways[name]) for name in ways if name != "ventris"]
+        lines += [(f"PyTorch, best {way}", best_of(ways, f"PyTorch, {way}")) for way in ("padded", "bucketed")]
+        mine = sum(ours.values()) if len(ours) == len(SIDES) else None
         for name, sides in lines:
-            total = sum(sides.values()) if len(sides) == len(SIDES) else None
-            mine = sum(ours.values()) if len(ours) == len(SIDES) else None
-            name = name if name.startswith(("ventris", "PyTorch")) else f"PyTorch, {name}"
-            rows.append([preset, rate, name, *(f"{sides[side]:.3f}" if side in sides else "" for side in SIDES), "" if total is None else f"{total:.3f}",
-                         ratio(total, mine)])
-    if not rows:
-        return "Not measured.\n"
+            times = times_of(sides)
+            total = sum(times.values()) if len(times) == len(SIDES) else None
+            rows.append([preset, rate, name, *(cell(sides[side]) if side in sides else "" for side in SIDES),
+                         "" if total is None else f"{total:.3f}", ratio(total, mine)])
+    for who, why in ended:
+        rows.append(["", "", who, *[""] * len(SIDES), f"{'ended early' if who == 'PyTorch' else 'not measured'}: {why}", ""])
+    text = table.markdown(["preset", "dropout", "way", *SIDES, "sum", "over ventris"], rows)
+    if reasons:
+        text += "\nNot measured:\n\n" + "".join(f"{number}. {why}\n" for number, why in enumerate(reasons, 1))
+    if words is None:
+        return text
     return (f"Forward and backward of the three attentions of a layer, ms, bf16, {words['pairs']:,} sentence pairs as they come, {words['source']:,} "
             f"source and {words['target']:,} target words with their marks, head size 64. Bucketed: eight batches of like lengths, for as many target "
-            "words. The last column is the time over that of ventris.\n\n" +
-            table.markdown(["preset", "dropout", "way", *SIDES, "sum", "over ventris"], rows))
+            "words. The last column is the time over that of ventris.\n\n" + text)
 
 
 def multi30k(arguments, folder):
@@ -223,12 +257,9 @@ def multi30k(arguments, folder):
         environment["MAX_STEPS"] = str(arguments.multi30k_steps)
     environment["VENTRIS"] = os.path.abspath(arguments.ventris)
     command = ["bash", os.path.join(ROOT, "launch", "recipes", "multi30k.sh"), arguments.multi30k, run]
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60 * minutes, check=False)
-    except subprocess.TimeoutExpired:
-        return f"Not done after {minutes:g} minutes.\n"
-    if done.returncode != 0:
-        return f"Failed: {table.last_words(done.stderr)}\n"
+    printed, reason = table.run(command, 60 * minutes, environment)
+    if reason is not None:
+        return f"Not measured: {reason}\n"
     seconds = time.monotonic() - begin
     with open(os.path.join(run, "model", "metrics.jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
@@ -242,7 +273,7 @@ def multi30k(arguments, folder):
             reached = elapsed / 60
     when = "was not reached" if reached is None else f"was reached after {reached:.2f} minutes of training"
     return (f"`launch/recipes/multi30k.sh`, preset tiny, bf16, one process; {seconds / 60:.2f} minutes for text, training, average and test together. "
-            f"Validation BLEU {arguments.multi30k_bleu:g} {when}. Test:\n\n    {done.stdout.strip().splitlines()[-1]}\n\n" +
+            f"Validation BLEU {arguments.multi30k_bleu:g} {when}. Test:\n\n    {table.last_words(printed)}\n\n" +
             table.markdown(["step", "minutes", "valid loss", "valid BLEU"], rows))
 
 
@@ -275,32 +306,50 @@ def options():
     return parser.parse_args()
 
 
+def report(arguments, product, training, attention, more):
+    gemm, reason = product
+    text = "## Training\n\n" + training_table(gemm, training)
+    rate = f"{gemm / 1e12:.2f} TFLOP/s" if reason is None else f"not measured: {reason}"
+    text += f"\nLarge bf16 product, {arguments.gemm_size:,} cubed: {rate}.\n\n{FORMULA}"
+    for preset, found in training.items():
+        if "failed" not in found[0][1]:
+            text += "\n" + phase_table(gemm, preset, found[0][1]["result"]["profile"])
+    if attention is not None:
+        text += "\n## Attention\n\n" + attention_table(*attention)
+    return text + more
+
+
+def measure_product(arguments, clock):
+    """Operations a second of the large product, and None or why there is no such number."""
+    more = ["--gemm", "--gemm-size", arguments.gemm_size, "--device", arguments.peer_device, "--precision", "bf16"]
+    try:
+        return 1e9 * table.run_json(table.peer_command(arguments.pytorch, "peer_pytorch.py", more), min(60, clock.left()))["gflops"], None
+    except table.Failed as error:
+        print(f"large product: {error}", file=sys.stderr)
+        return None, str(error)
+
+
 def main():
     arguments = options()
     clock = Clock(arguments.budget_seconds)
-    device = subprocess.run([arguments.ventris, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    gemm = table.peer(arguments.pytorch, "peer_pytorch.py", ["--gemm", "--gemm-size", arguments.gemm_size, "--device", arguments.peer_device, "--precision", "bf16"], "large product",
-                      clock.left())
-    gemm = None if gemm is None else 1e9 * gemm["gflops"]
-    training = {}
+    version, reason = table.run([arguments.ventris, "--version"], 60)
+    if reason is not None:
+        sys.exit(f"error: {arguments.ventris} --version: {reason}")
+    product = measure_product(arguments, clock)
+    training, attention, more = {}, None, ""
     with tempfile.TemporaryDirectory(prefix="ventris-gpu-") as folder:
         # Attention before the second preset: it is short, and compiling may take all the time there is.
-        words, attention = None, {}
-        for number, preset in enumerate(arguments.presets):
+        for preset in arguments.presets:
             training[preset] = measure_training(arguments, clock, preset)
-            if number == 0:
-                words, attention = measure_attention(arguments, clock, folder)
-        text = "## Training\n\n" + training_table(gemm, training)
-        text += f"\nLarge bf16 product, {arguments.gemm_size:,} cubed: {'not measured' if gemm is None else f'{gemm / 1e12:.2f} TFLOP/s'}.\n\n{FORMULA}"
-        for preset, found in training.items():
-            if found[0][1] is not None:
-                text += "\n" + phase_table(gemm, preset, found[0][1]["result"]["profile"])
-        text += "\n## Attention\n\n" + attention_table(words, attention)
+            table.save(report(arguments, product, training, attention, more), arguments.output)
+            if attention is None:
+                attention = measure_attention(arguments, clock, folder)
+                table.save(report(arguments, product, training, attention, more), arguments.output)
         seconds = arguments.budget_seconds - clock.end + time.monotonic()
         if arguments.multi30k:
-            text += "\n## Multi30k\n\n" + multi30k(arguments, folder)
-    text += f"\nAll but Multi30k took {seconds / 60:.1f} minutes.\n\n    " + device.replace("\n", "\n    ") + "\n"
-    table.write(text, arguments.output)
+            more = "\n## Multi30k\n\n" + multi30k(arguments, folder)
+    more += f"\nAll but Multi30k took {seconds / 60:.1f} minutes.\n\n    " + version.strip().replace("\n", "\n    ") + "\n"
+    table.write(report(arguments, product, training, attention, more), arguments.output)
 
 
 if __name__ == "__main__":

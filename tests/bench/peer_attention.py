@@ -5,18 +5,17 @@
     python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --pairs pairs.txt --device cuda
 
 The first call writes the numbers of words of a batch of sentence pairs as they come, end and begin marks included: what
-`attention_bench --pairs` takes. The second measures, and prints one JSON array, an object for each (preset, side, dropout, way, backend) with
-"ms" for as many sentences as the pairs of the file. Ways:
+`attention_bench --pairs` takes. The second measures, and prints a JSON object a line as it goes, one for each (preset, side, dropout, way,
+backend): "ms" for as many sentences as the pairs of the file, or "failed" with the reason where such tensors are not taken, or where no time
+was left ("way" and "backend" are empty then). Ways:
   padded     the same sentences, padded to the longest of them
   bucketed   batches of sentences of like length, as a trainer makes them (peer_pytorch.py), eight of the corpus, scaled by target words
   nested     the same sentences as a nested tensor without padding
   varlen     the same sentences with torch.nn.attention.varlen, which has no dropout
-A way or backend that does not take such tensors is left out, and stderr says so.
 """
 import argparse
 import json
 import random
-import sys
 import time
 
 import torch
@@ -57,26 +56,48 @@ def backends():
     return [(name.lower(), lambda name=name: sdpa_kernel(getattr(SDPBackend, name))) for name in names if hasattr(SDPBackend, name)]
 
 
+class Refused(Exception):
+    """A way or backend does not take such tensors."""
+
+
+REFUSALS = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, ImportError, AssertionError)
+
+
+def first_words(error):
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 class Measurement:
     def __init__(self, arguments):
         self.device, self.calls = arguments.device, 2 if arguments.device == "cpu" else 10
-        self.results = []
 
     def tensor(self, *shape):
         return torch.randn(*shape, device=self.device, dtype=torch.bfloat16).requires_grad_()
 
-    def attempt(self, key, work):
-        """work() gives the output to differentiate; the time of both passes, or None."""
-        try:
-            def both():
-                out, inputs, gradient = work()
-                torch.autograd.grad(out, inputs, gradient)
-            return milliseconds(both, self.device, self.calls)
-        except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, ImportError) as error:
-            print(f"{key}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}", file=sys.stderr)
-            return None
+    def attempt(self, work):
+        """work() gives the output to differentiate; the time of both passes. Raises Refused."""
+        def both():
+            out, inputs, gradient = work()
+            torch.autograd.grad(out, inputs, gradient)
 
-    def padded(self, pairs, shape, side, rate, key):
+        try:
+            return milliseconds(both, self.device, self.calls)
+        except REFUSALS as error:
+            raise Refused(first_words(error)) from error
+
+    def fastest(self, works):
+        times, refused = [], None
+        for work in works:
+            try:
+                times.append(self.attempt(work))
+            except Refused as error:
+                refused = error
+        if not times:
+            raise refused
+        return min(times)
+
+    def padded(self, pairs, shape, side, rate):
         """Tensors of the three ways that pad: masks where a key is padding. The work of one batch of pairs."""
         heads, d_head = shape
         queries = [pair[0 if side == "encoder" else 1] for pair in pairs]
@@ -100,13 +121,9 @@ class Measurement:
         def by_causality():
             return F.scaled_dot_product_attention(query, key_, value, dropout_p=rate, is_causal=True), (query, key_, value), gradient
 
-        times = [self.attempt(key, masked)]
-        if causal and mask is not None:
-            times.append(self.attempt(key + " without a mask", by_causality))
-        times = [ms for ms in times if ms is not None]
-        return min(times) if times else None
+        return self.fastest([masked, by_causality] if causal and mask is not None else [masked])
 
-    def nested(self, pairs, shape, side, rate, key):
+    def nested(self, pairs, shape, side, rate):
         heads, d_head = shape
 
         def tensors(lengths):
@@ -118,24 +135,22 @@ class Measurement:
         try:
             query, key_ = tensors(queries), tensors(keys)
             value = torch.nested.nested_tensor_from_jagged(torch.randn_like(key_.values()), key_.offsets()).requires_grad_()
-        except (RuntimeError, AttributeError, TypeError, NotImplementedError) as error:
-            print(f"{key}: {error}", file=sys.stderr)
-            return None
+        except REFUSALS as error:
+            raise Refused(first_words(error)) from error
 
         def work():
             out = F.scaled_dot_product_attention(query.transpose(1, 2), key_.transpose(1, 2), value.transpose(1, 2), dropout_p=rate,
                                                  is_causal=side == "decoder")
             return out, (query, key_, value), torch.ones_like(out)
 
-        return self.attempt(key, work)
+        return self.attempt(work)
 
-    def varlen(self, pairs, shape, side, key):
+    def varlen(self, pairs, shape, side):
         heads, d_head = shape
         try:
             from torch.nn.attention.varlen import varlen_attn
         except ImportError as error:
-            print(f"{key}: {error}", file=sys.stderr)
-            return None
+            raise Refused(first_words(error)) from error
         queries = [pair[0 if side == "encoder" else 1] for pair in pairs]
         keys = [pair[1 if side == "decoder" else 0] for pair in pairs]
 
@@ -145,23 +160,24 @@ class Measurement:
         query, key_, value = (self.tensor(sum(lengths), heads, d_head) for lengths in (queries, keys, keys))
         of_queries, of_keys = offsets(queries), offsets(keys)
         gradient = torch.ones_like(query)
-        words = {"is_causal": True} if side == "decoder" else {}
 
-        def work():
+        def with_words(**words):
             out = varlen_attn(query, key_, value, of_queries, of_keys, max(queries), max(keys), **words)
             return out, (query, key_, value), gradient
 
-        def causal_by_window():
-            words.clear()
-            words["window_size"] = (-1, 0)
-            return work()
+        if side != "decoder":
+            return self.attempt(with_words)
+        # Releases of PyTorch differ in the name.
+        return self.fastest([lambda: with_words(is_causal=True), lambda: with_words(window_size=(-1, 0))])
 
-        ms = self.attempt(key, work)
-        return self.attempt(key, causal_by_window) if ms is None and side == "decoder" else ms
 
-    def add(self, ms, **key):
-        if ms is not None:
-            self.results.append({**key, "ms": ms})
+def tell(key, measure):
+    """Prints the result at once: whoever ends this program has what came before."""
+    try:
+        key["ms"] = measure()
+    except Refused as error:
+        key["failed"] = str(error)
+    print(json.dumps(key), flush=True)
 
 
 def batch_as_it_comes(source, target, tokens):
@@ -209,24 +225,22 @@ def main():
     for preset in arguments.presets:
         for rate in (0.0, 0.1):
             for side in SIDES:
-                if time.monotonic() - begin > arguments.seconds:
-                    print(f"no time was left for {preset}, {side}, dropout {rate}", file=sys.stderr)
-                    continue
                 key = {"preset": preset, "side": side, "dropout": rate}
+                if time.monotonic() - begin > arguments.seconds:
+                    print(json.dumps({**key, "way": "", "backend": "", "failed": f"no time was left after {arguments.seconds:g} s"}), flush=True)
+                    continue
+                shape = SHAPES[preset]
+
+                def of_groups():
+                    return sum(measurement.padded(group, shape, side, rate) for group in groups) * words / grouped_words
+
                 for name, backend in backends():
-                    label = f"{preset} {side} {rate} {name}"
                     with backend():
-                        ms = measurement.padded(pairs, SHAPES[preset], side, rate, label + " padded")
-                        measurement.add(ms, way="padded", backend=name, **key)
-                        times = [measurement.padded(group, SHAPES[preset], side, rate, label + " bucketed") for group in groups]
-                        total = None if None in times else sum(times) * words / grouped_words
-                        measurement.add(total, way="bucketed", backend=name, **key)
-                        ms = measurement.nested(pairs, SHAPES[preset], side, rate, label + " nested")
-                        measurement.add(ms, way="nested", backend=name, **key)
+                        tell({**key, "way": "padded", "backend": name}, lambda: measurement.padded(pairs, shape, side, rate))
+                        tell({**key, "way": "bucketed", "backend": name}, of_groups)
+                        tell({**key, "way": "nested", "backend": name}, lambda: measurement.nested(pairs, shape, side, rate))
                 if rate == 0.0:
-                    ms = measurement.varlen(pairs, SHAPES[preset], side, f"{preset} {side} varlen")
-                    measurement.add(ms, way="varlen", backend="varlen", **key)
-    print(json.dumps(measurement.results))
+                    tell({**key, "way": "varlen", "backend": "varlen"}, lambda: measurement.varlen(pairs, shape, side))
 
 
 if __name__ == "__main__":

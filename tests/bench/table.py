@@ -2,8 +2,8 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
-import sys
 import tempfile
 
 
@@ -12,37 +12,68 @@ def last_words(text):
     return lines[-1] if lines else "no message"
 
 
-def run_json(command, name, timeout=None):
-    """The object that is the last line of the command's output; None, and a word why, where it fails."""
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired:
-        print(f"{name}: not done after {timeout:.0f} s", file=sys.stderr)
-        return None
-    if done.returncode != 0:
-        print(f"{name}: {last_words(done.stderr)}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
+class Failed(Exception):
+    """A measurement that came to nothing; the message says why."""
+
+
+def run(command, timeout=None, environment=None):
+    """What a command printed, and None or why it did not come to its end. All that it started ends with it."""
+    # Files, not pipes: what a killed command had started may hold a pipe open.
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        reason = None
+        try:
+            process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment, start_new_session=True)
+        except OSError as error:
+            return "", f"cannot be started: {error}"
+        try:
+            if process.wait(timeout) != 0:
+                errors.seek(0)
+                reason = f"exit code {process.returncode}: {last_words(errors.read())}"
+        except subprocess.TimeoutExpired:
+            reason = f"not done after {timeout:.0f} s"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        output.seek(0)
+        return output.read(), reason
+
+
+def run_lines(command, timeout=None):
+    """The objects that a command printed, one a line, as many as came, and None or why it did not come to its end."""
+    text, reason = run(command, timeout)
+    objects = []
+    for line in text.splitlines():
+        try:
+            objects.append(json.loads(line))
+        except ValueError:
+            continue  # talk of a library, or cut off
+    return objects, reason
+
+
+def run_json(command, timeout=None):
+    """The object that a command printed last. Raises Failed."""
+    objects, reason = run_lines(command, timeout)
+    if reason is not None or not objects:
+        raise Failed(reason or "nothing was printed")
+    return objects[-1]
 
 
 def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, seconds, warmup_seconds, extra, timeout=None):
-    """A run of `ventris train`, without its first steps. Returns rates a second, and the object of --json as "result"."""
+    """A run of `ventris train`, without its first steps. Returns rates a second, and the object of --json as "result". Raises Failed."""
     folder = tempfile.mkdtemp(prefix="ventris-bench-")
     command = [*launcher, ventris, "train", "--corpus", corpus, "--model-dir", folder, "--preset", preset, "--precision", precision,
                "--batch-target-tokens", str(batch_tokens), "--batch-source-tokens", str(batch_tokens), "--max-minutes",
                str((seconds + warmup_seconds) / 60), "--max-steps", "1000000", "--valid-every", "0", "--save-every", "0", "--json", *extra]
     try:
-        result = run_json(command, f"ventris {preset}", timeout)
-        if result is None:
-            return None
+        result = run_json(command, timeout)
         with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
             lines = [json.loads(line) for line in file]
     finally:
         shutil.rmtree(folder)
     counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= warmup_seconds]
     if len(counted) < 2:
-        print(f"ventris {preset}: fewer than two reports after {warmup_seconds} s; measure for longer", file=sys.stderr)
-        return None
+        raise Failed(f"fewer than two reports after {warmup_seconds:g} s; measure for longer")
     seconds = counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"]
     steps = counted[-1]["step"] - counted[0]["step"]
     tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]
@@ -51,20 +82,23 @@ def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, se
             "tokens_per_update": round(tokens / steps), "result": result}
 
 
-def peer(python, script, arguments, name, timeout=None):
+def peer_command(python, script, arguments):
     """A script of this folder, run by another Python."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), script)
-    return run_json([python, path, *map(str, arguments)], name, timeout)
+    return [python, os.path.join(os.path.dirname(os.path.abspath(__file__)), script), *map(str, arguments)]
 
 
 def markdown(header, rows):
     """Cells of a table to text."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines) + "\n"
+
+
+def save(text, path):
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def write(text, path):
     print(text)
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+    save(text, path)

@@ -27,16 +27,16 @@ def ventris(arguments, preset, precision):
     launcher = ["mpirun", "-np", "2", "--bind-to", "core"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
     found = table.train_ventris(launcher, arguments.ventris, arguments.corpus, preset, precision, arguments.batch_tokens, arguments.seconds,
                                 arguments.warmup_seconds, ["--log-every", "1"])
-    return found and {"rate": found["rate"], "memory": found["result"]["peak_memory_mib"], "gflops": found["flops"] / 1e9,
-                      "tokens_per_update": found["tokens_per_update"]}
+    return {"rate": found["rate"], "memory": found["result"]["peak_memory_mib"], "gflops": found["flops"] / 1e9,
+            "tokens_per_update": found["tokens_per_update"]}
 
 
 def pytorch(python, arguments, preset, precision, compiled):
     options = ["--corpus", arguments.corpus, "--preset", preset, "--precision", precision, "--batch-tokens", arguments.batch_tokens,
                "--seconds", arguments.seconds, "--warmup-seconds", arguments.warmup_seconds] + (["--compile"] if compiled else [])
-    found = table.peer(python, "peer_pytorch.py", options, f"PyTorch {preset} {precision}")
-    return found and {"rate": found["target_tokens_per_second"], "memory": found["peak_memory_mib"], "version": found["version"],
-                      "tokens_per_update": found["tokens_per_update"]}
+    found = table.run_json(table.peer_command(python, "peer_pytorch.py", options))
+    return {"rate": found["target_tokens_per_second"], "memory": found["peak_memory_mib"], "version": found["version"],
+            "tokens_per_update": found["tokens_per_update"]}
 
 
 def gemm_rates(arguments):
@@ -71,22 +71,25 @@ def main():
     for preset in arguments.presets:
         runs = {}
 
-        def add(name, precision, result):
-            if result is not None:
+        def add(name, precision, measure, *more):
+            try:
+                result = measure(*more)
                 runs.setdefault((name, precision), []).append(result)
-                print(f"{preset} {name} {precision}: {result}", file=sys.stderr)
+            except table.Failed as error:
+                result = error
+            print(f"{preset} {name} {precision}: {result}", file=sys.stderr)
 
         gemm = []
         for turn in range(arguments.rounds):
             gemm.append(gemm_rates(arguments))
             for precision in ("f32", "bf16"):
-                add("ventris", precision, ventris(arguments, preset, precision))
-                add("PyTorch", precision, pytorch(arguments.pytorch, arguments, preset, precision, False))
+                add("ventris", precision, ventris, arguments, preset, precision)
+                add("PyTorch", precision, pytorch, arguments.pytorch, arguments, preset, precision, False)
                 if arguments.compile and turn == 0:
                     add("PyTorch, torch.compile", precision,
-                        pytorch(arguments.pytorch, arguments, preset, precision, True))
+                        pytorch, arguments.pytorch, arguments, preset, precision, True)
             if arguments.old_pytorch:
-                add("PyTorch 1.13", "f32", pytorch(arguments.old_pytorch, arguments, preset, "f32", False))
+                add("PyTorch 1.13", "f32", pytorch, arguments.old_pytorch, arguments, preset, "f32", False)
 
         def median(key, field):
             return statistics.median(run[field] for run in runs[key])

@@ -148,6 +148,13 @@ class EmulatedDevice(DeviceTest):
             self.assertAlmostEqual(
                 float(ours.rsplit(" ||| ", 1)[1]), float(theirs.rsplit(" ||| ", 1)[1]), delta=1e-3
             )
+        # A sentence at a time, and a few.
+        for rows in (1, 30):
+            few = self.succeed_on_device(*translate, "--device", "cuda", "--batch-rows", rows, stdin=lines)
+            self.assertEqual(
+                [line.rsplit(" ||| ", 1)[0] for line in few.stdout.decode().splitlines()],
+                [line.rsplit(" ||| ", 1)[0] for line in got],
+            )
         source = self.write("few.en", lines)
         with open(self.demo_path("test.de"), "rb") as file:
             reference = self.write("few.de", b"".join(file.readlines()[:6]))

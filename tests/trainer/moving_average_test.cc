@@ -136,10 +136,11 @@ TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
   const auto self = make_self_communicator();
   const data::Corpus corpus(run.corpus);
   const auto model = load_model(context, path_of_checkpoint(run.model_dir, 12), DType::kF32);
+  const ValidationRows rows = validation_rows_of(Device::kCpu);
   Transformer transformer(context, model->config, model->store, model->ids,
-                          Validation::capacity(Device::kCpu, corpus),
+                          Validation::capacity(corpus, rows),
                           /*training=*/false);
-  Validation validation(context, *self, corpus, run);
+  Validation validation(context, *self, corpus, run, rows);
   EXPECT_EQ(with[1]["valid_loss"], validation.run(transformer, model->store, model->ids, 12).loss);
   EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation changes no parameter";
   EXPECT_EQ(translated_with(run.model_dir), translated_with(read_best(run.model_dir)));
