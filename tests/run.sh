@@ -38,7 +38,19 @@ fi
 note "Testing"
 ctest --preset "$preset" "${ctest_options[@]}"
 
-if [[ $preset == cuda ]] && command -v compute-sanitizer >/dev/null; then
+if [[ $preset == cuda ]]; then
   note "Checking the kernels' memory accesses"
-  compute-sanitizer --error-exitcode 1 build/cuda/tests/emulation/cuda_tests --gtest_filter='-*Model*:*Training*'
+  # The tests end with 77 where no device works.
+  status=0
+  build/cuda/tests/emulation/cuda_tests --gtest_filter=none || status=$?
+  if ((status == 77)); then
+    echo "not checked: there is no GPU that works"
+  elif ((status != 0)); then
+    die "build/cuda/tests/emulation/cuda_tests ended with exit code $status"
+  elif ! command -v compute-sanitizer >/dev/null; then
+    echo "not checked: compute-sanitizer is not on the path; it comes with the CUDA toolkit"
+  else
+    compute-sanitizer --error-exitcode 1 build/cuda/tests/emulation/cuda_tests \
+      --gtest_filter='-*Model*:*Training*:*Validation*'
+  fi
 fi

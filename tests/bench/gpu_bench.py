@@ -227,7 +227,8 @@ def attention_table(words, found, ended):
         ours = times_of(ways.get("ventris", {}))
         lines = [("ventris", ours)] if ours else []
         lines += [(name, ways[name]) for name in ways if name != "ventris"]
-        lines += [(f"PyTorch, best {way}", best_of(ways, f"PyTorch, {way}")) for way in ("padded", "bucketed")]
+        best = [(f"PyTorch, best {way}", best_of(ways, f"PyTorch, {way}")) for way in ("padded", "bucketed")]
+        lines += [(name, sides) for name, sides in best if sides]
         mine = sum(ours.values()) if len(ours) == len(SIDES) else None
         for name, sides in lines:
             times = times_of(sides)

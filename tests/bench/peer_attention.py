@@ -65,7 +65,7 @@ REFUSALS = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeE
 
 def first_words(error):
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return lines[0][:200] if lines else type(error).__name__
 
 
 class Measurement:

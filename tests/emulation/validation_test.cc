@@ -19,9 +19,13 @@ class CudaValidation : public ::testing::Test {
  protected:
   CudaValidation() : corpus_path_(testing::make_tiny_corpus(folder_)), corpus_(corpus_path_) {
     run_ = testing::tiny_run_options(corpus_path_, folder_ / "run");
-    run_.learning_rate_scale = 4.0;
-    run_.max_steps = 40;
+    run_.model.encoder_layers = run_.model.decoder_layers = 1;
+    run_.model.dropout = run_.model.attention_dropout = 0.0F;
+    run_.learning_rate_scale = 0.5;
+    run_.max_steps = 150;
+    run_.log_every = 150;
     run_.valid_beam_size = 2;
+    run_.valid_max_sentences = 8;
     Context context(ContextOptions{});
     checkpoint_ = train(context, *communicator_, run_, "test").last_checkpoint;
   }
