@@ -160,9 +160,12 @@ Values parse_file(const Command& command, const std::string& path) {
       }
     }
     return collect(command, parsed, path);
-  } catch (const po::error& error) {
-    fail(ExitCode::kBadConfiguration, "{}: {}; expected lines of the form 'option = value'", path,
-         error.what());
+  } catch (const po::invalid_config_file_syntax& error) {
+    // Not what(): it puts the line into a template and does not end where the line holds '%invalid_line%'.
+    fail(ExitCode::kBadConfiguration, "{}: '{}' is no line of the form 'option = value'", path,
+         error.tokens());
+  } catch (const po::error&) {
+    fail(ExitCode::kBadConfiguration, "{}: expected lines of the form 'option = value'", path);
   }
 }
 

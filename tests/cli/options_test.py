@@ -157,6 +157,13 @@ class ConfigurationFile(support.CommandLineTest):
         config = self.write("two.ini", f"reference = {a}\nreference = {b}\n")
         self.assertIn(b"nrefs:2", self.succeed("bleu", "--config", config, stdin=b"f g h i j\n"))
 
+    def test_placeholders_of_the_library_on_the_command_line(self):
+        for word in ("%option%", "%canonical_option%", "%original_token%", "%value%", "%invalid_line%", "%prefix%"):
+            self.refuse(64, "train", f"--%{word}", says=f"%{word}")
+            self.refuse(64, "train", f"%{word}", says=f"%{word}")
+            self.refuse(64, "train", f"--seed=%{word}", says=["--seed", f"%{word}"])
+            self.refuse(64, "train", f"--pre-norm=%{word}", says="--pre-norm")
+
     def test_faults_name_file_and_option(self):
         for text, says in (
             ("max-stepz = 5\n", ["'max-stepz'", "did you mean 'max-steps'?"]),
@@ -164,6 +171,9 @@ class ConfigurationFile(support.CommandLineTest):
             ("seed = 1\nseed = 2\n", ["seed", "more than once"]),
             ("pre-norm = perhaps\n", ["pre-norm", "perhaps"]),
             ("no equals sign\n", ["no equals sign"]),
+            ("%%invalid_line%\n", ["'%%invalid_line%'"]),  # placeholders of the library's own messages
+            ("%option% = 1\n", ["'%option%'"]),
+            ("seed = %value%%option%\n", ["seed", "%value%%option%"]),
         ):
             file = self.write("bad.ini", text)
             self.refuse(78, "train", "--config", file, says=[file, *says])
