@@ -49,9 +49,10 @@ class Hdf5Writer {
 };
 
 /// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
-/// the file. A digest can be forged: links to other places, data outside of the file, lengths beyond it and
-/// circles of groups are refused. Errors: DataError kMissingInput (no such file), kBadData (not ours,
-/// truncated, changed, or an object of another type or shape).
+/// the file. A digest can be forged: the library meets the file in a process of its own (Hdf5Contents), and
+/// links to other places, data outside of the file, lengths beyond it and circles of groups are refused.
+/// Errors: DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of
+/// another type or shape).
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);

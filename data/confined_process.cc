@@ -1,0 +1,154 @@
+#include "data/confined_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include "data/error.h"
+#include "data/file_io.h"
+
+namespace ventris::data {
+namespace {
+
+constexpr int kPipe = 3;                        // the child's descriptor of its answer; 0 to 2 are /dev/null
+constexpr int kMostDescriptors = 5;             // one more file may be open
+constexpr std::chrono::seconds kPatience(120);  // for a child that waits without using its processor time
+
+void limit_to(int resource, rlim_t most) {
+  rlimit bound{};
+  ::getrlimit(static_cast<__rlimit_resource>(resource), &bound);
+  bound.rlim_max = std::min(bound.rlim_max, most);
+  bound.rlim_cur = bound.rlim_max;
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &bound);
+}
+
+/// Bytes of the address space, or 0 where the system does not tell.
+size_t address_space() {
+  const FileHandle file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t length = file.valid() ? ::read(file.fd(), text.data(), text.size()) : 0;
+  size_t pages = 0;
+  if (length > 0) std::from_chars(text.data(), text.data() + length, pages);
+  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void confine(int answer, const ConfinedLimits& limits) {
+  // Handlers of this program, of MPI or of a sanitizer would tell of a crash that is expected here.
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &standard, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+
+  const size_t space = address_space();
+  const int from = ::fcntl(answer, F_DUPFD, kMostDescriptors);  // away from 0 to 3
+  const int nowhere = ::open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < kPipe; ++fd) ::dup2(nowhere, fd);
+  ::dup2(from, kPipe);
+  ::close_range(kPipe + 1, ~0U, 0);
+
+  if (space > 0) limit_to(RLIMIT_AS, space + limits.memory_bytes);
+  limit_to(RLIMIT_CPU, limits.cpu_seconds);
+  limit_to(RLIMIT_CORE, 0);
+  limit_to(RLIMIT_FSIZE, 0);
+  limit_to(RLIMIT_NOFILE, kMostDescriptors);
+}
+
+bool write_answer(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::write(kPipe, at, bytes);
+    if (done <= 0) return false;
+    at += done;
+    bytes -= static_cast<size_t>(done);
+  }
+  return true;
+}
+
+[[noreturn]] void be_the_child(int answer, const ConfinedLimits& limits,
+                               const std::function<std::string()>& work) {
+  bool told = false;
+  try {
+    confine(answer, limits);
+    const std::string text = work();
+    const uint64_t length = text.size();
+    told = write_answer(&length, sizeof(length)) && write_answer(text.data(), text.size());
+  } catch (...) {
+    told = false;  // out of memory, or a fault of ours: the parent finds no answer
+  }
+  ::_exit(told ? 0 : 1);
+}
+
+/// Reads exactly `bytes`; false at the end of the pipe, and after kPatience.
+bool read_answer(int fd, void* data, size_t bytes, std::chrono::steady_clock::time_point deadline) {
+  char* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    const ssize_t done = ::read(fd, at, bytes);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    at += done;
+    bytes -= static_cast<size_t>(done);
+  }
+  return true;
+}
+
+std::string reason_of_death(int status) {
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    return number == SIGXCPU || number == SIGKILL ? "it took too long"
+                                                  : fmt::format("it ended with {}", ::strsignal(number));
+  }
+  return "it ran out of memory";
+}
+
+}  // namespace
+
+ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail(ErrorKind::kIo, "cannot make a pipe: {}", system_reason(errno));
+  }
+  const FileHandle from(ends[0]);
+  FileHandle to(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) fail(ErrorKind::kIo, "cannot start a process: {}", system_reason(errno));
+  if (child == 0) be_the_child(to.fd(), limits, work);
+  to.close();
+
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  ConfinedAnswer answer;
+  uint64_t length = 0;
+  if (read_answer(from.fd(), &length, sizeof(length), deadline) && length <= limits.answer_bytes) {
+    answer.text.resize(length);
+    answer.complete = read_answer(from.fd(), answer.text.data(), length, deadline);
+  }
+  if (!answer.complete && std::chrono::steady_clock::now() >= deadline) ::kill(child, SIGKILL);
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  // Where the process ignores SIGCHLD there is no status; whether the answer came counts.
+  if (!answer.complete) answer.text = ended == child ? reason_of_death(status) : "it ended early";
+  return answer;
+}
+
+}  // namespace ventris::data
