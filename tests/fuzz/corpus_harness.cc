@@ -3,6 +3,7 @@
 #include "backend/error.h"
 #include "data/corpus.h"
 #include "data/error.h"
+#include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
 
 namespace ventris::fuzz {
@@ -31,7 +32,7 @@ void run_corpus(std::string_view bytes) {
     read(bytes);
   } catch (const data::DataError&) {
   }
-  read(with_right_digest(bytes));
+  read(with_right_digests(bytes));
 }
 
 }  // namespace ventris::fuzz

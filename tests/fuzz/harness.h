@@ -36,15 +36,14 @@ class InputFile {
   std::string path_;
 };
 
-/// A file of ours with a user block that fits the rest, so that what was changed is met by the code behind
-/// the check.
-std::string with_right_digest(std::string_view bytes);
-
 // One of each parser, in *_harness.cc.
 void run_corpus(std::string_view bytes);
 void run_model(std::string_view bytes);
 void run_tokenizer(std::string_view bytes);
 void run_text(std::string_view bytes);
 void run_config(std::string_view bytes);
+void run_safetensors(std::string_view bytes);
+void run_npz(std::string_view bytes);
+void run_imports(std::string_view bytes);
 
 }  // namespace ventris::fuzz

@@ -4,6 +4,7 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "data/hdf5_file.h"
+#include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/weights.h"
 
@@ -33,7 +34,7 @@ void run_model(std::string_view bytes) {
   } catch (const Error&) {
   } catch (const data::DataError&) {
   }
-  read(with_right_digest(bytes));
+  read(with_right_digests(bytes));
 }
 
 }  // namespace ventris::fuzz

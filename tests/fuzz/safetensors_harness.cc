@@ -1,0 +1,35 @@
+#include "data/safetensors.h"
+
+#include <stdexcept>
+
+#include "data/error.h"
+#include "tests/fuzz/digests.h"
+#include "tests/fuzz/harness.h"
+
+namespace ventris::fuzz {
+namespace {
+
+void read(std::string_view bytes) {
+  const data::SafetensorsFile file({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "input");
+  size_t data_bytes = 0;
+  size_t sum = 0;
+  for (const data::SafeTensor& tensor : file.tensors()) {
+    if (file.find(tensor.name) != &tensor) throw std::logic_error("a tensor is not found by its name");
+    for (const uint8_t byte : file.data(tensor)) sum += byte;
+    data_bytes += file.data(tensor).size();
+  }
+  if (data_bytes > bytes.size() || sum > 255 * data_bytes) throw std::logic_error("data outside of the file");
+  for (const auto& [key, value] : file.metadata()) file.find_metadata(key + value);
+}
+
+}  // namespace
+
+void run_safetensors(std::string_view bytes) {
+  try {
+    read(bytes);
+  } catch (const data::DataError&) {
+  }
+  read(with_right_safetensors_digest(bytes));
+}
+
+}  // namespace ventris::fuzz
