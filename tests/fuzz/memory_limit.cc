@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define VENTRIS_FUZZ_SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -48,15 +48,19 @@ MemoryLimit::~MemoryLimit() {
 
 #ifdef VENTRIS_FUZZ_SANITIZED
 
-#include <sanitizer/allocator_interface.h>
+// As in sanitizer/allocator_interface.h, which not every compiler that has the functions brings.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*, size_t),
+                                              void (*free_hook)(const volatile void*));
+size_t __sanitizer_get_allocated_size(const volatile void* block);
+}
 
 namespace {
 // The sanitizer's allocator tells of everything it does.
 const int kInstalled = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, size_t bytes) { ventris::fuzz::count(bytes); },
     [](const volatile void* block) {
-      if (block != nullptr)
-        ventris::fuzz::uncount(__sanitizer_get_allocated_size(const_cast<const void*>(block)));
+      if (block != nullptr) ventris::fuzz::uncount(__sanitizer_get_allocated_size(block));
     });
 }  // namespace
 
