@@ -24,7 +24,10 @@ install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"
 
 cd "$root"
 note "Configuring and building (preset $preset)"
-cmake --preset "$preset" "$(compiler_cache)"
+# Said in any case: the folder may have been configured without them, by the step below.
+options=(-DVENTRIS_TESTS=ON)
+[[ $preset == cuda ]] && options+=(-DVENTRIS_BENCHMARKS=ON)
+cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
 cmake --build --preset "$preset" --parallel "$(cores)"
 
 # No GPU is needed to compile and link; the tests of this code run on the CPU (tests/emulation).
