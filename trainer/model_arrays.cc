@@ -130,10 +130,12 @@ void require_shape(const std::string& origin, const LogicalParameter& parameter,
 
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
-                     const std::function<void(const LogicalParameter&, std::vector<float>&)>& read) {
+                     const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,
+                     OnFailure on_failure) {
   Tensor host = flat;
-  std::vector<char> bytes(static_cast<size_t>(host.size()) * size_of(host.dtype));
-  host.data = bytes.data();
+  const bool in_place = context.device() == Device::kCpu && on_failure == OnFailure::kLoseValues;
+  std::vector<char> bytes(in_place ? 0 : static_cast<size_t>(host.size()) * size_of(host.dtype));
+  if (!in_place) host.data = bytes.data();
   for (const LogicalParameter& parameter : store.logical()) {
     Array array = empty_array(parameter);
     array.values.resize(static_cast<size_t>(array.rows * array.cols));
@@ -150,7 +152,7 @@ void fill_parameters(Context& context, const ParameterStore& store, Tensor flat,
     for_each_row(view, array.values.data(),
                  [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
   }
-  copy_to_device(context, flat.data, bytes.data(), bytes.size());
+  if (!in_place) copy_to_device(context, flat.data, bytes.data(), bytes.size());
 }
 
 }  // namespace ventris

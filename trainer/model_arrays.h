@@ -46,6 +46,10 @@ class ModelArrays {
   ChannelOrder order_;
 };
 
+/// What becomes of a buffer that could not be filled from a file: it is as it was, which takes a second copy
+/// of it meanwhile, or some of it is overwritten.
+enum class OnFailure { kKeepValues, kLoseValues };
+
 /// Throws Error(kBadData), naming `origin` and the parameter, unless `shape` is that of the parameter in
 /// files.
 void require_shape(const std::string& origin, const LogicalParameter& parameter,
@@ -53,9 +57,11 @@ void require_shape(const std::string& origin, const LogicalParameter& parameter,
 
 /// Fills all logical parameters of `flat`, laid out as store.values() and on the context's device. `read`
 /// fills the values of one, sized already, whose channels are in that order. Throws Error(kBadData) naming
-/// `origin` and the parameter if one holds NaN or Inf; then, and where `read` throws, `flat` is as it was.
+/// `origin` and the parameter if one holds NaN or Inf; then, and where `read` throws, `on_failure` holds for
+/// `flat`.
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
-                     const std::function<void(const LogicalParameter&, std::vector<float>&)>& read);
+                     const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,
+                     OnFailure on_failure = OnFailure::kKeepValues);
 
 }  // namespace ventris

@@ -66,13 +66,15 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
            tensor.name);
     }
   }
-  fill_parameters(context, model.store, model.store.values(), model.path, ChannelOrder::kPairs,
-                  [&](const LogicalParameter& parameter, std::vector<float>& values) {
-                    const data::SafeTensor& tensor = require(parameter.name, "F32");
-                    require_shape(model.path, parameter, tensor.shape);
-                    const std::span<const uint8_t> from = file.data(tensor);
-                    std::memcpy(values.data(), from.data(), from.size());
-                  });
+  fill_parameters(
+      context, model.store, model.store.values(), model.path, ChannelOrder::kPairs,
+      [&](const LogicalParameter& parameter, std::vector<float>& values) {
+        const data::SafeTensor& tensor = require(parameter.name, "F32");
+        require_shape(model.path, parameter, tensor.shape);
+        const std::span<const uint8_t> from = file.data(tensor);
+        std::memcpy(values.data(), from.data(), from.size());
+      },
+      OnFailure::kLoseValues);
   model.probes = metadata("probes");
 }
 

@@ -42,7 +42,7 @@ void write_model(Context& context, data::Hdf5Writer& writer, const TransformerCo
 }
 
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
-                     const ParameterStore& store, Tensor flat) {
+                     const ParameterStore& store, Tensor flat, OnFailure on_failure) {
   const auto refuse = [&](const std::string& name, const std::string& what) {
     fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
   };
@@ -54,14 +54,16 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
     const std::string name = path.substr(group.size() + 1);
     if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
   }
-  fill_parameters(context, store, flat, reader.path(), ChannelOrder::kPairs,
-                  [&](const LogicalParameter& parameter, std::vector<float>& values) {
-                    const std::string dataset = dataset_of(group, parameter);
-                    if (!reader.exists(dataset)) refuse(parameter.name, "is missing");
-                    const std::vector<int64_t> shape = reader.dimensions(dataset);
-                    require_shape(reader.path(), parameter, shape);
-                    reader.read(dataset, data::ElementType::kF32, shape, values.data());
-                  });
+  fill_parameters(
+      context, store, flat, reader.path(), ChannelOrder::kPairs,
+      [&](const LogicalParameter& parameter, std::vector<float>& values) {
+        const std::string dataset = dataset_of(group, parameter);
+        if (!reader.exists(dataset)) refuse(parameter.name, "is missing");
+        const std::vector<int64_t> shape = reader.dimensions(dataset);
+        require_shape(reader.path(), parameter, shape);
+        reader.read(dataset, data::ElementType::kF32, shape, values.data());
+      },
+      on_failure);
 }
 
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
@@ -121,7 +123,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
                   std::filesystem::file_size(model->path));
     read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
-                    model->store.values());
+                    model->store.values(), OnFailure::kLoseValues);
     if (reader.has_attribute("/", kAveragedAttribute))
       model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
     if (reader.exists(kProbeDataset)) {

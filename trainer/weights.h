@@ -8,6 +8,7 @@
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
+#include "trainer/model_arrays.h"
 
 namespace ventris {
 
@@ -26,7 +27,7 @@ void write_parameters(Context& context, data::Hdf5Writer& writer, const std::str
                       const ParameterStore& store, ConstTensor flat);
 /// Reads a group into `flat`, likewise. Errors as those of read_model().
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
-                     const ParameterStore& store, Tensor flat);
+                     const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
 
 /// Writes /model/<logical name> f32 for every logical parameter, the config JSON (attribute "config" of /),
 /// and the tokenizer.
