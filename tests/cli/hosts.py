@@ -5,14 +5,17 @@ reaches the network, the mounts or the processes of the machine, and all of it i
 however it ends.
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 import support
 
-NAMES = ("node1", "node2")
 # ctest takes this exit code for a test that was skipped.
 SKIPPED = 77
 INSIDE = "VENTRIS_TEST_NAMESPACES"
@@ -46,6 +49,9 @@ def skip(reason):
 def enter(*commands):
     """Goes on in namespaces of this test alone, or skips the file where they or one of the commands lack."""
     if os.environ.get(INSIDE):
+        # Files of the test go where nobody else sees them, and vanish with the mount.
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/dev/shm"], check=True)
+        tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"
         return
     if not support.MPIEXEC:
         skip("built without MPI")
@@ -67,38 +73,38 @@ def enter(*commands):
 
 
 class Hosts:
-    """node1 and node2, reached by name, each with one network interface that leads to a switch."""
+    """node1, node2, ..., reached by name, each with one network interface that leads to a switch."""
 
-    def __init__(self):
-        self.call("mount", "-t", "tmpfs", "none", "/dev/shm")
+    def __init__(self, count=2):
+        self.names = [f"node{number}" for number in range(1, count + 1)]
         # The names of the namespaces and the agent that takes ssh's place.
-        self.folder = "/dev/shm/hosts"
-        os.mkdir(self.folder)
+        self.folder = tempfile.mkdtemp(prefix="hosts-")
         table = os.path.join(self.folder, "table")
         with open(table, "w", encoding="utf-8") as file:
             file.write("127.0.0.1 localhost\n")
-            file.writelines(f"{self.address(name)} {name}\n" for name in NAMES)
+            file.writelines(f"{self.address(name)} {name}\n" for name in self.names)
         self.call("mount", "--bind", table, "/etc/hosts")
         self.call("ip", "link", "set", "lo", "up")
         self.call("ip", "link", "add", "switch", "type", "bridge")
         self.call("ip", "link", "set", "switch", "up")
-        for name in NAMES:
+        for name in self.names:
             self.plug_in(name)
         self.agent = os.path.join(self.folder, "agent")
         kept = " ".join(f'{key}="${key}"' for key in ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR"))
         with open(self.agent, "w", encoding="utf-8") as file:
             # As with ssh, the other host sees nothing else of the environment.
             file.write("#!/bin/sh\nhost=$1\nshift\n")
-            file.write(f'exec {self.inside("$host")} env -i {kept} sh -c "$*"\n')
+            file.write(f'{self.inside("$host")} env -i {kept} sh -c "$*"\nstatus=$?\n')
+            # Nor does it hear of the end of a host that dies.
+            file.write("[ $status = 137 ] && exec sleep infinity\nexit $status\n")
         os.chmod(self.agent, 0o700)
 
     @staticmethod
     def call(*words):
         subprocess.run(words, check=True)
 
-    @staticmethod
-    def address(name):
-        return f"10.77.0.{NAMES.index(name) + 1}"
+    def address(self, name):
+        return f"10.77.0.{self.names.index(name) + 1}"
 
     def inside(self, name):
         return " ".join(self.on(name))
@@ -119,6 +125,8 @@ class Hosts:
         self.call(*self.on(name, "ip", "address", "add", f"{self.address(name)}/24", "dev", "eth0"))
         for device in ("lo", "eth0"):
             self.call(*self.on(name, "ip", "link", "set", device, "up"))
+        # A connection to a silent host ends after a second or two, not after a quarter of an hour.
+        self.call(*self.on(name, "sh", "-c", "echo 3 > /proc/sys/net/ipv4/tcp_retries2"))
 
     def received_bytes(self, name):
         """What has come to a host over its cable."""
@@ -130,3 +138,54 @@ class Hosts:
         ).stdout
         # "... RX: bytes packets errors ...\    1234 56 0 ..."
         return int(out.split("RX:")[1].split("\\")[1].split()[0])
+
+    def cut_link(self, name):
+        """Pulls the cable of a host."""
+        self.call("ip", "link", "set", f"port-{name}", "down")
+
+    def join_link(self, name):
+        self.call("ip", "link", "set", f"port-{name}", "up")
+
+    def processes_of(self, name):
+        """The ids of the processes that are on a host."""
+        network = os.stat(os.path.join(self.folder, f"{name}.net")).st_ino
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if os.stat(f"/proc/{entry}/ns/net").st_ino == network:
+                    found.append(int(entry))
+        return found
+
+    def kill_host(self, name):
+        """Ends every process of a host, the launcher's daemon too."""
+        deadline = time.monotonic() + 20
+        while (alive := self.processes_of(name)) and time.monotonic() < deadline:
+            for process in alive:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.01)
+
+    @contextlib.contextmanager
+    def bad_line(self, name, loss, delay):
+        """Loses this part of the packets between a host and the switch, and delays the others by so many
+        seconds in each direction. Yields a dictionary that says in the end how many packets were carried and
+        lost. Between the port and the switch a process carries the packets (bad_line.py), since not every
+        kernel has netem."""
+        port = f"port-{name}"
+        self.call("ip", "link", "add", "line", "type", "veth", "peer", "name", "line-switch")
+        self.call("ip", "link", "set", port, "nomaster")
+        self.call("ip", "link", "set", "line-switch", "master", "switch", "up")
+        self.call("ip", "link", "set", "line", "up")
+        script = os.path.join(os.path.dirname(__file__), "bad_line.py")
+        with subprocess.Popen(
+            [sys.executable, "-B", script, port, "line", str(loss), str(delay)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout.readline() == b"ready\n"
+            counts = {}
+            yield counts
+            process.stdin.close()
+            counts["carried"], counts["lost"] = map(int, process.stdout.readline().split())
+        self.call("ip", "link", "delete", "line")
+        self.call("ip", "link", "set", port, "master", "switch", "up")

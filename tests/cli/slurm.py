@@ -5,7 +5,6 @@ import secrets
 import subprocess
 import time
 
-import hosts
 import support
 
 COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel")
@@ -64,7 +63,7 @@ class Slurm:
         )
         self.wait(lambda: os.path.exists(f"{folder}/munge.socket"), "munged")
         self.start("node1", "slurmctld", "-D")
-        for name in hosts.NAMES:
+        for name in machine.names:
             for kind in ("spool", "tmp"):
                 os.mkdir(os.path.join(folder, f"{kind}-{name}"))
             self.start(name, "slurmd", "-D", "-N", name)
