@@ -22,6 +22,8 @@ void synchronize(Context& context);
 class HostCopy {
  public:
   HostCopy(Context& context, ConstTensor device);
+  /// Of a tensor in host memory: the tensor itself.
+  explicit HostCopy(ConstTensor host) : view_(host) {}
   ConstTensor view() const { return view_; }
 
  private:
@@ -40,6 +42,7 @@ class HostBuffer {
   HostBuffer& operator=(const HostBuffer&) = delete;
 
   char* data() { return data_; }
+  const char* data() const { return data_; }
   size_t size() const { return size_; }
   /// Enqueues the copy of the first `bytes` to memory of the device.
   void send(void* device, size_t bytes);

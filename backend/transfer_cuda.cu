@@ -36,8 +36,8 @@ char* allocate_pinned_cuda(size_t bytes) {
   if (status != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
     fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes of page-locked host memory for batches: {} ({}); use fewer tokens per "
-         "micro-batch (--micro-batch-tokens), or raise the limit of locked memory (ulimit -l)",
+         "cannot allocate {} bytes of page-locked host memory: {} ({}); raise the limit of locked memory "
+         "(ulimit -l), or use fewer tokens per micro-batch (--micro-batch-tokens) or a smaller model",
          bytes, cudaGetErrorString(status), cudaGetErrorName(status));
   }
   std::memset(memory, 0, bytes);

@@ -25,20 +25,53 @@ void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   if (optimizer.average) check(optimizer.average, kAverageGroup);
 }
 
+size_t flat_bytes(const ParameterStore& store) {
+  return static_cast<size_t>(store.flat_size()) * sizeof(float);
+}
+
 }  // namespace
 
-std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
-                            const TransformerConfig& config, const ParameterStore& store,
-                            const OptimizerState& optimizer, const std::string& tokenizer_model,
-                            const std::string& provenance) {
-  check_flat(optimizer, store);
+CheckpointSnapshot::CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average)
+    : store_(store),
+      values_(context, flat_bytes(store)),
+      m_(context, flat_bytes(store)),
+      v_(context, flat_bytes(store)) {
+  if (with_average) average_.emplace(context, flat_bytes(store));
+}
+
+ConstTensor CheckpointSnapshot::view(const HostBuffer& buffer) const {
+  const int64_t size = store_.flat_size();
+  return {buffer.data(), 1, size, size, DType::kF32};
+}
+
+void CheckpointSnapshot::take(const TrainingState& state, const OptimizerState& optimizer) {
+  check_flat(optimizer, store_);
+  VENTRIS_CHECK(static_cast<bool>(optimizer.average) == average_.has_value(),
+                "the snapshot was made {} an average", average_ ? "with" : "without");
+  const size_t bytes = flat_bytes(store_);
+  values_.receive(store_.values().data, bytes);
+  m_.receive(optimizer.m.data, bytes);
+  v_.receive(optimizer.v.data, bytes);
+  if (average_) average_->receive(optimizer.average.data, bytes);
+  state_ = state;
+  for (HostBuffer* buffer : {&values_, &m_, &v_}) buffer->wait_until_done();
+  if (average_) average_->wait_until_done();
+}
+
+std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
+                             const TransformerConfig& config, const std::string& tokenizer_model,
+                             const std::string& provenance) {
+  const ParameterStore& store = snapshot.store();
+  const TrainingState& state = snapshot.state();
   const std::string path = path_of_checkpoint(model_dir, state.step);
   data::Hdf5Writer writer(path);
-  write_model(context, writer, config, store, tokenizer_model);
+  write_model(writer, config, ModelArrays(store, snapshot.values(), ChannelOrder::kPairs), tokenizer_model);
   const std::vector<int64_t> flat = {store.flat_size()};
-  writer.write(kFirstMoment, data::ElementType::kF32, flat, HostCopy(context, optimizer.m).view().data);
-  writer.write(kSecondMoment, data::ElementType::kF32, flat, HostCopy(context, optimizer.v).view().data);
-  if (optimizer.average) write_parameters(context, writer, kAverageGroup, store, optimizer.average);
+  writer.write(kFirstMoment, data::ElementType::kF32, flat, snapshot.m().data);
+  writer.write(kSecondMoment, data::ElementType::kF32, flat, snapshot.v().data);
+  if (snapshot.average()) {
+    write_parameters(writer, kAverageGroup, ModelArrays(store, snapshot.average(), ChannelOrder::kPairs));
+  }
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state,
@@ -48,6 +81,15 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
   writer.write_attribute("/", "resume_signature", state.resume_signature);
   writer.commit();
   return path;
+}
+
+std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
+                            const TransformerConfig& config, const ParameterStore& store,
+                            const OptimizerState& optimizer, const std::string& tokenizer_model,
+                            const std::string& provenance) {
+  CheckpointSnapshot snapshot(context, store, static_cast<bool>(optimizer.average));
+  snapshot.take(state, optimizer);
+  return write_checkpoint(model_dir, snapshot, config, tokenizer_model, provenance);
 }
 
 void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/tensor.h"
+#include "backend/transfer.h"
 #include "data/batches.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -53,9 +55,40 @@ struct OptimizerState {
   Tensor average = {};  // likewise: moving average of the parameters, or empty
 };
 
+/// A training run as it was between two steps, in host memory (page-locked on CUDA): what a checkpoint is
+/// written from while training goes on. The memory is taken once.
+class CheckpointSnapshot {
+ public:
+  /// Of a store that is allocated and outlives the object, with or without a moving average.
+  CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average);
+
+  /// Copies all of it and returns when the device may go on.
+  void take(const TrainingState& state, const OptimizerState& optimizer);
+
+  const ParameterStore& store() const { return store_; }  // for names and places, not for values
+  const TrainingState& state() const { return state_; }
+  ConstTensor values() const { return view(values_); }  // [1, flat_size] f32, as the following
+  ConstTensor m() const { return view(m_); }
+  ConstTensor v() const { return view(v_); }
+  ConstTensor average() const { return average_ ? view(*average_) : ConstTensor{}; }  // or empty
+
+ private:
+  ConstTensor view(const HostBuffer& buffer) const;
+
+  const ParameterStore& store_;
+  TrainingState state_;
+  HostBuffer values_, m_, v_;
+  std::optional<HostBuffer> average_;
+};
+
 /// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
 /// /ema where there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
 /// Returns its path.
+std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
+                             const TransformerConfig& config, const std::string& tokenizer_model,
+                             const std::string& provenance);
+
+/// The same of what training has at hand, in one call.
 std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
                             const TransformerConfig& config, const ParameterStore& store,
                             const OptimizerState& optimizer, const std::string& tokenizer_model,

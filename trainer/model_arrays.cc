@@ -107,6 +107,9 @@ Array stacked(const std::vector<Array>& arrays) {
 ModelArrays::ModelArrays(Context& context, const ParameterStore& store, ConstTensor flat, ChannelOrder order)
     : store_(store), values_(context, flat), order_(order) {}
 
+ModelArrays::ModelArrays(const ParameterStore& store, ConstTensor host, ChannelOrder order)
+    : store_(store), values_(host), order_(order) {}
+
 Array ModelArrays::get(const std::string& name) const {
   const LogicalParameter* parameter = store_.find(name);
   VENTRIS_CHECK(parameter != nullptr, "the model has no parameter {}", name);

@@ -37,6 +37,8 @@ class ModelArrays {
       : ModelArrays(context, store, store.values(), order) {}
   /// Of another flat buffer that is laid out as store.values().
   ModelArrays(Context& context, const ParameterStore& store, ConstTensor flat, ChannelOrder order);
+  /// Of a flat buffer in host memory, which outlives the object.
+  ModelArrays(const ParameterStore& store, ConstTensor host, ChannelOrder order);
   Array get(const std::string& name) const;
   const std::vector<LogicalParameter>& logical() const { return store_.logical(); }
 

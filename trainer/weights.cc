@@ -24,18 +24,16 @@ std::string dataset_of(const std::string& group, const LogicalParameter& paramet
 
 }  // namespace
 
-void write_parameters(Context& context, data::Hdf5Writer& writer, const std::string& group,
-                      const ParameterStore& store, ConstTensor flat) {
-  const ModelArrays arrays(context, store, flat, ChannelOrder::kPairs);
-  for (const LogicalParameter& parameter : store.logical()) {
-    const Array array = arrays.get(parameter.name);
+void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters) {
+  for (const LogicalParameter& parameter : parameters.logical()) {
+    const Array array = parameters.get(parameter.name);
     writer.write(dataset_of(group, parameter), data::ElementType::kF32, array.shape(), array.values.data());
   }
 }
 
-void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
-                 const ParameterStore& store, const std::string& tokenizer_model) {
-  write_parameters(context, writer, kModelGroup, store, store.values());
+void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
+                 const std::string& tokenizer_model) {
+  write_parameters(writer, kModelGroup, parameters);
   const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
   writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
   writer.write_attribute("/", "config", to_json(config));
@@ -74,7 +72,7 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
                   const ParameterStore& store, const std::string& tokenizer_model,
                   const std::string& provenance, const std::string& probes, int64_t averaged_checkpoints) {
   data::Hdf5Writer writer(path);
-  write_model(context, writer, config, store, tokenizer_model);
+  write_model(writer, config, ModelArrays(context, store, ChannelOrder::kPairs), tokenizer_model);
   if (!probes.empty()) {
     const std::vector<int64_t> bytes = {static_cast<int64_t>(probes.size())};
     writer.write(kProbeDataset, data::ElementType::kU8, bytes, probes.data());

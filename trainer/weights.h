@@ -21,18 +21,17 @@ class Hdf5Writer;
 inline constexpr const char* kModelGroup = "/model";
 inline constexpr const char* kAverageGroup = "/ema";
 
-/// Writes <group>/<logical name> f32 for every logical parameter in `flat`, laid out as store.values() and on
-/// the context's device.
-void write_parameters(Context& context, data::Hdf5Writer& writer, const std::string& group,
-                      const ParameterStore& store, ConstTensor flat);
-/// Reads a group into `flat`, likewise. Errors as those of read_model().
+/// Writes <group>/<logical name> f32 for every logical parameter.
+void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters);
+/// Reads a group into `flat`, laid out as store.values() and on the context's device. Errors as those of
+/// read_model().
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
 
 /// Writes /model/<logical name> f32 for every logical parameter, the config JSON (attribute "config" of /),
 /// and the tokenizer.
-void write_model(Context& context, data::Hdf5Writer& writer, const TransformerConfig& config,
-                 const ParameterStore& store, const std::string& tokenizer_model);
+void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
+                 const std::string& tokenizer_model);
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
