@@ -172,6 +172,7 @@ void TrainingRun::make_folder() {
   std::filesystem::create_directories(options_.model_dir, error);
   if (error)
     fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", options_.model_dir, error.message());
+  folder_lock_.emplace(options_.model_dir);
 }
 
 void TrainingRun::describe_run() {

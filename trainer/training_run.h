@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "data/batches.h"
 #include "data/corpus.h"
+#include "data/folder_lock.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
 #include "trainer/checkpoint.h"
@@ -79,6 +80,7 @@ class TrainingRun {
   TrainOptions options_;  // resolved
   const std::string command_;
   const Clock::time_point begin_ = Clock::now();
+  std::optional<data::FolderLock> folder_lock_;  // of rank 0
   Progress progress_;
   data::Corpus corpus_;
   ParameterStore store_;
