@@ -15,6 +15,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/parameter_digest.h"
 #include "trainer/probe.h"
 #include "trainer/safetensors_model.h"
 
@@ -48,7 +49,8 @@ struct Dataset {
 struct Contents {
   std::string path;
   std::string digest;
-  std::string config;  // of a model, else empty
+  std::string config;            // of a model, else empty
+  std::string parameter_digest;  // likewise
   std::vector<Dataset> datasets;
 };
 
@@ -149,10 +151,15 @@ std::string text_of(const std::string& path, const std::string& digest,
 
 Contents contents_of_hdf5(const std::string& path) {
   const data::Hdf5Reader reader(path);  // checks the digest
-  Contents contents{.path = path, .digest = reader.digest(), .config = "", .datasets = {}};
+  Contents contents{
+      .path = path, .digest = reader.digest(), .config = "", .parameter_digest = "", .datasets = {}};
   for (const std::string& name : reader.datasets("/"))
     contents.datasets.push_back(read_dataset(reader, name));
-  if (reader.has_attribute("/", "config")) contents.config = reader.string_attribute("/", "config");
+  const auto text = [&](const char* name) {
+    return reader.has_attribute("/", name) ? reader.string_attribute("/", name) : std::string();
+  };
+  contents.config = text("config");
+  contents.parameter_digest = text(kDigestAttribute);
   return contents;
 }
 
@@ -163,7 +170,11 @@ Contents contents_of_safetensors(const std::string& path) {
     const std::string* value = file.find_metadata(key);
     return value != nullptr ? *value : std::string();
   };
-  Contents contents{.path = path, .digest = metadata("digest"), .config = metadata("config"), .datasets = {}};
+  Contents contents{.path = path,
+                    .digest = metadata("digest"),
+                    .config = metadata("config"),
+                    .parameter_digest = "",
+                    .datasets = {}};
   for (const data::SafeTensor& tensor : file.tensors()) {
     Dataset dataset;
     dataset.name = tensor.name;
@@ -221,6 +232,7 @@ nlohmann::json json_of(const Contents& contents) {
                            {"digest", contents.digest},
                            {"parameters", parameters_of(contents.datasets)},
                            {"datasets", list}};
+  if (!contents.parameter_digest.empty()) result[kDigestAttribute] = contents.parameter_digest;
   if (!contents.config.empty()) result["config"] = nlohmann::json::parse(contents.config, nullptr, false);
   return result;
 }
@@ -250,6 +262,8 @@ int run_inspect(const Options& options, const Job& job) {
                              contents.datasets.size(), probes));
   } else {
     write_output(text_of(path, contents.digest, contents.datasets));
+    if (!contents.parameter_digest.empty())
+      write_output("parameter digest: " + contents.parameter_digest + "\n");
     if (!contents.config.empty()) write_output("config: " + contents.config + "\n");
   }
   return 0;
@@ -265,7 +279,8 @@ Command inspect_command() {
   command.synopsis = "FILE [--verify] [--json]";
   command.description = {
       "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number of "
-      "parameters. Every file of ours carries a digest of its contents, which is checked before anything "
+      "parameters and their digest, which is the same in every file with the same bits of them. Every file "
+      "of ours carries a digest of its contents, which is checked before anything "
       "else: a damaged file is an error, exit code 65.",
       "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
       "An exported model brings probes, sentence pairs with the logits that they gave; they are computed "

@@ -132,6 +132,11 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
                        "Newest checkpoints to keep; the best stays besides."));
   preset(table.integer("log-every", train.log_every, {.least = 1, .most = kManySteps},
                        "Steps of an interval of the log and of metrics.jsonl."));
+  table.integer(
+      "digest-every", train.digest_every, {.least = 0, .most = kManySteps},
+      "Logs the digest of all parameters after so many steps, also to metrics.jsonl: 32 hexadecimal digits, "
+      "equal where the parameters have equal bits, and with it what 'ventris replay' compares. The moving "
+      "average of --ema is not part of it. 0 is never.");
   table.text("resume", "auto|never|FILE", train.resume,
              "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
              "and refuses a folder with checkpoints; a file goes on from that checkpoint.");

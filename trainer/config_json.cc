@@ -104,6 +104,7 @@ std::string to_json(const TrainOptions& options) {
       {"save_every", options.save_every},
       {"keep_checkpoints", options.keep_checkpoints},
       {"log_every", options.log_every},
+      {"digest_every", options.digest_every},
       {"resume", options.resume},
       {"device", options.device},
       {"no_cuda_graph", options.no_cuda_graph},

@@ -92,6 +92,10 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   write_line(line.dump());
 }
 
+void MetricsLog::write_digest(int64_t step, const std::string& digest) {
+  write_line(Json{{"step", step}, {"digest", digest}}.dump());
+}
+
 void MetricsLog::write(const ValidationMetrics& metrics) {
   Json line;
   line["step"] = metrics.step;

@@ -55,14 +55,16 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
-/// Appends to metrics.jsonl in a run folder: one JSON object a line, numbers only. Throws Error(kIo,
-/// kCannotCreate).
+/// Appends to metrics.jsonl in a run folder: one JSON object a line. Values are numbers, but for those of
+/// digests. Throws Error(kIo, kCannotCreate).
 class MetricsLog {
  public:
   /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others.
   MetricsLog(const std::string& model_dir, int64_t last_step);
   void write(const IntervalMetrics& metrics);
   void write(const ValidationMetrics& metrics);
+  /// {"step": ..., "digest": "..."}: the digest of the parameters after a step.
+  void write_digest(int64_t step, const std::string& digest);
 
  private:
   void write_line(const std::string& line);

@@ -134,7 +134,7 @@ void require_shape(const std::string& origin, const LogicalParameter& parameter,
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,
-                     OnFailure on_failure) {
+                     OnFailure on_failure, const std::function<void(ConstTensor)>& check) {
   Tensor host = flat;
   const bool in_place = context.device() == Device::kCpu && on_failure == OnFailure::kLoseValues;
   std::vector<char> bytes(in_place ? 0 : static_cast<size_t>(host.size()) * size_of(host.dtype));
@@ -155,6 +155,7 @@ void fill_parameters(Context& context, const ParameterStore& store, Tensor flat,
     for_each_row(view, array.values.data(),
                  [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
   }
+  if (check) check(host);
   if (!in_place) copy_to_device(context, flat.data, bytes.data(), bytes.size());
 }
 

@@ -41,6 +41,9 @@ class ModelArrays {
   ModelArrays(const ParameterStore& store, ConstTensor host, ChannelOrder order);
   Array get(const std::string& name) const;
   const std::vector<LogicalParameter>& logical() const { return store_.logical(); }
+  const ParameterStore& store() const { return store_; }
+  /// The flat buffer in host memory, in the order of channels that we have.
+  ConstTensor values() const { return values_.view(); }
 
  private:
   const ParameterStore& store_;
@@ -58,12 +61,13 @@ void require_shape(const std::string& origin, const LogicalParameter& parameter,
                    const std::vector<int64_t>& shape);
 
 /// Fills all logical parameters of `flat`, laid out as store.values() and on the context's device. `read`
-/// fills the values of one, sized already, whose channels are in that order. Throws Error(kBadData) naming
-/// `origin` and the parameter if one holds NaN or Inf; then, and where `read` throws, `on_failure` holds for
-/// `flat`.
+/// fills the values of one, sized already, whose channels are in that order; `check`, if given, then gets all
+/// of them in host memory, laid out as `flat`. Throws Error(kBadData) naming `origin` and the parameter if
+/// one holds NaN or Inf; then, and where `read` or `check` throws, `on_failure` holds for `flat`.
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,
-                     OnFailure on_failure = OnFailure::kKeepValues);
+                     OnFailure on_failure = OnFailure::kKeepValues,
+                     const std::function<void(ConstTensor)>& check = {});
 
 }  // namespace ventris

@@ -50,6 +50,7 @@ struct TrainOptions {
   int64_t save_every = 1000;          // steps; 0: only at the end
   int keep_checkpoints = 10;          // the newest; the best stays besides
   int64_t log_every = 50;
+  int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
   std::string resume = "auto";  // auto, never, or a checkpoint file
 
   // Machine

@@ -64,6 +64,8 @@ class TrainingRun {
   void count_step(const StepReports::Arrived& arrived);
   void count_skipped_step(const StepReports::Arrived& arrived);
   bool log_is_due() const;
+  bool digest_is_due() const;
+  void report_digest();
   /// Whether something follows the step that needs the numbers of all steps.
   bool reports_are_due() const;
   void make_folder();

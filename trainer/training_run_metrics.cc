@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backend/error.h"
+#include "trainer/parameter_digest.h"
 #include "trainer/training_run.h"
 
 namespace ventris {
@@ -27,6 +28,18 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   } else if (progress_.wants_live_line()) {
     progress_.live_line(interval_metrics(), seconds_left());
   }
+  if (digest_is_due()) report_digest();
+}
+
+bool TrainingRun::digest_is_due() const {
+  return options_.digest_every > 0 && state_.step % options_.digest_every == 0;
+}
+
+void TrainingRun::report_digest() {
+  if (communicator_.rank() != 0) return;
+  const std::string digest = parameter_digest(context_, store_);
+  metrics_->write_digest(state_.step, digest);
+  progress_.message(fmt::format("step {} digest {}", state_.step, digest));
 }
 
 bool TrainingRun::log_is_due() const {
@@ -34,7 +47,7 @@ bool TrainingRun::log_is_due() const {
 }
 
 bool TrainingRun::reports_are_due() const {
-  return log_is_due() || validation_is_due() || save_is_due();
+  return log_is_due() || digest_is_due() || validation_is_due() || save_is_due();
 }
 
 void TrainingRun::read_reports(size_t most_left) {

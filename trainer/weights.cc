@@ -10,6 +10,7 @@
 #include "trainer/config_json.h"
 #include "trainer/model_arrays.h"
 #include "trainer/model_files.h"
+#include "trainer/parameter_digest.h"
 #include "trainer/safetensors_model.h"
 
 namespace ventris {
@@ -37,6 +38,7 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
   const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
   writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
   writer.write_attribute("/", "config", to_json(config));
+  writer.write_attribute("/", kDigestAttribute, parameter_digest(parameters.store(), parameters.values()));
 }
 
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
@@ -52,6 +54,10 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
     const std::string name = path.substr(group.size() + 1);
     if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
   }
+  // Of /model alone, and not in files of versions before it was there.
+  const std::string expected = group == kModelGroup && reader.has_attribute("/", kDigestAttribute)
+                                   ? reader.string_attribute("/", kDigestAttribute)
+                                   : "";
   fill_parameters(
       context, store, flat, reader.path(), ChannelOrder::kPairs,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
@@ -61,7 +67,17 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
         require_shape(reader.path(), parameter, shape);
         reader.read(dataset, data::ElementType::kF32, shape, values.data());
       },
-      on_failure);
+      on_failure,
+      [&](ConstTensor values) {
+        const std::string digest = expected.empty() ? "" : parameter_digest(store, values);
+        if (digest != expected) {
+          fail(ExitCode::kBadData,
+               "{}: its parameters have the digest {}, but {} is recorded in the file: they are not those "
+               "that "
+               "were saved; use another copy or an earlier checkpoint",
+               reader.path(), digest, expected);
+        }
+      });
 }
 
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {

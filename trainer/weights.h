@@ -28,14 +28,14 @@ void write_parameters(data::Hdf5Writer& writer, const std::string& group, const 
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
 
-/// Writes /model/<logical name> f32 for every logical parameter, the config JSON (attribute "config" of /),
-/// and the tokenizer.
+/// Writes /model/<logical name> f32 for every logical parameter, their digest and the config JSON (attributes
+/// "parameter_digest" and "config" of /), and the tokenizer.
 void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
                  const std::string& tokenizer_model);
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
-/// or that holds NaN or Inf; then the store is as it was.
+/// or that holds NaN or Inf, or both digests where they differ; then the store is as it was.
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,

@@ -1,0 +1,99 @@
+"""The digest of the parameters: in files, in the log, and after runs that were interrupted."""
+
+import ctypes
+import json
+import re
+import struct
+import unittest
+
+import h5py
+
+import support
+
+
+class Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def xxh3_128(data):
+    """As hexadecimal digits, from the library itself."""
+    library = ctypes.CDLL("libxxhash.so.0")
+    library.XXH3_128bits.restype = Hash128
+    library.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    value = library.XXH3_128bits(data, len(data))
+    return f"{value.high:016x}{value.low:016x}"
+
+
+def digest_of(path):
+    """What docs/formats.md says that the digest of a file's parameters is."""
+    data = b""
+    for name, values in sorted(support.parameters(path).items()):
+        rows, cols = values.shape if values.ndim == 2 else (1, values.size)
+        data += name.encode() + b"\0" + struct.pack("<qq", rows, cols) + values.tobytes()
+    return xxh3_128(data)
+
+
+def recorded_digest(path):
+    with h5py.File(path, "r") as file:
+        return file.attrs["parameter_digest"].decode()
+
+
+class DigestTest(support.CommandLineTest):
+    """Runs of a tiny model."""
+
+    MODEL = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+
+    def train(self, name, **options):
+        """The words of a run in the folder `name`; options take the place of those of the model."""
+        settings = {**self.MODEL, **{"--" + key.replace("_", "-"): value for key, value in options.items()}}
+        flat = [word for pair in settings.items() for word in pair]
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *flat]
+
+    def checkpoint(self, name, step):
+        return self.path(name, f"checkpoint-{step:08d}.h5")
+
+    def logged(self, name):
+        """The digests in metrics.jsonl by step."""
+        lines = [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
+        return {line["step"]: line["digest"] for line in lines if "digest" in line}
+
+
+class Digests(DigestTest):
+    def test_files_record_the_digest_of_their_parameters(self):
+        self.succeed(*self.train("files", max_steps=3, ema=0.9))
+        checkpoint = self.checkpoint("files", 3)
+        digest = digest_of(checkpoint)
+        self.assertEqual(recorded_digest(checkpoint), digest)
+        self.assertIn(f"\nparameter digest: {digest}\n", self.succeed("inspect", checkpoint).decode())
+        self.assertEqual(json.loads(self.succeed("inspect", checkpoint, "--json"))["parameter_digest"], digest)
+        for command in (["export", "--model", checkpoint], ["average", "--model-dir", self.path("files"), "--last", 1]):
+            weights = self.path(command[0] + ".h5")
+            self.succeed(*command, "--output", weights)
+            self.assertEqual(recorded_digest(weights), digest_of(weights))
+        # 'average' takes the parameters themselves, 'export' their moving average.
+        self.assertEqual(recorded_digest(self.path("average.h5")), digest)
+        self.assertNotEqual(recorded_digest(self.path("export.h5")), digest)
+        self.assertNotIn(b"digest:", self.succeed("inspect", self.corpus).splitlines()[-1])
+
+    def test_the_log_and_the_metrics_have_the_digest_after_a_step(self):
+        result = support.run(*self.train("log", max_steps=6, digest_every=2, save_every=3, log_every=4))
+        logged = self.logged("log")
+        self.assertEqual(list(logged), [2, 4, 6])
+        self.assertEqual(len(set(logged.values())), 3)
+        self.assertEqual(
+            re.findall(r"step (\d+) digest ([0-9a-f]{32})\n", result.stderr.decode()),
+            [(str(step), digest) for step, digest in logged.items()],
+        )
+        self.assertEqual(recorded_digest(self.checkpoint("log", 6)), logged[6])
+        self.succeed(*self.train("none", max_steps=6))
+        self.assertEqual(self.logged("none"), {})
+        self.assertEqual(recorded_digest(self.checkpoint("none", 6)), logged[6])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

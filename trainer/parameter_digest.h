@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "backend/tensor.h"
+#include "model/parameters.h"
+
+namespace ventris {
+
+class Context;
+
+/// Attribute of "/" in checkpoints and weights files: the digest of the parameters in /model.
+inline constexpr const char* kDigestAttribute = "parameter_digest";
+
+/// XXH3-128 of all parameters as 32 hexadecimal digits (canonical, big-endian form): in ascending order of
+/// names (bytes compared) the name, a zero byte, rows and columns as i64 little-endian (a vector has one
+/// row), and the f32 values in rows without padding. Equal digests mean equal bits of all parameters. Of the
+/// masters, on the device of `context`; waits for the work that it was given before.
+std::string parameter_digest(Context& context, const ParameterStore& store);
+
+/// The same of a buffer in host memory that is laid out as store.values().
+std::string parameter_digest(const ParameterStore& store, ConstTensor host_values);
+
+}  // namespace ventris
