@@ -10,12 +10,14 @@ namespace ventris {
 
 class Communicator;
 class MpiEnvironment;
+class RunStatus;
 
 /// What a command runs in.
 struct Job {
   const MpiEnvironment& environment;
   Communicator& communicator;
   std::string command_line;  // as given, for the provenance of files
+  RunStatus& status;         // of the training run, if the command is one
 
   bool speaks() const;             // this rank prints for the job
   std::string provenance() const;  // version, commit and command line

@@ -23,6 +23,7 @@
 #include "launch/output.h"
 #include "launch/parse.h"
 #include "launch/version.h"
+#include "trainer/run_status.h"
 
 namespace ventris {
 namespace {
@@ -62,7 +63,7 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words,
-                const MpiEnvironment& environment, const std::string& command_line) {
+                const MpiEnvironment& environment, const std::string& command_line, RunStatus& status) {
   if (std::any_of(words.begin(), words.end(), is_help)) {
     if (environment.rank() == 0) write_output(command_help(command));
     return 0;
@@ -73,12 +74,12 @@ int run_command(const Command& command, const std::vector<std::string>& words,
          environment.size());
   }
   const std::unique_ptr<Communicator> communicator = make_communicator(environment);
-  Job job{environment, *communicator, command_line};
+  Job job{environment, *communicator, command_line, status};
   return command.run(job);
 }
 
 int dispatch(const std::vector<std::string>& words, const MpiEnvironment& environment,
-             const std::string& command_line) {
+             const std::string& command_line, RunStatus& status) {
   const std::vector<Command> commands = all_commands();
   if (words.empty()) {
     fail(ExitCode::kUsage, "no command is given; 'ventris help' lists the commands");
@@ -92,7 +93,7 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
   }
   if (is_help(name) || name == "help") return speaks ? help_command(commands, rest) : 0;
   for (const Command& command : commands) {
-    if (command.name == name) return run_command(command, rest, environment, command_line);
+    if (command.name == name) return run_command(command, rest, environment, command_line, status);
   }
   fail(ExitCode::kUsage, "unknown command '{}'; {}", name, command_suggestion(commands, name));
 }
@@ -127,7 +128,8 @@ Failure describe_current_exception() {
 }
 
 // Tells the failure once a job and ends it on all ranks.
-int report(const Failure& failure, const std::string& command, const MpiEnvironment& environment) {
+int report(const Failure& failure, const std::string& command, const MpiEnvironment& environment,
+           RunStatus& status) {
   const bool many = environment.size() > 1;
   if (many && (failure.patience || environment.rank() != 0)) {
     std::signal(SIGTERM, SIG_DFL);  // the launcher's order to end, once another rank has ended the job
@@ -139,6 +141,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
     tell(fmt::format("{}ventris{}: error: {}", place, command.empty() ? "" : " " + command, failure.message));
     std::fflush(stderr);
   }
+  status.end(failure.code, failure.message);
   if (many) environment.abort(failure.code);
   return failure.code;
 }
@@ -183,10 +186,11 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   try {
     const MpiEnvironment environment(&argc, &argv);
+    RunStatus status;
     try {
-      return dispatch(words, environment, command_line);
+      return dispatch(words, environment, command_line, status);
     } catch (...) {
-      return report(describe_current_exception(), known_command(words), environment);
+      return report(describe_current_exception(), known_command(words), environment, status);
     }
   } catch (...) {
     const Failure failure = describe_current_exception();

@@ -8,6 +8,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
+#include "trainer/run_status.h"
 #include "trainer/trainer.h"
 
 namespace ventris {
@@ -53,8 +54,12 @@ int run_train(TrainCommandOptions& options, Job& job) {
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
   install_stop_handlers();
-  const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line);
+  const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line, &job.status);
   const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
+  if (job.speaks()) {
+    job.status.end(static_cast<int>(stopped ? ExitCode::kStopped : ExitCode::kDone),
+                   fmt::format("{} at step {}", stopped ? "stopped on request" : "trained", result.step));
+  }
   if (result.profile) say(job, profile_table(*result.profile));
   if (job.speaks() && options.json) {
     nlohmann::json object = {{"end", stopped ? "stopped" : "done"},

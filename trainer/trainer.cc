@@ -7,8 +7,8 @@ namespace ventris {
 // Section 5 of the paper, on batches of sentence pairs that the ranks share. A device is given step after
 // step without being waited for: compute_step() enqueues, and what became of a step is read later.
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
-                  const std::string& command) {
-  TrainingRun run(context, communicator, options, command);
+                  const std::string& command, RunStatus* status) {
+  TrainingRun run(context, communicator, options, command, status);
   while (run.goes_on()) {
     const data::GlobalBatch batch = run.begin_step();
     run.compute_step(batch);

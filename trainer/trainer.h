@@ -11,6 +11,7 @@
 namespace ventris {
 
 class Communicator;
+class RunStatus;
 
 enum class TrainEnd { kDone, kStoppedOnRequest };
 
@@ -32,9 +33,10 @@ struct TrainResult {
 
 /// Trains by the options on all ranks: `command` is recorded in the run folder. Every rank returns the same
 /// result, but for the profile. Throws Error with the documented exit codes: kRanksDisagree, kDiverged (10
-/// steps in a row with NaN or Inf, saying where it was first seen), ...
+/// steps in a row with NaN or Inf, saying where it was first seen), ... `status`, where there is one, hears
+/// of the beginning, of steps and of checkpoints.
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
-                  const std::string& command);
+                  const std::string& command, RunStatus* status = nullptr);
 
 /// Installs handlers for SIGINT, SIGTERM and SIGUSR1 that ask train() to save and stop at the end of the
 /// step.

@@ -10,6 +10,7 @@
 #include "backend/error.h"
 #include "backend/moving_average.h"
 #include "backend/profile.h"
+#include "comm/affinity.h"
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
@@ -93,11 +94,12 @@ int resolved_shards(const TrainOptions& options, int ranks, Device device) {
 }
 
 TrainingRun::TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-                         const std::string& command)
+                         const std::string& command, RunStatus* status)
     : context_(context),
       communicator_(communicator),
       options_(checked(options)),
       command_(command),
+      status_(status),
       progress_(communicator.rank() == 0, options.max_steps),
       corpus_(options.corpus),
       shards_(resolved_shards(options, communicator.size(), context.device())),
@@ -131,6 +133,10 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   describe_run();  // not before: a run that is refused leaves what describes the one it found
   if (communicator_.rank() == 0)
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
+  if (status_ != nullptr) {
+    status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
+                   last_checkpoint_);
+  }
   elapsed_before_ = state_.elapsed_seconds;
   first_step_ = state_.step;
   first_epoch_ = epochs();
@@ -192,6 +198,7 @@ bool TrainingRun::goes_on() const {
 data::GlobalBatch TrainingRun::begin_step() {
   step_begin_ = Clock::now();
   communicator_.set_step(++state_.step);
+  if (status_ != nullptr) status_->reach(state_.step);
   if (measures_step()) context_.profile().begin_step();
   const ProfileRange range(context_, kBatchPhase);
   return feed_->next_step();
@@ -280,6 +287,7 @@ void TrainingRun::save() {
   }
   last_checkpoint_ = communicator_.broadcast(path, 0);
   saved_step_ = state_.step;
+  if (status_ != nullptr) status_->saved(state_.step, last_checkpoint_);
 }
 
 TrainResult TrainingRun::finish() {

@@ -15,6 +15,7 @@
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
+#include "trainer/run_status.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
 #include "trainer/trainer.h"
@@ -33,7 +34,7 @@ class TrainingRun {
  public:
   /// Reads the corpus, compares the ranks, makes the model and goes on from a checkpoint if there is one.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-              const std::string& command);
+              const std::string& command, RunStatus* status = nullptr);
 
   /// False at the end of training: by steps, epochs, minutes, patience or request.
   bool goes_on() const;
@@ -81,6 +82,7 @@ class TrainingRun {
   Communicator& communicator_;
   TrainOptions options_;  // resolved
   const std::string command_;
+  RunStatus* const status_;  // or null
   const Clock::time_point begin_ = Clock::now();
   std::optional<data::FolderLock> folder_lock_;  // of rank 0
   Progress progress_;

@@ -1,0 +1,139 @@
+#include "trainer/run_status.h"
+
+#include <fmt/chrono.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backend/error.h"
+#include "trainer/checkpoint.h"
+#include "trainer/model_files.h"
+
+namespace ventris {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFile = "/status.json";
+constexpr int kSignals = 128;  // and the number of a signal: how shells and launchers tell of one
+constexpr std::streamsize kMostBytes = 1 << 20;
+
+std::string now_utc() {
+  const auto now = std::chrono::system_clock::now();
+  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
+  const auto part = std::chrono::duration_cast<std::chrono::milliseconds>(now - whole).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(whole)),
+                     part);
+}
+
+}  // namespace
+
+int64_t StatusRecord::saved_step() const {
+  return last_checkpoint.empty() ? -1 : step_of_checkpoint(last_checkpoint);
+}
+
+bool is_worth_restarting(int exit_code, bool begun) {
+  switch (static_cast<ExitCode>(exit_code)) {
+    case ExitCode::kUnavailable:
+    case ExitCode::kIo:
+    case ExitCode::kStopped:
+      return true;
+    case ExitCode::kRanksDisagree:
+      return begun;  // before, the files or options differ; later, the memory of a rank
+    default:
+      return exit_code > kSignals;
+  }
+}
+
+void RunStatus::begin(const Place& place, int64_t step, const std::string& last_checkpoint) {
+  model_dir_ = place.model_dir;
+  record_ = {.state = "running",
+             .step = step,
+             .last_checkpoint = last_checkpoint,
+             .host = place.host,
+             .pid = ::getpid(),
+             .rank = place.rank,
+             .ranks = place.ranks,
+             .started = now_utc()};
+  if (record_.rank == 0) write();
+}
+
+void RunStatus::saved(int64_t step, const std::string& last_checkpoint) {
+  if (!begun()) return;
+  record_.step = step;
+  record_.last_checkpoint = last_checkpoint;
+  if (record_.rank == 0) write();
+}
+
+void RunStatus::end(int exit_code, const std::string& message) {
+  if (!begun()) return;
+  record_.state = exit_code == 0                                      ? "done"
+                  : exit_code == static_cast<int>(ExitCode::kStopped) ? "stopped"
+                                                                      : "failed";
+  record_.exit_code = exit_code;
+  record_.retryable = is_worth_restarting(exit_code, /*begun=*/true);
+  record_.message = message;
+  record_.ended = now_utc();
+  write();
+}
+
+void RunStatus::write() const {
+  Json json = {{"state", record_.state}};
+  if (record_.ended.empty()) {
+    json["exit_code"] = nullptr;
+    json["retryable"] = nullptr;
+  } else {
+    json["exit_code"] = record_.exit_code;
+    json["retryable"] = record_.retryable;
+  }
+  json.update({{"step", record_.step},
+               {"last_checkpoint", record_.last_checkpoint},
+               {"message", record_.message},
+               {"host", record_.host},
+               {"pid", record_.pid},
+               {"rank", record_.rank},
+               {"ranks", record_.ranks},
+               {"started", record_.started},
+               {"ended", record_.ended.empty() ? Json(nullptr) : Json(record_.ended)}});
+  try {
+    constexpr int kIndent = 2;
+    write_file_atomically(model_dir_ + kFile,
+                          json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n");
+  } catch (const std::exception&) {
+  }
+}
+
+std::optional<StatusRecord> read_status(const std::string& model_dir) {
+  std::ifstream file(model_dir + kFile);
+  std::string text(static_cast<size_t>(kMostBytes), '\0');
+  file.read(text.data(), kMostBytes);
+  text.resize(static_cast<size_t>(file.gcount()));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    const auto number = [&](const char* name) {
+      return json.at(name).is_null() ? 0 : json.at(name).get<int64_t>();
+    };
+    const auto words = [&](const char* name) {
+      return json.at(name).is_null() ? std::string() : json.at(name).get<std::string>();
+    };
+    return StatusRecord{.state = words("state"),
+                        .exit_code = static_cast<int>(number("exit_code")),
+                        .retryable = !json.at("retryable").is_null() && json.at("retryable").get<bool>(),
+                        .step = number("step"),
+                        .last_checkpoint = words("last_checkpoint"),
+                        .message = words("message"),
+                        .host = words("host"),
+                        .pid = number("pid"),
+                        .rank = static_cast<int>(number("rank")),
+                        .ranks = static_cast<int>(number("ranks")),
+                        .started = words("started"),
+                        .ended = words("ended")};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace ventris
