@@ -40,6 +40,7 @@ struct Command {
 Command demo_corpus_command();
 Command prepare_command();
 Command train_command();
+Command supervise_command();
 Command translate_command();
 Command evaluate_command();
 Command score_command();

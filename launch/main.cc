@@ -64,7 +64,8 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
 
 int run_command(const Command& command, const std::vector<std::string>& words,
                 const MpiEnvironment& environment, const std::string& command_line, RunStatus& status) {
-  if (std::any_of(words.begin(), words.end(), is_help)) {
+  // After "--" stand words of another command.
+  if (std::any_of(words.begin(), std::find(words.begin(), words.end(), "--"), is_help)) {
     if (environment.rank() == 0) write_output(command_help(command));
     return 0;
   }

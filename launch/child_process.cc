@@ -1,0 +1,167 @@
+#include "launch/child_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <system_error>
+#include <thread>
+
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kSignalled = 128;  // and the number of the signal
+constexpr auto kLastWait = 10s;  // for processes that SIGKILL was sent to
+
+sigset_t awaited_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+// In the new process: only calls that are safe after fork.
+[[noreturn]] void become(char* const* words, pid_t parent, int failure_pipe) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kSignalled + SIGTERM);
+  setpgid(0, 0);  // Ctrl-C on the terminal is for the supervisor, which passes it on once
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execvp(words[0], words);
+  const int reason = errno;
+  [[maybe_unused]] const ssize_t written = write(failure_pipe, &reason, sizeof(reason));
+  _exit(EXIT_FAILURE);
+}
+
+// The parent in /proc/PID/stat, whose second field may hold anything in parentheses; or 0.
+pid_t parent_of(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  char state = 0;
+  int parent = 0;
+  return std::sscanf(text.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 ? parent : 0;
+}
+
+}  // namespace
+
+Supervision::Supervision() {
+  VENTRIS_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "prctl failed with {}", errno);
+  std::signal(SIGCHLD, SIG_DFL);  // where it was ignored, ends of children would be lost
+  const sigset_t set = awaited_signals();
+  VENTRIS_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0, "sigprocmask failed with {}", errno);
+}
+
+Supervision::~Supervision() {
+  end_what_is_left();
+}
+
+void Supervision::start(const std::vector<std::string>& words) {
+  end_.reset();
+  std::vector<std::string> copies = words;
+  std::vector<char*> pointers;
+  for (std::string& word : copies) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  std::array<int, 2> failure{};
+  VENTRIS_CHECK(pipe2(failure.data(), O_CLOEXEC) == 0, "pipe2 failed with {}", errno);
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) become(pointers.data(), parent, failure[1]);
+  const int fork_error = errno;
+  close(failure[1]);
+  int reason = 0;
+  const bool failed = pid_ > 0 && read(failure[0], &reason, sizeof(reason)) == sizeof(reason);
+  close(failure[0]);
+  if (pid_ < 0) {
+    pid_ = 0;
+    fail(ExitCode::kInternal, "no process can be started: {}", std::generic_category().message(fork_error));
+  }
+  if (failed) {
+    waitpid(pid_, nullptr, 0);
+    fail(ExitCode::kMissingInput, "cannot start {}: {}", words.front(),
+         std::generic_category().message(reason));
+  }
+}
+
+void Supervision::send(int signal) const {
+  if (!end_) kill(pid_, signal);
+}
+
+int Supervision::wait(std::chrono::milliseconds most, bool for_end) {
+  const auto until = std::chrono::steady_clock::now() + most;
+  const sigset_t set = awaited_signals();
+  while (true) {
+    reap();
+    const auto left = until - std::chrono::steady_clock::now();
+    if ((for_end && end_) || left <= 0ms) return 0;
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const auto part = std::chrono::duration_cast<std::chrono::nanoseconds>(left - whole);
+    const timespec time = {.tv_sec = whole.count(), .tv_nsec = static_cast<long>(part.count())};
+    const int signal = sigtimedwait(&set, nullptr, &time);
+    if (signal > 0 && signal != SIGCHLD) return signal;
+  }
+}
+
+void Supervision::reap() {
+  int status = 0;
+  for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (ended != pid_) continue;
+    const bool by_signal = WIFSIGNALED(status);
+    end_ = {.code = by_signal ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status), .by_signal = by_signal};
+  }
+}
+
+std::vector<pid_t> Supervision::end_what_is_left() {
+  std::vector<pid_t> ended;
+  const auto until = std::chrono::steady_clock::now() + kLastWait;
+  while (std::chrono::steady_clock::now() < until) {
+    reap();
+    const std::vector<pid_t> left = descendants_of(getpid());
+    if (left.empty()) break;
+    for (const pid_t process : left) {
+      kill(process, SIGKILL);
+      if (std::find(ended.begin(), ended.end(), process) == ended.end()) ended.push_back(process);
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+  return ended;
+}
+
+std::vector<pid_t> descendants_of(pid_t ancestor) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (const pid_t parent = parent_of(name); parent > 0) children.emplace(parent, std::stoi(name));
+  }
+  std::vector<pid_t> found;
+  std::vector<pid_t> open = {ancestor};
+  while (!open.empty()) {
+    const auto [begin, end] = children.equal_range(open.back());
+    open.pop_back();
+    for (auto child = begin; child != end; ++child) {
+      found.push_back(child->second);
+      open.push_back(child->second);
+    }
+  }
+  return found;
+}
+
+}  // namespace ventris

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ventris {
+
+/// How a command ended: the code as shells tell it, 128 and the number for a signal.
+struct CommandEnd {
+  int code = 0;
+  bool by_signal = false;
+};
+
+/// A command with all that it starts, for the one program of this process that supervises. While the object
+/// lives, SIGTERM, SIGINT and SIGUSR1 do not end this process but wait for take_signal(), and processes whose
+/// parent ends become children of this one, so that none is lost sight of.
+class Supervision {
+ public:
+  Supervision();
+  ~Supervision();
+  Supervision(const Supervision&) = delete;
+  Supervision& operator=(const Supervision&) = delete;
+
+  /// Starts a command, found on the path, in a process group of its own; it gets SIGTERM if this process ends
+  /// before it does. Throws Error(kMissingInput) with the reason where it cannot be started.
+  void start(const std::vector<std::string>& words);
+  pid_t pid() const { return pid_; }
+  void send(int signal) const;
+  /// Waits until the command ends, one of the signals comes, or the time is up. Returns the signal, or 0.
+  int wait_for_end(std::chrono::milliseconds most) { return wait(most, true); }
+  /// The end of the command, once it has ended.
+  const std::optional<CommandEnd>& end() const { return end_; }
+  /// Waits until one of the signals comes, or the time is up. Returns the signal, or 0.
+  int pause(std::chrono::milliseconds most) { return wait(most, false); }
+  /// Ends, with SIGKILL, what the command started and left, and waits for it. Returns the process ids.
+  std::vector<pid_t> end_what_is_left();
+
+ private:
+  int wait(std::chrono::milliseconds most, bool for_end);
+  void reap();
+
+  pid_t pid_ = 0;
+  std::optional<CommandEnd> end_;
+};
+
+/// All processes below `ancestor`, by the table of processes.
+std::vector<pid_t> descendants_of(pid_t ancestor);
+
+}  // namespace ventris

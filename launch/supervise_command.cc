@@ -1,0 +1,223 @@
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <memory>
+
+#include "backend/error.h"
+#include "launch/child_process.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/leftovers.h"
+#include "launch/output.h"
+#include "trainer/run_status.h"
+
+namespace ventris {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestPause = 300s;
+constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
+constexpr int kFirstOwnCode = static_cast<int>(ExitCode::kUsage);  // lower ones are of launchers
+constexpr int kLastOwnCode = static_cast<int>(ExitCode::kBadConfiguration);
+
+struct Options {
+  int max_restarts = 10;
+  double back_off = 5.0;
+  std::string model_dir;
+  std::vector<std::string> words;
+};
+
+void log(const std::string& message) {
+  tell(fmt::format("{:%Y-%m-%d %H:%M:%S}  supervise: {}", fmt::localtime(std::time(nullptr)), message));
+}
+
+/// What follows --model-dir in the command, or "".
+std::string model_dir_in(const std::vector<std::string>& words) {
+  const std::string option = "--model-dir";
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == option && i + 1 < words.size()) return words[i + 1];
+    if (words[i].starts_with(option + "=")) return words[i].substr(option.size() + 1);
+  }
+  return "";
+}
+
+/// A start of the command, from its beginning to its end.
+struct Attempt {
+  CommandEnd end;
+  std::optional<StatusRecord> status;  // that it wrote
+  bool stopped = false;                // a signal asked for the end
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(const Options& options) : options_(options) {
+    if (options_.model_dir.empty()) options_.model_dir = model_dir_in(options_.words);
+    if (const auto status = status_now()) saved_step_ = status->saved_step();
+  }
+
+  int run() {
+    clean_up();
+    for (int restarts = 0;;) {
+      const Attempt attempt = one_attempt();
+      if (attempt.end.code == 0) return 0;
+      const std::string reason = describe(attempt);
+      if (!is_retryable(attempt)) {
+        log(fmt::format("giving up: {}", reason));
+        return attempt.end.code;
+      }
+      if (attempt.stopped) {
+        log(fmt::format("{}; stopped on request, the same command goes on", reason));
+        return static_cast<int>(ExitCode::kStopped);
+      }
+      if (made_progress(attempt)) restarts = 0;
+      if (restarts == options_.max_restarts) {
+        log(fmt::format("giving up after {} restarts without a new checkpoint: {}", restarts, reason));
+        return attempt.end.code;
+      }
+      const auto pause = pause_before(restarts++);
+      log(fmt::format("{}; restart {} of {} in {:g} s", reason, restarts, options_.max_restarts,
+                      std::chrono::duration<double>(pause).count()));
+      if (const int signal = supervision_.pause(pause)) {
+        log(fmt::format("stopped on request ({}) before the restart", name_of(signal)));
+        return static_cast<int>(ExitCode::kStopped);
+      }
+    }
+  }
+
+ private:
+  std::optional<StatusRecord> status_now() const {
+    return options_.model_dir.empty() ? std::nullopt : read_status(options_.model_dir);
+  }
+
+  Attempt one_attempt() {
+    Attempt attempt;
+    const std::optional<StatusRecord> before = status_now();
+    supervision_.start(options_.words);
+    log(fmt::format("started {} as process {}", fmt::join(options_.words, " "), supervision_.pid()));
+    while (!supervision_.end()) {
+      const int signal = supervision_.wait_for_end(kForEver);
+      if (signal == 0) continue;
+      // mpirun passes SIGUSR1 on and waits; at SIGTERM and SIGINT it leaves its ranks no time to save.
+      const int passed = attempt.stopped && signal != SIGUSR1 ? SIGTERM : SIGUSR1;
+      log(fmt::format("{} came; {} is passed on", name_of(signal), name_of(passed)));
+      supervision_.send(passed);
+      attempt.stopped = true;
+    }
+    attempt.end = *supervision_.end();
+    clean_up();
+    attempt.status = status_now();
+    const bool of_before = attempt.status && before && attempt.status->started == before->started &&
+                           attempt.status->pid == before->pid;
+    if (of_before) attempt.status.reset();
+    begun_ = begun_ || attempt.status;
+    return attempt;
+  }
+
+  /// Ends processes that the command left, and removes files of jobs that were killed.
+  void clean_up() {
+    const std::vector<pid_t> ended = supervision_.end_what_is_left();
+    if (!ended.empty())
+      log(fmt::format("ended {} processes that the command left: {}", ended.size(), fmt::join(ended, ", ")));
+    const std::vector<std::string> removed = remove_leftovers_of_jobs();
+    if (!removed.empty()) log(fmt::format("removed what killed jobs left: {}", fmt::join(removed, ", ")));
+  }
+
+  bool is_retryable(const Attempt& attempt) const {
+    const int code = attempt.end.code;
+    if (attempt.status && attempt.status->exit_code == code) return attempt.status->retryable;
+    // A launcher that lost a host has a code of its own; one that was started wrongly never begins.
+    if (code < kFirstOwnCode) return begun_;
+    return is_worth_restarting(code, attempt.status.has_value());
+  }
+
+  bool made_progress(const Attempt& attempt) {
+    if (!attempt.status || attempt.status->saved_step() <= saved_step_) return false;
+    saved_step_ = attempt.status->saved_step();
+    return true;
+  }
+
+  milliseconds pause_before(int restarts) const {
+    constexpr int kMostDoublings = 20;
+    const double seconds = options_.back_off * static_cast<double>(1 << std::min(restarts, kMostDoublings));
+    return std::min(kLongestPause, milliseconds(static_cast<int64_t>(1e3 * std::min(seconds, 1e6))));
+  }
+
+  static std::string name_of(int signal) {
+    const char* name = ::sigabbrev_np(signal);
+    return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+  }
+
+  std::string describe(const Attempt& attempt) const {
+    const int code = attempt.end.code;
+    std::string text =
+        attempt.end.by_signal ? fmt::format("the command was ended by {}", name_of(code - 128))
+        : code > kLastOwnCode && code > 128
+            ? fmt::format("the command ended with {}, a process of it by {}", code, name_of(code - 128))
+            : fmt::format("the command ended with {}", code);
+    if (!attempt.status) return text + (begun_ ? "" : " before training began");
+    const StatusRecord& status = *attempt.status;
+    if (status.state == "running") {
+      return text + fmt::format("; the run was killed, its newest checkpoint is {}",
+                                status.last_checkpoint.empty() ? "none" : status.last_checkpoint);
+    }
+    return text + fmt::format("; {} at step {}: {}", status.state, status.step, status.message);
+  }
+
+  Options options_;
+  Supervision supervision_;
+  int64_t saved_step_ = -1;
+  bool begun_ = false;  // training began in some attempt
+};
+
+}  // namespace
+
+Command supervise_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "supervise";
+  command.summary = "starts a training again until it is done";
+  command.synopsis = "[options] -- COMMAND...";
+  command.description = {
+      "Runs the command, usually 'mpirun ... ventris train ...', and starts it again when it ended for a "
+      "reason that "
+      "a new start may mend: a rank or its host was lost, a rank was killed, a disk was full, a stop was "
+      "asked for "
+      "from elsewhere. Training goes on from its newest checkpoint. Before each new start, processes of the "
+      "old one "
+      "on this host are ended, and the shared memory and session folders that killed jobs of Open MPI left "
+      "are "
+      "removed. Reasons that stay the same, such as a wrong option or a damaged corpus, end it at once "
+      "(docs/exit-codes.md).",
+      "The pause before a restart doubles while no new checkpoint comes, up to five minutes; a new "
+      "checkpoint makes "
+      "the count of restarts begin anew. status.json of the run folder says how far training came.",
+      "SIGTERM, SIGINT and SIGUSR1 reach the command as SIGUSR1, at which ventris saves and mpirun waits; a "
+      "second "
+      "SIGTERM or SIGINT reaches it as SIGTERM. Then the exit code is 75. Each event is one line on the "
+      "standard "
+      "error."};
+  command.examples = {{"supervise -- mpirun -np 4 ventris train --corpus corpus.h5 --model-dir model",
+                       "A training that goes on after failures:"}};
+  command.exit_codes = {{75, "stopped on request; start again to go on"}};
+  command.options.integer(
+      "max-restarts", options->max_restarts, {.least = 0, .most = 1000000},
+      "Restarts without a new checkpoint after which it gives up, with the code of the last end.");
+  command.options.number("back-off", options->back_off, {.least = 0, .most = 300},
+                         "Seconds before the first restart.");
+  command.options.text("model-dir", "DIR", options->model_dir,
+                       "Run folder of the training. Empty is what follows --model-dir in the command.");
+  command.options.operands("COMMAND", options->words, "The command with its options, after '--'.");
+  command.run = [options](Job&) {
+    if (options->words.empty()) fail(ExitCode::kUsage, "no command is given; it stands after '--'");
+    return Supervisor(*options).run();
+  };
+  return command;
+}
+
+}  // namespace ventris

@@ -1,0 +1,201 @@
+"""ventris supervise: a training that is killed again and again comes to the bits of one that was left alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import support
+
+OPTIONS = [*support.TINY_MODEL[: support.TINY_MODEL.index("--log-every")], "--threads", "1", "--logical-shards", "2", "--dropout", "0.1", "--save-every", "10"]
+STEPS = 400
+SHELL = ["--back-off", "0.1", "--", "sh", "-c"]
+
+
+def processes_with(word):
+    """The ids of all processes, but this one, that have `word` in their command line."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if word.encode() in words and int(name) != os.getpid():
+            found.append((int(name), words[0].decode()))
+    return found
+
+
+class Supervise(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+
+    def train(self, name, *options, ranks):
+        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
+        return support.command("train", *folders, *OPTIONS, *options, ranks=ranks)
+
+    def start(self, *words):
+        return subprocess.Popen(
+            [support.BINARY, "supervise", *map(str, words)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=support.environment(),
+        )
+
+    def end_of(self, process):
+        """The standard error of a supervisor that ended."""
+        try:
+            return process.communicate(timeout=120)[1].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            self.fail(process.communicate()[1].decode(errors="replace"))
+
+    def status(self, name):
+        try:
+            with open(self.path(name, "status.json"), encoding="utf-8") as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {"state": "", "last_checkpoint": "", "started": ""}
+
+    def wait_for(self, condition, process):
+        deadline = time.monotonic() + 60
+        while not condition():
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(self.end_of(process))
+            time.sleep(0.005)
+
+    def wait_for_checkpoint(self, name, process, after=""):
+        """Until a start of the run, later than the one that began at `after`, has saved. Returns when it began."""
+
+        def began():
+            status = self.status(name)
+            return status["state"] == "running" and status["started"] > after
+
+        self.wait_for(began, process)
+        first = self.status(name)["last_checkpoint"]
+        self.wait_for(lambda: self.status(name)["last_checkpoint"] != first, process)
+        return self.status(name)["started"]
+
+    def processes(self, name, supervisor):
+        """The launchers and the ranks of a run."""
+        found = [item for item in processes_with(self.path(name)) if item[0] != supervisor.pid]
+        return [[pid for pid, program in found if program == which] for which in (support.MPIEXEC, support.BINARY)]
+
+    def check_equal_parameters(self, name, ranks):
+        self.succeed("train", "--corpus", self.corpus, "--model-dir", self.path("whole"), *OPTIONS,
+                     "--max-steps", STEPS, ranks=ranks)  # fmt: skip
+        last = f"checkpoint-{STEPS:08d}.h5"
+        one, two = (support.parameters(self.path(folder, last)) for folder in (name, "whole"))
+        self.assertEqual({k: v.tobytes() for k, v in one.items()}, {k: v.tobytes() for k, v in two.items()})
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_killed_launchers_and_ranks_change_nothing(self):
+        launch = self.train("killed", "--max-steps", STEPS, ranks=2)
+        process = self.start("--back-off", 0.1, "--", *launch)
+        began = ""
+        for victim in ("launcher", "rank", "launcher"):
+            began = self.wait_for_checkpoint("killed", process, after=began)
+            launchers, ranks = self.processes("killed", process)
+            self.assertEqual((len(launchers), len(ranks)), (1, 2))
+            os.kill(launchers[0] if victim == "launcher" else max(ranks), signal.SIGKILL)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 0, text)
+        self.assertEqual(text.count("supervise: started"), 4, text)
+        self.assertIn("the command was ended by SIGKILL", text)
+        self.assertIn("restart 1 of 10", text)
+        self.assertNotIn("restart 2 of 10", text)  # every start made progress
+        self.assertIn("on signal 9 (Killed)", text)  # the launcher names the rank
+        self.assertEqual(self.status("killed")["state"], "done")
+        self.assertEqual(processes_with(self.path("killed")), [])
+        self.check_equal_parameters("killed", ranks=2)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_what_a_killed_launcher_leaves_is_removed(self):
+        process = self.start("--back-off", 0.1, "--", *self.train("left", "--max-steps", 1000000, ranks=2))
+        began = self.wait_for_checkpoint("left", process)
+        [launcher], ranks = self.processes("left", process)
+        segments = set()
+        for rank in ranks:
+            with open(f"/proc/{rank}/maps", encoding="utf-8") as maps:
+                segments |= {line.split()[-1] for line in maps if "/dev/shm/vader_segment" in line}
+        os.kill(launcher, signal.SIGKILL)
+        self.wait_for_checkpoint("left", process, after=began)
+        self.assertEqual([path for path in segments if os.path.exists(path)], [])
+        process.send_signal(signal.SIGTERM)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 75, text)
+        if segments:
+            self.assertIn("removed what killed jobs left", text)
+        self.assertEqual(self.status("left")["state"], "stopped")
+
+    def test_a_signal_reaches_the_training_which_saves(self):
+        for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            name = sent.name
+            process = self.start("--", *self.train(name, "--max-steps", 1000000, ranks=1))
+            self.wait_for_checkpoint(name, process)
+            process.send_signal(sent)
+            text = self.end_of(process)
+            self.assertEqual(process.returncode, 75, text)
+            self.assertIn(f"{sent.name} came; SIGUSR1 is passed on", text)
+            status = self.status(name)
+            self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("stopped", 75, True))
+            self.assertTrue(os.path.exists(status["last_checkpoint"]))
+
+    def test_a_fatal_end_is_not_tried_again(self):
+        process = self.start("--", support.BINARY, "train", "--corpus", self.path("none.h5"), "--model-dir", "m")
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 66, text)
+        self.assertEqual(text.count("supervise: started"), 1, text)
+        self.assertIn("giving up: the command ended with 66 before training began", text)
+
+    def test_codes_of_a_launcher_and_of_the_shell_before_training_began_are_fatal(self):
+        for code in (1, 127):
+            process = self.start(*SHELL, f"exit {code}")
+            text = self.end_of(process)
+            self.assertEqual((process.returncode, text.count("supervise: started")), (code, 1), text)
+
+    def test_retryable_ends_are_counted(self):
+        for ending, code in (("exit 69", 69), ("exit 74", 74), ("kill -9 $$", 137), ("exit 137", 137)):
+            process = self.start("--max-restarts", 2, *SHELL, ending)
+            text = self.end_of(process)
+            self.assertEqual((process.returncode, text.count("supervise: started")), (code, 3), text)
+            self.assertIn("restart 2 of 2 in 0.2 s", text)
+            self.assertIn("giving up after 2 restarts without a new checkpoint", text)
+
+    def test_processes_that_the_command_leaves_are_ended(self):
+        mark = f"{time.time_ns()}"
+        code = "import sys, time; time.sleep(600)"
+        left = f"{sys.executable} -c '{code}' {mark} & exit 3"
+        process = self.start(*SHELL, left)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 3, text)
+        self.assertIn("ended 1 processes that the command left", text)
+        self.assertEqual(processes_with(mark), [])
+
+    def test_a_signal_in_a_pause_ends_it(self):
+        process = self.start("--back-off", 300, "--", "sh", "-c", "exit 69")
+        lines = []
+        for line in process.stderr:
+            lines.append(line.decode())
+            if "restart 1 of 10 in 300 s" in lines[-1]:
+                break
+        process.send_signal(signal.SIGTERM)
+        text = "".join(lines) + self.end_of(process)
+        self.assertEqual(process.returncode, 75, text)
+        self.assertIn("stopped on request (SIGTERM) before the restart", text)
+
+    def test_commands_that_cannot_be_started(self):
+        self.refuse(64, "supervise", says="no command is given")
+        self.refuse(66, "supervise", "--", "no-such-program", says="cannot start no-such-program: No such file")
+
+    def test_help_behind_two_dashes_is_of_the_command(self):
+        self.assertIn(b"ventris train", self.succeed("supervise", "--", support.BINARY, "train", "--help"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
