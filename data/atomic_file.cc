@@ -2,55 +2,30 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "data/error.h"
 #include "data/file_io.h"
+#include "data/temporary_file.h"
 
 namespace ventris::data {
 
-AtomicFile::AtomicFile(const std::string& path)
-    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, ::getpid())) {
-  check_is_no_other_thing(path_);
-  file_ =
-      std::make_unique<FileHandle>(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file_->valid()) {
-    const int error = errno;
-    fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}", path_, folder_of(path_),
-         system_reason(error));
-  }
-}
+AtomicFile::AtomicFile(const std::string& path) : file_(std::make_unique<TemporaryFile>(path)) {}
 
-AtomicFile::~AtomicFile() {
-  if (!committed_) ::unlink(temporary_.c_str());
-}
+AtomicFile::~AtomicFile() = default;
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  write_all(file_->fd(), data, static_cast<int64_t>(bytes), size_, path_);
+  file_->write(data, static_cast<int64_t>(bytes), size_);
   size_ += static_cast<int64_t>(bytes);
 }
 
 void AtomicFile::replace(int64_t offset, std::string_view bytes) {
-  write_all(file_->fd(), bytes.data(), static_cast<int64_t>(bytes.size()), offset, path_);
+  file_->write(bytes.data(), static_cast<int64_t>(bytes.size()), offset);
 }
 
 void AtomicFile::commit() {
-  if (::fsync(file_->fd()) != 0) {
-    fail(ErrorKind::kIo, "{}: cannot write the file to the disk: {}", path_, system_reason(errno));
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    fail(ErrorKind::kIo, "{}: cannot rename {} to it: {}", path_, temporary_, system_reason(errno));
-  }
-  committed_ = true;
-  const FileHandle folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems cannot sync a folder (EINVAL); the file itself is safe then.
-  if (!folder.valid() || (::fsync(folder.fd()) != 0 && errno != EINVAL)) {
-    fail(ErrorKind::kIo, "{}: the file is complete, but its folder cannot be written to the disk: {}", path_,
-         system_reason(errno));
-  }
+  file_->publish();
 }
 
 std::vector<uint8_t> read_file(const std::string& path) {

@@ -8,7 +8,7 @@
 
 namespace ventris::data {
 
-class FileHandle;
+class TemporaryFile;
 
 /// A file that is written to a temporary name in the same folder; commit() fsyncs it, renames it to `path`
 /// and fsyncs the folder. Without commit() the temporary file is removed. Errors: DataError kCannotCreate,
@@ -28,11 +28,8 @@ class AtomicFile {
   void commit();
 
  private:
-  std::string path_;
-  std::string temporary_;
-  std::unique_ptr<FileHandle> file_;
+  std::unique_ptr<TemporaryFile> file_;
   int64_t size_ = 0;
-  bool committed_ = false;
 };
 
 /// All bytes of a regular file. Throws DataError kMissingInput, or kIo.

@@ -1,7 +1,9 @@
 #include "data/file_io.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,21 +69,19 @@ XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std
   return digest.value();
 }
 
-void write_all(int fd, const void* data, int64_t bytes, int64_t offset, const std::string& path) {
+std::string write_all(int fd, const void* data, int64_t bytes, int64_t offset) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t done = ::pwrite(fd, from, static_cast<size_t>(bytes), offset);
     if (done < 0 && errno == EINTR) {
       continue;
     }
-    if (done <= 0) {
-      fail(ErrorKind::kIo, "{}: cannot write {} bytes at byte {}: {}. Free some space or write elsewhere.",
-           path, bytes, offset, done < 0 ? system_reason(errno) : "nothing was written");
-    }
+    if (done <= 0) return done < 0 ? system_reason(errno) : "nothing was written";
     from += done;
     offset += done;
     bytes -= done;
   }
+  return "";
 }
 
 void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path) {
@@ -116,6 +116,23 @@ std::string folder_of(const std::string& path) {
 std::string without_folder(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string room_at(const std::string& path) {
+  std::string text;
+  struct statvfs disk {};
+  if (::statvfs(folder_of(path).c_str(), &disk) == 0) {
+    text = fmt::format(" The disk of {} has {} bytes free", folder_of(path),
+                       static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize);
+    if (disk.f_files > 0 && disk.f_favail == 0) text += ", but no room for another file";
+    if ((disk.f_flag & ST_RDONLY) != 0) text += "; it is mounted read-only";
+    text += ".";
+  }
+  rlimit bound{};
+  if (::getrlimit(RLIMIT_FSIZE, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY) {
+    text += fmt::format(" Files may have {} bytes here (ulimit -f).", bound.rlim_cur);
+  }
+  return text;
 }
 
 std::string system_reason(int error) {

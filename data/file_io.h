@@ -55,8 +55,9 @@ std::string hexadecimal(const XXH128_canonical_t& value);
 /// The digest of bytes [begin, end) of an open file, read in pieces. Throws DataError kIo, naming `path`.
 XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path);
 
-/// Writes or reads all the bytes at an offset. Throws DataError kIo with the path and the system's reason.
-void write_all(int fd, const void* data, int64_t bytes, int64_t offset, const std::string& path);
+/// Writes all the bytes at an offset. Returns "", or the system's reason why they could not be written.
+std::string write_all(int fd, const void* data, int64_t bytes, int64_t offset);
+/// Reads all the bytes at an offset. Throws DataError kIo with the path and the system's reason.
 void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path);
 
 /// Requires that a file may be made at the path by renaming: nothing is there, or a regular file. Throws
@@ -66,6 +67,10 @@ void check_is_no_other_thing(const std::string& path);
 /// The folder of a path, "." if it names none; and the path without its folder.
 std::string folder_of(const std::string& path);
 std::string without_folder(const std::string& path);
+
+/// How much room a file at the path has, as sentences, each with a space before it: bytes that the disk has
+/// free, and limits of this process.
+std::string room_at(const std::string& path);
 
 /// The system's message for errno.
 std::string system_reason(int error);

@@ -19,10 +19,12 @@ size_t size_of(ElementType type);
 /// user block (magic "VENTRIS1", length and XXH3-128 of everything after the block), fsyncs, renames to
 /// `path` and fsyncs the folder. Without commit() the temporary file is removed. Library version bounds v110,
 /// creation order tracked, no object times: equal content gives equal bytes. Errors: DataError kCannotCreate
-/// (cannot open), kIo (disk full and the like, with the path and the reason of the system).
+/// (cannot open), kIo (disk full and the like, with the path, the reason of the system, and how many bytes
+/// are needed and free).
 class Hdf5Writer {
  public:
-  explicit Hdf5Writer(const std::string& path);
+  /// `expected_bytes`, where known, are those of the whole file, for messages.
+  explicit Hdf5Writer(const std::string& path, int64_t expected_bytes = 0);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
@@ -40,6 +42,9 @@ class Hdf5Writer {
   void append(const std::string& name, const void* data, int64_t count);
 
   void commit();
+  /// Reads the committed file again, from the disk where the system does as it is advised, and compares
+  /// digests. Throws DataError kIo where they differ.
+  void verify() const;
   /// Hexadecimal XXH3-128 of the committed file.
   const std::string& digest() const;
 

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "data/file_io.h"
 #include "data/hdf5_file.h"
 #include "data/hdf5_handle.h"
+#include "data/temporary_file.h"
 
 namespace ventris::data {
 
@@ -25,15 +27,13 @@ struct Hdf5Writer::Impl {
     int64_t offset;
   };
 
-  std::string path;
-  std::string temporary;
+  TemporaryFile target;
   std::string digest;
-  FileHandle data_file;
   Hdf5Handle file;
   std::map<std::string, Array> arrays;
   bool committed = false;
 
-  explicit Impl(const std::string& target);
+  Impl(const std::string& path, int64_t expected_bytes);
   ~Impl();
   Hdf5Handle open(const std::string& object);
   void ensure_groups(const std::string& name);
@@ -41,10 +41,9 @@ struct Hdf5Writer::Impl {
   void create(const std::string& name, ElementType type, std::span<const int64_t> dimensions);
   void append(const std::string& name, const void* data, int64_t count);
   void commit();
+  void verify() const;
 
-  [[noreturn]] void fail_here(const std::string& what) {
-    fail(ErrorKind::kIo, "{}: {}: {}", path, what, hdf5_reason());
-  }
+  [[noreturn]] void fail_here(const std::string& what) { target.fail_writing(what, hdf5_reason()); }
   Hdf5Handle checked(hid_t id, Hdf5Handle::Closer closer, const std::string& what) {
     if (id < 0) {
       fail_here(what);
@@ -71,33 +70,21 @@ void set_object_properties(hid_t properties, bool group) {
 
 }  // namespace
 
-Hdf5Writer::Impl::Impl(const std::string& target)
-    : path(target), temporary(fmt::format("{}.tmp.{}", target, ::getpid())) {
-  check_is_no_other_thing(path);
-  data_file = FileHandle(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!data_file.valid()) {
-    const int error = errno;
-    fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}", path, folder_of(path),
-         system_reason(error));
-  }
+Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes) : target(path, expected_bytes) {
   Hdf5Lock lock;
   Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   set_object_properties(creation.id(), true);
   H5Pset_userblock(creation.id(), kUserBlockBytes);
   const Hdf5Handle access = hdf5_file_access();
-  file = Hdf5Handle(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose);
-  if (!file.valid()) {
-    const std::string reason = hdf5_reason();
-    ::unlink(temporary.c_str());
-    fail(ErrorKind::kIo, "{}: cannot start an HDF5 file: {}", path, reason);
-  }
+  file =
+      Hdf5Handle(H5Fcreate(target.temporary().c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose);
+  if (!file.valid()) fail_here("cannot start an HDF5 file");
 }
 
 Hdf5Writer::Impl::~Impl() {
   if (!committed) {
-    ::unlink(temporary.c_str());
     // Gives the space back first, so that the library can close the file even on a full disk.
-    [[maybe_unused]] const int ignored = ::ftruncate(data_file.fd(), 0);
+    [[maybe_unused]] const int ignored = ::ftruncate(target.fd(), 0);
   }
   Hdf5Lock lock;
   file.close();
@@ -162,19 +149,19 @@ void Hdf5Writer::Impl::create(const std::string& name, ElementType type,
 void Hdf5Writer::Impl::append(const std::string& name, const void* data, int64_t count) {
   const auto found = arrays.find(name);
   if (found == arrays.end() || found->second.written + count > found->second.size) {
-    fail(ErrorKind::kIo, "{}: {} more elements do not fit in the dataset {}", path, count, name);
+    fail(ErrorKind::kIo, "{}: {} more elements do not fit in the dataset {}", target.path(), count, name);
   }
   Array& array = found->second;
   const auto width = static_cast<int64_t>(size_of(array.type));
-  write_all(data_file.fd(), data, count * width, array.offset + array.written * width, path);
+  target.write(data, count * width, array.offset + array.written * width);
   array.written += count;
 }
 
 void Hdf5Writer::Impl::commit() {
   for (const auto& [name, array] : arrays) {
     if (array.written != array.size) {
-      fail(ErrorKind::kIo, "{}: only {} of {} elements of the dataset {} were written", path, array.written,
-           array.size, name);
+      fail(ErrorKind::kIo, "{}: only {} of {} elements of the dataset {} were written", target.path(),
+           array.written, array.size, name);
     }
   }
   {
@@ -185,33 +172,43 @@ void Hdf5Writer::Impl::commit() {
     }
   }
   struct stat status {};
-  if (::fstat(data_file.fd(), &status) != 0) {
-    fail(ErrorKind::kIo, "{}: cannot read the length of the file: {}", path, system_reason(errno));
+  if (::fstat(target.fd(), &status) != 0) {
+    target.fail_writing("cannot read the length of the file", system_reason(errno));
   }
   const auto length = static_cast<uint64_t>(status.st_size) - kUserBlockBytes;
-  const XXH128_canonical_t value = digest_of_range(data_file.fd(), kUserBlockBytes, status.st_size, path);
+  const XXH128_canonical_t value =
+      digest_of_range(target.fd(), kUserBlockBytes, status.st_size, target.path());
   std::array<char, kUserBlockBytes> block{};
   std::memcpy(block.data(), kUserBlockMagic, 8);
   std::memcpy(block.data() + 8, &length, 8);
   std::memcpy(block.data() + 16, value.digest, 16);
-  write_all(data_file.fd(), block.data(), kUserBlockBytes, 0, path);
-  if (::fsync(data_file.fd()) != 0) {
-    fail(ErrorKind::kIo, "{}: cannot write the file to the disk: {}", path, system_reason(errno));
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    fail(ErrorKind::kIo, "{}: cannot rename {} to it: {}", path, temporary, system_reason(errno));
-  }
+  target.write(block.data(), kUserBlockBytes, 0);
+  target.publish();
   committed = true;
   digest = hexadecimal(value);
-  const FileHandle folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems cannot sync a folder (EINVAL); the file itself is safe then.
-  if (!folder.valid() || (::fsync(folder.fd()) != 0 && errno != EINVAL)) {
-    fail(ErrorKind::kIo, "{}: the file is complete, but its folder cannot be written to the disk: {}", path,
-         system_reason(errno));
+}
+
+void Hdf5Writer::Impl::verify() const {
+  const std::string& path = target.path();
+  const FileHandle opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!opened.valid() || ::fstat(opened.fd(), &status) != 0) {
+    fail(ErrorKind::kIo, "{}: was written, but cannot be read again: {}", path, system_reason(errno));
+  }
+  // What was written is on the disk: nothing is lost. Where the advice is not taken, the cache is read.
+  ::posix_fadvise(opened.fd(), 0, 0, POSIX_FADV_DONTNEED);
+  const int64_t bytes = std::max<int64_t>(status.st_size, kUserBlockBytes);
+  const std::string present = hexadecimal(digest_of_range(opened.fd(), kUserBlockBytes, bytes, path));
+  if (present != digest) {
+    fail(ErrorKind::kIo,
+         "{}: reads other than it was written: its digest is {}, {} was written. The disk, or the way to it, "
+         "is faulty; files from before are as they were",
+         path, present, digest);
   }
 }
 
-Hdf5Writer::Hdf5Writer(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes)
+    : impl_(std::make_unique<Impl>(path, expected_bytes)) {}
 Hdf5Writer::~Hdf5Writer() = default;
 
 void Hdf5Writer::write_attribute(const std::string& object, const std::string& name,
@@ -250,6 +247,10 @@ void Hdf5Writer::append(const std::string& name, const void* data, int64_t count
 
 void Hdf5Writer::commit() {
   impl_->commit();
+}
+
+void Hdf5Writer::verify() const {
+  impl_->verify();
 }
 
 const std::string& Hdf5Writer::digest() const {

@@ -13,9 +13,9 @@
 
 namespace ventris::data {
 
-/// Held around every call of the HDF5 library, which need not be built thread-safe. The first lock also
-/// silences the library's own error print-out and its exit handler, which would try to finish a file that
-/// could not be written.
+/// Held around every call of the HDF5 library, which need not be built thread-safe. The first lock, of a
+/// thread or of all, also silences the library's own error print-out and its exit handler, which would try to
+/// finish a file that could not be written.
 class Hdf5Lock {
  public:
   Hdf5Lock();

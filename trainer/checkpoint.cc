@@ -25,6 +25,16 @@ void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   if (optimizer.average) check(optimizer.average, kAverageGroup);
 }
 
+/// The bytes of a checkpoint: its arrays, and a little for each that describes it.
+int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& tokenizer_model) {
+  constexpr int64_t kBytesToDescribe = 512;
+  const ParameterStore& store = snapshot.store();
+  const int64_t copies = snapshot.average() ? 2 : 1;
+  const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
+  return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(tokenizer_model.size()) +
+         (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
+}
+
 size_t flat_bytes(const ParameterStore& store) {
   return static_cast<size_t>(store.flat_size()) * sizeof(float);
 }
@@ -64,7 +74,7 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   const ParameterStore& store = snapshot.store();
   const TrainingState& state = snapshot.state();
   const std::string path = path_of_checkpoint(model_dir, state.step);
-  data::Hdf5Writer writer(path);
+  data::Hdf5Writer writer(path, expected_bytes(snapshot, tokenizer_model));
   write_model(writer, config, ModelArrays(store, snapshot.values(), ChannelOrder::kPairs), tokenizer_model);
   const std::vector<int64_t> flat = {store.flat_size()};
   writer.write(kFirstMoment, data::ElementType::kF32, flat, snapshot.m().data);
@@ -80,6 +90,7 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
   writer.write_attribute("/", "resume_signature", state.resume_signature);
   writer.commit();
+  writer.verify();
   return path;
 }
 

@@ -83,7 +83,7 @@ class CheckpointSnapshot {
 
 /// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
 /// /ema where there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
-/// Returns its path.
+/// Reads it again to see that it is what was written. Returns its path.
 std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
                              const TransformerConfig& config, const std::string& tokenizer_model,
                              const std::string& provenance);

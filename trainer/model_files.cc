@@ -1,10 +1,6 @@
 #include "trainer/model_files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +9,7 @@
 #include <vector>
 
 #include "backend/error.h"
+#include "data/atomic_file.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
 
@@ -26,49 +23,12 @@ constexpr const char* kPrefix = "checkpoint-";
 constexpr const char* kSuffix = ".h5";
 constexpr const char* kBestFile = "best.json";
 
-/// An open file descriptor.
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-[[noreturn]] void fail_writing(const std::string& path, const std::string& temporary) {
-  const std::string reason = std::strerror(errno);
-  ::unlink(temporary.c_str());
-  fail(ExitCode::kIo, "{}: cannot write the file: {}", path, reason);
-}
-
 }  // namespace
 
 void write_file_atomically(const std::string& path, const std::string& content) {
-  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
-  {
-    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    if (file.get() < 0) {
-      fail(ExitCode::kCannotCreate, "{}: cannot create the file: {}", path, std::strerror(errno));
-    }
-    for (size_t written = 0; written < content.size();) {
-      const ssize_t n = ::write(file.get(), content.data() + written, content.size() - written);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail_writing(path, temporary);
-      written += static_cast<size_t>(n);
-    }
-    if (::fsync(file.get()) != 0) fail_writing(path, temporary);
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) fail_writing(path, temporary);
-  const fs::path folder = fs::path(path).parent_path();
-  const Descriptor directory(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
-  // Some file systems cannot sync a folder; the file itself is complete in any case.
-  if (directory.get() >= 0 && ::fsync(directory.get()) != 0 && errno != EINVAL) fail_writing(path, temporary);
+  data::AtomicFile file(path);
+  file.write(content);
+  file.commit();
 }
 
 std::string path_of_checkpoint(const std::string& model_dir, int64_t step) {

@@ -29,7 +29,7 @@ void check_same_network(const TransformerConfig& in_file, const TransformerConfi
                         const std::string& path);
 
 /// Writes a small file: to a temporary name, fsynced, renamed, the folder fsynced. Throws
-/// Error(kCannotCreate) or Error(kIo).
+/// DataError kCannotCreate or kIo.
 void write_file_atomically(const std::string& path, const std::string& content);
 
 }  // namespace ventris

@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "data/error.h"
 #include "data/hdf5_file.h"
+#include "data/temporary_name.h"
 #include "trainer/agreement.h"
 #include "trainer/progress.h"
 
@@ -102,11 +104,24 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
   }
 }
 
-/// The best checkpoint may be among those that were set aside: then the best before it counts again.
+/// The best checkpoint may be among those that were set aside: then the best before it counts again. Or the
+/// run ended after it wrote the best and before it recorded that.
 void restore_best(const TrainOptions& options, const TrainingState& state) {
-  if (state.best_step == 0 || fs::exists(read_best(options.model_dir))) return;
   const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
-  if (fs::exists(best)) write_best(options.model_dir, best, options.valid_metric, state.best_metric);
+  if (state.best_step == 0 || read_best(options.model_dir) == best || !fs::exists(best)) return;
+  write_best(options.model_dir, best, options.valid_metric, state.best_metric);
+}
+
+/// Removes what earlier processes of the run left half-written.
+void remove_leftovers(const TrainOptions& options, Progress& progress) {
+  static const std::set<std::string> kNames = {"best.json", "command.txt", "config.json", "metrics.jsonl",
+                                               "status.json"};
+  const std::vector<std::string> removed = data::remove_abandoned_files(
+      options.model_dir,
+      [](const std::string& name) { return kNames.contains(name) || step_of_checkpoint(name) >= 0; });
+  for (const std::string& path : removed) {
+    progress.message(fmt::format("removed {}, which a process that is gone left half-written", path));
+  }
 }
 
 void load_on_first_rank(Context& context, const std::string& path, const TrainOptions& options,
@@ -151,6 +166,7 @@ std::string resume(Context& context, Communicator& communicator, const TrainOpti
                    ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
   std::string path;
   if (communicator.rank() == 0) {
+    remove_leftovers(options, progress);
     path = find_checkpoint(options, progress);
     if (!path.empty()) load_on_first_rank(context, path, options, store, optimizer, state, progress);
   }

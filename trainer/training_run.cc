@@ -131,8 +131,14 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     progress_.message(fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
   }
   describe_run();  // not before: a run that is refused leaves what describes the one it found
-  if (communicator_.rank() == 0)
+  if (communicator_.rank() == 0) {
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
+    saver_.emplace(context_, store_, static_cast<bool>(optimizer_->average()),
+                   CheckpointSaver::Run{.model_dir = options_.model_dir,
+                                        .config = options_.model,
+                                        .tokenizer_model = corpus_.tokenizer().model(),
+                                        .keep = options_.keep_checkpoints});
+  }
   if (status_ != nullptr) {
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
                    last_checkpoint_);
@@ -196,6 +202,7 @@ bool TrainingRun::goes_on() const {
 }
 
 data::GlobalBatch TrainingRun::begin_step() {
+  if (saver_ && saver_->check()) record_save();
   step_begin_ = Clock::now();
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
@@ -259,17 +266,14 @@ void TrainingRun::validate() {
   }
   if (metrics_) metrics_->write(metrics);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
-  if (!better) return;
-  save();
-  if (communicator_.rank() == 0)
-    write_best(options_.model_dir, last_checkpoint_, options_.valid_metric, metric);
+  if (better) save(CheckpointSaver::Best{options_.valid_metric, metric});
 }
 
 bool TrainingRun::save_is_due() const {
   return options_.save_every > 0 && state_.step % options_.save_every == 0 && saved_step_ != state_.step;
 }
 
-void TrainingRun::save() {
+void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_same_bits_on_all_ranks(context_, communicator_,
                                fmt::format("the parameters after step {}", state_.step), store_.values());
@@ -279,15 +283,20 @@ void TrainingRun::save() {
                                  optimizer_->average());
   }
   std::string path;
-  if (communicator_.rank() == 0) {
-    path = save_checkpoint(context_, options_.model_dir, state_, options_.model, store_,
-                           {.m = optimizer_->m(), .v = optimizer_->v(), .average = optimizer_->average()},
-                           corpus_.tokenizer().model(), fmt::format("step {} of: {}", state_.step, command_));
-    prune_checkpoints(options_.model_dir, options_.keep_checkpoints);
+  if (saver_) {
+    if (saver_->finish()) record_save();
+    path =
+        saver_->save(state_, {.m = optimizer_->m(), .v = optimizer_->v(), .average = optimizer_->average()},
+                     fmt::format("step {} of: {}", state_.step, command_), best);
   }
-  last_checkpoint_ = communicator_.broadcast(path, 0);
+  path = communicator_.broadcast(path, 0);
+  if (!saver_ && saved_step_ >= 0) record_save();  // of the save before, for which rank 0 has waited
+  last_checkpoint_ = path;
   saved_step_ = state_.step;
-  if (status_ != nullptr) status_->saved(state_.step, last_checkpoint_);
+}
+
+void TrainingRun::record_save() {
+  if (status_ != nullptr) status_->saved(saved_step_, last_checkpoint_);
 }
 
 TrainResult TrainingRun::finish() {
@@ -295,6 +304,7 @@ TrainResult TrainingRun::finish() {
   const bool validates = validation_ && options_.valid_every > 0 && !stopped && state_.step > first_step_;
   if (validates && validated_step_ != state_.step) validate();
   if (saved_step_ != state_.step) save();
+  if (saver_ && saver_->finish()) record_save();
   progress_.message(fmt::format("{} at step {} after {}, saved in {}",
                                 stopped ? "stopped on request" : "done", state_.step,
                                 duration_text(state_.elapsed_seconds), last_checkpoint_));
@@ -310,6 +320,7 @@ TrainResult TrainingRun::finish() {
   double memory = static_cast<double>(peak_memory_bytes());
   communicator_.all_reduce_sum({&memory, 1, 1, 1, DType::kF64});
   result.peak_memory_bytes = static_cast<int64_t>(memory);
+  if (!saver_) record_save();
   progress_.message(
       fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
                   result.target_tokens_per_second, 1e-9 * result.flops_per_second,

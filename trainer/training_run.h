@@ -11,7 +11,7 @@
 #include "data/folder_lock.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
-#include "trainer/checkpoint.h"
+#include "trainer/checkpoint_saver.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
@@ -49,7 +49,8 @@ class TrainingRun {
   /// Validates; the best model so far is saved and recorded.
   void validate();
   bool save_is_due() const;
-  void save();
+  /// Copies the state; rank 0 writes it while training goes on.
+  void save(const std::optional<CheckpointSaver::Best>& best = {});
   TrainResult finish();
 
  private:
@@ -73,6 +74,8 @@ class TrainingRun {
   /// Puts the average of the parameters, where there is one, in their place, and back.
   void exchange_with_average();
   void describe_run();
+  /// The last checkpoint is on the disk: status.json is to say so.
+  void record_save();
   double seconds_of_run() const;
   double seconds_left() const;
   double epochs() const;
@@ -98,6 +101,7 @@ class TrainingRun {
   std::optional<Transformer> transformer_;
   std::optional<Validation> validation_;  // where there are validation pairs
   std::optional<MetricsLog> metrics_;     // of rank 0
+  std::optional<CheckpointSaver> saver_;  // likewise
   std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: it lets go of what holds the memory of the others

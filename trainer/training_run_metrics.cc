@@ -81,6 +81,10 @@ void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
   while (reports_->next(0)) {
   }
   communicator_.barrier();
+  if (saver_) {
+    const std::string verified = saver_->last_verified();
+    if (!verified.empty()) last_checkpoint_ = verified;
+  }
   fail(ExitCode::kDiverged,
        "training diverged: the loss or a gradient was NaN or Inf in {} steps in a row, first seen in {}. {}. "
        "Try a smaller "

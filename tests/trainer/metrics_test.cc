@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "data/error.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/progress.h"
 
@@ -93,7 +93,7 @@ TEST(Metrics, AResumedRunDropsTheLinesOfStepsThatItRepeats) {
 }
 
 TEST(Metrics, AFolderThatCannotBeWrittenIsAnError) {
-  EXPECT_THROW(MetricsLog("/nonexistent/folder", 0), Error);
+  EXPECT_THROW(MetricsLog("/nonexistent/folder", 0), data::DataError);
 }
 
 TEST(Progress, TellsNumbersAndTimeToAPerson) {

@@ -1,0 +1,303 @@
+// A library for LD_PRELOAD that makes file calls of a program fail, or kills it there; tests/faults/README.md
+// tells how to use it.
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+
+namespace {
+
+constexpr int kMostDescriptors = 4096;
+
+enum class Fault { kNone, kError, kShort, kKill };
+
+struct Settings {
+  std::string prefix;   // of paths whose calls count; empty: the library does nothing
+  std::string call;     // "any", or the one kind that counts
+  long at = 0;          // the number of the call at which it happens, from 1; 0: never
+  bool sticky = false;  // and at every later call of the kind
+  Fault fault = Fault::kNone;
+  int error = 0;       // errno
+  std::string log;     // file to which every call that counts is appended
+  std::string victim;  // file with the process id to kill; empty: this process
+};
+
+int number_of_error(const std::string& name) {
+  if (name == "ENOSPC") return ENOSPC;
+  if (name == "EIO") return EIO;
+  if (name == "EDQUOT") return EDQUOT;
+  if (name == "EROFS") return EROFS;
+  if (name == "EACCES") return EACCES;
+  return 0;
+}
+
+std::string variable(const char* name) {
+  const char* const value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void write_raw(const char* path, int flags, const std::string& text) {
+  const long fd = syscall(SYS_openat, AT_FDCWD, path, flags | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return;
+  syscall(SYS_write, fd, text.data(), text.size());
+  syscall(SYS_close, fd);
+}
+
+Settings read_settings() {
+  Settings settings;
+  const std::string rank = variable("OMPI_COMM_WORLD_RANK");
+  const std::string pids = variable("VENTRIS_FAULT_PIDS");
+  if (!pids.empty() && !rank.empty()) {
+    write_raw((pids + "." + rank).c_str(), O_WRONLY | O_TRUNC, std::to_string(getpid()));
+  }
+  const std::string wanted = variable("VENTRIS_FAULT_RANK");
+  if (!wanted.empty() && rank != wanted) return settings;
+  settings.prefix = variable("VENTRIS_FAULT_PREFIX");
+  settings.call = variable("VENTRIS_FAULT_CALL");
+  settings.at = atol(variable("VENTRIS_FAULT_AT").c_str());
+  settings.sticky = !variable("VENTRIS_FAULT_STICKY").empty();
+  settings.log = variable("VENTRIS_FAULT_LOG");
+  const std::string victim = variable("VENTRIS_FAULT_VICTIM");
+  if (!victim.empty()) settings.victim = pids + "." + victim;
+  std::string what = variable("VENTRIS_FAULT");
+  if (what == "kill") {
+    settings.fault = Fault::kKill;
+  } else if (what.rfind("short-", 0) == 0) {
+    settings.fault = Fault::kShort;
+    what = what.substr(6);
+  } else if (!what.empty()) {
+    settings.fault = Fault::kError;
+  }
+  settings.error = number_of_error(what);
+  return settings;
+}
+
+const Settings& settings() {
+  static const Settings read = read_settings();
+  return read;
+}
+
+// Ranks that make no such call still leave their process id.
+__attribute__((constructor)) void start() {
+  settings();
+}
+
+std::atomic<long> calls{0};
+std::atomic<bool> watched[kMostDescriptors];
+const pid_t process = getpid();  // children that it makes are left alone
+
+bool matches(const char* path) {
+  const std::string& prefix = settings().prefix;
+  return getpid() == process && !prefix.empty() && path != nullptr &&
+         strncmp(path, prefix.c_str(), prefix.size()) == 0;
+}
+
+bool matches(int fd) {
+  return fd >= 0 && fd < kMostDescriptors && watched[fd].load() && getpid() == process;
+}
+
+[[noreturn]] void die() {
+  syscall(SYS_kill, getpid(), SIGKILL);
+  while (true) pause();
+}
+
+void kill_victim() {
+  const long fd = syscall(SYS_openat, AT_FDCWD, settings().victim.c_str(), O_RDONLY | O_CLOEXEC, 0);
+  char text[32] = {};
+  if (fd >= 0 && syscall(SYS_read, fd, text, sizeof(text) - 1) > 0) syscall(SYS_kill, atoi(text), SIGKILL);
+  if (fd >= 0) syscall(SYS_close, fd);
+}
+
+/// Counts a call. What is to become of it.
+Fault fault_at(const char* call, const std::string& path) {
+  const Settings& s = settings();
+  if (!s.call.empty() && s.call != "any" && s.call != call) return Fault::kNone;
+  const long number = ++calls;
+  if (!s.log.empty()) write_raw(s.log.c_str(), O_WRONLY | O_APPEND, std::string(call) + " " + path + "\n");
+  const bool now = s.at > 0 && (number == s.at || (s.sticky && number > s.at));
+  if (!now) return Fault::kNone;
+  if (s.fault == Fault::kKill) {
+    if (s.victim.empty()) die();
+    kill_victim();
+    return Fault::kNone;
+  }
+  return s.fault == Fault::kShort && number > s.at ? Fault::kError : s.fault;
+}
+
+/// For calls that write nothing: whether this one fails, with errno.
+bool fails(const char* call, const std::string& path) {
+  if (fault_at(call, path) == Fault::kNone) return false;
+  errno = settings().error;
+  return true;
+}
+
+std::string name_of(int fd) {
+  return "descriptor " + std::to_string(fd);
+}
+
+template <typename Function>
+Function next(Function, const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+int watch(int fd, bool on) {
+  if (fd >= 0 && fd < kMostDescriptors) watched[fd] = on;
+  return fd;
+}
+
+template <typename Call>
+int opened(const char* path, Call&& call) {
+  if (!matches(path)) return watch(call(), false);
+  return fails("open", path) ? -1 : watch(call(), true);
+}
+
+template <typename Call>
+ssize_t written(int fd, size_t bytes, Call&& call) {
+  if (!matches(fd)) return call(bytes);
+  switch (fault_at("write", name_of(fd))) {
+    case Fault::kError:
+      errno = settings().error;
+      return -1;
+    case Fault::kShort:
+      return call((bytes + 1) / 2);
+    default:
+      return call(bytes);
+  }
+}
+
+}  // namespace
+
+#define NEXT(name) static const auto real = next(&::name, #name)
+#define MODE                                   \
+  va_list arguments;                           \
+  va_start(arguments, flags);                  \
+  const auto mode = va_arg(arguments, mode_t); \
+  va_end(arguments)
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  NEXT(open);
+  MODE;
+  return opened(path, [&] { return real(path, flags, mode); });
+}
+
+int open64(const char* path, int flags, ...) {
+  NEXT(open64);
+  MODE;
+  return opened(path, [&] { return real(path, flags, mode); });
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+  NEXT(openat);
+  MODE;
+  return opened(path, [&] { return real(folder, path, flags, mode); });
+}
+
+int openat64(int folder, const char* path, int flags, ...) {
+  NEXT(openat64);
+  MODE;
+  return opened(path, [&] { return real(folder, path, flags, mode); });
+}
+
+// Streams of the C++ library open and close their files in this way.
+FILE* fopen(const char* path, const char* mode) {
+  NEXT(fopen);
+  if (matches(path) && fails("open", path)) return nullptr;
+  FILE* const file = real(path, mode);
+  if (file != nullptr) watch(fileno(file), matches(path));
+  return file;
+}
+
+FILE* fopen64(const char* path, const char* mode) {
+  NEXT(fopen64);
+  if (matches(path) && fails("open", path)) return nullptr;
+  FILE* const file = real(path, mode);
+  if (file != nullptr) watch(fileno(file), matches(path));
+  return file;
+}
+
+int close(int fd) {
+  NEXT(close);
+  watch(fd, false);
+  return real(fd);
+}
+
+int fclose(FILE* file) {
+  NEXT(fclose);
+  if (file != nullptr) watch(fileno(file), false);
+  return real(file);
+}
+
+ssize_t write(int fd, const void* data, size_t bytes) {
+  NEXT(write);
+  return written(fd, bytes, [&](size_t n) { return real(fd, data, n); });
+}
+
+ssize_t writev(int fd, const struct iovec* pieces, int count) {
+  NEXT(writev);
+  return matches(fd) && fails("write", name_of(fd)) ? -1 : real(fd, pieces, count);
+}
+
+ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
+  NEXT(pwrite);
+  return written(fd, bytes, [&](size_t n) { return real(fd, data, n, offset); });
+}
+
+ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
+  NEXT(pwrite64);
+  return written(fd, bytes, [&](size_t n) { return real(fd, data, n, offset); });
+}
+
+int ftruncate(int fd, off_t length) noexcept {
+  NEXT(ftruncate);
+  return matches(fd) && fails("truncate", name_of(fd)) ? -1 : real(fd, length);
+}
+
+int ftruncate64(int fd, off64_t length) noexcept {
+  NEXT(ftruncate64);
+  return matches(fd) && fails("truncate", name_of(fd)) ? -1 : real(fd, length);
+}
+
+int fsync(int fd) {
+  NEXT(fsync);
+  return matches(fd) && fails("fsync", name_of(fd)) ? -1 : real(fd);
+}
+
+int fdatasync(int fd) {
+  NEXT(fdatasync);
+  return matches(fd) && fails("fsync", name_of(fd)) ? -1 : real(fd);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  NEXT(rename);
+  return matches(to) && fails("rename", to) ? -1 : real(from, to);
+}
+
+int unlink(const char* path) noexcept {
+  NEXT(unlink);
+  return matches(path) && fails("unlink", path) ? -1 : real(path);
+}
+
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  NEXT(unlinkat);
+  return matches(path) && fails("unlink", path) ? -1 : real(folder, path, flags);
+}
+
+int remove(const char* path) noexcept {
+  NEXT(remove);
+  return matches(path) && fails("unlink", path) ? -1 : real(path);
+}
+
+}  // extern "C"

@@ -1,0 +1,223 @@
+#include "trainer/checkpoint_saver.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "data/error.h"
+#include "data/temporary_name.h"
+#include "tests/trainer/small_model.h"
+
+namespace ventris {
+namespace {
+
+using testing::cpu_context;
+using testing::expect_failure;
+using testing::flat_values;
+using testing::small_config;
+using testing::small_tokenizer_model;
+using testing::SmallModel;
+
+class Saver : public testing::FolderTest {
+ protected:
+  Saver()
+      : model_(small_config(), 3),
+        m_(static_cast<size_t>(model_.store.flat_size())),
+        v_(m_.size()),
+        average_(m_.size()) {}
+
+  CheckpointSaver make_saver(const std::string& folder, int keep = 2, bool with_average = false) {
+    return CheckpointSaver(cpu_context(), model_.store, with_average,
+                           {.model_dir = folder,
+                            .config = model_.config,
+                            .tokenizer_model = small_tokenizer_model(),
+                            .keep = keep});
+  }
+  static Tensor flat(std::vector<float>& values) {
+    const auto size = static_cast<int64_t>(values.size());
+    return {values.data(), 1, size, size, DType::kF32};
+  }
+  OptimizerState optimizer() { return {.m = flat(m_), .v = flat(v_)}; }
+  static TrainingState at(int64_t step) {
+    TrainingState state;
+    state.step = step;
+    return state;
+  }
+  /// Fills everything that is saved with one number.
+  void fill(float value) {
+    std::fill_n(model_.store.values().as<float>(), model_.store.flat_size(), value);
+    for (std::vector<float>* values : {&m_, &v_, &average_}) std::fill(values->begin(), values->end(), value);
+  }
+  /// Whether the checkpoint holds that number everywhere.
+  bool holds(const std::string& file, float value) const {
+    SmallModel read(model_.config);
+    std::vector<float> m(m_.size()), v(m_.size());
+    TrainingState state;
+    load_checkpoint(cpu_context(), file, read.config, read.store, {.m = flat(m), .v = flat(v)}, state);
+    const auto same = [&](float x) { return x == value; };
+    return std::all_of(m.begin(), m.end(), same) && std::all_of(v.begin(), v.end(), same) &&
+           std::all_of(read.store.logical().begin(), read.store.logical().end(), [&](const auto& parameter) {
+             const Tensor block = read.store.logical_value(parameter);
+             return *block.row<float>(0) == value &&
+                    *(block.row<float>(block.rows - 1) + block.cols - 1) == value;
+           });
+  }
+
+  SmallModel model_;
+  std::vector<float> m_, v_, average_;
+};
+
+TEST_F(Saver, WritesWhatWasThereWhenItWasAskedWhileAllOfItChanges) {
+  CheckpointSaver saver = make_saver(folder_.string(), /*keep=*/100);
+  constexpr int kSaves = 20;
+  std::vector<std::string> files;
+  for (int i = 1; i <= kSaves; ++i) {
+    fill(static_cast<float>(i));
+    files.push_back(saver.save(at(i), optimizer(), "a test"));
+    EXPECT_EQ(files.back(), path_of_checkpoint(folder_.string(), i));
+    fill(-1.0F);  // training goes on
+    saver.check();
+  }
+  saver.finish();
+  EXPECT_EQ(saver.last_verified(), files.back());
+  EXPECT_EQ(list_checkpoints(folder_.string()), files);
+  for (int i = 1; i <= kSaves; ++i) {
+    EXPECT_TRUE(holds(files[static_cast<size_t>(i - 1)], static_cast<float>(i))) << i;
+  }
+}
+
+TEST_F(Saver, WritesTheSameBytesAsOneCallThatWaits) {
+  CheckpointSaver saver = make_saver(folder_.string(), 2, /*with_average=*/true);
+  const OptimizerState all = {.m = flat(m_), .v = flat(v_), .average = flat(average_)};
+  fill(0.5F);
+  const std::string file = saver.save(at(7), all, "a test");
+  saver.finish();
+  const std::string bytes = content(file);
+  std::filesystem::create_directories(path("other"));
+  const std::string other = save_checkpoint(cpu_context(), path("other"), at(7), model_.config, model_.store,
+                                            all, small_tokenizer_model(), "a test");
+  EXPECT_EQ(content(other), bytes);
+}
+
+TEST_F(Saver, KeepsTheNewestTwoAtLeastAndTheBest) {
+  for (const int keep : {1, 2, 3}) {
+    const std::string folder = path("keep" + std::to_string(keep));
+    std::filesystem::create_directories(folder);
+    CheckpointSaver saver = make_saver(folder, keep);
+    std::vector<std::string> files;
+    for (int64_t step = 1; step <= 6; ++step) {
+      const bool is_best = step == 2;
+      files.push_back(
+          saver.save(at(step), optimizer(), "",
+                     is_best ? std::optional(CheckpointSaver::Best{"bleu", 12.5}) : std::nullopt));
+    }
+    saver.finish();
+    EXPECT_EQ(read_best(folder), files[1]);
+    std::vector<std::string> expected = {files[1]};
+    expected.insert(expected.end(), files.end() - std::max(keep, 2), files.end());
+    EXPECT_EQ(list_checkpoints(folder), expected);
+  }
+}
+
+TEST_F(Saver, ThrowsWhatWentWrongOnceAndCanGoOn) {
+  const std::string folder = path("run");
+  CheckpointSaver saver = make_saver(folder);
+  const auto expect_refusal = [&](auto&& action) {
+    expect_failure<data::DataError>(action, data::ErrorKind::kCannotCreate, {folder, "No such file or directory"});
+  };
+  saver.save(at(1), optimizer(), "");
+  expect_refusal([&] { saver.finish(); });
+  saver.finish();
+  saver.save(at(2), optimizer(), "");
+  expect_refusal([&] { saver.save(at(3), optimizer(), ""); });
+  saver.save(at(3), optimizer(), "");
+  expect_refusal([&] {
+    while (true) {
+      saver.check();
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(saver.last_verified(), "");
+  std::filesystem::create_directories(folder);
+  const std::string file = saver.save(at(4), optimizer(), "");
+  EXPECT_EQ(saver.last_verified(), file);
+}
+
+TEST_F(Saver, AFullDiskKeepsWhatWasThereAndTellsTheRoomAndTheNeed) {
+  std::string old;
+  {
+    CheckpointSaver saver = make_saver(folder_.string());
+    old = saver.save(at(1), optimizer(), "");
+    saver.finish();
+  }
+  const std::string before = content(old);
+  // A limit on the size of files stands in for a full disk; in a child, since the limit is the process's.
+  for (const size_t limit : {size_t{0}, size_t{700}, before.size() / 2, before.size() - 1}) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit bound = {limit, limit};
+      ::setrlimit(RLIMIT_FSIZE, &bound);
+      int code = 1;
+      try {
+        CheckpointSaver saver = make_saver(folder_.string());
+        saver.save(at(2), optimizer(), "");
+        saver.finish();
+      } catch (const data::DataError& error) {
+        const std::string text = error.what();
+        const auto says = [&](const std::string& part) { return text.find(part) != std::string::npos; };
+        code = error.kind() == data::ErrorKind::kIo && says("checkpoint-00000002.h5") &&
+                       says("File too large") && says("needs ") && says(" bytes free") && says("ulimit -f")
+                   ? 0
+                   : 2;
+        if (code != 0) ::fprintf(stderr, "%s\n", error.what());
+      }
+      ::_exit(code);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "limit " << limit;
+    EXPECT_EQ(content(old), before);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "limit " << limit;
+  }
+}
+
+TEST_F(Saver, FilesOfProcessesThatAreGoneAreRemovedAndNoOthers) {
+  // A process that was there and is not any more.
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+
+  const std::string ours = data::temporary_name(path("checkpoint-00000002.h5"));
+  const std::string stem = ours.substr(0, ours.rfind('.') + 1);
+  const std::string gone = stem + std::to_string(child);
+  const std::string foreign = data::temporary_name(path("notes.txt"));
+  const std::string foreign_gone = foreign.substr(0, foreign.rfind('.') + 1) + std::to_string(child);
+  const std::string other_host = path("checkpoint-00000002.h5.tmp.another-host.") + std::to_string(child);
+  const std::string other_host_old = path("checkpoint-00000003.h5.tmp.another-host.") + std::to_string(child);
+  const std::string no_number = stem + "12x";
+  const std::string whole = path("checkpoint-00000002.h5");
+  for (const std::string& file : {ours, gone, foreign_gone, other_host, other_host_old, no_number, whole}) {
+    write(file, "x");
+  }
+  std::filesystem::last_write_time(other_host_old,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  std::vector<std::string> removed = data::remove_abandoned_files(
+      folder_.string(), [](const std::string& name) { return step_of_checkpoint(name) >= 0; });
+  std::sort(removed.begin(), removed.end());
+  EXPECT_EQ(removed, (std::vector<std::string>{gone, other_host_old}));
+  for (const std::string& file : {ours, foreign_gone, other_host, no_number, whole}) {
+    EXPECT_TRUE(std::filesystem::exists(file)) << file;
+  }
+  for (const std::string& file : removed) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+}
+
+}  // namespace
+}  // namespace ventris

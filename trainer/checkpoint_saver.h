@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <optional>
+#include <string>
+
+#include "backend/context.h"
+#include "model/parameters.h"
+#include "model/transformer_config.h"
+#include "trainer/checkpoint.h"
+
+namespace ventris {
+
+/// Writes the checkpoints of a run on a thread, from a copy on the host, while training goes on; of rank 0.
+/// The thread writes the file (data/hdf5_file.h: temporary name, fsync, rename, fsync of the folder), reads
+/// it again and compares digests; then it records the best and removes old checkpoints, but never the newest
+/// two or the best. The thread calls no MPI and no CUDA. All calls are of the thread that trains.
+class CheckpointSaver {
+ public:
+  /// What does not change from one checkpoint to the next.
+  struct Run {
+    std::string model_dir;
+    TransformerConfig config;
+    std::string tokenizer_model;
+    int keep = 2;  // newest checkpoints; one is taken for two
+  };
+  /// The value of the validation metric that makes a checkpoint the best of the run.
+  struct Best {
+    std::string metric;
+    double value = 0.0;
+  };
+
+  /// Takes host memory for all that a checkpoint holds. The store outlives the object.
+  CheckpointSaver(Context& context, const ParameterStore& store, bool with_average, Run run);
+  /// Waits for a save under way; what goes wrong there is lost.
+  ~CheckpointSaver();
+  CheckpointSaver(const CheckpointSaver&) = delete;
+  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
+
+  /// Waits for the save before, if one is under way, copies the state, and returns the path that the
+  /// checkpoint will have; the caller may then change everything that it gave. Throws what ended the save
+  /// before.
+  std::string save(const TrainingState& state, const OptimizerState& optimizer, const std::string& provenance,
+                   const std::optional<Best>& best = {});
+  /// Whether a save has ended that was under way at the last call. Throws what went wrong with it. Takes no
+  /// time.
+  bool check();
+  /// The same of a save under way, for which it waits.
+  bool finish();
+  /// Waits likewise, without throwing; returns the newest checkpoint that was written and verified, or "".
+  std::string last_verified();
+
+ private:
+  void write(const std::string& provenance, const std::optional<Best>& best);
+
+  const Run run_;
+  CheckpointSnapshot snapshot_;  // the thread's while a save is under way
+  std::string last_verified_;    // likewise
+  std::future<void> under_way_;
+};
+
+}  // namespace ventris
