@@ -1,16 +1,28 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 
 namespace ventris {
 
+class Guard;
+
+/// How long the calls that start and end MPI may wait for other ranks.
+struct MpiLimits {
+  double seconds = 300.0;  // 0: for ever
+  /// Where it turns true while MPI starts, the process ends with kStopped. Called from a thread.
+  std::function<bool()> stop_requested = {};
+};
+
 /// MPI for the life of the program, where it was built in; else one rank. At most one object; made first in
 /// main(). Initialises MPI only if the process was started by a launcher (mpirun, srun, PMIx: their
 /// environment variables), so that a single process needs no MPI runtime. Thread level: MPI_THREAD_SERIALIZED
-/// or better is required of a job of several ranks.
+/// or better is required of a job of several ranks. Where the start or the end of MPI takes longer than the
+/// limit, one rank says so and the process ends with kUnavailable.
 class MpiEnvironment {
  public:
-  MpiEnvironment(int* argc, char*** argv);
+  MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits = {});
   ~MpiEnvironment();
   MpiEnvironment(const MpiEnvironment&) = delete;
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;
@@ -24,10 +36,13 @@ class MpiEnvironment {
   /// Cores of this process' affinity mask, each divided by the ranks of the host whose masks hold it too; at
   /// least 1.
   int core_share() const { return core_share_; }
+  /// Limits a call of MPI, named `call`, while the result lives.
+  std::unique_ptr<Guard> guard(const char* call) const;
   /// Ends all ranks of the job with `code`; does not return.
   [[noreturn]] void abort(int code) const;
 
  private:
+  MpiLimits limits_;
   bool active_ = false;
   int rank_ = 0;
   int size_ = 1;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "launch/parse.h"
 #include "launch/version.h"
 #include "trainer/run_status.h"
+#include "trainer/trainer.h"
 
 namespace ventris {
 namespace {
@@ -167,6 +169,20 @@ void hold_standard_streams() {
   }
 }
 
+// Of train, as it stands on the command line: options are read when MPI runs. A wrong one is refused then.
+double wait_limit_of(const std::vector<std::string>& words) {
+  const std::string option = "--comm-timeout";
+  double seconds = MpiLimits().seconds;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool apart = words[i] == option && i + 1 < words.size();
+    if (!apart && !words[i].starts_with(option + "=")) continue;
+    const std::string text = apart ? words[i + 1] : words[i].substr(option.size() + 1);
+    const double given = std::strtod(text.c_str(), nullptr);
+    if (given > 0.0 || text == "0") seconds = given;
+  }
+  return seconds;
+}
+
 std::string join_command_line(int argc, char** argv) {
   std::string line = "ventris";
   for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
@@ -185,8 +201,13 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   const std::string command_line = join_command_line(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
+  MpiLimits limits = {.seconds = wait_limit_of(words)};
+  if (!words.empty() && words.front() == "train") {
+    install_stop_handlers();
+    limits.stop_requested = stop_requested;
+  }
   try {
-    const MpiEnvironment environment(&argc, &argv);
+    const MpiEnvironment environment(&argc, &argv, limits);
     RunStatus status;
     try {
       return dispatch(words, environment, command_line, status);

@@ -53,7 +53,6 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
-  install_stop_handlers();
   const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line, &job.status);
   const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
   if (job.speaks()) {

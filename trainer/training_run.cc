@@ -155,6 +155,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                   options_.batch_target_tokens, shards_));
   if (!validation_ && options_.valid_every > 0)
     progress_.warning("the corpus has no validation pairs; there is no validation");
+  agree_with_all_ranks(0.0);  // a stop may have been asked for while all this was made
 }
 
 void TrainingRun::make_model() {

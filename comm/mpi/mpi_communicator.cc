@@ -1,4 +1,5 @@
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -7,8 +8,8 @@
 #include <numeric>
 #include <thread>
 
-#include "comm/affinity.h"
 #include "comm/communicator.h"
+#include "comm/guard.h"
 #include "comm/mpi/bf16_sum.h"
 #include "comm/mpi/check_mpi.h"
 #include "comm/mpi/roll_call.h"
@@ -52,8 +53,9 @@ MPI_Datatype mpi_type(DType dtype) {
 }
 
 // A communicator of its own keeps our messages apart from those of other users of MPI.
-MPI_Comm duplicate_of_world() {
+MPI_Comm duplicate_of_world(const MpiEnvironment& environment) {
   MPI_Comm comm = MPI_COMM_NULL;
+  const std::unique_ptr<Guard> guard = environment.guard("MPI_Comm_dup");
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
   check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   return comm;
@@ -61,14 +63,20 @@ MPI_Comm duplicate_of_world() {
 
 class MpiCommunicator : public Communicator {
  public:
-  MpiCommunicator() {
+  explicit MpiCommunicator(const MpiEnvironment& environment)
+      : environment_(environment), comm_(duplicate_of_world(environment)) {
+    const std::unique_ptr<Guard> guard = environment.guard("a first gathering from all ranks");
     check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    hosts_ = MpiCommunicator::all_gather(host_name());
+    const std::vector<std::string> pids = MpiCommunicator::all_gather(std::to_string(::getpid()));
+    const std::vector<std::string> hosts = MpiCommunicator::all_gather(environment.host());
+    for (size_t rank = 0; rank < hosts.size(); ++rank) ranks_.push_back({hosts[rank], std::stoi(pids[rank])});
   }
   // Freeing waits for all ranks: where one leaves with an exception, the job is about to be aborted.
   ~MpiCommunicator() override {
-    if (std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+    if (std::uncaught_exceptions() > 0) return;
+    const std::unique_ptr<Guard> guard = environment_.guard("MPI_Comm_free");
+    MPI_Comm_free(&comm_);
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -172,8 +180,9 @@ class MpiCommunicator : public Communicator {
     const std::vector<bool> present = roll_call_.call();
     const auto first = std::find(present.begin(), present.end(), true) - present.begin();
     const bool tells = first == rank_ && waited > wait_limit() / 2;
-    throw LateRanks(late_message(rank_, size_, waited, collective, step(), describe_absent(present, hosts_)),
-                    std::chrono::seconds(tells ? 0 : 3));
+    throw LateRanks(
+        late_message(rank_, size_, waited, collective, step(), describe_absent(present, ranks_, rank_)),
+        std::chrono::seconds(tells ? 0 : 3));
   }
 
   bool test_all() {
@@ -194,11 +203,12 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  MPI_Comm comm_ = duplicate_of_world();
+  const MpiEnvironment& environment_;
+  MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 1;
   std::vector<MPI_Request> requests_;
-  std::vector<std::string> hosts_;  // by rank
+  std::vector<RankPlace> ranks_;
   Bf16Sum bf16_sum_;
   RollCall roll_call_{comm_};
 };
@@ -207,7 +217,7 @@ class MpiCommunicator : public Communicator {
 
 std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environment) {
   if (environment.size() == 1) return make_self_communicator();
-  return std::make_unique<MpiCommunicator>();
+  return std::make_unique<MpiCommunicator>(environment);
 }
 
 }  // namespace ventris

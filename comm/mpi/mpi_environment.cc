@@ -1,16 +1,29 @@
 #include "comm/mpi_environment.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 #include <vector>
 
+#include "backend/error.h"
 #include "comm/affinity.h"
+#include "comm/guard.h"
 #include "comm/mpi/check_mpi.h"
 
 namespace ventris {
 namespace {
+
+constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would tell the same
+constexpr int kTurns = 2;
+constexpr std::chrono::milliseconds kLook{10};
+constexpr double kLongestAbort = 5.0;  // seconds
 
 bool set(const char* variable) {
   return std::getenv(variable) != nullptr;
@@ -40,9 +53,10 @@ int share_of_cores(MPI_Comm host, int local_rank, int local_size) {
 
 }  // namespace
 
-MpiEnvironment::MpiEnvironment(int* argc, char*** argv)
-    : core_share_(ventris::core_share({affinity_mask()}, 0)), host_(host_name()) {
+MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
+    : limits_(limits), core_share_(ventris::core_share({affinity_mask()}, 0)), host_(host_name()) {
   if (!started_by_launcher()) return;
+  const std::unique_ptr<Guard> started = guard("MPI_Init_thread");
   int level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
   active_ = true;
@@ -74,7 +88,8 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv)
 MpiEnvironment::~MpiEnvironment() {
   if (!active_) return;
   // MPI_Finalize waits for the other ranks, which wait for this one where it leaves with an exception.
-  if (std::uncaught_exceptions() > 0) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::kInternal));
+  if (std::uncaught_exceptions() > 0) abort(static_cast<int>(ExitCode::kInternal));
+  const std::unique_ptr<Guard> ended = guard("MPI_Finalize");
   if (MPI_Finalize() != MPI_SUCCESS) std::fputs("ventris: MPI_Finalize failed\n", stderr);
 }
 
@@ -86,8 +101,41 @@ std::string mpi_library() {
   return line.substr(0, line.find_first_of(",\n"));
 }
 
+std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
+  const int rank = number_of_launcher({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+  const auto late = [this, call, rank] {
+    // One rank tells, the first that waits: it ends the job, for which the launcher sends SIGTERM, before the
+    // next would speak.
+    const auto turn = std::chrono::steady_clock::now() + kTurn * std::min(rank, kTurns);
+    while (std::chrono::steady_clock::now() < turn) {
+      std::this_thread::sleep_for(kLook);
+      if (limits_.stop_requested && limits_.stop_requested())
+        std::_Exit(static_cast<int>(ExitCode::kUnavailable));
+    }
+    const std::string known = describe_local_ranks();
+    std::fputs(fmt::format(
+                   "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks"
+                   "{}. A process may be stopped or hang, or a host cannot be reached. Saved checkpoints are "
+                   "intact; --comm-timeout of train sets how long ranks wait, 0 for ever\n",
+                   rank, host_, rank, ::getpid(), limits_.seconds, call,
+                   known.empty() ? "" : "; on this host " + known)
+                   .c_str(),
+               stderr);
+    std::_Exit(static_cast<int>(ExitCode::kUnavailable));
+  };
+  const bool starts = !active_;
+  const auto stop_requested = starts ? limits_.stop_requested : std::function<bool()>();
+  const auto stopped = [rank] {
+    if (rank == 0) std::fputs("ventris: stopped on request before training began\n", stderr);
+    std::_Exit(static_cast<int>(ExitCode::kStopped));
+  };
+  return std::make_unique<Guard>(limits_.seconds, Guard::Actions{late, stop_requested, stopped});
+}
+
 void MpiEnvironment::abort(int code) const {
   std::fflush(nullptr);
+  // The launcher may be gone, or the network.
+  const Guard guard(kLongestAbort, {.late = [code] { std::_Exit(code); }});
   if (active_ && size_ > 1) MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "comm/guard.h"
 #include "comm/mpi/check_mpi.h"
 
 namespace ventris {
@@ -52,10 +53,16 @@ std::vector<bool> RollCall::call() const {
   return present;
 }
 
-std::string describe_absent(const std::vector<bool>& present, const std::vector<std::string>& hosts) {
+std::string describe_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places,
+                            int mine) {
+  const std::string& here = places[static_cast<size_t>(mine)].host;
   std::vector<std::string> names;
   for (size_t rank = 0; rank < present.size(); ++rank) {
-    if (!present[rank]) names.push_back(fmt::format("{} on {}", rank, hosts[rank]));
+    if (present[rank]) continue;
+    const RankPlace& place = places[rank];
+    const std::string state = place.host == here ? state_of_process(place.pid) : "";
+    names.push_back(
+        fmt::format("{} on {} (pid {}{})", rank, place.host, place.pid, state.empty() ? "" : ", " + state));
   }
   if (names.empty()) return "others that came too late";
   std::string text = names.size() == 1 ? "rank " : "ranks ";

@@ -24,8 +24,14 @@ class RollCall {
   MPI_Comm comm_;
 };
 
-/// "rank 1 on a, which did not arrive", of `hosts` by rank, for the ranks that are not `present`; or that all
-/// came too late.
-std::string describe_absent(const std::vector<bool>& present, const std::vector<std::string>& hosts);
+struct RankPlace {
+  std::string host;
+  int pid = 0;
+};
+
+/// "rank 1 on a (pid 7, stopped), which did not arrive", of `places` by rank, for the ranks that are not
+/// `present`; or that all came too late. What the system knows of a process is told of those on the host of
+/// `mine`.
+std::string describe_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places, int mine);
 
 }  // namespace ventris

@@ -31,10 +31,13 @@ class LateRanks(support.CommandLineTest):
         super().setUpClass()
         cls.corpus = cls.prepare_demo(train_pairs=200, vocabulary=120)
 
-    def start(self, name, *options, ranks, binary=support.BINARY, **variables):
+    def command(self, name, *options, ranks, binary=support.BINARY):
         folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
+        return support.command("train", *folders, *MODEL, *options, ranks=ranks, binary=binary)
+
+    def start(self, name, *options, ranks, binary=support.BINARY, **variables):
         return subprocess.Popen(
-            support.command("train", *folders, *MODEL, *options, ranks=ranks, binary=binary),
+            self.command(name, *options, ranks=ranks, binary=binary),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=support.environment(**variables),
@@ -76,18 +79,19 @@ class LateRanks(support.CommandLineTest):
 
     def test_the_ranks_that_wait_name_the_one_that_is_stopped(self):
         process = self.start("second", "--comm-timeout", 3, ranks=3)
-        text = self.check_end("second", process, self.stop_ranks("second", process, [1]))
+        processes = self.stop_ranks("second", process, [1])
+        text = self.check_end("second", process, processes)
         host = os.uname().nodename
         self.assertRegex(
             text,
             rf"\[rank 0 on {host}\] ventris train: error: rank 0 of 3 has waited 3(\.\d)? s in .+ "
-            rf"at step \d+ for rank 1 on {host}, which did not arrive",
+            rf"at step \d+ for rank 1 on {host} \(pid {processes[1]}, stopped\), which did not arrive",
         )
 
     def test_another_rank_tells_of_the_first_one(self):
         process = self.start("first", "--comm-timeout", 3, ranks=2)
         text = self.check_end("first", process, self.stop_ranks("first", process, [0]))
-        self.assertRegex(text, r"\[rank 1 on \S+\] ventris train: error: .* for rank 0 on \S+, which did not arrive")
+        self.assertRegex(text, r"\[rank 1 on \S+\] ventris train: error: .* for rank 0 on \S+ \(pid \d+, stopped\), which did not arrive")
 
     def test_a_job_that_is_stopped_as_a_whole_goes_on(self):
         process = self.start("suspended", "--comm-timeout", 3, ranks=2)
@@ -100,6 +104,55 @@ class LateRanks(support.CommandLineTest):
         process.send_signal(signal.SIGUSR1)
         _, text = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, text)
+
+    def start_with(self, name, first_words, *options, ranks):
+        """Starts a job whose ranks run these words of a shell before they become the program."""
+        words = self.command(name, *options, ranks=ranks)
+        program = words.index(support.BINARY)
+        shell = ["sh", "-c", f'{first_words}; exec "$@"', "sh"]
+        return subprocess.Popen(
+            [*words[:program], *shell, *words[program:]],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=support.environment(),
+        )
+
+    def test_a_rank_that_never_starts_mpi_is_named(self):
+        stop = 'if [ "$PMIX_RANK" = 1 ]; then kill -STOP $$; fi'
+        process = self.start_with("absent", stop, "--comm-timeout", 2, ranks=3)
+        _, text = process.communicate(timeout=100)
+        text = text.decode(errors="replace")
+        self.assertEqual(process.returncode, 69, text)
+        self.assertRegex(
+            text,
+            r"\[rank [02] on \S+\] ventris: error: rank [02] \(pid \d+\) has waited 2 s in MPI_Init_thread for other ranks"
+            r"; on this host rank 1 \(pid \d+\) is stopped",
+        )
+        self.assertEqual(text.count("ventris: error: "), 1, text)
+        self.assertFalse(os.path.exists(self.path("absent")))
+
+    def test_a_stop_while_mpi_starts_leaves_nothing_behind(self):
+        # The last rank takes no notice and never comes.
+        hold = f'touch {self.path("held")}-$PMIX_RANK; if [ "$PMIX_RANK" = 1 ]; then trap "" USR1; sleep 100; fi'
+        process = self.start_with("early", hold, ranks=2)
+        children = f"/proc/{process.pid}/task/{process.pid}/children"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.05)
+            if not all(os.path.exists(f"{self.path('held')}-{rank}") for rank in (0, 1)):
+                continue
+            with open(children, encoding="ascii") as file:
+                first = file.read().split()[0]
+            with open(f"/proc/{first}/task/{first}/comm", encoding="ascii") as file:
+                threads = len(os.listdir(f"/proc/{first}/task"))
+                if file.read().strip() == "ventris" and threads > 1:  # it handles signals and starts MPI
+                    break
+        process.send_signal(signal.SIGUSR1)
+        _, text = process.communicate(timeout=100)
+        text = text.decode(errors="replace")
+        self.assertEqual(process.returncode, 75, text)
+        self.assertIn("ventris: stopped on request before training began", text)
+        self.assertFalse(os.path.exists(self.path("early")))
 
     @unittest.skipUnless(support.EMULATED, "built without the emulated device")
     def test_a_sum_between_devices_that_does_not_end_is_given_up(self):

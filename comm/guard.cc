@@ -1,0 +1,121 @@
+#include "comm/guard.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "comm/wait_clock.h"
+
+namespace ventris {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+constexpr size_t kMostNamed = 8;
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// By name, of a process of this user; empty of others.
+std::map<std::string, std::string> environment_of(const std::filesystem::path& process) {
+  std::map<std::string, std::string> environment;
+  std::istringstream text(content_of(process / "environ"));
+  for (std::string entry; std::getline(text, entry, '\0');) {
+    const size_t equal = entry.find('=');
+    if (equal != std::string::npos) environment.emplace(entry.substr(0, equal), entry.substr(equal + 1));
+  }
+  return environment;
+}
+
+// Variables of Open MPI 4 and 5 that are alike on all ranks of a job and on no other.
+constexpr const char* kJob = "PMIX_NAMESPACE";
+constexpr const char* kRank = "PMIX_RANK";
+
+}  // namespace
+
+Guard::Guard(double seconds, Actions actions)
+    : actions_(std::move(actions)), thread_([this, seconds] { watch(seconds); }) {}
+
+Guard::~Guard() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  ends_.notify_one();
+  thread_.join();
+}
+
+void Guard::watch(double seconds) {
+  WaitClock clock;
+  std::unique_lock lock(mutex_);
+  while (!ends_.wait_for(lock, kLook, [this] { return over_; })) {
+    if (actions_.stop_requested && actions_.stop_requested()) return actions_.stopped();
+    if (seconds > 0.0 && clock.seconds() >= seconds) return actions_.late();
+  }
+}
+
+std::string state_of_process(int pid) {
+  const std::string text = content_of(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) return "gone";
+  switch (text[name_end + 2]) {
+    case 'T':
+    case 't':
+      return "stopped";
+    case 'D':
+      return "waiting for a disk";
+    case 'Z':
+    case 'X':
+      return "gone";
+    default:
+      return "";
+  }
+}
+
+std::string describe_local_ranks() {
+  const char* job = std::getenv(kJob);
+  if (job == nullptr) return "";
+  std::map<int, std::string> found;  // by rank
+  size_t seen = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator process("/proc", error), end; !error && process != end;
+       process.increment(error)) {
+    const std::string name = process->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto environment = environment_of(process->path());
+    const auto its_job = environment.find(kJob);
+    const auto its_rank = environment.find(kRank);
+    if (its_job == environment.end() || its_job->second != job || its_rank == environment.end()) continue;
+    ++seen;
+    const std::string state = state_of_process(std::atoi(name.c_str()));
+    if (!state.empty())
+      found[std::atoi(its_rank->second.c_str())] =
+          fmt::format("rank {} (pid {}) is {}", its_rank->second, name, state);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [rank, text] : found) texts.push_back(text);
+  const int expected = number_of_launcher({"OMPI_COMM_WORLD_LOCAL_SIZE"}, 0);
+  if (expected > static_cast<int>(seen))
+    texts.push_back(fmt::format("only {} of {} ranks are there", seen, expected));
+  if (texts.size() > kMostNamed) texts.resize(kMostNamed);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+int number_of_launcher(std::initializer_list<const char*> variables, int otherwise) {
+  for (const char* variable : variables) {
+    if (const char* text = std::getenv(variable)) return std::atoi(text);
+  }
+  return otherwise;
+}
+
+}  // namespace ventris

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace ventris {
+
+/// Watches a call that cannot be given a limit, such as MPI_Init_thread, from a thread of its own. While the
+/// object lives and `seconds` have passed (0: never; time in which this process was stopped does not count),
+/// it calls `late`; when `stop_requested` (may be empty) returns true it calls `stopped`. Both end the
+/// process.
+class Guard {
+ public:
+  struct Actions {
+    std::function<void()> late;
+    std::function<bool()> stop_requested = {};
+    std::function<void()> stopped = {};
+  };
+
+  Guard(double seconds, Actions actions);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  void watch(double seconds);
+
+  Actions actions_;
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool over_ = false;
+  std::thread thread_;  // the last: it uses the others
+};
+
+/// What the system knows of a process of this host: "stopped", "waiting for a disk", "gone"; "" where it runs
+/// or sleeps as any process does.
+std::string state_of_process(int pid);
+
+/// For messages, where MPI is not there to ask: the ranks of the same job on this host that are stopped, wait
+/// for a disk or are not there, by the environment that the launcher gave them; "" where there are none.
+std::string describe_local_ranks();
+
+/// A number that the launcher gave this process in its environment: the first of the variables that is set,
+/// else `otherwise`.
+int number_of_launcher(std::initializer_list<const char*> variables, int otherwise);
+
+}  // namespace ventris
