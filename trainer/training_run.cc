@@ -271,7 +271,10 @@ void TrainingRun::validate() {
 }
 
 bool TrainingRun::save_is_due() const {
-  return options_.save_every > 0 && state_.step % options_.save_every == 0 && saved_step_ != state_.step;
+  // The last state is saved by finish(), after its validation: a checkpoint of the last step tells a program
+  // that is started again that nothing is left to do.
+  return options_.save_every > 0 && state_.step % options_.save_every == 0 && saved_step_ != state_.step &&
+         goes_on();
 }
 
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {

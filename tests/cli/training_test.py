@@ -89,6 +89,20 @@ class Train(support.CommandLineTest):
             self.assertIsInstance(validations[0][key], (int, float), key)
         self.assertLess(intervals[-1]["loss"], intervals[0]["loss"])
 
+    def test_the_last_checkpoint_follows_the_last_validation(self):
+        # Else a run that is killed between them ends without that validation.
+        words = self.train("last", "--max-steps", 10, "--valid-every", 8, "--save-every", 5)
+        self.succeed(*words)
+        metrics, checkpoint = self.path("last", "metrics.jsonl"), self.checkpoint("last", 10)
+        self.assertIn("valid_loss", json.loads(self.read(metrics).splitlines()[-1]))
+        self.assertGreaterEqual(os.stat(checkpoint).st_mtime_ns, os.stat(metrics).st_mtime_ns)
+        # Nor is the checkpoint that was the best before left as the best.
+        best = json.loads(self.read(self.path("last", "best.json")))
+        older = json.dumps({**best, "checkpoint": "checkpoint-00000005.h5", "value": 0})
+        self.write(os.path.join("last", "best.json"), older)
+        self.succeed(*words)
+        self.assertEqual(json.loads(self.read(self.path("last", "best.json"))), best)
+
     def test_a_profile_tells_the_phases_and_changes_no_bit(self):
         words = self.train("profiled", "--max-steps", 6, "--logical-shards", 2, "--profile", "--json")
         result = support.run(*words)

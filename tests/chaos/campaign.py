@@ -1,0 +1,362 @@
+"""Does the runs of a plan and compares each with the quiet run of its shape."""
+
+import dataclasses
+import glob
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import faults
+import oracle
+import plans
+from faults import Failure
+from job import Job
+
+# How long a job may take to begin, to go from one fault to the next, and to end: a guard against hanging, long enough
+# for a loaded machine under a sanitizer. A stopped rank is given up after STOP_TIMEOUT by the job itself.
+START_SECONDS = 60
+END_SECONDS = 60
+STOP_TIMEOUT = 2
+LAUNCHER_SECONDS = 20
+# After the end of the launcher its ranks notice it and end.
+ORPHAN_SECONDS = 30
+MOST_FURTHER_RUNS = 20
+# A small disk: room for all that a run keeps, and no more than is quickly filled.
+DISK_BYTES = 8 << 20
+
+MODEL = [
+    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
+    *("--batch-source-tokens", "1536", "--batch-target-tokens", "1536", "--logical-shards", "12"),
+    *("--warmup-steps", "20", "--dropout", "0.3", "--threads", "1", "--log-every", "1"),
+    *("--keep-checkpoints", "4"),
+]
+
+
+class Campaign:
+    """`binary` and `mpiexec` are paths; `log` a stream of JSON lines."""
+
+    def __init__(self, surroundings, binary, mpiexec, log):
+        self.surroundings = surroundings
+        self.binary = binary
+        self.mpiexec = mpiexec
+        self.log = log
+        self.begin = time.monotonic()
+        self.references = {}  # by shape and seed: (steps, digest, best)
+        self.counts = {}
+        self.failures = []
+        self.recoveries = []
+        self.retries = []
+        self.ends = []  # seconds from a fault to the end of the job, by kind
+        self.last_log = None
+        self.corpus = self.prepare()
+        self.has_digests = "--digest-every" in self.output("train", "--help")
+
+    # What is told, and the tools
+
+    def event(self, name, **values):
+        values = {"event": name, "seconds": round(time.monotonic() - self.begin, 3), **values}
+        self.log.write(json.dumps(values) + "\n")
+        self.log.flush()
+
+    def count(self, name):
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def output(self, *words):
+        result = subprocess.run([self.binary, *words], check=False, capture_output=True, text=True)
+        if result.returncode != 0:
+            raise Failure(f"ventris {words[0]} ended with {result.returncode}: {result.stderr}")
+        return result.stdout
+
+    def prepare(self):
+        demo = self.surroundings.path("demo")
+        corpus = self.surroundings.path("corpus.h5")
+        sizes = ("--train-pairs", "500", "--valid-pairs", "8", "--test-pairs", "8")
+        self.output("demo-corpus", "--output-dir", demo, *sizes)
+        self.output("prepare", "--train-sets", f"{demo}/train.en", f"{demo}/train.de", "--valid-sets",
+                    f"{demo}/valid.en", f"{demo}/valid.de", "--vocab-size", "120", "--threads", "1", "--output", corpus)  # fmt: skip
+        return corpus
+
+    def words(self, shape, folder, seed, fault):
+        """The command line of a start. Only the limits on waiting depend on the fault that is to come."""
+        stops = fault is not None and fault.kind == "stop"
+        words = [self.binary, "train", "--corpus", self.corpus, "--model-dir", folder, *MODEL]
+        words += ["--seed", str(seed), "--max-steps", str(plans.STEPS), "--save-every", str(plans.SAVE_EVERY)]
+        words += ["--comm-timeout", str(STOP_TIMEOUT if stops else START_SECONDS)]
+        words += ["--digest-every", "1"] * self.has_digests
+        options = list(shape.options)
+        if "--valid-every" not in options:
+            options += ["--valid-every", "0"]
+        words += options
+        if shape.ranks == 1:
+            return words
+        mpi = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+        mpi += ["-x", "ASAN_OPTIONS=detect_leaks=0:disable_coredump=0"]
+        return [self.mpiexec, *mpi, "-np", str(shape.ranks), *words]
+
+    # One start
+
+    def start(self, run, name, folder, fault):
+        room = self.surroundings.path(f"{name}-room")
+        shared = os.path.join(self.surroundings.shared_memory, name)
+        os.makedirs(room, exist_ok=True)
+        os.makedirs(shared, exist_ok=True)
+        environment = {
+            "VENTRIS_CHAOS": f"{self.surroundings.token}/{name}",
+            # What MPI leaves behind, and a core, are to be found.
+            "TMPDIR": room,
+            "OMPI_MCA_btl_vader_backing_directory": shared,
+        }
+        words = self.words(run.shape, folder, run.seed, fault)
+        log = self.surroundings.path(f"{name}.log")
+        self.last_log = log
+        job = Job(words, folder, log, environment, room)
+        job.rank_process = lambda rank: job.find_rank(rank, self.surroundings.processes(name))
+        return job
+
+    def finish_start(self, name, job, fault, ranks):
+        """Waits for the end of the job and checks it, and that nothing of it is left. Returns the exit code."""
+        if not self.ended(name, job, fault):
+            raise Failure(f"the job has not ended within {END_SECONDS} s: {self.stacks(name)}")
+        code = job.process.returncode
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        while left := self.surroundings.processes(name):
+            if time.monotonic() > deadline:
+                raise Failure(f"processes {left} are left of the job {ORPHAN_SECONDS} s after its end")
+            self.surroundings.reap({job.process.pid})
+            time.sleep(0.01)
+        text = job.text()
+        room = self.surroundings.path(f"{name}-room")
+        if cores := glob.glob(os.path.join(room, "core*")):
+            raise Failure(f"a core was left: {cores}")
+        faults.check_end(fault, code, text, ranks)
+        shared = os.path.join(self.surroundings.shared_memory, name)
+        if os.listdir(shared) and fault is None:
+            raise Failure(f"shared memory is left: {os.listdir(shared)}")
+        for folder in (shared, room):
+            shutil.rmtree(folder, ignore_errors=True)
+        return code
+
+    def ended(self, name, job, fault):
+        """Waits for the end of the job. Where a rank is killed while it connects to mpirun of Open MPI 4.1, mpirun may
+        lock itself at its end, when all its ranks are gone; it is killed then, and counted."""
+        if fault is None or fault.kind != "kill" or fault.step is not None:
+            return job.ended(END_SECONDS)
+        if job.ended(LAUNCHER_SECONDS):
+            return True
+        if self.surroundings.processes(name) != [job.process.pid]:
+            return job.ended(END_SECONDS)
+        self.count("hung-launcher")
+        self.event("hung-launcher", stacks=self.stacks(name))
+        job.process.kill()
+        return job.ended(END_SECONDS)
+
+    def stacks(self, name):
+        """Where the processes of a job that hangs are."""
+        told = []
+        for process in self.surroundings.processes(name):
+            gdb = ["gdb", "-p", str(process), "-batch", "-ex", "thread apply all bt 12"]
+            if shutil.which("gdb"):
+                result = subprocess.run(gdb, check=False, capture_output=True, text=True)
+                told.append(f"process {process}:\n{result.stdout}")
+            else:
+                told.append(f"process {process}")
+        return "\n".join(told)
+
+    # Checks of a run folder
+
+    def reference(self, run):
+        key = (run.shape.name, run.seed)
+        if key not in self.references:
+            name = f"quiet-{run.shape.name}-{run.seed}"
+            folder = self.surroundings.path(name)
+            job = self.start(run, name, folder, None)
+            code = self.finish_start(name, job, None, run.shape.ranks)
+            steps = oracle.logged_steps(folder, whole=True)
+            path = oracle.checkpoints(folder)[-1][1]
+            self.references[key] = (steps, oracle.state_digest(path), self.best(folder))
+            self.event("quiet", shape=run.shape.name, code=code, steps=len(steps),
+                       digest=self.references[key][1], took=round(time.monotonic() - job.begin, 3))  # fmt: skip
+            shutil.rmtree(folder)
+        return self.references[key]
+
+    @staticmethod
+    def best(folder):
+        path = os.path.join(folder, "best.json")
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def check_log(self, folder, steps, whole):
+        try:
+            found = oracle.logged_steps(folder, whole)
+        except ValueError as error:
+            raise Failure(str(error)) from error
+        if problem := oracle.differing_step(found, steps, whole):
+            raise Failure(problem)
+        return found
+
+    def check_last_step(self, folder, run):
+        steps, digest, best = self.reference(run)
+        found = self.check_log(folder, steps, whole=True)
+        if missing := sorted(steps.keys() - found.keys()):
+            raise Failure(f"metrics.jsonl lacks steps {missing}")
+        last_step, path = oracle.checkpoints(folder)[-1]
+        if last_step != plans.STEPS:
+            raise Failure(f"the last checkpoint is {path}, not that of step {plans.STEPS}")
+        if oracle.state_digest(path) != digest:
+            raise Failure(f"{path} differs from that of the quiet run")
+        if self.best(folder) != best:
+            raise Failure(f"best.json is {self.best(folder)}, that of the quiet run {best}")
+        if unknown := oracle.unknown_files(folder):
+            raise Failure(f"{unknown} are left in the run folder")
+
+    # One run
+
+    def go(self, run):
+        """Does a run. A failure is recorded, and the campaign goes on with the next."""
+        name = f"run{run.number}"
+        folder = self.surroundings.path(name)
+        self.event("run", number=run.number, shape=run.shape.name, seed=run.seed,
+                   faults=[dataclasses.asdict(fault) for fault in run.faults])  # fmt: skip
+        text = ""
+        try:
+            self.reference(run)
+            if any(fault.kind == "full" for fault in run.faults):
+                self.surroundings.small_disk(folder, DISK_BYTES)
+            self.go_through(run, name, folder)
+        except Failure as failure:
+            if self.last_log:
+                with open(self.last_log, encoding="utf-8", errors="replace") as file:
+                    text = file.read()[-4000:]
+            self.surroundings.end_processes(self.surroundings.processes(name))
+            files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+            self.failures.append((run.number, str(failure)))
+            self.event("failure", run=run.number, reason=str(failure), output=text, files=files)
+            print(f"chaos: run {run.number} ({run.shape.name}): {failure}\n{text}", file=sys.stderr)
+        if not os.path.ismount(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def go_through(self, run, name, folder):
+        pending = list(run.faults)
+        flips = []
+        expected = Expected()
+        while True:
+            fault = pending.pop(0) if pending else None
+            done = self.one_start(run, name, folder, fault, expected)
+            if fault is not None and not done:
+                self.retries.append(dataclasses.replace(fault, flip_at=None))
+            if fault is not None and fault.flip_at is not None:
+                flips.append(fault)
+            finished = bool(oracle.checkpoints(folder)) and oracle.checkpoints(folder)[-1][0] == plans.STEPS
+            if flips and len(oracle.checkpoints(folder)) >= 2:
+                self.flip_newest(run, folder, flips.pop(0), expected)
+                finished = False
+            if finished and not pending:
+                break
+            if fault is None and not flips and not finished and expected.damaged is None:
+                raise Failure("the job ended before its last step without a fault")
+        self.check_last_step(folder, run)
+        self.event("equal", run=run.number)
+
+    def flip_newest(self, run, folder, fault, expected):
+        step, path = oracle.checkpoints(folder)[-1]
+        offset = faults.flip(path, fault.flip_at, fault.flip_mask)
+        expected.damaged = path
+        self.count("flip")
+        self.event("flip", run=run.number, step=step, offset=offset, mask=fault.flip_mask)
+
+    def one_start(self, run, name, folder, fault, expected):
+        """Starts the job, does the fault to it, waits for its end and checks it. True if the fault was done."""
+        sound = [item for item in oracle.checkpoints(folder) if item[1] != expected.damaged]
+        newest = sound[-1] if sound else None
+        job = self.start(run, name, folder, fault)
+        done = None
+        fault_time = None
+        resumed = newest[0] if newest else 0
+
+        def goes_on():
+            return (job.metrics.step() or 0) > resumed
+
+        if fault is not None:
+            if fault.step is None:
+                job.wait(lambda: time.monotonic() - job.begin >= fault.seconds, START_SECONDS)
+            elif job.wait(goes_on, START_SECONDS) is None:
+                raise Failure(f"the job has not made a step within {START_SECONDS} s: {self.stacks(name)}")
+            else:
+                self.recovered(expected)
+                if job.wait(lambda: job.metrics.step() >= fault.step, START_SECONDS) is None:
+                    raise Failure(f"the job has not come to step {fault.step}: {self.stacks(name)}")
+                time.sleep(fault.seconds)
+            fault_time = time.monotonic()
+            at = job.metrics.step()
+            done = faults.inject(fault, job, run.shape.ranks, folder)
+            if done is not None:
+                self.count(fault.kind)
+            self.event("fault", run=run.number, kind=fault.kind, rank=fault.rank, at_step=at, done=done)
+        elif job.wait(goes_on, START_SECONDS) is None:
+            raise Failure(f"the job has not made a step within {START_SECONDS} s: {self.stacks(name)}")
+        else:
+            self.recovered(expected)
+        code = self.finish_start(name, job, fault if done is not None else None, run.shape.ranks)
+        if done is not None:
+            self.ends.append((fault.kind, time.monotonic() - fault_time))
+            expected.fault_time = expected.fault_time or fault_time
+        faults.give_space(folder)
+        self.event("end", run=run.number, code=code, took=round(time.monotonic() - job.begin, 3))
+        text = job.text()
+        self.check_resumed(text, newest, expected, code)
+        steps = self.reference(run)[0]
+        self.check_log(folder, steps, whole=False)
+        return done is not None
+
+    def recovered(self, expected):
+        if expected.fault_time is not None:
+            self.recoveries.append(time.monotonic() - expected.fault_time)
+            expected.fault_time = None
+
+    @staticmethod
+    def check_resumed(text, newest, expected, code):
+        """Whether the start went on from the newest sound checkpoint, and set a damaged one aside by name."""
+        match = re.search(r"going on from (\S+) at step (\d+)", text)
+        if match is None:
+            # It may have been killed before it said so.
+            if code == 0 and newest is not None and newest[0] < plans.STEPS:
+                raise Failure(f"the job did not go on from {newest[1]}")
+            return
+        if newest is None or match[1] != newest[1]:
+            raise Failure(f"the job went on from {match[1]}, not from {newest[1] if newest else 'the start'}")
+        if expected.damaged is not None:
+            if f"renamed to {expected.damaged}.damaged" not in text:
+                raise Failure(f"the output does not tell that {expected.damaged} is damaged")
+            if not os.path.exists(expected.damaged + ".damaged"):
+                raise Failure(f"{expected.damaged}.damaged is not there")
+            expected.damaged = None
+
+    def go_all(self, planned):
+        for run in planned:
+            self.go(run)
+        # Faults that came after the last step are done in further runs.
+        number = max(run.number for run in planned)
+        for _ in range(MOST_FURTHER_RUNS):
+            if not self.retries:
+                return
+            number += 1
+            some, self.retries = self.retries[: plans.FAULTS_OF_A_RUN], self.retries[plans.FAULTS_OF_A_RUN :]
+            run = plans.Run(number, plans.SHAPES[0], some, planned[0].seed)
+            plans.place(some, run.shape, random.Random(number))
+            self.go(run)
+        self.failures.append((number, f"{len(self.retries)} faults came after the last step of their runs"))
+
+
+@dataclasses.dataclass
+class Expected:
+    """What the next start of a run has to make good."""
+
+    damaged: str | None = None
+    fault_time: float | None = None

@@ -1,0 +1,97 @@
+"""Faults done to real training jobs, each of which must come to the bits of a quiet run all the same.
+
+    chaos.py --plan ci --seed 1 --log chaos.jsonl        all of a plan
+    chaos.py --replay chaos.jsonl --only 3               one run of it again
+
+Exit code 0: all runs were equal and nothing was left over; 1: not so, see the output and the log.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+
+import plans
+from campaign import Campaign
+from surroundings import Surroundings
+
+
+def percentile(values, share):
+    """The smallest value with at least this share of all at or below it."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=os.environ.get("VENTRIS_BINARY"), help="the program")
+    parser.add_argument("--mpiexec", default=os.environ.get("VENTRIS_MPIEXEC") or shutil.which("mpirun"))
+    parser.add_argument("--plan", choices=sorted(plans.COUNTS), default="ci")
+    parser.add_argument("--seed", type=int, default=1, help="selects the faults and their moments")
+    parser.add_argument("--count", type=int, help="of faults of each kind, in the place of the plan's")
+    parser.add_argument("--log", help="a file for JSON lines of all that happens")
+    parser.add_argument("--replay", help="such a file, whose plan, seed and count are taken")
+    parser.add_argument("--only", type=int, action="append", help="the number of a run; the others are left out")
+    given = parser.parse_args()
+    if given.replay:
+        with open(given.replay, encoding="utf-8") as file:
+            first = json.loads(file.readline())
+        given.plan, given.seed, given.count = first["plan"], first["seed"], first["count"]
+    if not given.binary or not given.mpiexec:
+        parser.error("--binary and --mpiexec, or VENTRIS_BINARY and VENTRIS_MPIEXEC, are needed")
+    given.binary = os.path.abspath(given.binary)
+    return given
+
+
+def summary(campaign, runs):
+    text = ", ".join(f"{count} {name}" for name, count in sorted(campaign.counts.items()))
+    seconds = campaign.recoveries
+    result = {"runs": runs, "faults": campaign.counts, "failures": len(campaign.failures)}
+    if seconds:
+        result["recovery_p50"], result["recovery_p95"] = (round(percentile(seconds, x), 2) for x in (0.5, 0.95))
+    by_kind = {}
+    for kind, value in campaign.ends:
+        by_kind.setdefault(kind, []).append(value)
+    result["longest_end"] = {kind: round(max(values), 2) for kind, values in sorted(by_kind.items())}
+    campaign.event("summary", **result)
+    print(f"chaos: {runs} runs with {text or 'no faults'}: {len(campaign.failures)} failed")
+    if seconds:
+        print(f"chaos: from a fault to the first step after it: p50 {result['recovery_p50']} s, "
+              f"p95 {result['recovery_p95']} s of {len(seconds)}; "
+              f"longest from a fault to the end of the job: {result['longest_end']}")  # fmt: skip
+
+
+def stop_campaign(number, _):
+    raise KeyboardInterrupt(f"signal {number}")
+
+
+def main():
+    given = arguments()
+    # So that whatever ends the campaign lets it clean up.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop_campaign)
+    planned = plans.runs(given.plan, given.seed, given.count)
+    if given.only:
+        planned = [run for run in planned if run.number in given.only]
+    with open(given.log or os.devnull, "w", encoding="utf-8") as log, Surroundings() as surroundings:
+        campaign = Campaign(surroundings, given.binary, given.mpiexec, log)
+        campaign.event("campaign", plan=given.plan, seed=given.seed, count=given.count,
+                       version=campaign.output("--version").splitlines()[0])  # fmt: skip
+        try:
+            campaign.go_all(planned)
+        except KeyboardInterrupt:
+            print("chaos: interrupted", file=sys.stderr)
+            campaign.event("interrupted")
+            return 130
+        summary(campaign, len(planned))
+        for number, reason in campaign.failures:
+            print(f"chaos: run {number} failed: {reason.splitlines()[0]}\n"
+                  f"  again: chaos.py --plan {given.plan} --seed {given.seed}"
+                  f"{f' --count {given.count}' if given.count else ''} --only {number}", file=sys.stderr)  # fmt: skip
+        return 1 if campaign.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Faults: how each is done to a job that runs, and what the job may then end with."""
+
+import os
+import re
+import resource
+import signal
+
+import oracle
+from job import errors_in
+
+# A program that was killed by a signal has this code, as in a shell.
+KILLED = 128 + signal.SIGKILL
+# What must never be in the output of a job.
+CRASHES = re.compile(
+    r"Segmentation fault|Process received signal|terminate called|AddressSanitizer|ThreadSanitizer|"
+    r"runtime error:|internal error"
+)
+
+
+class Failure(Exception):
+    """Something that a job must not do."""
+
+
+def inject(fault, job, ranks, folder):
+    """Does the fault to the job. Returns None if there was nothing any more to do it to."""
+    launcher = job.process.pid
+    target = launcher
+    if fault.kind in ("kill", "stop") and ranks > 1:
+        target = job.rank_process(fault.rank)
+        if target is None:
+            return None
+    if job.process.poll() is not None:
+        return None
+    try:
+        if fault.kind in ("kill", "kill-launcher"):
+            os.kill(target, signal.SIGKILL)
+        elif fault.kind == "stop":
+            os.kill(target, signal.SIGSTOP)
+        elif fault.kind == "signal":
+            os.kill(launcher, signal.Signals[fault.signal])
+        elif fault.kind == "full":
+            return fill(folder, job, ranks)
+    except ProcessLookupError:
+        return None
+    return {"process": target}
+
+
+def ballast(folder):
+    return os.path.join(folder, "ballast")
+
+
+def fill(folder, job, ranks):
+    """Takes all space of the run's disk. Where it has no disk of its own, no file of rank 0 may become larger than
+    a part of a checkpoint instead."""
+    if os.path.ismount(folder):
+        written = 0
+        with open(ballast(folder), "wb", buffering=0) as file:
+            try:
+                while True:
+                    written += file.write(bytes(4096))
+            except OSError:
+                pass
+        return {"ballast": written}
+    process = job.rank_process(0) if ranks > 1 else job.process.pid
+    if process is None:
+        return None
+    size = os.path.getsize(oracle.checkpoints(folder)[-1][1]) // 2 if oracle.checkpoints(folder) else 4096
+    hard = resource.prlimit(process, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (size, hard))
+    return {"file_size_limit": size}
+
+
+def give_space(folder):
+    if os.path.exists(ballast(folder)):
+        os.unlink(ballast(folder))
+
+
+def flip(path, place, mask):
+    """Changes a byte of the file. Returns its offset."""
+    offset = int(place * os.path.getsize(path))
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ mask]))
+    return offset
+
+
+def check_end(fault, code, text, ranks):
+    """Whether the job ended as the fault lets it (docs/exit-codes.md). Failure says what is wrong."""
+    if crash := CRASHES.search(text):
+        raise Failure(f"the output has '{crash[0]}'")
+    errors = errors_in(text)
+    if len(errors) > 1:
+        raise Failure(f"{len(errors)} error messages in place of one")
+    if code < 0:
+        code = 128 - code
+    kind = fault.kind if fault else "none"
+    # A job that was at its end already may be done.
+    allowed = {"none": {0}, "kill": {KILLED, 69, 0}, "kill-launcher": {KILLED, 0}, "stop": {69, 0},
+               "signal": {75, 0}, "full": {74, 0}}[kind]  # fmt: skip
+    if kind == "signal" and fault.signal == "SIGTERM" and ranks > 1:
+        # mpirun ends with 1 after SIGTERM, whatever its ranks end with; it kills those that take more than a second
+        # to save, which costs no more than a kill at any other moment.
+        allowed |= {1}
+    if code not in allowed:
+        raise Failure(f"exit code {code} after {kind}; expected one of {sorted(allowed)}")
+    if code in (69, 74) and len(errors) != 1:
+        raise Failure(f"exit code {code} without a message")
+    if code == 69 and kind == "stop" and not re.search(rf"rank {fault.rank} on \S+, which did not arrive", errors[0]):
+        raise Failure(f"rank {fault.rank} was stopped, but the message does not name it: {errors[0]}")
+    if code == 74 and not re.search(r"No space left on device|File too large", errors[0]):
+        raise Failure(f"the message does not tell of the space: {errors[0]}")
+    if code == 75 and "stopped on request" not in text:
+        raise Failure("exit code 75, but the output does not tell of a stop on request")
+    if code == KILLED and kind == "kill" and ranks > 1 and fault.step is not None:
+        if not re.search(rf"rank {fault.rank} .*exited on signal 9", text):
+            raise Failure(f"rank {fault.rank} was killed, but the output does not name it")

@@ -1,0 +1,105 @@
+"""One start of a training job: its command line, its ranks, what it has logged, and how it ends."""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+# Short against the milliseconds of a step.
+POLL_SECONDS = 0.002
+HIDDEN = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
+
+
+class Metrics:
+    """What metrics.jsonl has grown to in this start. The program replaces the file when it has loaded its checkpoint,
+    so that lines of an earlier start are not taken for those of this one."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "metrics.jsonl")
+        self.before = self.identity()
+        self.read_bytes = 0
+        self.file = None
+        self.rest = b""
+        self.last_step = None
+
+    def identity(self):
+        try:
+            return os.stat(self.path).st_ino
+        except OSError:
+            return None
+
+    def step(self):
+        """The last step in the log, which may be that of the checkpoint; None before it is loaded."""
+        if self.file is None:
+            if self.identity() in (None, self.before):
+                return None
+            self.file = open(self.path, "rb")
+        *lines, self.rest = (self.rest + self.file.read()).split(b"\n")
+        for line in lines:
+            self.last_step = json.loads(line)["step"]
+        return self.last_step
+
+    def close(self):
+        if self.file is not None:
+            self.file.close()
+
+
+class Job:
+    """A training job that runs. `environment` marks its processes; see Surroundings."""
+
+    def __init__(self, words, folder, log, environment, cwd):
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(HIDDEN)}
+        self.metrics = Metrics(folder)
+        self.log_path = log
+        self.begin = time.monotonic()
+        with open(log, "wb") as stream:
+            # The job ends with the campaign, even if that is killed.
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *words],
+                stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+                env={**kept, **environment}, cwd=cwd, start_new_session=True)  # fmt: skip
+
+    def wait(self, condition, seconds):
+        """Waits until the condition holds (True), the job has ended (False), or the time is over (None)."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if condition():
+                return True
+            if self.process.poll() is not None:
+                return False
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def ended(self, seconds):
+        """Waits for the end; False if the time was over before."""
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self.metrics.step()
+        self.metrics.close()
+        return True
+
+    def find_rank(self, rank, candidates):
+        """The process of a rank among the candidates, or None while there is none."""
+        for process in candidates:
+            try:
+                with open(f"/proc/{process}/environ", "rb") as file:
+                    words = file.read().split(b"\0")
+                with open(f"/proc/{process}/comm", encoding="utf-8") as file:
+                    command = file.read().strip()
+            except OSError:
+                continue
+            if command.startswith("ventris") and f"OMPI_COMM_WORLD_RANK={rank}".encode() in words:
+                return process
+        return None
+
+    def text(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+def errors_in(text):
+    """The error messages of the program in the output of a job."""
+    return re.findall(r"^.*ventris train: error: .*$", text, re.MULTILINE)

@@ -1,0 +1,85 @@
+"""What a run must come to: the state and the log of a quiet run of the same shape."""
+
+import hashlib
+import json
+import os
+import re
+
+import h5py
+import numpy
+
+# Of the log and of checkpoints: what tells of the time or the command.
+OF_THE_TIME = ("elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
+OF_THE_START = ("elapsed_seconds", "provenance")
+
+# What a run folder may hold when no program works on it.
+KNOWN_FILES = (
+    r"\.lock|checkpoint-\d{8}\.h5(\.damaged|\.tmp\.\d+)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json"
+)
+
+
+def state_digest(checkpoint):
+    """A digest of everything in a checkpoint that a continued run must repeat: parameters, moments, averages, counts
+    and places, by name."""
+    digest = hashlib.sha256()
+
+    def add(name, item):
+        if isinstance(item, h5py.Dataset):
+            value = numpy.asarray(item[()])
+            digest.update(f"{name} {value.dtype} {value.shape}\n".encode())
+            digest.update(value.tobytes())
+
+    with h5py.File(checkpoint, "r") as file:
+        file.visititems(add)
+        for name in sorted(file.attrs):
+            if name not in OF_THE_START:
+                digest.update(f"{name}: {file.attrs[name]!r}\n".encode())
+    return digest.hexdigest()
+
+
+def logged_steps(folder, whole):
+    """metrics.jsonl as {step: values}, without those of the time. A last line cut short is left out unless the log has
+    to be whole. ValueError tells what is wrong."""
+    steps = {}
+    path = os.path.join(folder, "metrics.jsonl")
+    if not os.path.exists(path):
+        return steps
+    with open(path, "rb") as file:
+        lines = file.read().split(b"\n")
+    if lines[-1] and whole:
+        raise ValueError(f"{path} ends within a line")
+    for line in lines[:-1]:
+        values = json.loads(line)
+        step = steps.setdefault(values["step"], {})
+        for key, value in values.items():
+            if key in OF_THE_TIME:
+                continue
+            if key != "step" and key in step:
+                raise ValueError(f"{path} has {key} of step {values['step']} twice")
+            step[key] = value
+    return steps
+
+
+def differing_step(steps, reference, whole):
+    """Tells of the first step that is not as in the reference, or returns an empty text. Unless the log has to be
+    whole, the last step may lack values, as each kind has a line of its own."""
+    for step in sorted(steps):
+        if step not in reference:
+            return f"step {step} is none of the quiet run"
+        values, quiet = steps[step], reference[step]
+        keys = values.keys() if step == max(steps) and not whole else {*values, *quiet}
+        if differing := [key for key in sorted(keys) if values.get(key) != quiet.get(key)]:
+            told = [f"{key} {values.get(key)} (quiet run: {quiet.get(key)})" for key in differing]
+            return f"step {step} differs from the quiet run: {', '.join(told)}"
+    return ""
+
+
+def checkpoints(folder):
+    """The checkpoints of a run folder by step: [(step, path)]."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    found = [name for name in names if re.fullmatch(r"checkpoint-\d{8}\.h5", name)]
+    return sorted((int(name[len("checkpoint-") : -len(".h5")]), os.path.join(folder, name)) for name in found)
+
+
+def unknown_files(folder):
+    return sorted(name for name in os.listdir(folder) if not re.fullmatch(KNOWN_FILES, name))

@@ -1,0 +1,117 @@
+"""What happens in a campaign: a function of the plan's name, the seed and the number of faults, so that the same
+arguments do the same again."""
+
+import dataclasses
+import itertools
+import random
+
+# A run takes about a second without a fault: some 15 steps make an epoch of the small corpus.
+STEPS = 100
+SAVE_EVERY = 5
+FIRST_FAULT_STEP = 8
+LAST_FAULT_STEP = STEPS - 25
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What the runs of one reference have in common."""
+
+    name: str
+    ranks: int
+    options: tuple = ()
+
+    def single(self):
+        return self.ranks == 1
+
+
+SHAPES = (
+    Shape("two-f32", 2),
+    Shape("four-bf16", 4, ("--precision", "bf16")),
+    Shape("one-f32", 1),
+    Shape("three-validated", 3, ("--valid-every", "15")),
+    Shape("two-bf16-average", 2, ("--precision", "bf16", "--ema", "0.9")),
+    Shape("four-f32", 4),
+    Shape("one-bf16-validated", 1, ("--precision", "bf16", "--valid-every", "15")),
+)
+
+
+@dataclasses.dataclass
+class Fault:
+    """One fault, at a moment of a start: `seconds` after a step is in the log, or after the start where no step is
+    given. The kinds: kill (a rank), kill-launcher, stop (a rank), signal (to the launcher), full (the disk)."""
+
+    kind: str
+    step: int | None
+    seconds: float
+    rank: int = 0
+    signal: str = ""
+    # A flip of the newest checkpoint follows before the next start: where in the file, and what is changed there.
+    flip_at: float | None = None
+    flip_mask: int = 0
+
+
+@dataclasses.dataclass
+class Run:
+    """A training run from its start to its last step, through these faults."""
+
+    number: int
+    shape: Shape
+    faults: list
+    seed: int = 1
+
+
+COUNTS = {
+    "ci": {"kill": 20, "stop": 5, "signal": 5, "full": 3, "flip": 20},
+    "kills": {"kill": 1000},
+    "stops": {"stop": 20},
+    "flips": {"kill": 50, "flip": 50},
+}
+FAULTS_OF_A_RUN = 5
+
+
+def make_faults(counts, rng):
+    """The faults in a random order, without their moments."""
+    faults = []
+    for _ in range(counts.get("kill", 0)):
+        # A killed launcher takes its ranks along, another way for a job to end.
+        faults.append(Fault("kill-launcher" if rng.random() < 0.15 else "kill", None, 0.0))
+    faults += [Fault("stop", None, 0.0) for _ in range(counts.get("stop", 0))]
+    for index in range(counts.get("signal", 0)):
+        faults.append(Fault("signal", None, 0.0, signal=("SIGUSR1", "SIGTERM")[index % 2]))
+    faults += [Fault("full", None, 0.0) for _ in range(counts.get("full", 0))]
+    rng.shuffle(faults)
+    for fault in rng.sample(faults, counts.get("flip", 0)):
+        fault.flip_at = rng.random()
+        fault.flip_mask = rng.randint(1, 255)
+    return faults
+
+
+def place(faults, shape, rng):
+    """Gives the faults of a run their moments, one in each stretch of the run, and their ranks."""
+    stretch = (LAST_FAULT_STEP - FIRST_FAULT_STEP) / len(faults)
+    for index, fault in enumerate(faults):
+        fault.step = FIRST_FAULT_STEP + int(stretch * (index + rng.random()))
+        fault.seconds = rng.uniform(0.0, 0.03)
+        fault.rank = rng.randrange(shape.ranks)
+        # While MPI starts, the checkpoint is read, or the first steps are made.
+        if fault.kind.startswith("kill") and rng.random() < 0.25:
+            fault.step, fault.seconds = None, rng.uniform(0.0, 1.0)
+
+
+def runs(plan, seed, count=None):
+    """The runs of a plan. `count` is the number of kills or stops in the place of the usual."""
+    rng = random.Random(f"{plan} {seed}")
+    counts = dict(COUNTS[plan])
+    if count is not None:
+        counts = {kind: count for kind in counts}
+    faults = make_faults(counts, rng)
+    shapes = itertools.cycle(rng.sample(SHAPES, len(SHAPES)))
+    planned = []
+    for begin in range(0, len(faults), FAULTS_OF_A_RUN):
+        some = faults[begin : begin + FAULTS_OF_A_RUN]
+        shape = next(shapes)
+        while shape.single() and any(fault.kind == "stop" for fault in some):
+            shape = next(shapes)
+        place(some, shape, rng)
+        planned.append(Run(len(planned), shape, some, seed))
+    return planned
