@@ -29,12 +29,12 @@ MOST_FURTHER_RUNS = 20
 # A small disk: room for all that a run keeps, and no more than is quickly filled.
 DISK_BYTES = 16 << 20
 
-MODEL = [
-    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "32", "--d-ff", "64", "--heads", "2"),
-    *("--batch-source-tokens", "1536", "--batch-target-tokens", "1536", "--logical-shards", "12"),
-    *("--warmup-steps", "20", "--dropout", "0.3", "--threads", "1", "--log-every", "1"),
-    *("--keep-checkpoints", "4"),
-]
+MODEL = {
+    **{"--encoder-layers": 1, "--decoder-layers": 1, "--d-model": 32, "--d-ff": 64, "--heads": 2},
+    **{"--batch-source-tokens": 1536, "--batch-target-tokens": 1536, "--logical-shards": 12},
+    **{"--warmup-steps": 20, "--dropout": 0.3, "--threads": 1, "--log-every": 1, "--valid-every": 0},
+    **{"--max-steps": plans.STEPS, "--save-every": plans.SAVE_EVERY, "--keep-checkpoints": 4},
+}
 
 
 class Campaign:
@@ -81,26 +81,22 @@ class Campaign:
                     f"{demo}/valid.en", f"{demo}/valid.de", "--vocab-size", "120", "--threads", "1", "--output", corpus)  # fmt: skip
         return corpus
 
-    def words(self, shape, folder, seed, fault):
-        """The command line of a start. Only the limits on waiting depend on the fault that is to come."""
-        stops = fault is not None and fault.kind == "stop"
-        words = [self.binary, "train", "--corpus", self.corpus, "--model-dir", folder, *MODEL]
-        words += ["--seed", str(seed), "--max-steps", str(plans.STEPS), "--save-every", str(plans.SAVE_EVERY)]
-        words += ["--comm-timeout", str(STOP_TIMEOUT if stops else START_SECONDS)]
-        words += ["--digest-every", "1"] * self.has_digests
-        options = list(shape.options)
-        if "--valid-every" not in options:
-            options += ["--valid-every", "0"]
-        words += options
-        if shape.ranks == 1:
+    def words(self, shape, ranks, folder, seed, timeout):
+        """The command line of a start."""
+        settings = {**MODEL, "--seed": seed, "--comm-timeout": timeout}
+        settings |= {"--digest-every": 1} if self.has_digests else {}
+        settings |= dict(zip(shape.options[::2], shape.options[1::2]))
+        words = [self.binary, "train", "--corpus", self.corpus, "--model-dir", folder]
+        words += [str(word) for pair in settings.items() for word in pair]
+        if ranks == 1:
             return words
         mpi = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
         mpi += ["-x", "ASAN_OPTIONS=detect_leaks=0:disable_coredump=0"]
-        return [self.mpiexec, *mpi, "-np", str(shape.ranks), *words]
+        return [self.mpiexec, *mpi, "-np", str(ranks), *words]
 
     # One start
 
-    def start(self, run, name, folder, fault):
+    def start(self, run, name, folder, ranks, timeout=START_SECONDS):
         room = self.surroundings.path(f"{name}-room")
         shared = os.path.join(self.surroundings.shared_memory, name)
         os.makedirs(room, exist_ok=True)
@@ -111,7 +107,7 @@ class Campaign:
             "TMPDIR": room,
             "OMPI_MCA_btl_vader_backing_directory": shared,
         }
-        words = self.words(run.shape, folder, run.seed, fault)
+        words = self.words(run.shape, ranks, folder, run.seed, timeout)
         log = self.surroundings.path(f"{name}.log")
         self.last_log = log
         job = Job(words, folder, log, environment, room)
@@ -174,7 +170,7 @@ class Campaign:
         if key not in self.references:
             name = f"quiet-{run.shape.name}-{run.seed}"
             folder = self.surroundings.path(name)
-            job = self.start(run, name, folder, None)
+            job = self.start(run, name, folder, run.shape.ranks)
             code = self.finish_start(name, job, None, run.shape.ranks)
             steps = oracle.logged_steps(folder, whole=True)
             path = oracle.checkpoints(folder)[-1][1]
@@ -245,7 +241,7 @@ class Campaign:
     def go_through(self, run, name, folder):
         pending = list(run.faults)
         flips = []
-        expected = Expected()
+        expected = Expected(ranks=run.shape.ranks)
         while True:
             fault = pending.pop(0) if pending else None
             done = self.one_start(run, name, folder, fault, expected)
@@ -253,6 +249,8 @@ class Campaign:
                 self.retries.append(dataclasses.replace(fault, flip_at=None))
             if fault is not None and fault.flip_at is not None:
                 flips.append(fault)
+            if fault is not None and fault.ranks_after is not None:
+                expected.ranks = fault.ranks_after
             finished = bool(oracle.checkpoints(folder)) and oracle.checkpoints(folder)[-1][0] == plans.STEPS
             if flips and len(oracle.checkpoints(folder)) >= 2:
                 self.flip_newest(run, folder, flips.pop(0), expected)
@@ -275,7 +273,9 @@ class Campaign:
         """Starts the job, does the fault to it, waits for its end and checks it. True if the fault was done."""
         sound = [item for item in oracle.checkpoints(folder) if item[1] != expected.damaged]
         newest = sound[-1] if sound else None
-        job = self.start(run, name, folder, fault)
+        # Only the limit on waiting depends on the fault that is to come.
+        timeout = STOP_TIMEOUT if fault is not None and fault.kind == "stop" else START_SECONDS
+        job = self.start(run, name, folder, expected.ranks, timeout)
         done = None
         fault_time = None
         resumed = newest[0] if newest else 0
@@ -297,7 +297,7 @@ class Campaign:
             at = job.metrics.step()
             # A rank that is stopped inside MPI_Finalize is waited for without a limit (docs/exit-codes.md).
             if fault.kind != "stop" or at < plans.STEPS:
-                done = faults.inject(fault, job, run.shape.ranks, folder)
+                done = faults.inject(fault, job, expected.ranks, folder)
             if done is not None:
                 self.count(fault.kind)
             self.event("fault", run=run.number, kind=fault.kind, rank=fault.rank, at_step=at, done=done)
@@ -305,7 +305,7 @@ class Campaign:
             raise Failure(f"the job has not made a step within {START_SECONDS} s: {self.stacks(name)}")
         else:
             self.recovered(expected)
-        code = self.finish_start(name, job, fault if done is not None else None, run.shape.ranks)
+        code = self.finish_start(name, job, fault if done is not None else None, expected.ranks)
         if done is not None:
             self.ends.append((fault.kind, time.monotonic() - fault_time))
             expected.fault_time = expected.fault_time or fault_time
@@ -360,5 +360,6 @@ class Campaign:
 class Expected:
     """What the next start of a run has to make good."""
 
+    ranks: int
     damaged: str | None = None
     fault_time: float | None = None

@@ -14,7 +14,8 @@ OF_THE_START = ("elapsed_seconds", "provenance")
 
 # What a run folder may hold when no program works on it.
 KNOWN_FILES = (
-    r"\.lock|checkpoint-\d{8}\.h5(\.damaged|\.tmp\.\d+)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json"
+    r"(checkpoint-\d{8}\.h5(\.damaged)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json)(\.tmp\.\d+)?"
+    r"|\.lock"
 )
 
 

@@ -45,9 +45,17 @@ class Fault:
     seconds: float
     rank: int = 0
     signal: str = ""
+    # How many ranks the starts after it have, where that changes.
+    ranks_after: int | None = None
     # A flip of the newest checkpoint follows before the next start: where in the file, and what is changed there.
     flip_at: float | None = None
     flip_mask: int = 0
+
+
+# One reference for all of them, whatever the number of ranks.
+def elastic_shape(ranks, precision):
+    options = ("--reduction", "reproducible", "--precision", precision)
+    return Shape(f"elastic-{precision}", ranks, options)
 
 
 @dataclasses.dataclass
@@ -65,6 +73,7 @@ COUNTS = {
     "kills": {"kill": 1000},
     "stops": {"stop": 20},
     "flips": {"kill": 50, "flip": 50},
+    "elastic": {"kill": 16},
 }
 FAULTS_OF_A_RUN = 5
 
@@ -88,19 +97,34 @@ def make_faults(counts, rng):
 
 def place(faults, shape, rng):
     """Gives the faults of a run their moments, one in each stretch of the run, and their ranks."""
+    ranks = shape.ranks
     stretch = (LAST_FAULT_STEP - FIRST_FAULT_STEP) / len(faults)
     for index, fault in enumerate(faults):
         fault.step = FIRST_FAULT_STEP + int(stretch * (index + rng.random()))
         fault.seconds = rng.uniform(0.0, 0.03)
-        fault.rank = rng.randrange(shape.ranks)
+        fault.rank = rng.randrange(ranks)
+        ranks = fault.ranks_after or ranks
         # While MPI starts, the checkpoint is read, or the first steps are made.
         if fault.kind.startswith("kill") and rng.random() < 0.25:
             fault.step, fault.seconds = None, rng.uniform(0.0, 1.0)
 
 
+def elastic_runs(seed, rng):
+    """Every pair of numbers of ranks: killed on the first, it goes on on the second, and back after another kill."""
+    planned = []
+    for first, second in itertools.product((1, 2, 3, 4), repeat=2):
+        shape = elastic_shape(first, ("f32", "bf16")[rng.randrange(2)])
+        some = [Fault("kill", None, 0.0, ranks_after=after) for after in (second, first)]
+        place(some, shape, rng)
+        planned.append(Run(len(planned), shape, some, seed))
+    return planned
+
+
 def runs(plan, seed, count=None):
     """The runs of a plan. `count` is the number of kills or stops in the place of the usual."""
     rng = random.Random(f"{plan} {seed}")
+    if plan == "elastic":
+        return elastic_runs(seed, rng)
     counts = dict(COUNTS[plan])
     if count is not None:
         counts = {kind: count for kind in counts}
