@@ -14,7 +14,7 @@ OF_THE_START = ("elapsed_seconds", "provenance")
 
 # What a run folder may hold when no program works on it.
 KNOWN_FILES = (
-    r"(checkpoint-\d{8}\.h5(\.damaged)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json)(\.tmp\.\d+)?"
+    r"(checkpoint-\d{8}\.h5(\.damaged)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json)"
     r"|\.lock"
 )
 
