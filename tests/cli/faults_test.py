@@ -1,0 +1,185 @@
+"""Every file call of a run fails, or ends a rank: what is left is one checkpoint at least, from which the run
+goes on to the same parameters. VENTRIS_ALL_FAULTS=1 tries each call, not a sample."""
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import h5py
+
+import support
+
+FAULTS = os.environ.get("VENTRIS_FAULTS", "")
+ALL = bool(os.environ.get("VENTRIS_ALL_FAULTS"))
+MODEL = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
+MODEL = {**MODEL, "--decoder-layers": 1, "--d-model": 16, "--d-ff": 16, "--valid-every": 4}
+MODEL = [word for pair in MODEL.items() for word in pair]
+RUN = ["--max-steps", 6, "--valid-beam-size", 1, "--valid-max-sentences", 2, "--save-every", 2]
+RUN += ["--keep-checkpoints", 1, "--logical-shards", 2]
+STEPS = 6
+
+
+@unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
+class Faults(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo(train_pairs=100)
+        cls.expected = {}
+
+    def train(self, name, *options):
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *MODEL, *RUN, *options]
+
+    def start(self, name, ranks=1, variables=None, prepare=None):
+        """Runs the training with faults and returns the result."""
+        return subprocess.run(
+            support.command(*self.train(name), ranks=ranks), stdin=subprocess.DEVNULL, capture_output=True,
+            env=support.environment(**variables or {}), preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
+
+    def faults(self, name, **settings):
+        """The variables of the library: tests/faults/README.md."""
+        named = {"VENTRIS_FAULT" + ("_" + key if key else ""): value for key, value in settings.items()}
+        return {"LD_PRELOAD": FAULTS, "VENTRIS_FAULT_PREFIX": self.path(name), **named}
+
+    def digests(self, name):
+        """The digests of the parameters of the checkpoints of a run, by step."""
+        found = {}
+        for step, path in self.checkpoints(name).items():
+            with h5py.File(path, "r") as file:
+                found[step] = file.attrs["parameter_digest"].decode()
+        return found
+
+    def checkpoints(self, name):
+        """The checkpoints of a run, by step."""
+        if not os.path.isdir(self.path(name)):
+            return {}
+        names = (re.fullmatch(r"checkpoint-(\d+)\.h5", file) for file in sorted(os.listdir(self.path(name))))
+        return {int(match[1]): self.path(name, match[0]) for match in names if match}
+
+    def leftovers(self, name):
+        return [file for file in os.listdir(self.path(name)) if ".tmp." in file or "damaged" in file]
+
+    def quiet(self, ranks):
+        """The digests of the undisturbed run, and its file calls."""
+        if ranks not in self.expected:
+            name = f"quiet{ranks}"
+            log = self.path(f"{name}.calls")
+            result = self.start(name, ranks, self.faults(name, LOG=log))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            calls = self.read(log).decode().splitlines()
+            type(self).expected[ranks] = (self.digests(name), self.read(self.path(name, "best.json")), calls)
+        return self.expected[ranks]
+
+    def check_that_it_goes_on(self, name, ranks):
+        """Another start ends as the undisturbed run did."""
+        digests, best, _ = self.quiet(ranks)
+        before = self.digests(name)
+        for step, digest in before.items():
+            self.assertEqual(digest, digests.get(step, digest))
+        result = self.start(name, ranks)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        message = result.stderr.decode()
+        if before:
+            self.assertIn(f"going on from {self.path(name)}/checkpoint-{max(before):08}.h5", message)
+        self.assertEqual(self.digests(name)[STEPS], digests[STEPS], message)
+        self.assertEqual(self.read(self.path(name, "best.json")), best)
+        self.assertFalse(self.leftovers(name))
+        shutil.rmtree(self.path(name))
+
+    def test_the_library_sees_the_calls_of_a_save(self):
+        kinds = [call.split(" ", 1)[0] for call in self.quiet(1)[2]]
+        for kind, least in (("open", 12), ("write", 60), ("fsync", 12), ("rename", 6), ("unlink", 1)):
+            self.assertGreaterEqual(kinds.count(kind), least, kinds)
+
+    def sample(self, calls, step, kinds=()):
+        """Numbers of calls, from 1: all, or every so many of those that begin or end a row of writes."""
+        wanted = [i for i, call in enumerate(calls) if not kinds or call.split(" ", 1)[0] in kinds]
+        if not ALL:
+            write = [call.startswith("write ") for call in [*calls, ""]]
+            wanted = [i for i in wanted if not (write[i] and write[i - 1] and write[i + 1])][::step]
+        return [i + 1 for i in wanted]
+
+    def sweep_kills(self, ranks, step, **settings):
+        calls = self.quiet(ranks)[2]
+        for number in self.sample(calls, step):
+            name = f"killed{ranks}"
+            with self.subTest(call=number, of=calls[number - 1], **settings):
+                result = self.start(name, ranks, self.faults(name, **{"": "kill"}, AT=number, **settings))
+                saved = max(self.checkpoints(name), default=0)
+                if not settings:
+                    self.assertEqual(result.returncode, -9, result.stderr)
+                    renamed = [call for call in calls[: number - 1] if re.match(r"rename .*/checkpoint-\d+\.h5$", call)]
+                    newest = max((int(call[-11:-3]) for call in renamed), default=0)
+                    self.assertEqual(saved, newest)
+                self.check_that_it_goes_on(name, ranks)
+
+    def test_killed_at_a_call_it_goes_on_from_the_old_or_the_new_checkpoint(self):
+        self.sweep_kills(ranks=1, step=4)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_with_two_ranks_a_kill_of_either(self):
+        for rank in (0, 1):
+            self.sweep_kills(ranks=2, step=24, RANK=0, VICTIM=rank, PIDS=self.path("pid"))
+
+    def check_failure(self, result, code, name, step, error):
+        """The exit code and the message of a checkpoint that could not be written."""
+        message = result.stderr.decode()
+        self.assertEqual(result.returncode, code, message)
+        self.assertIn(os.strerror(error), message)
+        self.assertIn(f"{self.path(name)}/checkpoint-{step:08}.h5: ", message)
+        self.assertRegex(message, r"The disk of .* has \d+ bytes free")
+        if code == 74:
+            self.assertRegex(message, r"The file needs \d+ bytes, of which \d+ are on the disk")
+        self.assertFalse(self.leftovers(name))
+
+    def sweep_failures(self, ranks, step):
+        self.start("old", ranks)
+        for path in list(self.checkpoints("old").values())[1:]:
+            os.remove(path)
+        self.addCleanup(shutil.rmtree, self.path("old"))
+        (old,) = self.checkpoints("old").values()
+        name = f"failing{ranks}"
+
+        def begin():
+            shutil.rmtree(self.path(name), ignore_errors=True)
+            shutil.copytree(self.path("old"), self.path(name))
+            os.remove(self.path(name, "best.json"))
+
+        prefix = f"{self.path(name)}/checkpoint-{STEPS:08}.h5"
+        log = self.path("failing.calls")
+        begin()
+        self.start(name, ranks, self.faults(name, PREFIX=prefix, LOG=log, RANK=0 if ranks > 1 else ""))
+        calls = self.read(log).decode().splitlines()
+        os.remove(log)
+        for what in ("ENOSPC", "EDQUOT", "EIO", "EROFS", "short-ENOSPC"):
+            kinds = ("write",) if "short" in what else ("open", "write", "truncate", "fsync", "rename")
+            for number in self.sample(calls, step, kinds):
+                call = calls[number - 1]
+                if call == f"open {prefix}":
+                    continue  # reads what was written
+                with self.subTest(call=number, of=call, error=what):
+                    begin()
+                    result = self.start(name, ranks, self.faults(
+                        name, PREFIX=prefix, **{"": what}, AT=number, RANK=0 if ranks > 1 else ""))  # fmt: skip
+                    error = getattr(errno, what.removeprefix("short-"))
+                    if what.startswith("short") and result.returncode == 0:
+                        continue  # the last write of the file was taken up again
+                    creates = b"cannot create a file" in result.stderr
+                    self.assertTrue(call.startswith("open ") or not creates)
+                    self.check_failure(result, 73 if creates else 74, name, STEPS, error)
+                    self.assertEqual(self.read(self.path(name, os.path.basename(old))), self.read(old))
+                    self.check_that_it_goes_on(name, ranks)
+
+    def test_a_call_that_fails_ends_the_run_and_keeps_the_old_checkpoint(self):
+        self.sweep_failures(ranks=1, step=12)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_with_two_ranks_a_call_that_fails(self):
+        self.sweep_failures(ranks=2, step=80)
+
+
+if __name__ == "__main__":
+    unittest.main()
