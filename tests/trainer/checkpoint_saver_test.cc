@@ -128,7 +128,8 @@ TEST_F(Saver, ThrowsWhatWentWrongOnceAndCanGoOn) {
   const std::string folder = path("run");
   CheckpointSaver saver = make_saver(folder);
   const auto expect_refusal = [&](auto&& action) {
-    expect_failure<data::DataError>(action, data::ErrorKind::kCannotCreate, {folder, "No such file or directory"});
+    expect_failure<data::DataError>(action, data::ErrorKind::kCannotCreate,
+                                    {folder, "No such file or directory"});
   };
   saver.save(at(1), optimizer(), "");
   expect_refusal([&] { saver.finish(); });
