@@ -59,7 +59,8 @@ std::string hexadecimal(const XXH128_canonical_t& value) {
 
 XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path) {
   Digest digest;
-  std::vector<char> buffer(size_t{1} << 20);
+  constexpr int64_t kMostBytes = int64_t{1} << 20;
+  std::vector<char> buffer(static_cast<size_t>(std::clamp<int64_t>(end - begin, 0, kMostBytes)));
   for (int64_t at = begin; at < end;) {
     const int64_t bytes = std::min<int64_t>(end - at, static_cast<int64_t>(buffer.size()));
     read_all(fd, buffer.data(), bytes, at, path);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
@@ -18,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+constexpr std::string_view kDamaged = ".damaged";  // behind the name of a checkpoint that is set aside
 
 [[noreturn]] void refuse(const std::string& path, const std::string& key, const std::string& theirs,
                          const std::string& ours) {
@@ -79,7 +82,7 @@ std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     const std::string& newest = checkpoints.back();
     if (is_sound(newest, why)) return newest;
-    const std::string aside = newest + ".damaged";
+    const std::string aside = newest + std::string(kDamaged);
     std::error_code error;
     fs::rename(newest, aside, error);
     progress.warning(fmt::format("{} It is {} and the checkpoint before it is tried", why,
@@ -89,6 +92,16 @@ std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
     fail(ExitCode::kBadData,
          "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
          options.model_dir, why);
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(kDamaged) || step_of_checkpoint(name.substr(0, name.size() - kDamaged.size())) < 0)
+      continue;
+    fail(ExitCode::kBadData,
+         "{} holds damaged checkpoints of an earlier run and no other, such as {}. To start anew remove "
+         "them, or "
+         "give another --model-dir",
+         options.model_dir, name);
   }
   return "";
 }

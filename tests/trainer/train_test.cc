@@ -182,6 +182,22 @@ TEST_F(TrainTest, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
   EXPECT_TRUE(std::filesystem::exists(whole.last_checkpoint + ".damaged"));
 }
 
+TEST_F(TrainTest, WhereNoCheckpointIsSoundTheRunIsRefusedAndNothingIsOverwritten) {
+  TrainOptions run = options("run");
+  run.save_every = 4;
+  run.max_steps = 8;
+  train_alone(run);
+  for (const std::string& path : list_checkpoints(run.model_dir)) std::filesystem::resize_file(path, 5000);
+  const std::string message = message_of(ExitCode::kBadData, [&] { train_alone(run); });
+  EXPECT_NE(message.find("no checkpoint of " + run.model_dir + " can be read"), std::string::npos) << message;
+  EXPECT_NE(message.find("checkpoint-00000004.h5"), std::string::npos) << message;
+  for (const char* step : {"00000004", "00000008"}) {
+    EXPECT_TRUE(std::filesystem::exists(fmt::format("{}/checkpoint-{}.h5.damaged", run.model_dir, step)));
+  }
+  const std::string again = message_of(ExitCode::kBadData, [&] { train_alone(run); });
+  EXPECT_NE(again.find("damaged checkpoints of an earlier run and no other"), std::string::npos) << again;
+}
+
 TEST_F(TrainTest, AFinishedRunIsLeftAsItIs) {
   const TrainOptions run = options("run");
   const TrainResult first = train_alone(run);
