@@ -117,6 +117,8 @@ void load_checkpoint(Context& context, const std::string& path, const Transforme
   check_same_network(in_file, config, path);
   TrainingState read;
   for_each_number(read, [&]<typename T>(const char* name, T& value) {
+    if (!reader.has_attribute("/", name) && name == std::string("validation_pending"))
+      return;  // an older file
     if constexpr (std::is_same_v<T, double>) {
       value = reader.double_attribute("/", name);
     } else {

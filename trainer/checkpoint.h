@@ -24,7 +24,8 @@ struct TrainingState {
   double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
   int64_t best_step = 0;
   int64_t validations_without_improvement = 0;
-  std::string valid_metric;  // train --valid-metric
+  int64_t validation_pending = 0;  // 1: the one that is due at this step was abandoned for a stop
+  std::string valid_metric;        // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/config_json.h
 };
@@ -42,6 +43,7 @@ void for_each_number(State& state, Each&& each) {
   each("best_metric", state.best_metric);
   each("best_step", state.best_step);
   each("validations_without_improvement", state.validations_without_improvement);
+  each("validation_pending", state.validation_pending);
 }
 
 /// The name of the checkpoint of a step, and the step of a name like that (a path or a file name), or -1.

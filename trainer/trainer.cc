@@ -9,6 +9,7 @@ namespace ventris {
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
                   const std::string& command, RunStatus* status) {
   TrainingRun run(context, communicator, options, command, status);
+  if (run.validation_is_pending()) run.validate();
   while (run.goes_on()) {
     const data::GlobalBatch batch = run.begin_step();
     run.compute_step(batch);

@@ -155,7 +155,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                   options_.batch_target_tokens, shards_));
   if (!validation_ && options_.valid_every > 0)
     progress_.warning("the corpus has no validation pairs; there is no validation");
-  agree_with_all_ranks(0.0);  // a stop may have been asked for while all this was made
+  double asked = stop_requested() ? 1.0 : 0.0;  // while all this was made
+  communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
+  stop_ = asked > 0.0;
 }
 
 void TrainingRun::make_model() {
@@ -239,6 +241,10 @@ void TrainingRun::agree_with_all_ranks(double flops) {
   flops_ += totals[2];
 }
 
+bool TrainingRun::validation_is_pending() const {
+  return validation_ && options_.valid_every > 0 && state_.validation_pending != 0 && !stop_;
+}
+
 bool TrainingRun::validation_is_due() const {
   return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
 }
@@ -252,9 +258,17 @@ void TrainingRun::exchange_with_average() {
 void TrainingRun::validate() {
   const Clock::time_point begin = Clock::now();
   exchange_with_average();
-  const ValidationMetrics metrics = validation_->run(*transformer_, store_, ids_, state_.step);
+  const auto measured = validation_->run(*transformer_, store_, ids_, state_.step);
   exchange_with_average();
   validated_step_ = state_.step;
+  state_.validation_pending = measured ? 0 : 1;
+  if (!measured) {
+    stop_ = true;
+    progress_.message(fmt::format(
+        "validation at step {} is abandoned for the stop; the next start makes up for it", state_.step));
+    return;
+  }
+  const ValidationMetrics& metrics = *measured;
   const double metric = metrics.of(options_.valid_metric);
   const bool better = std::isfinite(metric) &&
                       (state_.best_step == 0 || is_better(options_.valid_metric, metric, state_.best_metric));
@@ -304,9 +318,10 @@ void TrainingRun::record_save() {
 }
 
 TrainResult TrainingRun::finish() {
-  const bool stopped = stop_ && state_.step < options_.max_steps;
-  const bool validates = validation_ && options_.valid_every > 0 && !stopped && state_.step > first_step_;
+  const bool early = stop_ && state_.step < options_.max_steps;
+  const bool validates = validation_ && options_.valid_every > 0 && !early && state_.step > first_step_;
   if (validates && validated_step_ != state_.step) validate();
+  const bool stopped = stop_ && (early || state_.validation_pending != 0);
   if (saved_step_ != state_.step) save();
   if (saver_ && saver_->finish()) record_save();
   progress_.message(fmt::format("{} at step {} after {}, saved in {}",

@@ -45,8 +45,11 @@ class TrainingRun {
   /// Moves on past the batch and tells the user and metrics.jsonl what is due. Throws Error(kDiverged) when
   /// the tenth step in a row had a loss or gradient that is not finite.
   void complete_step(const data::GlobalBatch& batch);
+  /// The run before this one was stopped in a validation.
+  bool validation_is_pending() const;
   bool validation_is_due() const;
-  /// Validates; the best model so far is saved and recorded.
+  /// Validates; the best model so far is saved and recorded. Where a stop is asked for it is abandoned, and
+  /// pending.
   void validate();
   bool save_is_due() const;
   /// Copies the state; rank 0 writes it while training goes on.

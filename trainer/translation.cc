@@ -72,8 +72,9 @@ BeamSearchOptions with_marks(BeamSearchOptions options, const data::Tokenizer& t
 
 }  // namespace
 
-std::vector<std::vector<Hypothesis>> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
-                                                            const std::vector<SourceSentence>& sources) {
+std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
+                                                 const std::vector<SourceSentence>& sources,
+                                                 const std::function<bool()>& abandon) {
   std::vector<int64_t> rows;
   for (const SourceSentence& source : sources) rows.push_back(static_cast<int64_t>(source.words.size()) + 1);
   const std::vector<Chunk> chunks =
@@ -82,15 +83,24 @@ std::vector<std::vector<Hypothesis>> translate_on_all_ranks(Communicator& commun
                              .pieces = pieces_for(search.device(), communicator.size())});
   const std::vector<int> ranks = deal_by_cost(chunks, communicator.size());
   Writer mine;
+  uint8_t abandoned = 0;
   for (size_t c = 0; c < chunks.size(); ++c) {
     if (ranks[c] != communicator.rank()) continue;
+    if (abandon && abandon()) {
+      abandoned = 1;
+      break;
+    }
     std::vector<SourceSentence> chunk;
     for (const size_t index : chunks[c].sentences) chunk.push_back(sources[index]);
     const Hypotheses found = search.translate(chunk);
     for (size_t i = 0; i < found.size(); ++i) put(mine, chunks[c].sentences[i], found[i]);
   }
+  mine.put(abandoned);
   Hypotheses all(sources.size());
-  for (const std::string& bytes : communicator.all_gather(mine.bytes)) {
+  for (std::string& bytes : communicator.all_gather(mine.bytes)) {
+    VENTRIS_CHECK(!bytes.empty(), "a rank sent nothing");
+    if (bytes.back() != 0) return std::nullopt;
+    bytes.pop_back();
     for (Reader reader(bytes); !reader.at_end();) take(reader, all);
   }
   return all;
@@ -121,7 +131,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>
     translated[i].source_words = encode(lines[i], sources[i].words);
     if (!prefixes.empty()) translated[i].prefix_words = encode(prefixes[i], sources[i].prefix);
   }
-  Hypotheses hypotheses = translate_on_all_ranks(communicator_, search_, sources);
+  Hypotheses hypotheses = translate_on_all_ranks(communicator_, search_, sources).value();
   for (size_t i = 0; i < lines.size(); ++i) {
     translated[i].source = std::move(sources[i].words);
     for (Hypothesis& hypothesis : hypotheses[i]) {

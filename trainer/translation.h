@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +31,11 @@ struct TranslatedLine {
 
 /// Translates sentences on all ranks (sorted by length for speed, dealt to ranks by cost) and returns the
 /// hypotheses of every sentence, on every rank, in order; results do not depend on the number of ranks.
-std::vector<std::vector<Hypothesis>> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
-                                                            const std::vector<SourceSentence>& sources);
+/// Where `abandon` is given and returns true, before a batch of sentences, on some rank, there is no result
+/// on any.
+std::optional<std::vector<std::vector<Hypothesis>>> translate_on_all_ranks(
+    Communicator& communicator, BeamSearch& search, const std::vector<SourceSentence>& sources,
+    const std::function<bool()>& abandon = {});
 
 /// Text in, text out, on all ranks: tokenizes, cuts sentences and prefixes longer than longest_sentence(),
 /// translates, detokenizes. A line without words gives one empty translation, whatever its prefix.

@@ -9,6 +9,7 @@
 #include "data/metric.h"
 #include "model/beam_search.h"
 #include "trainer/batch_feed.h"
+#include "trainer/trainer.h"
 #include "trainer/translation.h"
 
 namespace ventris {
@@ -51,23 +52,28 @@ MicroBatchCapacity Validation::capacity(const data::Corpus& corpus, ValidationRo
   return {.source_rows = most, .target_rows = most, .sentences = static_cast<int>(most)};
 }
 
-ValidationMetrics Validation::run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
-                                  int64_t step) {
+std::optional<ValidationMetrics> Validation::run(Transformer& transformer, ParameterStore& store,
+                                                 const TransformerIds& ids, int64_t step) {
   ValidationMetrics metrics;
   metrics.step = step;
-  add_loss(transformer, metrics);
-  if (options_.valid_bleu || options_.valid_chrf) add_scores(transformer.config(), store, ids, metrics);
+  if (!add_loss(transformer, metrics)) return std::nullopt;
+  const bool scores = options_.valid_bleu || options_.valid_chrf;
+  if (scores && !add_scores(transformer.config(), store, ids, metrics)) return std::nullopt;
   return metrics;
 }
 
-void Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) {
+bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) {
   const data::SentencePairs& pairs = corpus_.valid();
   const auto ranks = static_cast<size_t>(communicator_.size());
   // Each rank fills in the sums of its batches; added in the order of the batches they are the same for any
-  // number of ranks.
-  std::vector<double> sums(2 * batches_.size(), 0.0);
+  // number of ranks. The last number counts ranks that were asked to stop.
+  std::vector<double> sums(2 * batches_.size() + 1, 0.0);
   data::PackedBatch packed;
   for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches_.size(); b += ranks) {
+    if (stop_requested()) {
+      sums.back() = 1.0;
+      break;
+    }
     data::pack(pairs, batches_[b], corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed);
     stage_.wait_until_sent();
     stage_.fill(host_batch_of(packed));
@@ -79,6 +85,7 @@ void Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) 
   }
   const auto count = static_cast<int64_t>(sums.size());
   communicator_.all_reduce_sum({sums.data(), 1, count, count, DType::kF64});
+  if (sums.back() > 0.0) return false;
   for (size_t b = 0; b < batches_.size(); ++b) {
     metrics.loss += sums[2 * b];
     metrics.nll += sums[2 * b + 1];
@@ -86,9 +93,10 @@ void Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) 
   const auto tokens = static_cast<double>(pairs.target.total_tokens() + pairs.size());
   metrics.loss /= tokens;
   metrics.nll /= tokens;
+  return true;
 }
 
-void Validation::add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
+bool Validation::add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
                             ValidationMetrics& metrics) {
   const data::SentencePairs& pairs = corpus_.valid();
   const data::Tokenizer& tokenizer = corpus_.tokenizer();
@@ -108,8 +116,10 @@ void Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
                      .begin_id = tokenizer.begin_id(),
                      .end_id = tokenizer.end_id(),
                      .unknown_id = tokenizer.unknown_id()});
+  const auto translated = translate_on_all_ranks(communicator_, search, sources, stop_requested);
+  if (!translated) return false;
   std::vector<std::string> hypotheses;
-  for (const auto& found : translate_on_all_ranks(communicator_, search, sources)) {
+  for (const auto& found : *translated) {
     hypotheses.push_back(tokenizer.decode(found.at(0).words));
   }
   if (options_.valid_bleu) {
@@ -121,6 +131,7 @@ void Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
     const data::Metric chrf(data::MetricKind::kChrf, {});
     metrics.chrf = chrf.score(chrf.count(hypotheses, references).sums());
   }
+  return true;
 }
 
 }  // namespace ventris

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/context.h"
@@ -36,14 +37,16 @@ class Validation {
   static MicroBatchCapacity capacity(const data::Corpus& corpus, ValidationRows rows);
 
   /// Loss per target token without dropout and, where asked for, BLEU and chrF of beam search against the raw
-  /// reference lines.
-  ValidationMetrics run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
-                        int64_t step);
+  /// reference lines. Nothing where a stop was asked for meanwhile (stop_requested()), on all ranks: a rank
+  /// ends before its next batch of sentences, and the others hear of it when they have done theirs.
+  std::optional<ValidationMetrics> run(Transformer& transformer, ParameterStore& store,
+                                       const TransformerIds& ids, int64_t step);
 
  private:
-  void add_loss(Transformer& transformer, ValidationMetrics& metrics);
+  /// Both return false where validation is to be abandoned.
+  bool add_loss(Transformer& transformer, ValidationMetrics& metrics);
   /// Translates, and compares with the raw reference lines.
-  void add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
+  bool add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
                   ValidationMetrics& metrics);
 
   Context& context_;

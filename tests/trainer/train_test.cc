@@ -303,7 +303,7 @@ TEST_F(TrainTest, EpochsAndMinutesEndARunToo) {
   EXPECT_EQ(train_alone(short_run).step, 1);
 }
 
-TEST_F(TrainTest, ASignalStopsAtTheEndOfTheStepAndSaves) {
+TEST_F(TrainTest, ASignalBeforeTheFirstStepStopsThereAndSaves) {
   const TrainOptions run = options("run");
   // In a process of its own, because the request stays.
   EXPECT_EXIT(
@@ -311,7 +311,7 @@ TEST_F(TrainTest, ASignalStopsAtTheEndOfTheStepAndSaves) {
         install_stop_handlers();
         std::raise(SIGTERM);
         const TrainResult result = train_alone(run);
-        std::_Exit(result.end == TrainEnd::kStoppedOnRequest && result.step == 1 ? 42 : 1);
+        std::_Exit(result.end == TrainEnd::kStoppedOnRequest && result.step == 0 ? 42 : 1);
       },
       ::testing::ExitedWithCode(42), "");
   EXPECT_EQ(list_checkpoints(run.model_dir).size(), 1U);
