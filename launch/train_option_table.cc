@@ -128,8 +128,10 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
              "Folder for checkpoints, metrics and the configuration; made if it is missing. Required.");
   preset(table.integer("save-every", train.save_every, {.least = 0, .most = kManySteps},
                        "Saves a checkpoint after so many steps, and at the end; 0 is at the end only."));
-  preset(table.integer("keep-checkpoints", train.keep_checkpoints, {.least = 1, .most = 1000000},
-                       "Newest checkpoints to keep; the best stays besides."));
+  preset(table.integer(
+      "keep-checkpoints", train.keep_checkpoints, {.least = 1, .most = 1000000},
+      "Newest checkpoints to keep, 1 being taken for 2, so that a damaged one is never the last; the best "
+      "stays besides."));
   preset(table.integer("log-every", train.log_every, {.least = 1, .most = kManySteps},
                        "Steps of an interval of the log and of metrics.jsonl."));
   table.integer(
