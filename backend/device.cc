@@ -32,6 +32,16 @@ std::string cuda_device_name(int index) {
   fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);
 }
 
+int64_t cuda_device_memory(int index) {
+  if constexpr (kHasCuda) return device_memory_cuda(index);
+  fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);
+}
+
+std::string cuda_driver() {
+  if constexpr (kHasCuda) return driver_cuda();
+  return "";
+}
+
 std::string cuda_device_identity(int index) {
   if constexpr (kHasCuda) return device_identity_cuda(index);
   fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);

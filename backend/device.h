@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "backend/arena.h"
@@ -17,6 +18,11 @@ std::string cuda_build();
 /// One line about a device for the log, e.g. "NVIDIA H200, 132 multiprocessors, 139.8 GiB". Requires that it
 /// is available.
 std::string cuda_device_name(int index);
+/// All of a device's memory in bytes. Requires that it is available.
+int64_t cuda_device_memory(int index);
+/// The CUDA version that the driver supports, e.g. "13.0"; "" where there is no driver or no CUDA in the
+/// program.
+std::string cuda_driver();
 /// An identity of the device that is unique among all hosts of a job (host and bus address or UUID).
 std::string cuda_device_identity(int index);
 

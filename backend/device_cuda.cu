@@ -94,6 +94,19 @@ std::string device_name_cuda(int index) {
                      static_cast<double>(found.totalGlobalMem) / (1 << 30));
 }
 
+int64_t device_memory_cuda(int index) {
+  return static_cast<int64_t>(properties(index).totalGlobalMem);
+}
+
+std::string driver_cuda() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return "";
+  }
+  return driver == 0 ? "" : version(driver);
+}
+
 std::string device_identity_cuda(int index) {
   const cudaDeviceProp found = properties(index);
   std::string identity = "GPU-";

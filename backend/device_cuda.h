@@ -25,5 +25,7 @@ std::string unavailable_reason_cuda(int index);
 std::string build_cuda();
 std::string device_name_cuda(int index);
 std::string device_identity_cuda(int index);
+int64_t device_memory_cuda(int index);
+std::string driver_cuda();
 
 }  // namespace ventris

@@ -124,14 +124,13 @@ Command train_command() {
                         {76, "the ranks do not agree on the program, the configuration or the corpus"},
                         {77, "training diverged: NaN or Inf in ten steps in a row"}};
   command.many_ranks = true;
+  command.options.group("Preset");
+  command.options
+      .choice("show-preset", options->show_preset, preset_names(),
+              "Prints the settings of a preset in the form that --config reads, and ends.")
+      .show = [] { return std::string(); };
   add_train_options(*options, command.options);
-  command.before_store = [options](const std::string& preset) {
-    // A name that is no preset is refused when --preset itself is stored.
-    const std::string wanted = preset.empty() ? options->train.preset : preset;
-    for (const std::string& name : preset_names()) {
-      if (name == wanted) options->train = preset_options(name);
-    }
-  };
+  command.before_store = [options](const std::string& preset) { take_preset(*options, preset); };
   command.run = [options](Job& job) {
     if (options->show_preset.empty()) return run_train(*options, job);
     TrainCommandOptions shown;

@@ -151,16 +151,19 @@ const std::vector<std::string>& preset_names() {
   return names;
 }
 
+void take_preset(TrainCommandOptions& options, const std::string& preset) {
+  const std::string wanted = preset.empty() ? options.train.preset : preset;
+  for (const std::string& name : preset_names()) {
+    if (name == wanted) options.train = preset_options(name);
+  }
+}
+
 void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   TrainOptions& train = options.train;
   table.group("Preset");
   table.choice("preset", train.preset, preset_names(),
                "Settings to start from; other options override them. tiny suits Multi30k, small IWSLT, base "
                "and big are those of the paper.");
-  table
-      .choice("show-preset", options.show_preset, preset_names(),
-              "Prints the settings of a preset in the form that --config reads, and ends.")
-      .show = [] { return std::string(); };
   add_batch_options(train, table);
   add_model_options(train, table);
   add_optimizer_options(train, table);

@@ -20,4 +20,8 @@ const std::vector<std::string>& preset_names();
 /// the corpus has.
 void add_train_options(TrainCommandOptions& options, OptionTable& table);
 
+/// Sets the defaults of a preset, or of the one that the options have where `preset` is "". A name that is
+/// none is refused when --preset itself is stored.
+void take_preset(TrainCommandOptions& options, const std::string& preset);
+
 }  // namespace ventris

@@ -43,6 +43,9 @@ class BatchStage {
   BatchStage(Context& context, const MicroBatchCapacity& capacity)
       : BatchStage(context, capacity, staged_rows_of(context.device())) {}
 
+  /// Host memory that a stage takes, and as much again of the device where that is not the CPU.
+  static size_t planned_bytes(const MicroBatchCapacity& capacity) { return layout_of(capacity).bytes; }
+
   /// Writes the batch into host memory of the stage; uses no device, so that any thread may call it. Requires
   /// that wait_until_sent() followed the last send(). Throws Error(kInternal) for a batch beyond the
   /// capacity.

@@ -44,14 +44,14 @@ struct Activations {
   }
 };
 
-size_t measure(const TransformerConfig& config, Device device, DType dtype,
-               const MicroBatchCapacity& capacity, bool training) {
+}  // namespace
+
+size_t Transformer::planned_bytes(const TransformerConfig& config, Device device, DType dtype,
+                                  const MicroBatchCapacity& capacity, bool training) {
   Arena arena;
   Activations{}.plan(arena, config, device, dtype, capacity, training);
   return arena.high_water();
 }
-
-}  // namespace
 
 struct Transformer::Impl {
   Impl(Context& context_in, const TransformerConfig& config_in, ParameterStore& store_in,
@@ -61,7 +61,7 @@ struct Transformer::Impl {
         store(store_in),
         capacity(capacity_in),
         training(training_in),
-        memory(context.device(), measure(config, context.device(), store.dtype(), capacity, training),
+        memory(context.device(), planned_bytes(config, context.device(), store.dtype(), capacity, training),
                "activations of the model"),
         activations(plan()),
         encoder(ids_in, positions_of(store, "source_positions", activations.sinusoids)),

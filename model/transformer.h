@@ -68,6 +68,9 @@ class Transformer {
   const TransformerConfig& config() const;
   /// Bytes of activations held.
   size_t activation_bytes() const;
+  /// What a model would hold, by the code that allocates it.
+  static size_t planned_bytes(const TransformerConfig& config, Device device, DType dtype,
+                              const MicroBatchCapacity& capacity, bool training);
 
  private:
   struct Impl;

@@ -13,6 +13,11 @@ constexpr size_t kSmallPieces = 5;  // besides the moments
 
 }  // namespace
 
+size_t Optimizer::planned_bytes(int64_t flat_size, DType master, const TrainOptions& options) {
+  return (options.ema > 0.0 ? 3 : 2) * (static_cast<size_t>(flat_size) * size_of(master) + kAlignment) +
+         kSmallPieces * kAlignment;
+}
+
 Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions& options)
     : context_(context),
       store_(store),
@@ -22,9 +27,7 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       clip_norm_(options.clip_norm),
       ema_(options.ema),
       memory_(context.device(),
-              (ema_ > 0.0 ? 3 : 2) *
-                      (static_cast<size_t>(store.flat_size()) * size_of(store.values().dtype) + kAlignment) +
-                  kSmallPieces * kAlignment,
+              planned_bytes(store.flat_size(), store.values().dtype, options),
               "Adam's moments and averages"),
       m_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
       v_(memory_.allocate(1, store.flat_size(), store.values().dtype)),

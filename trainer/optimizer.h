@@ -28,6 +28,8 @@ class Optimizer {
  public:
   /// The references outlive the object. The moments begin at zero, after no update.
   Optimizer(Context& context, ParameterStore& store, const TrainOptions& options);
+  /// What it takes on the device for a store of `flat_size` elements: moments and average, as options say.
+  static size_t planned_bytes(int64_t flat_size, DType master, const TrainOptions& options);
 
   /// The moments are those after so many updates.
   void set_updates(int64_t updates);

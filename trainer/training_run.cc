@@ -26,7 +26,21 @@ constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 constexpr int64_t kCpuMicroBatchTokens = 4096;
 constexpr int64_t kCudaMicroBatchTokens = 32768;
 
-TrainOptions checked(const TrainOptions& options) {
+// Steps that a profile measures: none of the first ones of a run, in which memory grows and algorithms are
+// chosen; on CUDA few, as they are not replayed.
+constexpr int64_t kFirstMeasuredStep = 3;
+constexpr int64_t kCudaMeasuredSteps = 10;
+
+// The largest resident set of this process so far.
+int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+TrainOptions checked_options(const TrainOptions& options) {
   const auto require = [](bool holds, const char* option, const std::string& value, const char* allowed) {
     if (!holds) fail(ExitCode::kBadConfiguration, "{} is {}; it must be {}", option, value, allowed);
   };
@@ -59,10 +73,17 @@ TrainOptions checked(const TrainOptions& options) {
   return options;
 }
 
-// Steps that a profile measures: none of the first ones of a run, in which memory grows and algorithms are
-// chosen; on CUDA few, as they are not replayed.
-constexpr int64_t kFirstMeasuredStep = 3;
-constexpr int64_t kCudaMeasuredSteps = 10;
+void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus) {
+  model.vocab_size = corpus.tokenizer().vocab_size();
+  if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizer().begin_id();
+  model.validate();
+  if (corpus.max_length() >= model.max_positions) {
+    fail(ExitCode::kBadConfiguration,
+         "the longest sentence of {} has {} words; with its end mark it needs --max-positions {} or more, "
+         "not {}",
+         corpus.path(), corpus.max_length(), corpus.max_length() + 1, model.max_positions);
+  }
+}
 
 /// Rows are a multiple of the tiles of matrix products on GPUs.
 MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
@@ -74,14 +95,14 @@ MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
               static_cast<int>(std::min(batches.shard_source_capacity(), batches.shard_target_capacity()))};
 }
 
-// The largest resident set of this process so far.
-int64_t peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,
+                                  Device device) {
+  const MicroBatchCapacity training = training_capacity(batches);
+  const MicroBatchCapacity validating = Validation::capacity(corpus, validation_rows_of(device));
+  return {std::max(training.source_rows, validating.source_rows),
+          std::max(training.target_rows, validating.target_rows),
+          std::max(training.sentences, validating.sentences)};
 }
-
-}  // namespace
 
 int resolved_shards(const TrainOptions& options, int ranks, Device device) {
   if (options.logical_shards > 0) return options.logical_shards;
@@ -97,7 +118,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                          const std::string& command, RunStatus* status)
     : context_(context),
       communicator_(communicator),
-      options_(checked(options)),
+      options_(checked_options(options)),
       command_(command),
       status_(status),
       progress_(communicator.rank() == 0, options.max_steps),
@@ -108,15 +129,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                  .shards = shards_,
                                  .seed = options.seed}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
-  options_.model.vocab_size = corpus_.tokenizer().vocab_size();
-  if (options_.begin_embedding == "zero") options_.model.zero_word = corpus_.tokenizer().begin_id();
-  options_.model.validate();
-  if (corpus_.max_length() >= options_.model.max_positions) {
-    fail(ExitCode::kBadConfiguration,
-         "the longest sentence of {} has {} words; with its end mark it needs --max-positions {} or more, "
-         "not {}",
-         corpus_.path(), corpus_.max_length(), corpus_.max_length() + 1, options_.model.max_positions);
-  }
+  complete_model(options_.model, options_, corpus_);
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
@@ -167,18 +180,12 @@ void TrainingRun::make_model() {
   clear_zero_word(context_, options_.model, ids_, store_, store_.values());
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_);
-  const MicroBatchCapacity training = training_capacity(batches_);
-  const ValidationRows validation_rows = validation_rows_of(context_.device());
-  const MicroBatchCapacity validating = Validation::capacity(corpus_, validation_rows);
   transformer_.emplace(context_, options_.model, store_, ids_,
-                       MicroBatchCapacity{std::max(training.source_rows, validating.source_rows),
-                                          std::max(training.target_rows, validating.target_rows),
-                                          std::max(training.sentences, validating.sentences)},
-                       /*training=*/true);
+                       model_capacity(batches_, corpus_, context_.device()), /*training=*/true);
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (corpus_.valid().size() > 0)
-    validation_.emplace(context_, communicator_, corpus_, options_, validation_rows);
+    validation_.emplace(context_, communicator_, corpus_, options_, validation_rows_of(context_.device()));
 }
 
 void TrainingRun::make_folder() {

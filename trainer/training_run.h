@@ -27,6 +27,15 @@ namespace ventris {
 /// Micro-batches of a global batch: options.logical_shards, or the smallest multiple of the ranks with at
 /// most micro_batch_tokens of a side in each.
 int resolved_shards(const TrainOptions& options, int ranks, Device device);
+/// The options, or Error(kBadConfiguration) for one that no run can have.
+TrainOptions checked_options(const TrainOptions& options);
+/// Takes from the corpus what the model's shape needs of it. Throws Error(kBadConfiguration) where they do
+/// not suit each other.
+void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);
+/// Room for every micro-batch of training; and for those of validation, too.
+MicroBatchCapacity training_capacity(const data::BatchSource& batches);
+MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,
+                                  Device device);
 
 /// What train() works with: the parts of a training run and the chores between its steps. Every call is made
 /// on all ranks.

@@ -1,0 +1,161 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backend/device.h"
+#include "backend/error.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "launch/train_option_table.h"
+#include "trainer/training_plan.h"
+
+namespace ventris {
+
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+struct Options {
+  TrainCommandOptions train;
+  int ranks = 1;
+  int ranks_per_host = 0;
+  double device_memory = 0.0;  // GiB; 0: of the device of this machine
+  double host_memory = 0.0;    // GiB; 0: of this machine
+};
+
+int64_t bytes_of(double gibibytes) {
+  return static_cast<int64_t>(gibibytes * kGiB);
+}
+
+/// Memory that processes here may use: the machine's, or less where the control group has a limit.
+int64_t memory_of_this_host() {
+  const int64_t all = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  int64_t limit = 0;
+  return file >> limit && limit > 0 && limit < all ? limit : all;
+}
+
+/// Free bytes where the folder is or will be made; 0 where that is not known.
+int64_t free_disk_of(const std::string& folder) {
+  if (folder.empty()) return 0;
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder, error);
+  while (!there.empty() && there != there.root_path() && !std::filesystem::exists(there, error))
+    there = there.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(there, error);
+  return error ? 0 : static_cast<int64_t>(space.available);
+}
+
+PlannedMachine machine_of(const Options& options) {
+  const std::string& wanted = options.train.train.device;
+  const std::string reason = cuda_unavailable_reason(0);
+  PlannedMachine machine{.ranks = options.ranks, .ranks_per_host = options.ranks_per_host};
+  if (wanted == "cuda" || (wanted == "auto" && (reason.empty() || options.device_memory > 0.0)))
+    machine.device = Device::kCuda;
+  if (machine.device == Device::kCuda) {
+    if (options.device_memory == 0.0 && !reason.empty()) {
+      fail(ExitCode::kUsage,
+           "--device cuda: there is no device here to look at ({}); --device-memory says how much memory "
+           "those of the run have",
+           reason);
+    }
+    machine.device_memory =
+        options.device_memory > 0.0 ? bytes_of(options.device_memory) : cuda_device_memory(0);
+  }
+  machine.host_memory = options.host_memory > 0.0 ? bytes_of(options.host_memory) : memory_of_this_host();
+  machine.free_disk = free_disk_of(options.train.train.model_dir);
+  return machine;
+}
+
+nlohmann::json json_of(const TrainingPlan& plan) {
+  nlohmann::json memory = nlohmann::json::array();
+  for (const PlannedMemory& part : plan.memory) {
+    const bool on_device = part.on_device && plan.machine.device == Device::kCuda;
+    memory.push_back({{"kind", part.name},
+                      {"bytes", part.bytes},
+                      {"place", on_device ? "device" : "host"},
+                      {"exact", part.exact}});
+  }
+  return {{"fits", plan.excess.empty()},
+          {"parameters", plan.parameters},
+          {"device", name_of(plan.machine.device)},
+          {"precision", name_of(plan.precision)},
+          {"ranks", plan.machine.ranks},
+          {"ranks_per_host", plan.machine.ranks_per_host},
+          {"micro_batches", plan.shards},
+          {"micro_batches_of_a_rank", plan.shards_of_a_rank},
+          {"micro_batch_source_rows", plan.micro_batch.source_rows},
+          {"micro_batch_target_rows", plan.micro_batch.target_rows},
+          {"pairs", plan.pairs},
+          {"steps_per_epoch", plan.steps_per_epoch},
+          {"source_tokens_per_step", plan.source_tokens_per_step},
+          {"target_tokens_per_step", plan.target_tokens_per_step},
+          {"steps", plan.steps},
+          {"epochs", plan.epochs},
+          {"memory", memory},
+          {"device_bytes_of_a_rank", plan.device_bytes()},
+          {"host_bytes_of_a_rank", plan.host_bytes()},
+          {"bytes_of_a_host", plan.bytes_of_a_host()},
+          {"corpus_bytes", plan.corpus_bytes},
+          {"checkpoint_bytes", plan.checkpoint_bytes},
+          {"checkpoints", plan.checkpoints},
+          {"disk_bytes", plan.disk_bytes()}};
+}
+
+int run_plan(Options& options) {
+  TrainOptions& train = options.train.train;
+  if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
+  if (options.ranks_per_host > options.ranks) {
+    fail(ExitCode::kUsage, "--ranks-per-host {} is more than --ranks {}", options.ranks_per_host,
+         options.ranks);
+  }
+  const PlannedMachine machine = machine_of(options);
+  if (train.model_dir.empty()) train.model_dir = ".";  // which train would refuse; nothing is written here
+  const TrainingPlan plan = plan_training(train, machine);
+  write_output(options.train.json ? json_of(plan).dump() + "\n" : plan_table(plan));
+  if (!plan.excess.empty()) fail(ExitCode::kBadConfiguration, "{}", plan.excess);
+  return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "plan";
+  command.summary = "says what a training run will take, and refuses one that cannot fit";
+  command.synopsis = "--corpus FILE [--preset tiny|small|base|big] [--ranks N] [options of train]";
+  command.description = {
+      "Prints what 'ventris train' with the same options will take: parameters, memory by kind for one rank, "
+      "steps of an epoch, the size of a checkpoint and the disk that the run folder needs. Nothing is "
+      "trained "
+      "or written. Memory of tensors is computed by the code that allocates them; lines marked 'about' are "
+      "estimates. Steps are counted on the batches of the corpus.",
+      "A run that does not fit into the memory of the device or the host, or on the disk of --model-dir, "
+      "ends "
+      "with exit code 78 and says what to change. Memory is that of this machine unless it is given."};
+  command.examples = {
+      {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
+      {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
+       "Two hosts with eight GPUs of 80 GiB each:"}};
+  command.exit_codes = {{78, "the run cannot fit; the message says what to change"}};
+  OptionTable& table = command.options;
+  table.group("Machines");
+  table.integer("ranks", options->ranks, {.least = 1, .most = 65536}, "Ranks of the run.");
+  table.integer("ranks-per-host", options->ranks_per_host, {.least = 0, .most = 65536},
+                "Ranks on a host, which share its memory; 0 is all of them.");
+  table.number("device-memory", options->device_memory, {.least = 0, .most = 1e6},
+               "GiB of memory of a CUDA device; 0 is that of the device of this machine.");
+  table.number("host-memory", options->host_memory, {.least = 0, .most = 1e6},
+               "GiB of memory of a host; 0 is that of this machine.");
+  add_train_options(options->train, table);
+  command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
+  command.run = [options](Job&) { return run_plan(*options); };
+  return command;
+}
+
+}  // namespace ventris

@@ -1,0 +1,236 @@
+#include "trainer/training_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "backend/error.h"
+#include "model/batch_stage.h"
+#include "model/beam_search.h"
+#include "model/transformer.h"
+#include "trainer/optimizer.h"
+#include "trainer/training_run.h"
+#include "trainer/validation.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+// What the CUDA runtime, cuBLASLt's workspace, kernels, captured graphs and NCCL take besides: an estimate.
+constexpr int64_t kCudaReserve = 1536 * kMiB;
+// The program, its libraries and MPI's buffers, resident: an estimate.
+constexpr int64_t kProgram = 64 * kMiB;
+// Of a checkpoint, besides data: the user block, HDF5's headers and attributes, and the header of a dataset.
+constexpr int64_t kFileHeader = 8192;
+constexpr int64_t kDatasetHeader = 512;
+constexpr int kBestAndUnfinished = 2;
+
+/// The parts of a plan that depend on the number of shards.
+class Planner {
+ public:
+  Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus)
+      : options_(options), machine_(machine), corpus_(corpus) {
+    declare_transformer(options_.model, store_);
+  }
+
+  data::BatchSource batches(int shards) const {
+    return {corpus_.train(),
+            {.source_tokens = options_.batch_source_tokens,
+             .target_tokens = options_.batch_target_tokens,
+             .shards = shards,
+             .seed = options_.seed}};
+  }
+
+  void plan_memory(TrainingPlan& plan, const data::BatchSource& batches) const {
+    plan.micro_batch = training_capacity(batches);
+    const int64_t flat = store_.flat_size();
+    const DType master = master_dtype(options_.precision);
+    const auto elements = [&](DType dtype) { return flat * static_cast<int64_t>(size_of(dtype)); };
+    const auto add = [&](const char* name, size_t bytes, bool on_device, bool exact) {
+      plan.memory.push_back({name, static_cast<int64_t>(bytes), on_device, exact});
+    };
+    const auto exactly = [&](const char* name, size_t bytes) { add(name, bytes, true, true); };
+    plan.memory.clear();
+    exactly("parameters", static_cast<size_t>(elements(master)));
+    exactly("gradients", static_cast<size_t>(elements(master)));
+    if (options_.precision == DType::kBF16)
+      exactly("bf16 copy of the parameters", static_cast<size_t>(elements(DType::kBF16)));
+    exactly(options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
+            Optimizer::planned_bytes(flat, master, options_));
+    exactly("activations",
+            Transformer::planned_bytes(options_.model, machine_.device, options_.precision,
+                                       model_capacity(batches, corpus_, machine_.device), true));
+    if (machine_.ranks > 1 && options_.gradient_dtype != master)
+      exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
+    const size_t stages = 2 * BatchStage::planned_bytes(plan.micro_batch);
+    if (machine_.device == Device::kCuda) exactly("batches", stages);
+    add("batches on their way", stages, false, true);
+    add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);
+    add("snapshot that is being saved",
+        static_cast<size_t>(elements(DType::kF32)) * (options_.ema > 0.0 ? 4 : 3), false, false);
+    if (validates_by_search()) add("translating for validation", search_bytes(), true, false);
+    if (machine_.device == Device::kCuda)
+      add("CUDA, cuBLASLt, graphs, NCCL", static_cast<size_t>(kCudaReserve), true, false);
+    add("program and libraries", static_cast<size_t>(kProgram), false, false);
+  }
+
+  int64_t parameters() const { return store_.parameter_count(); }
+
+  int64_t checkpoint_bytes() const {
+    const auto four_bytes = static_cast<int64_t>(sizeof(float));
+    const int64_t models = options_.ema > 0.0 ? 2 : 1;
+    return four_bytes * (models * store_.parameter_count() + 2 * store_.flat_size()) +
+           static_cast<int64_t>(corpus_.tokenizer().model().size()) + kFileHeader +
+           kDatasetHeader * (models * std::ssize(store_.logical()) + 3);
+  }
+
+ private:
+  bool validates_by_search() const {
+    return options_.valid_every > 0 && corpus_.valid().size() > 0 &&
+           (options_.valid_bleu || options_.valid_chrf);
+  }
+
+  /// Packed parameters on the CPU, the activations of an encoder, and the cache of keys and values.
+  size_t search_bytes() const {
+    const TransformerConfig& model = options_.model;
+    const int64_t rows = rows_that_suit(machine_.device);
+    const auto width = static_cast<int64_t>(size_of(options_.precision));
+    const int64_t cache = rows * (options_.valid_beam_size + 1) * model.decoder_layers * 2 * model.d_model;
+    const int64_t packed = machine_.device == Device::kCpu ? store_.flat_size() : 0;
+    return static_cast<size_t>((cache + packed) * width) +
+           Transformer::planned_bytes(model, machine_.device, options_.precision,
+                                      {rows, 1, static_cast<int>(rows)}, false);
+  }
+
+  const TrainOptions& options_;
+  const PlannedMachine& machine_;
+  const data::Corpus& corpus_;
+  ParameterStore store_;
+};
+
+/// Walks through the batches of the first epoch.
+void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
+  data::DataPosition position;
+  double source = 0.0;
+  double target = 0.0;
+  while (position.epoch == 0) {
+    const data::GlobalBatch batch = batches.at(position);
+    source += static_cast<double>(batch.source_tokens);
+    target += static_cast<double>(batch.target_tokens);
+    position = batch.next;
+    ++plan.steps_per_epoch;
+  }
+  plan.source_tokens_per_step = source / static_cast<double>(plan.steps_per_epoch);
+  plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
+}
+
+bool memory_fits(const TrainingPlan& plan) {
+  const PlannedMachine& machine = plan.machine;
+  return (machine.device == Device::kCpu || machine.device_memory == 0 ||
+          plan.device_bytes() <= machine.device_memory) &&
+         (machine.host_memory == 0 || plan.bytes_of_a_host() <= machine.host_memory);
+}
+
+/// The first number of shards above that of the plan with which it fits, in words; "" if there is none.
+std::string smaller_micro_batches(TrainingPlan plan, const Planner& planner) {
+  constexpr int kMostShards = 65536;
+  for (int shards = 2 * plan.shards; shards <= kMostShards; shards *= 2) {
+    try {
+      planner.plan_memory(plan, planner.batches(shards));
+    } catch (const std::exception&) {
+      return "";  // the longest sentence does not fit in such a shard
+    }
+    if (memory_fits(plan)) return fmt::format("--logical-shards {} (smaller micro-batches) fits", shards);
+  }
+  return "";
+}
+
+std::string excess(const TrainingPlan& plan, const Planner& planner) {
+  const PlannedMachine& machine = plan.machine;
+  std::vector<std::string> found;
+  if (!memory_fits(plan)) {
+    if (machine.device == Device::kCuda && machine.device_memory > 0 &&
+        plan.device_bytes() > machine.device_memory) {
+      found.push_back(fmt::format("a rank needs {} on its CUDA device, which has {}",
+                                  bytes_text(plan.device_bytes()), bytes_text(machine.device_memory)));
+    }
+    if (machine.host_memory > 0 && plan.bytes_of_a_host() > machine.host_memory) {
+      found.push_back(fmt::format(
+          "the {} of a host need {} of its memory, which has {}",
+          machine.ranks_per_host == 1 ? std::string("rank") : fmt::format("{} ranks", machine.ranks_per_host),
+          bytes_text(plan.bytes_of_a_host()), bytes_text(machine.host_memory)));
+    }
+    const std::string shards = smaller_micro_batches(plan, planner);
+    std::string advice =
+        !shards.empty() ? shards
+        : plan.precision == DType::kF32
+            ? "smaller micro-batches alone do not help; try --precision bf16, or a smaller "
+              "model (--preset, --d-model, --encoder-layers, --decoder-layers)"
+            : "smaller micro-batches do not help; take a smaller model (--preset, --d-model, "
+              "--encoder-layers, --decoder-layers)";
+    if (machine.ranks_per_host > 1) advice += ", or fewer ranks on a host";
+    found.back() += ": " + advice;
+  }
+  if (machine.free_disk > 0 && plan.disk_bytes() > machine.free_disk) {
+    const int64_t most = machine.free_disk / plan.checkpoint_bytes - kBestAndUnfinished;
+    found.push_back(fmt::format("{} checkpoints of {} need {} of disk, and {} are free: {}", plan.checkpoints,
+                                bytes_text(plan.checkpoint_bytes), bytes_text(plan.disk_bytes()),
+                                bytes_text(machine.free_disk),
+                                most >= 1 ? fmt::format("--keep-checkpoints {} fits", most)
+                                          : "free space, or take another --model-dir"));
+  }
+  return fmt::format("{}", fmt::join(found, "; "));
+}
+
+}  // namespace
+
+int64_t TrainingPlan::device_bytes() const {
+  int64_t sum = 0;
+  for (const PlannedMemory& part : memory)
+    sum += part.on_device && machine.device == Device::kCuda ? part.bytes : 0;
+  return sum;
+}
+
+int64_t TrainingPlan::host_bytes() const {
+  int64_t sum = 0;
+  for (const PlannedMemory& part : memory) sum += part.bytes;
+  return sum - device_bytes();
+}
+
+int64_t TrainingPlan::bytes_of_a_host() const {
+  return host_bytes() * machine.ranks_per_host;
+}
+
+TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& machine) {
+  TrainOptions options = checked_options(given);
+  const data::Corpus corpus(options.corpus);
+  complete_model(options.model, options, corpus);
+  TrainingPlan plan;
+  plan.model = options.model;
+  plan.precision = options.precision;
+  plan.machine = machine;
+  if (plan.machine.ranks_per_host == 0) plan.machine.ranks_per_host = machine.ranks;
+  plan.shards = resolved_shards(options, machine.ranks, machine.device);
+  plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
+  const Planner planner(options, plan.machine, corpus);
+  const data::BatchSource batches = planner.batches(plan.shards);
+  plan.parameters = planner.parameters();
+  planner.plan_memory(plan, batches);
+  plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
+  plan.pairs = corpus.train().size();
+  count_steps(plan, batches);
+  plan.steps = options.max_steps;
+  if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
+    plan.steps = options.max_epochs * plan.steps_per_epoch;
+  plan.epochs = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
+  plan.checkpoint_bytes = planner.checkpoint_bytes();
+  const int64_t saves = options.save_every > 0 ? plan.steps / options.save_every + 1 : 1;
+  plan.checkpoints =
+      static_cast<int>(std::min<int64_t>(saves, options.keep_checkpoints)) + kBestAndUnfinished;
+  plan.excess = excess(plan, planner);
+  return plan;
+}
+
+}  // namespace ventris

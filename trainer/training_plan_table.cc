@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "trainer/training_plan.h"
+
+namespace ventris {
+namespace {
+
+std::string thousands(int64_t value) {
+  std::string text = std::to_string(value);
+  for (auto place = std::ssize(text) - 3; place > 0; place -= 3) text.insert(static_cast<size_t>(place), ",");
+  return text;
+}
+
+void add_line(std::string& text, const std::string& what, const std::string& value) {
+  text += fmt::format("{:<32}{:>12}", what, value);
+}
+
+/// The kinds of memory in one place, and their sum.
+void add_memory(std::string& text, const TrainingPlan& plan, bool on_device, const std::string& heading,
+                int64_t sum) {
+  text += heading + "\n";
+  for (const PlannedMemory& part : plan.memory) {
+    if ((part.on_device && plan.machine.device == Device::kCuda) != on_device) continue;
+    add_line(text, "  " + part.name, bytes_text(part.bytes));
+    text += part.exact ? "\n" : "  about\n";
+  }
+  add_line(text, "  together", bytes_text(sum));
+}
+
+std::string of_known(int64_t known) {
+  return known > 0 ? fmt::format("  of {}\n", bytes_text(known)) : "\n";
+}
+
+}  // namespace
+
+std::string bytes_text(int64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024.0 && unit + 1 < kUnits.size()) {
+    value /= 1024.0;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string plan_table(const TrainingPlan& plan) {
+  const PlannedMachine& machine = plan.machine;
+  std::string text;
+  add_line(text, "parameters", thousands(plan.parameters));
+  text += fmt::format("  {} + {} layers, width {}, vocabulary {}\n", plan.model.encoder_layers,
+                      plan.model.decoder_layers, plan.model.d_model, thousands(plan.model.vocab_size));
+  add_line(text, "ranks", std::to_string(machine.ranks));
+  text += fmt::format("  {} a host, {}, {}\n", machine.ranks_per_host, name_of(machine.device),
+                      name_of(plan.precision));
+  add_line(text, "micro-batches of a step", std::to_string(plan.shards));
+  text += fmt::format("  {} a rank, of {} source and {} target rows\n", plan.shards_of_a_rank,
+                      thousands(plan.micro_batch.source_rows), thousands(plan.micro_batch.target_rows));
+  add_line(text, "target tokens of a step", thousands(std::llround(plan.target_tokens_per_step)));
+  text += fmt::format("  on average, and {} source tokens\n",
+                      thousands(std::llround(plan.source_tokens_per_step)));
+  add_line(text, "steps of an epoch", thousands(plan.steps_per_epoch));
+  text += fmt::format("  {} sentence pairs\n", thousands(plan.pairs));
+  add_line(text, "steps", thousands(plan.steps));
+  text += fmt::format("  {:.4g} epochs\n\n", plan.epochs);
+
+  if (machine.device == Device::kCuda) {
+    add_memory(text, plan, true, "memory of a rank's CUDA device", plan.device_bytes());
+    text += of_known(machine.device_memory);
+  }
+  add_memory(text, plan, false, "memory of a rank on its host", plan.host_bytes());
+  text += "\n";
+  add_line(text, "memory of a host", bytes_text(plan.bytes_of_a_host()));
+  text += of_known(machine.host_memory);
+  add_line(text, "corpus, mapped besides", bytes_text(plan.corpus_bytes));
+  text += "  one copy a host, which the system may drop\n\n";
+
+  add_line(text, "a checkpoint", bytes_text(plan.checkpoint_bytes));
+  text += "\n";
+  add_line(text, "disk", bytes_text(plan.disk_bytes()));
+  text += fmt::format("  for {} checkpoints", plan.checkpoints) +
+          (machine.free_disk > 0 ? fmt::format("; {} are free", bytes_text(machine.free_disk)) : "") + "\n";
+  return text;
+}
+
+}  // namespace ventris
