@@ -38,6 +38,8 @@ class MpiEnvironment {
   int core_share() const { return core_share_; }
   /// Limits a call of MPI, named `call`, while the result lives.
   std::unique_ptr<Guard> guard(const char* call) const;
+  /// What MPI gave, e.g. "MPI_THREAD_SERIALIZED"; "" where it is not active.
+  const std::string& thread_level() const { return thread_level_; }
   /// Ends all ranks of the job with `code`; does not return.
   [[noreturn]] void abort(int code) const;
 
@@ -50,6 +52,7 @@ class MpiEnvironment {
   int local_size_ = 1;
   int core_share_ = 1;
   std::string host_;
+  std::string thread_level_;
 };
 
 /// The MPI library with its version, or that there is none.

@@ -49,7 +49,7 @@ class Planner {
     const DType master = master_dtype(options_.precision);
     const auto elements = [&](DType dtype) { return flat * static_cast<int64_t>(size_of(dtype)); };
     const auto add = [&](const char* name, size_t bytes, bool on_device, bool exact) {
-      plan.memory.push_back({name, static_cast<int64_t>(bytes), on_device, exact});
+      plan.memory.push_back({name, static_cast<int64_t>(bytes), on_device, exact, /*once=*/false});
     };
     const auto exactly = [&](const char* name, size_t bytes) { add(name, bytes, true, true); };
     plan.memory.clear();
@@ -68,8 +68,11 @@ class Planner {
     if (machine_.device == Device::kCuda) exactly("batches", stages);
     add("batches on their way", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);
-    add("snapshot that is being saved",
-        static_cast<size_t>(elements(DType::kF32)) * (options_.ema > 0.0 ? 4 : 3), false, false);
+    plan.memory.push_back({.name = "snapshot that is being saved",
+                           .bytes = elements(DType::kF32) * (options_.ema > 0.0 ? 4 : 3),
+                           .on_device = false,
+                           .exact = true,
+                           .once = true});
     if (validates_by_search()) add("translating for validation", search_bytes(), true, false);
     if (machine_.device == Device::kCuda)
       add("CUDA, cuBLASLt, graphs, NCCL", static_cast<size_t>(kCudaReserve), true, false);
@@ -170,7 +173,8 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
               "model (--preset, --d-model, --encoder-layers, --decoder-layers)"
             : "smaller micro-batches do not help; take a smaller model (--preset, --d-model, "
               "--encoder-layers, --decoder-layers)";
-    if (machine.ranks_per_host > 1) advice += ", or fewer ranks on a host";
+    const bool host_excess = machine.host_memory > 0 && plan.bytes_of_a_host() > machine.host_memory;
+    if (host_excess && machine.ranks_per_host > 1) advice += ", or fewer ranks on a host";
     found.back() += ": " + advice;
   }
   if (machine.free_disk > 0 && plan.disk_bytes() > machine.free_disk) {
@@ -200,7 +204,9 @@ int64_t TrainingPlan::host_bytes() const {
 }
 
 int64_t TrainingPlan::bytes_of_a_host() const {
-  return host_bytes() * machine.ranks_per_host;
+  int64_t sum = host_bytes() * machine.ranks_per_host;
+  for (const PlannedMemory& part : memory) sum -= part.once ? (machine.ranks_per_host - 1) * part.bytes : 0;
+  return sum;
 }
 
 TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& machine) {

@@ -29,6 +29,7 @@ struct PlannedMemory {
   int64_t bytes;
   bool on_device;  // on the CUDA device where that computes; else in the memory of the host
   bool exact;      // what is allocated for it; else an estimate
+  bool once;       // on rank 0 alone
 };
 
 /// What a run of `ventris train` will take, before it is started.

@@ -25,7 +25,7 @@ void add_memory(std::string& text, const TrainingPlan& plan, bool on_device, con
   for (const PlannedMemory& part : plan.memory) {
     if ((part.on_device && plan.machine.device == Device::kCuda) != on_device) continue;
     add_line(text, "  " + part.name, bytes_text(part.bytes));
-    text += part.exact ? "\n" : "  about\n";
+    text += fmt::format("{}{}\n", part.exact ? "" : "  about", part.once ? "  rank 0 alone" : "");
   }
   add_line(text, "  together", bytes_text(sum));
 }

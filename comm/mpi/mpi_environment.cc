@@ -40,6 +40,19 @@ bool started_by_launcher() {
          slurm_step_tasks() > 1;
 }
 
+std::string name_of_level(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    default:
+      return "MPI_THREAD_MULTIPLE";
+  }
+}
+
 int share_of_cores(MPI_Comm host, int local_rank, int local_size) {
   const std::vector<uint8_t> mine = affinity_mask();
   std::vector<uint8_t> all(mine.size() * static_cast<size_t>(local_size));
@@ -60,14 +73,15 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
   int level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
   active_ = true;
+  thread_level_ = name_of_level(level);
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   if (size_ > 1 && level < MPI_THREAD_SERIALIZED) {
     fail(ExitCode::kUnavailable,
-         "this MPI library gives thread level {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with "
+         "this MPI library gives {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with "
          "threads",
-         level);
+         thread_level_);
   }
   if (size_ == 1 && slurm_step_tasks() > 1 && !set("OMPI_COMM_WORLD_SIZE")) {
     fail(ExitCode::kUnavailable,

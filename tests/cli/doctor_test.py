@@ -1,0 +1,103 @@
+"""ventris doctor, alone and under mpirun."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import unittest
+
+import support
+
+
+class Doctor(support.CommandLineTest):
+    def doctor(self, *options, code=0, **how):
+        """The findings by what they check, and the whole report."""
+        result = support.run("doctor", "--device", "cpu", "--json", *options, **how)
+        self.assertEqual(result.returncode, code, result.stderr.decode() + result.stdout.decode())
+        report = json.loads(result.stdout)
+        self.assertEqual(report["fit"], code == 0)
+        order = [found["severity"] for found in report["findings"]]
+        self.assertEqual(order, sorted(order, key=["problem", "warning", "note", "fine"].index))
+        return {found["check"]: found for found in report["findings"]}, report
+
+    def test_one_process_looks_at_its_machine(self):
+        findings, report = self.doctor()
+        self.assertEqual(findings["hosts"]["finding"], "1 rank on 1 host")
+        self.assertEqual(findings["folder"]["severity"], "note")
+        self.assertEqual(report["ranks"][0]["host"], os.uname().nodename)
+        self.assertEqual(report["ranks"][0]["cores"], len(os.sched_getaffinity(0)))
+        self.assertNotIn("sums", findings)
+
+    def test_the_page_ends_with_the_verdict(self):
+        page = self.succeed("doctor", "--device", "cpu", "--model-dir", self.path("new")).decode()
+        self.assertRegex(page, r"fine +folder +\S+new is one folder for all ranks; .* are free; rename and fsync work\n")
+        self.assertTrue(page.endswith("1 rank: fit to train\n"), page)
+        self.assertLess(len(page.splitlines()), 40)
+
+    def test_nothing_stays_of_what_was_written(self):
+        self.doctor("--model-dir", self.path("made", "and", "removed"))
+        self.assertFalse(os.path.exists(self.path("made")))
+        os.mkdir(self.path("kept"))
+        self.doctor("--model-dir", self.path("kept"))
+        self.assertEqual(os.listdir(self.path("kept")), [])
+
+    def test_a_folder_that_cannot_be_made_is_a_problem(self):
+        place = os.path.join(self.write("a-file", "not a folder"), "run")
+        findings, _ = self.doctor("--model-dir", place, code=69)
+        self.assertEqual(findings["folder"]["severity"], "problem")
+        self.assertIn("cannot be made", findings["folder"]["finding"])
+
+    def test_a_limit_on_files_smaller_than_a_checkpoint_is_a_problem(self):
+        words = support.command("doctor", "--device", "cpu", "--json")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
+        result = subprocess.run(words, capture_output=True, preexec_fn=limit, check=False)
+        self.assertEqual(result.returncode, 69, result.stderr)
+        worst = json.loads(result.stdout)["findings"][0]
+        self.assertEqual((worst["check"], worst["severity"]), ("file size", "problem"))
+        self.assertIn("ulimit -f", worst["advice"])
+
+    def test_a_device_that_is_wanted_and_missing_is_a_problem(self):
+        result = support.run("doctor", "--device", "cuda", variables={"CUDA_VISIBLE_DEVICES": "-1"})
+        self.assertEqual(result.returncode, 69, result.stderr)
+        self.assertRegex(result.stdout.decode(), r"\Aproblem +device +")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_sum_and_share_the_folder(self):
+        findings, report = self.doctor("--model-dir", self.path("two"), ranks=2)
+        self.assertEqual(findings["hosts"]["finding"], "2 ranks on 1 host")
+        self.assertIn("thread level MPI_THREAD_", findings["MPI"]["finding"])
+        self.assertRegex(findings["sums"]["finding"], r"right; .*/s in and out of a rank, \d+ us for one number")
+        self.assertIn("is one folder for all ranks", findings["folder"]["finding"])
+        self.assertEqual([rank["local_rank"] for rank in report["ranks"]], [0, 1])
+        self.assertLess(abs(report["ranks"][1]["clock_ahead"]), 5)
+        self.assertGreater(report["sum_bytes_per_second"], 0)
+
+    @unittest.skipUnless(support.EMULATED, "the emulated device was not built")
+    def test_sums_on_a_device_are_checked(self):
+        result = support.run("doctor", "--device", "cuda", "--json", binary=support.EMULATED)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        device = next(found for found in json.loads(result.stdout)["findings"] if found["check"] == "device")
+        self.assertIn("driver for CUDA", device["finding"])
+
+    def test_a_small_and_a_read_only_disk_are_told(self):
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            self.skipTest("only root can mount a small file system")
+        folder = self.path("disk")
+        os.mkdir(folder)
+        for options, code, severity in (("size=4m", 0, "warning"), ("size=4m,ro", 69, "problem")):
+            script = f'mount -t tmpfs -o {options} none {folder} && exec "$@"'
+            words = support.command("doctor", "--device", "cpu", "--json", "--model-dir", folder)
+            result = subprocess.run(
+                ["unshare", "--mount", "sh", "-c", script, "sh", *words], capture_output=True, check=False
+            )
+            if b"mount:" in result.stderr or b"unshare:" in result.stderr:
+                self.skipTest(f"cannot mount here: {result.stderr.decode()}")
+            self.assertEqual(result.returncode, code, result.stderr)
+            worst = json.loads(result.stdout)["findings"][0]
+            self.assertEqual(worst["severity"], severity, worst)
+            self.assertIn(folder, worst["finding"])
+
+
+if __name__ == "__main__":
+    unittest.main()

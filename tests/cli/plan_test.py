@@ -1,0 +1,72 @@
+"""ventris plan, compared with runs of ventris train."""
+
+import json
+import os
+import unittest
+
+import support
+
+LARGE = ["--d-model", 256, "--d-ff", 1024, "--encoder-layers", 3, "--decoder-layers", 3, "--heads", 4]
+BATCH = ["--batch-source-tokens", 1024, "--batch-target-tokens", 1024, "--logical-shards", 2, "--threads", 1]
+
+
+class Plan(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+
+    def plan(self, *options):
+        return json.loads(self.succeed("plan", "--corpus", self.corpus, "--json", *options))
+
+    def run_of(self, name, *options):
+        words = ["--corpus", self.corpus, "--model-dir", self.path(name), "--json", *options]
+        return json.loads(self.succeed("train", *words))
+
+    def test_memory_is_near_what_a_run_takes(self):
+        options = [*BATCH, "--max-steps", 3, "--valid-every", 0, "--device", "cpu"]
+        small = [*options, "--d-model", 16, "--d-ff", 16, "--encoder-layers", 1, "--decoder-layers", 1, "--heads", 2]
+        large = [*options, *LARGE]
+        planned, measured = [], []
+        for name, words in (("small", small), ("large", large)):
+            planned.append(self.plan(*words)["bytes_of_a_host"] / 2**20)
+            measured.append(self.run_of(name, *words)["peak_memory_mib"])
+        # A run touches activations for the rows that it has, and a step of few rows is less than was planned.
+        more = (planned[1] - planned[0]) / (measured[1] - measured[0])
+        self.assertGreater(more, 0.8, (planned, measured))
+        self.assertLess(more, 1.6, (planned, measured))
+
+    def test_steps_and_checkpoints_are_those_of_a_run(self):
+        options = [*support.TINY_MODEL, "--device", "cpu", "--max-epochs", 2, "--save-every", 0]
+        plan = self.plan(*options)
+        run = self.run_of("steps", *options)
+        self.assertIn(run["step"] - plan["steps"], (-1, 0))
+        size = os.path.getsize(run["last_checkpoint"])
+        self.assertAlmostEqual(plan["checkpoint_bytes"], size, delta=16384)
+
+    def test_a_table_for_people_and_nothing_written(self):
+        text = self.succeed("plan", "--corpus", self.corpus, "--preset", "tiny", "--model-dir", self.path("new"))
+        for words in ("parameters", "activations", "steps of an epoch", "a checkpoint", "are free"):
+            self.assertIn(words, text.decode())
+        self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_what_cannot_fit_is_refused_with_advice(self):
+        words = ["--corpus", self.corpus, "--preset", "big"]
+        device = ["--device", "cuda", "--device-memory", 8, "--host-memory", 100]
+        result = support.run("plan", *words, *device)
+        self.assertEqual(result.returncode, 78, result.stderr)
+        self.assertIn(b"memory of a rank's CUDA device", result.stdout)
+        self.assertRegex(result.stderr.decode(), r"error: a rank needs .* GiB on its CUDA device, which has 8.0 GiB: ")
+        result = support.run("plan", *words, "--device", "cpu", "--host-memory", 2, "--json")
+        self.assertEqual(result.returncode, 78, result.stderr)
+        self.assertFalse(json.loads(result.stdout)["fits"])
+        self.assertIn(b"--precision bf16", result.stderr)
+
+    def test_wrong_options_are_refused(self):
+        self.refuse(64, "plan", says="--corpus is required")
+        self.refuse(64, "plan", "--corpus", self.corpus, "--ranks", 2, "--ranks-per-host", 4, says="--ranks 2")
+        self.refuse(66, "plan", "--corpus", self.path("none.h5"), says="none.h5")
+
+
+if __name__ == "__main__":
+    unittest.main()

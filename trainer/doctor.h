@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ventris {
+
+class Communicator;
+class MpiEnvironment;
+
+/// What one rank sees of its machine. Limits are in bytes or files; -1 is no limit. All sizes are in bytes.
+struct RankFacts {
+  std::string host;
+  int local_rank = 0;
+  int local_size = 1;
+  int cores = 0;       // of its affinity mask
+  int core_share = 1;  // of these, shared fairly with other ranks
+  int host_cores = 0;
+  std::string program;
+  std::string mpi;
+  std::string thread_level;  // "" where MPI is not active
+  std::string nccl;
+  std::string cuda;           // what the program was built with, or "no"
+  std::string driver;         // CUDA version that it supports, or ""
+  std::string device;         // name, or "" where the CPU computes
+  std::string device_reason;  // why CUDA does not work for the job, or ""
+  int64_t open_files = -1;
+  int64_t locked_memory = -1;
+  int64_t core_files = -1;
+  int64_t file_size = -1;
+  int64_t shared_memory_free = -1;  // of /dev/shm; -1: not there
+  double clock_ahead = 0.0;         // seconds before the clock of rank 0
+  double clock_error = 0.0;         // by so many at most
+  double copy_rate = 0.0;           // bytes a second of a copy in memory, all ranks at once
+  double link_rate = 0.0;           // bytes a second of the fastest network device; 0: not known
+  bool sees_folder = false;         // read what rank 0 wrote there
+  std::string folder_error;         // what failed there, or ""
+  int64_t folder_free = -1;
+};
+
+/// Sums over the ranks on the device that would compute, as measured by rank 0.
+struct SumFacts {
+  std::string error;       // of the transport, or the first wrong sum; "" where all are right
+  double latency = 0.0;    // seconds of a sum of one number
+  double bandwidth = 0.0;  // bytes a second in and out of a rank: 2 (W - 1) / W times those of the sum
+};
+
+struct DoctorFacts {
+  std::string device;            // --device
+  std::string folder;            // --model-dir, or ""
+  int64_t checkpoint_bytes = 0;  // of the largest checkpoint in the folder; 0: there is none
+  std::vector<RankFacts> ranks = {};
+  SumFacts sums = {};
+};
+
+enum class Severity { kProblem, kWarning, kNote, kFine };  // the worst first
+const char* name_of(Severity severity);
+
+/// What was found in one check. A problem is what training would fail of.
+struct Finding {
+  Severity severity;
+  std::string check;
+  std::string text;
+  std::string advice;  // what to do; "" where nothing is
+};
+
+struct DoctorOptions {
+  std::string device = "auto";
+  std::string folder;
+};
+
+/// Looks at the machines of all ranks; all of them call it and get the same. `program` is this one with its
+/// version. In the folder, which is made if it is missing, rank 0 writes a small file; nothing of it stays.
+DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment& environment,
+                                const DoctorOptions& options, const std::string& program);
+
+// Each check judges facts, and says what is fine, too.
+std::vector<Finding> judge_programs(const DoctorFacts& facts);
+std::vector<Finding> judge_hosts(const DoctorFacts& facts);
+std::vector<Finding> judge_cores(const DoctorFacts& facts);
+std::vector<Finding> judge_devices(const DoctorFacts& facts);
+std::vector<Finding> judge_sums(const DoctorFacts& facts);
+std::vector<Finding> judge_folder(const DoctorFacts& facts);
+std::vector<Finding> judge_limits(const DoctorFacts& facts);
+std::vector<Finding> judge_clocks(const DoctorFacts& facts);
+/// All of them, the worst first.
+std::vector<Finding> judge(const DoctorFacts& facts);
+
+/// A page for a person, and one JSON object with the findings and the facts.
+std::string doctor_page(const DoctorFacts& facts, const std::vector<Finding>& findings);
+std::string doctor_json(const DoctorFacts& facts, const std::vector<Finding>& findings);
+
+}  // namespace ventris

@@ -1,0 +1,209 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+
+#include "backend/error.h"
+#include "backend/transfer.h"
+#include "comm/communicator.h"
+#include "trainer/checkpoint.h"
+#include "trainer/doctor_facts.h"
+
+namespace ventris {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// --- the folder
+
+/// The folder, made where it is missing, and a small file there; both go away with the object.
+class FolderTrial {
+ public:
+  /// Throws nothing: error() tells what failed.
+  FolderTrial(const std::string& folder, const std::string& token) : token_(folder + "/" + token) {
+    make(folder);
+    if (error_.empty()) write(folder, token);
+  }
+  ~FolderTrial() {
+    std::error_code ignored;
+    fs::remove(token_, ignored);
+    fs::remove(token_ + kUnfinished, ignored);
+    for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, ignored);
+  }
+  FolderTrial(const FolderTrial&) = delete;
+  FolderTrial& operator=(const FolderTrial&) = delete;
+
+  const std::string& error() const { return error_; }
+
+ private:
+  static constexpr const char* kUnfinished = ".unfinished";
+
+  void make(const std::string& folder) {
+    fs::path path;
+    for (const fs::path& part : fs::path(folder)) {
+      path /= part;
+      std::error_code error;
+      if (path.empty() || fs::exists(path, error)) continue;
+      if (fs::create_directory(path, error)) {
+        made_.push_back(path);
+      } else if (error) {
+        error_ = fmt::format("the folder {} cannot be made: {}", path.string(), error.message());
+        return;
+      }
+    }
+  }
+
+  /// As a checkpoint is written: a temporary name, fsync, rename, fsync of the folder.
+  void write(const std::string& folder, const std::string& token) {
+    const std::string temporary = token_ + kUnfinished;
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (!holds(file >= 0, "a file cannot be made in", folder)) return;
+    const bool written = ::write(file, token.data(), token.size()) == static_cast<ssize_t>(token.size());
+    holds(written, "a file cannot be written in", folder);
+    if (error_.empty()) holds(::fsync(file) == 0, "fsync of a file fails in", folder);
+    ::close(file);
+    if (!error_.empty()) return;
+    if (!holds(::rename(temporary.c_str(), token_.c_str()) == 0, "a file cannot be renamed in", folder))
+      return;
+    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!holds(directory >= 0, "the folder cannot be opened:", folder)) return;
+    holds(::fsync(directory) == 0, "fsync of the folder fails:", folder);
+    ::close(directory);
+  }
+
+  bool holds(bool condition, const char* what, const std::string& folder) {
+    if (!condition) error_ = fmt::format("{} {}: {}", what, folder, std::strerror(errno));
+    return condition;
+  }
+
+  const std::string token_;
+  std::vector<fs::path> made_;  // the outer ones first
+  std::string error_;
+};
+
+int64_t largest_checkpoint(const std::string& folder) {
+  int64_t largest = 0;
+  std::error_code error;
+  for (const std::string& path : list_checkpoints(folder)) {
+    const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
+    if (!error) largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+// --- sums
+
+/// The whole numbers r + 1 + i mod 7 for element i of rank r, whose sums over ranks are exact in f32.
+float part_of(int rank, int64_t element) {
+  return static_cast<float>(rank + 1 + element % 7);
+}
+
+/// Sums in memory of a device.
+class SumTrial {
+ public:
+  SumTrial(Communicator& sums, Context& context, int64_t most)
+      : sums_(sums),
+        context_(context),
+        host_(static_cast<size_t>(most)),
+        memory_(context.device(), host_.size() * sizeof(float), "a trial of sums"),
+        device_(memory_.allocate(1, most, DType::kF32)) {}
+
+  /// "" or what is wrong in the sum of so many numbers.
+  std::string check(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) host_[static_cast<size_t>(i)] = part_of(sums_.rank(), i);
+    const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+    copy_to_device(context_, device_.data, host_.data(), bytes);
+    sums_.all_reduce_sum(device_.col_range(0, count));
+    copy_to_host(context_, host_.data(), device_.data, bytes);
+    for (int64_t i = 0; i < count; ++i) {
+      float expected = 0.0F;
+      for (int rank = 0; rank < sums_.size(); ++rank) expected += part_of(rank, i);
+      const float found = host_[static_cast<size_t>(i)];
+      if (found == expected) continue;
+      return fmt::format("a sum of {} numbers over the ranks is wrong: element {} is {} on rank {}, not {}",
+                         count, i, found, sums_.rank(), expected);
+    }
+    return "";
+  }
+
+  /// Seconds of a sum of so many numbers, the mean of `rounds`.
+  double seconds(int64_t count, int rounds) {
+    synchronize(context_);
+    sums_.barrier();
+    const Clock::time_point begin = Clock::now();
+    for (int round = 0; round < rounds; ++round) sums_.all_reduce_sum(device_.col_range(0, count));
+    synchronize(context_);
+    return std::chrono::duration<double>(Clock::now() - begin).count() / rounds;
+  }
+
+ private:
+  Communicator& sums_;
+  Context& context_;
+  std::vector<float> host_;
+  Arena memory_;
+  Tensor device_;
+};
+
+}  // namespace
+
+int64_t try_folder(Communicator& communicator, const std::string& folder, RankFacts& facts) {
+  std::random_device random;
+  const std::string token =
+      communicator.broadcast(fmt::format(".ventris-doctor-{:08x}{:08x}", random(), random()), 0);
+  std::optional<FolderTrial> trial;
+  int64_t largest = 0;
+  if (communicator.rank() == 0) {
+    trial.emplace(folder, token);
+    facts.folder_error = trial->error();
+    if (facts.folder_error.empty()) largest = largest_checkpoint(folder);
+    struct statvfs space {};
+    if (statvfs(folder.c_str(), &space) == 0)
+      facts.folder_free = static_cast<int64_t>(space.f_bavail) * static_cast<int64_t>(space.f_frsize);
+  }
+  communicator.barrier();
+  std::string read;
+  facts.sees_folder = static_cast<bool>(std::ifstream(folder + "/" + token) >> read) && read == token;
+  communicator.barrier();
+  return largest;
+}
+
+SumFacts try_sums(Communicator& communicator, Context& context) {
+  constexpr int64_t kMost = int64_t{4} << 20;
+  constexpr int kRounds = 20;
+  SumFacts facts;
+  std::unique_ptr<Communicator> device;
+  try {
+    device = make_device_communicator(communicator, context);
+  } catch (const LateRanks&) {
+    throw;
+  } catch (const Error& error) {  // on all ranks
+    facts.error = error.what();
+    return facts;
+  }
+  Communicator& sums = device ? *device : communicator;
+  SumTrial trial(sums, context, kMost);
+  for (const int64_t count : {int64_t{1}, int64_t{7}, int64_t{1000}, int64_t{65537}, kMost}) {
+    const std::string wrong = trial.check(count);
+    for (const std::string& found : communicator.all_gather(wrong)) {
+      if (facts.error.empty()) facts.error = found;
+    }
+    if (!facts.error.empty()) return facts;
+  }
+  facts.latency = trial.seconds(1, kRounds);
+  const double seconds = std::min(trial.seconds(kMost, 1), trial.seconds(kMost, 1));
+  const auto ranks = static_cast<double>(sums.size());
+  facts.bandwidth = 2.0 * (ranks - 1.0) / ranks * static_cast<double>(kMost) * sizeof(float) / seconds;
+  return facts;
+}
+
+}  // namespace ventris
