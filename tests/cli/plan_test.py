@@ -62,6 +62,12 @@ class Plan(support.CommandLineTest):
         self.assertFalse(json.loads(result.stdout)["fits"])
         self.assertIn(b"--precision bf16", result.stderr)
 
+    @unittest.skipUnless(support.EMULATED, "the emulated device was not built")
+    def test_a_device_here_is_asked_for_its_memory(self):
+        words = ["plan", "--corpus", self.corpus, "--preset", "tiny", "--device", "cuda"]
+        text = self.succeed(*words, binary=support.EMULATED).decode()
+        self.assertRegex(text, r"memory of a rank's CUDA device\n(.*\n)+  together .* of \d+\.\d [GM]iB\n")
+
     def test_wrong_options_are_refused(self):
         self.refuse(64, "plan", says="--corpus is required")
         self.refuse(64, "plan", "--corpus", self.corpus, "--ranks", 2, "--ranks-per-host", 4, says="--ranks 2")
