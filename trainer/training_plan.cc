@@ -26,6 +26,7 @@ constexpr int64_t kProgram = 64 * kMiB;
 constexpr int64_t kFileHeader = 8192;
 constexpr int64_t kDatasetHeader = 512;
 constexpr int kBestAndUnfinished = 2;
+constexpr int kLeastKept = 2;  // CheckpointSaver keeps that many whatever the option says
 
 /// The parts of a plan that depend on the number of shards.
 class Planner {
@@ -182,8 +183,8 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     found.push_back(fmt::format("{} checkpoints of {} need {} of disk, and {} are free: {}", plan.checkpoints,
                                 bytes_text(plan.checkpoint_bytes), bytes_text(plan.disk_bytes()),
                                 bytes_text(machine.free_disk),
-                                most >= 1 ? fmt::format("--keep-checkpoints {} fits", most)
-                                          : "free space, or take another --model-dir"));
+                                most >= kLeastKept ? fmt::format("--keep-checkpoints {} fits", most)
+                                                   : "free space, or take another --model-dir"));
   }
   return fmt::format("{}", fmt::join(found, "; "));
 }
@@ -234,7 +235,8 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.checkpoint_bytes = planner.checkpoint_bytes();
   const int64_t saves = options.save_every > 0 ? plan.steps / options.save_every + 1 : 1;
   plan.checkpoints =
-      static_cast<int>(std::min<int64_t>(saves, options.keep_checkpoints)) + kBestAndUnfinished;
+      static_cast<int>(std::min<int64_t>(saves, std::max(options.keep_checkpoints, kLeastKept))) +
+      kBestAndUnfinished;
   plan.excess = excess(plan, planner);
   return plan;
 }
