@@ -182,8 +182,8 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.number(
       "comm-timeout", train.comm_timeout, {.least = 0, .most = 1e7},
       "Seconds that a rank waits for others, in a sum of gradients for instance, before the job ends "
-      "with exit code 69. Longer than the slowest rank may be behind the fastest, which includes the "
-      "writing of a checkpoint; 0 waits for ever.");
+      "with exit code 69. Longer than the slowest rank may be behind the fastest, in a validation "
+      "for instance; 0 waits for ever. It limits the start and the end of MPI too.");
   table.toggle(
       "profile", train.profile,
       "Measures the phases of steps and prints at the end where their time went, what they reached in "
