@@ -21,11 +21,12 @@ from job import Job
 # for a loaded machine under a sanitizer. A stopped rank is given up after STOP_TIMEOUT by the job itself.
 START_SECONDS = 60
 END_SECONDS = 60
+QUIET_SECONDS = 3600
 STOP_TIMEOUT = 2
 LAUNCHER_SECONDS = 20
 # After the end of the launcher its ranks notice it and end.
 ORPHAN_SECONDS = 30
-MOST_FURTHER_RUNS = 20
+MOST_FURTHER_RUNS = 100
 # A small disk: room for all that a run keeps, and no more than is quickly filled.
 DISK_BYTES = 16 << 20
 
@@ -97,6 +98,9 @@ class Campaign:
     # One start
 
     def start(self, run, name, folder, ranks, timeout=START_SECONDS):
+        return self.start_words(self.words(run.shape, ranks, folder, run.seed, timeout), name, folder)
+
+    def start_words(self, words, name, folder):
         room = self.surroundings.path(f"{name}-room")
         shared = os.path.join(self.surroundings.shared_memory, name)
         os.makedirs(room, exist_ok=True)
@@ -107,17 +111,16 @@ class Campaign:
             "TMPDIR": room,
             "OMPI_MCA_btl_vader_backing_directory": shared,
         }
-        words = self.words(run.shape, ranks, folder, run.seed, timeout)
         log = self.surroundings.path(f"{name}.log")
         self.last_log = log
         job = Job(words, folder, log, environment, room)
         job.rank_process = lambda rank: job.find_rank(rank, self.surroundings.processes(name))
         return job
 
-    def finish_start(self, name, job, fault, ranks):
+    def finish_start(self, name, job, fault, ranks, seconds=END_SECONDS):
         """Waits for the end of the job and checks it, and that nothing of it is left. Returns the exit code."""
-        if not self.ended(name, job, fault):
-            raise Failure(f"the job has not ended within {END_SECONDS} s: {self.stacks(name)}")
+        if not self.ended(name, job, fault, seconds):
+            raise Failure(f"the job has not ended within {seconds} s: {self.stacks(name)}")
         code = job.process.returncode
         deadline = time.monotonic() + ORPHAN_SECONDS
         while left := self.surroundings.processes(name):
@@ -137,11 +140,11 @@ class Campaign:
             shutil.rmtree(folder, ignore_errors=True)
         return code
 
-    def ended(self, name, job, fault):
+    def ended(self, name, job, fault, seconds):
         """Waits for the end of the job. Where a rank is killed while it connects to mpirun of Open MPI 4.1, mpirun may
         lock itself at its end, when all its ranks are gone; it is killed then, and counted."""
         if fault is None or fault.kind != "kill" or fault.step is not None:
-            return job.ended(END_SECONDS)
+            return job.ended(seconds)
         if job.ended(LAUNCHER_SECONDS):
             return True
         if self.surroundings.processes(name) != [job.process.pid]:
@@ -171,7 +174,7 @@ class Campaign:
             name = f"quiet-{run.shape.name}-{run.seed}"
             folder = self.surroundings.path(name)
             job = self.start(run, name, folder, run.shape.ranks)
-            code = self.finish_start(name, job, None, run.shape.ranks)
+            code = self.finish_start(name, job, None, run.shape.ranks, QUIET_SECONDS)
             steps = oracle.logged_steps(folder, whole=True)
             path = oracle.checkpoints(folder)[-1][1]
             self.references[key] = (steps, oracle.state_digest(path), self.best(folder))
@@ -220,23 +223,29 @@ class Campaign:
         folder = self.surroundings.path(name)
         self.event("run", number=run.number, shape=run.shape.name, seed=run.seed,
                    faults=[dataclasses.asdict(fault) for fault in run.faults])  # fmt: skip
-        text = ""
-        try:
+
+        def doings():
             self.reference(run)
             if any(fault.kind == "full" for fault in run.faults):
                 self.surroundings.small_disk(folder, DISK_BYTES)
             self.go_through(run, name, folder)
-        except Failure as failure:
-            if self.last_log:
-                with open(self.last_log, encoding="utf-8", errors="replace") as file:
-                    text = file.read()[-4000:]
-            self.surroundings.end_processes(self.surroundings.processes(name))
-            files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-            self.failures.append((run.number, str(failure)))
-            self.event("failure", run=run.number, reason=str(failure), output=text, files=files)
-            print(f"chaos: run {run.number} ({run.shape.name}): {failure}\n{text}", file=sys.stderr)
+
+        self.go_guarded(name, run.number, doings)
         if not os.path.ismount(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+    def go_guarded(self, name, number, doings):
+        """Does something with the processes and the folder of a name. A failure is recorded."""
+        try:
+            doings()
+        except Failure as failure:
+            text = Job.read(self.last_log)[-4000:] if self.last_log else ""
+            self.surroundings.end_processes(self.surroundings.processes(name))
+            folder = self.surroundings.path(name)
+            files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+            self.failures.append((number, str(failure)))
+            self.event("failure", run=number, reason=str(failure), output=text, files=files)
+            print(f"chaos: {name}: {failure}\n{text}", file=sys.stderr)
 
     def go_through(self, run, name, folder):
         pending = list(run.faults)

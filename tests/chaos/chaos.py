@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 
+import mixed
 import plans
 from campaign import Campaign
 from surroundings import Surroundings
@@ -28,9 +29,11 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=os.environ.get("VENTRIS_BINARY"), help="the program")
     parser.add_argument("--mpiexec", default=os.environ.get("VENTRIS_MPIEXEC") or shutil.which("mpirun"))
-    parser.add_argument("--plan", choices=sorted(plans.COUNTS), default="ci")
+    parser.add_argument("--plan", choices=sorted([*plans.COUNTS, "mixed"]), default="ci")
     parser.add_argument("--seed", type=int, default=1, help="selects the faults and their moments")
     parser.add_argument("--count", type=int, help="of faults of each kind, in the place of the plan's")
+    parser.add_argument("--minutes", type=float, default=120, help="how long mixed faults last")
+    parser.add_argument("--every", type=float, default=30, help="seconds between mixed faults, on average")
     parser.add_argument("--log", help="a file for JSON lines of all that happens")
     parser.add_argument("--replay", help="such a file, whose plan, seed and count are taken")
     parser.add_argument("--only", type=int, action="append", help="the number of a run; the others are left out")
@@ -48,7 +51,7 @@ def arguments():
 def summary(campaign, runs):
     text = ", ".join(f"{count} {name}" for name, count in sorted(campaign.counts.items()))
     seconds = campaign.recoveries
-    result = {"runs": runs, "faults": campaign.counts, "failures": len(campaign.failures)}
+    result = {"runs": runs or 1, "faults": campaign.counts, "failures": len(campaign.failures)}
     if seconds:
         result["recovery_p50"], result["recovery_p95"] = (round(percentile(seconds, x), 2) for x in (0.5, 0.95))
     by_kind = {}
@@ -56,7 +59,7 @@ def summary(campaign, runs):
         by_kind.setdefault(kind, []).append(value)
     result["longest_end"] = {kind: round(max(values), 2) for kind, values in sorted(by_kind.items())}
     campaign.event("summary", **result)
-    print(f"chaos: {runs} runs with {text or 'no faults'}: {len(campaign.failures)} failed")
+    print(f"chaos: {runs or 1} runs with {text or 'no faults'}: {len(campaign.failures)} failed")
     if seconds:
         print(f"chaos: from a fault to the first step after it: p50 {result['recovery_p50']} s, "
               f"p95 {result['recovery_p95']} s of {len(seconds)}; "
@@ -72,7 +75,7 @@ def main():
     # So that whatever ends the campaign lets it clean up.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop_campaign)
-    planned = plans.runs(given.plan, given.seed, given.count)
+    planned = plans.runs(given.plan, given.seed, given.count) if given.plan != "mixed" else []
     if given.only:
         planned = [run for run in planned if run.number in given.only]
     with open(given.log or os.devnull, "w", encoding="utf-8") as log, Surroundings() as surroundings:
@@ -80,7 +83,10 @@ def main():
         campaign.event("campaign", plan=given.plan, seed=given.seed, count=given.count,
                        version=campaign.output("--version").splitlines()[0])  # fmt: skip
         try:
-            campaign.go_all(planned)
+            if planned:
+                campaign.go_all(planned)
+            else:
+                campaign.go_guarded("mixed", 0, lambda: mixed.go(campaign, given.seed, given.minutes, given.every))
         except KeyboardInterrupt:
             print("chaos: interrupted", file=sys.stderr)
             campaign.event("interrupted")

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import signal
+import time
 
 import oracle
 from job import errors_in
@@ -22,13 +23,14 @@ class Failure(Exception):
 
 
 def inject(fault, job, ranks, folder):
-    """Does the fault to the job. Returns None if there was nothing any more to do it to."""
+    """Does the fault to the job, whose ranks it waits for. Returns None if the job had ended before."""
     launcher = job.process.pid
     target = launcher
-    if fault.kind in ("kill", "stop") and ranks > 1:
+    while job.process.poll() is None and fault.kind in ("kill", "stop") and ranks > 1:
         target = job.rank_process(fault.rank)
-        if target is None:
-            return None
+        if target is not None:
+            break
+        time.sleep(0.002)
     if job.process.poll() is not None:
         return None
     try:

@@ -96,7 +96,11 @@ class Job:
         return None
 
     def text(self):
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+        return self.read(self.log_path)
+
+    @staticmethod
+    def read(path):
+        with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
 

@@ -1,0 +1,154 @@
+"""One long training under 'ventris supervise', with a fault every half a minute or so, until the time is over. What it
+has come to then must be what a quiet run comes to in as many steps."""
+
+import os
+import random
+import re
+import signal
+import time
+
+import faults
+import oracle
+import plans
+from faults import Failure
+from job import Job, Metrics
+
+SHAPE = plans.Shape("mixed", 2, (
+    *("--encoder-layers", 2, "--decoder-layers", 2, "--d-model", 64, "--d-ff", 256, "--heads", 4),
+    *("--batch-source-tokens", 4096, "--batch-target-tokens", 4096, "--logical-shards", 8),
+    *("--save-every", 10, "--max-steps", 1000000),
+))  # fmt: skip
+# (kind, share). flip: rank 0 is killed and the newest checkpoint damaged.
+KINDS = (("kill", 8), ("kill-launcher", 3), ("stop", 3), ("signal", 3), ("full", 2), ("flip", 3))
+DISK_BYTES = 64 << 20
+FULL_SECONDS = 2.0
+STOP_TIMEOUT = 5
+POLL_SECONDS = 0.005
+RESTART_SECONDS = 120
+
+
+class Progress:
+    """What became of the time: useful is that in which the run came to steps it had never been at."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.metrics = Metrics(folder)
+        self.furthest = 0
+        self.last_time = None
+        self.useful = 0.0
+        self.fault_time = None
+        self.recoveries = []
+        self.first_step_time = None
+
+    def look(self):
+        """Reads what has been logged."""
+        if self.metrics.file is not None and self.metrics.identity() != os.fstat(self.metrics.file.fileno()).st_ino:
+            self.metrics.close()
+            self.metrics = Metrics(self.folder)
+            self.metrics.before = None
+            self.last_time = None
+        step = self.metrics.step() or 0
+        if step <= self.furthest:
+            return
+        now = time.monotonic()
+        self.first_step_time = self.first_step_time or now
+        if self.last_time is not None:
+            self.useful += now - self.last_time
+        if self.fault_time is not None:
+            self.recoveries.append(now - self.fault_time)
+            self.fault_time = None
+        self.furthest, self.last_time = step, now
+
+    def fault(self):
+        self.fault_time, self.last_time = time.monotonic(), None
+
+
+def find_launcher(surroundings):
+    for process in surroundings.processes("mixed"):
+        try:
+            with open(f"/proc/{process}/comm", encoding="utf-8") as file:
+                if file.read().strip() in ("mpirun", "orterun"):
+                    return process
+        except OSError:
+            pass
+    return None
+
+
+def go(campaign, seed, minutes, every):
+    """Runs it; the results go into the campaign's log. Returns them."""
+    rng = random.Random(f"mixed {seed}")
+    run = plans.Run(0, SHAPE, [], seed)
+    folder = campaign.surroundings.path("mixed")
+    campaign.surroundings.small_disk(folder, DISK_BYTES)
+    train = campaign.words(SHAPE, SHAPE.ranks, folder, seed, STOP_TIMEOUT)
+    words = [campaign.binary, "supervise", "--back-off", "1", "--max-restarts", "20", "--", *train]
+    job = campaign.start_words(words, "mixed", folder)
+    progress = Progress(folder)
+    begin = time.monotonic()
+    end = begin + 60 * minutes
+    due = begin + rng.uniform(0.5, 1.5) * every
+    while (now := time.monotonic()) < end:
+        progress.look()
+        if job.process.poll() is not None:
+            raise Failure(f"'ventris supervise' has ended with {job.process.returncode}")
+        if progress.fault_time is not None and now - progress.fault_time > RESTART_SECONDS:
+            raise Failure(f"no new step {RESTART_SECONDS} s after a fault: {campaign.stacks('mixed')}")
+        if now >= due and progress.fault_time is None and len(oracle.checkpoints(folder)) >= 2:
+            due = now + rng.uniform(0.5, 1.5) * every
+            inject(campaign, rng, job, folder, progress)
+        time.sleep(POLL_SECONDS)
+    useful, total = progress.useful, time.monotonic() - progress.first_step_time
+    os.kill(job.process.pid, signal.SIGUSR1)
+    if not job.ended(RESTART_SECONDS) or job.process.returncode != 75:
+        raise Failure(f"'ventris supervise' ended with {job.process.returncode} at SIGUSR1: {campaign.stacks('mixed')}")
+    check(campaign, run, folder)
+    campaign.recoveries = progress.recoveries
+    campaign.event("useful", minutes=round(total / 60, 2), steps=progress.furthest, share=round(useful / total, 4))
+    print(f"chaos: {total / 60:.1f} minutes, {progress.furthest} steps, "
+          f"{100 * useful / total:.1f} % of the time useful")  # fmt: skip
+
+
+def inject(campaign, rng, job, folder, progress):
+    names, shares = zip(*KINDS)
+    kind = rng.choices(names, shares)[0]
+    rank = 0 if kind == "flip" else rng.randrange(SHAPE.ranks)
+    target = find_launcher(campaign.surroundings) if kind in ("kill-launcher", "signal") else job.rank_process(rank)
+    if target is None:
+        return
+    progress.fault()
+    if kind in ("kill", "flip", "kill-launcher"):
+        os.kill(target, signal.SIGKILL)
+    elif kind == "stop":
+        os.kill(target, signal.SIGSTOP)
+    elif kind == "signal":
+        os.kill(target, signal.SIGUSR1)
+    else:
+        faults.fill(folder, job, SHAPE.ranks)
+        time.sleep(FULL_SECONDS)
+        faults.give_space(folder)
+    damaged = {}
+    if kind == "flip":
+        step, path = oracle.checkpoints(folder)[-1]
+        damaged = {"step": step, "offset": faults.flip(path, rng.random(), rng.randint(1, 255))}
+    campaign.count(kind)
+    campaign.event("fault", kind=kind, rank=rank, at_step=progress.furthest, **damaged)
+
+
+def check(campaign, run, folder):
+    """Compares the run with a quiet one of as many steps."""
+    text = Job.read(campaign.last_log)
+    if crash := faults.CRASHES.search(text):
+        raise Failure(f"the output has '{crash[0]}'")
+    step, path = oracle.checkpoints(folder)[-1]
+    digest, found = oracle.state_digest(path), oracle.logged_steps(folder, whole=True)
+    shape = plans.Shape("mixed-quiet", SHAPE.ranks, (*SHAPE.options, "--max-steps", step))
+    steps, quiet, _ = campaign.reference(plans.Run(0, shape, [], run.seed))
+    if problem := oracle.differing_step(found, steps, whole=True):
+        raise Failure(problem)
+    if missing := sorted(steps.keys() - found.keys()):
+        raise Failure(f"metrics.jsonl lacks steps {missing}")
+    if digest != quiet:
+        raise Failure(f"{path} differs from that of the quiet run")
+    if left := re.findall(r"\S+\.tmp\.\d+", " ".join(os.listdir(folder))):
+        raise Failure(f"{left} are left in the run folder")
+    campaign.event("equal", step=step, digest=digest)
