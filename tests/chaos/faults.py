@@ -4,13 +4,13 @@ import os
 import re
 import resource
 import signal
-import time
 
 import oracle
 from job import errors_in
 
 # A program that was killed by a signal has this code, as in a shell.
 KILLED = 128 + signal.SIGKILL
+RANK_SECONDS = 60
 # What must never be in the output of a job.
 CRASHES = re.compile(
     r"Segmentation fault|Process received signal|terminate called|AddressSanitizer|ThreadSanitizer|"
@@ -26,12 +26,11 @@ def inject(fault, job, ranks, folder):
     """Does the fault to the job, whose ranks it waits for. Returns None if the job had ended before."""
     launcher = job.process.pid
     target = launcher
-    while job.process.poll() is None and fault.kind in ("kill", "stop") and ranks > 1:
+    if fault.kind in ("kill", "stop") and ranks > 1:
+        if job.wait(lambda: job.rank_process(fault.rank) is not None, RANK_SECONDS) is None:
+            raise Failure(f"rank {fault.rank} was not there after {RANK_SECONDS} s")
         target = job.rank_process(fault.rank)
-        if target is not None:
-            break
-        time.sleep(0.002)
-    if job.process.poll() is not None:
+    if target is None or job.process.poll() is not None:
         return None
     try:
         if fault.kind in ("kill", "kill-launcher"):
