@@ -126,8 +126,8 @@ class Campaign:
         while left := self.surroundings.processes(name):
             if time.monotonic() > deadline:
                 raise Failure(f"processes {left} are left of the job {ORPHAN_SECONDS} s after its end")
-            self.surroundings.reap({job.process.pid})
             time.sleep(0.01)
+        self.surroundings.reap({job.process.pid})
         text = job.text()
         room = self.surroundings.path(f"{name}-room")
         if cores := glob.glob(os.path.join(room, "core*")):
