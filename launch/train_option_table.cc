@@ -179,6 +179,20 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "the same bits.");
   table.integer("threads", train.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
+  table.integer(
+      "check-ranks-every", train.check_ranks_every, {.least = 0, .most = kManySteps},
+      "Compares the parameters and Adam's moments of all ranks after so many steps, and always before a "
+      "checkpoint is saved, so that a fault of a machine's memory or arithmetic does not go unnoticed. 0 is "
+      "at "
+      "checkpoints only.");
+  table.choice<OnDivergence>(
+      "on-divergence", train.on_divergence,
+      {{"stop", OnDivergence::kStop}, {"repair", OnDivergence::kRepair}},
+      "What to do about a rank that differs. stop ends the job with exit code 76, naming it; the same "
+      "command "
+      "goes on from the newest checkpoint, where all agreed. repair gives it the state of the others where "
+      "more than half of the ranks agree, says so, and goes on; what its wrong parameters added to the "
+      "gradients of earlier steps stays in all ranks.");
   table.number(
       "comm-timeout", train.comm_timeout, {.least = 0, .most = 1e7},
       "Seconds that a rank waits for others, in a sum of gradients for instance, before the job ends "

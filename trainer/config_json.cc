@@ -105,6 +105,8 @@ std::string to_json(const TrainOptions& options) {
       {"keep_checkpoints", options.keep_checkpoints},
       {"log_every", options.log_every},
       {"digest_every", options.digest_every},
+      {"check_ranks_every", options.check_ranks_every},
+      {"on_divergence", options.on_divergence == OnDivergence::kRepair ? "repair" : "stop"},
       {"resume", options.resume},
       {"device", options.device},
       {"no_cuda_graph", options.no_cuda_graph},

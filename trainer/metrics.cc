@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "backend/error.h"
 #include "trainer/model_files.h"
@@ -94,6 +93,10 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
 
 void MetricsLog::write_digest(int64_t step, const std::string& digest) {
   write_line(Json{{"step", step}, {"digest", digest}}.dump());
+}
+
+void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
+  write_line(Json{{"step", step}, {"event", "repair"}, {"part", part}, {"ranks", ranks}}.dump());
 }
 
 void MetricsLog::write(const ValidationMetrics& metrics) {

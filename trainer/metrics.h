@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace ventris {
 
@@ -55,8 +56,8 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
-/// Appends to metrics.jsonl in a run folder: one JSON object a line. Values are numbers, but for those of
-/// digests. Throws Error(kIo, kCannotCreate).
+/// Appends to metrics.jsonl in a run folder: one JSON object a line. Values are numbers, but for digests
+/// and events. Throws Error(kIo, kCannotCreate).
 class MetricsLog {
  public:
   /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others.
@@ -65,6 +66,8 @@ class MetricsLog {
   void write(const ValidationMetrics& metrics);
   /// {"step": ..., "digest": "..."}: the digest of the parameters after a step.
   void write_digest(int64_t step, const std::string& digest);
+  /// {"step": ..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
+  void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
 
  private:
   void write_line(const std::string& line);

@@ -11,8 +11,8 @@
 #include "data/error.h"
 #include "data/hdf5_file.h"
 #include "data/temporary_name.h"
-#include "trainer/agreement.h"
 #include "trainer/progress.h"
+#include "trainer/replicas.h"
 
 namespace ventris {
 namespace {
@@ -184,11 +184,11 @@ std::string resume(Context& context, Communicator& communicator, const TrainOpti
     if (!path.empty()) load_on_first_rank(context, path, options, store, optimizer, state, progress);
   }
   path = communicator.broadcast(path, 0);
-  copy_from_first_rank(context, communicator, store.values());
+  copy_from_rank(context, communicator, 0, store.values());
   if (!path.empty()) {
-    copy_from_first_rank(context, communicator, optimizer.m());
-    copy_from_first_rank(context, communicator, optimizer.v());
-    if (optimizer.average()) copy_from_first_rank(context, communicator, optimizer.average());
+    copy_from_rank(context, communicator, 0, optimizer.m());
+    copy_from_rank(context, communicator, 0, optimizer.v());
+    if (optimizer.average()) copy_from_rank(context, communicator, 0, optimizer.average());
     copy_state_from_first_rank(communicator, state);
   } else {
     optimizer.start_average();

@@ -5,6 +5,7 @@
 
 #include "backend/dtype.h"
 #include "model/transformer_config.h"
+#include "trainer/replicas.h"
 
 namespace ventris {
 
@@ -50,6 +51,8 @@ struct TrainOptions {
   int64_t save_every = 1000;          // steps; 0: only at the end
   int keep_checkpoints = 10;          // the newest; the best stays besides
   int64_t log_every = 50;
+  int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
+  OnDivergence on_divergence = OnDivergence::kStop;
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
   std::string resume = "auto";  // auto, never, or a checkpoint file
 

@@ -80,6 +80,9 @@ class TrainingRun {
   bool log_is_due() const;
   bool digest_is_due() const;
   void report_digest();
+  bool rank_check_is_due() const;
+  /// Compares the training state of all ranks, once after a step (trainer/replicas.h).
+  void check_ranks();
   /// Whether something follows the step that needs the numbers of all steps.
   bool reports_are_due() const;
   void make_folder();
@@ -132,6 +135,7 @@ class TrainingRun {
   double first_epoch_ = 0.0;
   int64_t validated_step_ = -1;
   int64_t saved_step_ = -1;
+  int64_t checked_step_ = -1;
   std::string last_checkpoint_;
 };
 

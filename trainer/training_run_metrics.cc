@@ -28,11 +28,35 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   } else if (progress_.wants_live_line()) {
     progress_.live_line(interval_metrics(), seconds_left());
   }
+  if (rank_check_is_due()) check_ranks();
   if (digest_is_due()) report_digest();
 }
 
 bool TrainingRun::digest_is_due() const {
   return options_.digest_every > 0 && state_.step % options_.digest_every == 0;
+}
+
+bool TrainingRun::rank_check_is_due() const {
+  return communicator_.size() > 1 && options_.check_ranks_every > 0 &&
+         state_.step % options_.check_ranks_every == 0;
+}
+
+void TrainingRun::check_ranks() {
+  if (checked_step_ == state_.step) return;
+  checked_step_ = state_.step;
+  std::vector<Replica> parts = {{"parameters", store_.values()},
+                                {"first moments of Adam", optimizer_->m()},
+                                {"second moments of Adam", optimizer_->v()}};
+  if (optimizer_->average()) parts.push_back({"moving average of the parameters", optimizer_->average()});
+  const std::vector<Repair> repairs =
+      check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
+  if (repairs.empty()) return;
+  store_.refresh_compute_copy(context_);
+  for (const Repair& repair : repairs) {
+    if (metrics_) metrics_->write_repair(state_.step, repair.name, repair.ranks);
+    progress_.warning(fmt::format("after step {} {}; it was given their copy and training goes on",
+                                  state_.step, repair.text));
+  }
 }
 
 void TrainingRun::report_digest() {
@@ -47,7 +71,7 @@ bool TrainingRun::log_is_due() const {
 }
 
 bool TrainingRun::reports_are_due() const {
-  return log_is_due() || digest_is_due() || validation_is_due() || save_is_due();
+  return log_is_due() || digest_is_due() || rank_check_is_due() || validation_is_due() || save_is_due();
 }
 
 void TrainingRun::read_reports(size_t most_left) {

@@ -11,7 +11,7 @@
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
-#include "trainer/agreement.h"
+#include "trainer/replicas.h"
 #include "trainer/scoring.h"
 #include "trainer/translation.h"
 #include "trainer/weights.h"
@@ -202,17 +202,22 @@ TEST_F(RanksTest, RanksWithOtherOptionsOrAnotherCorpusDoNotTrain) {
   }
 }
 
-TEST_F(RanksTest, ParametersThatDriftApartAreNoticed) {
+TEST_F(RanksTest, ParametersThatDriftApartAreNoticedAndRepairedByAMajority) {
   Context context(ContextOptions{});
   std::vector<float> values(1000, 0.5F);
-  EXPECT_NO_THROW(check_same_bits_on_all_ranks(context, world(), "the parameters",
-                                               {values.data(), 1, 1000, 1000, DType::kF32}));
+  const std::vector<Replica> parts = {{"parameters", {values.data(), 1, 1000, 1000, DType::kF32}}};
+  EXPECT_TRUE(check_replicas(context, world(), 7, parts, OnDivergence::kStop).empty());
   if (world().size() == 1) return;
   if (world().rank() == 1) values[999] = std::nextafter(0.5F, 1.0F);
-  EXPECT_THROW(check_same_bits_on_all_ranks(context, world(), "the parameters",
-                                            {values.data(), 1, 1000, 1000, DType::kF32}),
-               Error);
-  copy_from_first_rank(context, world(), {values.data(), 1, 1000, 1000, DType::kF32});
+  EXPECT_THROW(check_replicas(context, world(), 7, parts, OnDivergence::kStop), Error);
+  if (world().size() == 2) {
+    EXPECT_THROW(check_replicas(context, world(), 7, parts, OnDivergence::kRepair), Error);
+    copy_from_rank(context, world(), 0, parts[0].values);
+  } else {
+    const std::vector<Repair> repairs = check_replicas(context, world(), 7, parts, OnDivergence::kRepair);
+    ASSERT_EQ(repairs.size(), 1U);
+    EXPECT_EQ(repairs[0].ranks, std::vector<int>{1});
+  }
   EXPECT_EQ(values[999], 0.5F);
 }
 

@@ -1,0 +1,154 @@
+#include "trainer/replicas.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "backend/error.h"
+#include "backend/transfer.h"
+#include "comm/affinity.h"
+#include "comm/communicator.h"
+#include "data/file_io.h"
+
+namespace ventris {
+namespace {
+
+size_t bytes_of(ConstTensor range) {
+  return static_cast<size_t>(range.size()) * size_of(range.dtype);
+}
+
+std::string digest_of(Context& context, ConstTensor range) {
+  const HostCopy host(context, range);
+  data::Digest digest;
+  digest.add(host.view().data, bytes_of(range));
+  return digest.hexadecimal();
+}
+
+/// What all ranks hold of every part.
+struct Holdings {
+  std::vector<std::string> hosts;                 // by rank
+  std::vector<std::vector<std::string>> digests;  // by part, then by rank
+};
+
+Holdings gather(Context& context, Communicator& communicator, const std::vector<Replica>& parts) {
+  std::string mine;  // one line a part
+  for (const Replica& part : parts) mine += digest_of(context, part.values) + "\n";
+  Holdings all;
+  all.digests.resize(parts.size());
+  for (const std::string& text : communicator.all_gather(mine + host_name())) {
+    std::istringstream lines(text);
+    for (std::vector<std::string>& of_part : all.digests) std::getline(lines, of_part.emplace_back());
+    std::getline(lines, all.hosts.emplace_back());
+  }
+  return all;
+}
+
+using RanksByDigest = std::map<std::string, std::vector<int>>;
+
+RanksByDigest ranks_by_digest(const std::vector<std::string>& digests) {
+  RanksByDigest groups;
+  for (size_t rank = 0; rank < digests.size(); ++rank)
+    groups[digests[rank]].push_back(static_cast<int>(rank));
+  return groups;
+}
+
+/// "rank 1 on a", "ranks 1 on a and 3 on b"
+std::string text_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+  std::vector<std::string> each;
+  for (const int rank : ranks)
+    each.push_back(fmt::format("{} on {}", rank, hosts[static_cast<size_t>(rank)]));
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(each, " and "));
+}
+
+/// A part of which not all ranks hold the same.
+struct Difference {
+  size_t part;
+  std::vector<int> majority;   // empty where no more than half of the ranks agree
+  std::vector<int> differing;  // the others; all where there is no majority
+  std::string text;
+};
+
+Difference difference_of(size_t part, const RanksByDigest& groups, const Holdings& all,
+                         const std::string& name) {
+  Difference found{.part = part, .majority = {}, .differing = {}, .text = {}};
+  std::vector<std::string> holders;
+  for (const auto& [digest, ranks] : groups) {
+    if (2 * ranks.size() > all.hosts.size()) {
+      found.majority = ranks;
+    } else {
+      found.differing.insert(found.differing.end(), ranks.begin(), ranks.end());
+    }
+    holders.push_back(fmt::format("{} with digest {}", text_of(ranks, all.hosts), digest));
+  }
+  std::sort(found.differing.begin(), found.differing.end());
+  found.text = found.majority.empty()
+                   ? fmt::format("no majority of ranks agrees on the {}: {}", name, fmt::join(holders, ", "))
+                   : fmt::format("{} {} other {} than the majority, {}", text_of(found.differing, all.hosts),
+                                 found.differing.size() == 1 ? "holds" : "hold", name,
+                                 text_of(found.majority, all.hosts));
+  return found;
+}
+
+std::vector<Difference> differences_of(const Holdings& all, const std::vector<Replica>& parts) {
+  std::vector<Difference> found;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    const RanksByDigest groups = ranks_by_digest(all.digests[part]);
+    if (groups.size() > 1) found.push_back(difference_of(part, groups, all, parts[part].name));
+  }
+  return found;
+}
+
+[[noreturn]] void stop(int64_t step, const std::vector<Difference>& differences) {
+  std::vector<std::string> texts;
+  for (const Difference& difference : differences) texts.push_back(difference.text);
+  fail(ExitCode::kRanksDisagree,
+       "after step {} the ranks hold different bits: {}. The memory or the arithmetic of a machine is at "
+       "fault, "
+       "or the ranks run on different processors. Saved checkpoints are of steps at which all ranks agreed; "
+       "the "
+       "same command, without the faulty machine, goes on from the newest",
+       step, fmt::join(texts, "; "));
+}
+
+}  // namespace
+
+std::vector<Repair> check_replicas(Context& context, Communicator& communicator, int64_t step,
+                                   const std::vector<Replica>& parts, OnDivergence on_divergence) {
+  if (communicator.size() == 1) return {};
+  const std::vector<Difference> differences = differences_of(gather(context, communicator, parts), parts);
+  const bool repairable = std::all_of(differences.begin(), differences.end(),
+                                      [](const Difference& found) { return !found.majority.empty(); });
+  if (!differences.empty() && (on_divergence == OnDivergence::kStop || !repairable)) stop(step, differences);
+  std::vector<Repair> repairs;
+  for (const Difference& found : differences) {
+    copy_from_rank(context, communicator, found.majority.front(), parts[found.part].values);
+    repairs.push_back({.name = parts[found.part].name, .ranks = found.differing, .text = found.text});
+  }
+  if (repairs.empty()) return {};
+  const std::vector<Difference> left = differences_of(gather(context, communicator, parts), parts);
+  if (!left.empty()) stop(step, left);
+  return repairs;
+}
+
+void copy_from_rank(Context& context, Communicator& communicator, int root, Tensor range) {
+  if (communicator.size() == 1) return;
+  VENTRIS_CHECK(range.contiguous(), "a range of rows {} apart is copied", range.stride);
+  constexpr size_t kPiece = size_t{64} << 20;
+  const bool sends = communicator.rank() == root;
+  char* data = static_cast<char*>(range.data);
+  std::string mine;
+  const size_t bytes = bytes_of(range);
+  for (size_t begin = 0; begin < bytes; begin += kPiece) {
+    const size_t count = std::min(kPiece, bytes - begin);
+    mine.resize(sends ? count : 0);
+    copy_to_host(context, mine.data(), data + begin, mine.size());
+    const std::string piece = communicator.broadcast(mine, root);
+    VENTRIS_CHECK(piece.size() == count, "rank {} sent {} bytes, not {}", root, piece.size(), count);
+    if (!sends) copy_to_device(context, data + begin, piece.data(), count);
+  }
+}
+
+}  // namespace ventris
