@@ -53,6 +53,7 @@ Command average_command();
 Command export_command();
 Command import_command();
 Command inspect_command();
+Command replay_command();
 
 /// All commands in the order of the help text.
 std::vector<Command> all_commands();

@@ -12,6 +12,7 @@ std::vector<Command> all_commands() {
   commands.push_back(plan_command());
   commands.push_back(train_command());
   commands.push_back(supervise_command());
+  commands.push_back(replay_command());
   commands.push_back(translate_command());
   commands.push_back(evaluate_command());
   commands.push_back(score_command());

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -14,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kZeroWord = "zero_word";
+constexpr const char* kModel = "model";
 
 // Calls visit(key, field) for each field, so that writing and reading cannot differ. zero_word is written
 // only where there is one: files from before it was there have none.
@@ -35,15 +39,67 @@ void visit_fields(Config& config, Visit&& visit) {
   visit(kZeroWord, config.zero_word);
 }
 
+// All but the model. Files from before an option was there lack it, and then it has its default.
+template <typename Options, typename Visit>
+void visit_options(Options& options, Visit&& visit) {
+  visit("corpus", options.corpus);
+  visit("model_dir", options.model_dir);
+  visit("preset", options.preset);
+  visit("begin_embedding", options.begin_embedding);
+  visit("batch_source_tokens", options.batch_source_tokens);
+  visit("batch_target_tokens", options.batch_target_tokens);
+  visit("logical_shards", options.logical_shards);
+  visit("micro_batch_tokens", options.micro_batch_tokens);
+  visit("seed", options.seed);
+  visit("max_steps", options.max_steps);
+  visit("max_epochs", options.max_epochs);
+  visit("max_minutes", options.max_minutes);
+  visit("learning_rate_scale", options.learning_rate_scale);
+  visit("warmup_steps", options.warmup_steps);
+  visit("beta1", options.beta1);
+  visit("beta2", options.beta2);
+  visit("adam_epsilon", options.adam_epsilon);
+  visit("clip_norm", options.clip_norm);
+  visit("ema", options.ema);
+  visit("precision", options.precision);
+  visit("gradient_dtype", options.gradient_dtype);
+  visit("valid_every", options.valid_every);
+  visit("valid_beam_size", options.valid_beam_size);
+  visit("valid_length_penalty", options.valid_length_penalty);
+  visit("valid_bleu", options.valid_bleu);
+  visit("valid_chrf", options.valid_chrf);
+  visit("valid_max_sentences", options.valid_max_sentences);
+  visit("valid_metric", options.valid_metric);
+  visit("patience", options.patience);
+  visit("save_every", options.save_every);
+  visit("keep_checkpoints", options.keep_checkpoints);
+  visit("log_every", options.log_every);
+  visit("digest_every", options.digest_every);
+  visit("check_ranks_every", options.check_ranks_every);
+  visit("on_divergence", options.on_divergence);
+  visit("resume", options.resume);
+  visit("device", options.device);
+  visit("no_cuda_graph", options.no_cuda_graph);
+  visit("profile", options.profile);
+  visit("comm_timeout", options.comm_timeout);
+  visit("threads", options.threads);
+}
+
 // The shortest decimal that reads back as the same f32: 0.1, not 0.10000000149.
 double shortest(float value) {
   return std::stod(fmt::format("{}", value));
+}
+
+std::string name_of(OnDivergence value) {
+  return value == OnDivergence::kRepair ? "repair" : "stop";
 }
 
 template <typename T>
 json to_value(const T& value) {
   if constexpr (std::is_same_v<T, float>) {
     return shortest(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return name_of(value);
   } else {
     return value;
   }
@@ -54,6 +110,34 @@ bool holds(const json& value) {
   if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
   if constexpr (std::is_floating_point_v<T>) return value.is_number();
   return value.is_number_integer();
+}
+
+template <typename T>
+bool read_name(const json& from, std::initializer_list<T> values, T& to) {
+  for (const T value : values) {
+    if (from != json(name_of(value))) continue;
+    to = value;
+    return true;
+  }
+  return false;
+}
+
+/// False if the JSON value is none of that type.
+template <typename T>
+bool read_value(const json& from, T& to) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!from.is_string()) return false;
+    to = from.get<std::string>();
+    return true;
+  } else if constexpr (std::is_same_v<T, DType>) {
+    return read_name(from, {DType::kF32, DType::kBF16, DType::kF64}, to);
+  } else if constexpr (std::is_same_v<T, OnDivergence>) {
+    return read_name(from, {OnDivergence::kStop, OnDivergence::kRepair}, to);
+  } else {
+    if (!holds<T>(from)) return false;
+    to = from.get<T>();
+    return true;
+  }
 }
 
 json model_json(const TransformerConfig& config) {
@@ -70,51 +154,31 @@ std::string to_json(const TransformerConfig& config) {
 }
 
 std::string to_json(const TrainOptions& options) {
-  const json object = {
-      {"corpus", options.corpus},
-      {"model_dir", options.model_dir},
-      {"preset", options.preset},
-      {"model", model_json(options.model)},
-      {"begin_embedding", options.begin_embedding},
-      {"batch_source_tokens", options.batch_source_tokens},
-      {"batch_target_tokens", options.batch_target_tokens},
-      {"logical_shards", options.logical_shards},
-      {"micro_batch_tokens", options.micro_batch_tokens},
-      {"seed", options.seed},
-      {"max_steps", options.max_steps},
-      {"max_epochs", options.max_epochs},
-      {"max_minutes", options.max_minutes},
-      {"learning_rate_scale", options.learning_rate_scale},
-      {"warmup_steps", options.warmup_steps},
-      {"beta1", shortest(options.beta1)},
-      {"beta2", shortest(options.beta2)},
-      {"adam_epsilon", shortest(options.adam_epsilon)},
-      {"clip_norm", options.clip_norm},
-      {"ema", options.ema},
-      {"precision", name_of(options.precision)},
-      {"gradient_dtype", name_of(options.gradient_dtype)},
-      {"valid_every", options.valid_every},
-      {"valid_beam_size", options.valid_beam_size},
-      {"valid_length_penalty", shortest(options.valid_length_penalty)},
-      {"valid_bleu", options.valid_bleu},
-      {"valid_chrf", options.valid_chrf},
-      {"valid_max_sentences", options.valid_max_sentences},
-      {"valid_metric", options.valid_metric},
-      {"patience", options.patience},
-      {"save_every", options.save_every},
-      {"keep_checkpoints", options.keep_checkpoints},
-      {"log_every", options.log_every},
-      {"digest_every", options.digest_every},
-      {"check_ranks_every", options.check_ranks_every},
-      {"on_divergence", options.on_divergence == OnDivergence::kRepair ? "repair" : "stop"},
-      {"resume", options.resume},
-      {"device", options.device},
-      {"no_cuda_graph", options.no_cuda_graph},
-      {"profile", options.profile},
-      {"comm_timeout", options.comm_timeout},
-      {"threads", options.threads},
-  };
+  json object = {{kModel, model_json(options.model)}};
+  visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
   return object.dump(2);
+}
+
+TrainOptions train_options_from_json(const std::string& text, const std::string& origin) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object() || !object.contains(kModel)) {
+    fail(ExitCode::kBadData, "{}: is not the JSON object with the options of a run", origin);
+  }
+  TrainOptions options;
+  options.model = transformer_config_from_json(object[kModel].dump(), origin);
+  std::set<std::string> known = {kModel};
+  visit_options(options, [&](const char* key, auto& option) {
+    known.insert(key);
+    const auto found = object.find(key);
+    if (found != object.end() && !read_value(*found, option)) {
+      fail(ExitCode::kBadData, "{}: {} is {}, which is no value of that option", origin, key, found->dump());
+    }
+  });
+  for (const auto& [key, value] : object.items()) {
+    if (known.contains(key)) continue;
+    fail(ExitCode::kBadData, "{}: has the unknown option {}: it may come from a newer version", origin, key);
+  }
+  return options;
 }
 
 TransformerConfig transformer_config_from_json(const std::string& text, const std::string& origin) {

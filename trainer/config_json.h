@@ -13,6 +13,8 @@ std::string to_json(const TransformerConfig& config);
 std::string to_json(const TrainOptions& options);
 /// Throws Error(kBadData) naming `origin` and the key that is missing, unknown or of another type.
 TransformerConfig transformer_config_from_json(const std::string& json, const std::string& origin);
+/// Of what to_json() gives. Options that are missing have their defaults: a file of an older version.
+TrainOptions train_options_from_json(const std::string& json, const std::string& origin);
 
 /// What must be equal between a checkpoint and the run that resumes from it, as "key: value" lines in a fixed
 /// order: model shape, batch, seed, Adam's constants, precision. Steps, intervals, learning rate and machine

@@ -65,6 +65,10 @@ class TrainingRun {
   void save(const std::optional<CheckpointSaver::Best>& best = {});
   TrainResult finish();
 
+  int64_t step() const { return state_.step; }  // steps done
+  /// Of the parameters (trainer/parameter_digest.h); waits for the step.
+  std::string digest();
+
  private:
   using Clock = std::chrono::steady_clock;
 

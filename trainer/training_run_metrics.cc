@@ -61,9 +61,14 @@ void TrainingRun::check_ranks() {
 
 void TrainingRun::report_digest() {
   if (communicator_.rank() != 0) return;
-  const std::string digest = parameter_digest(context_, store_);
-  metrics_->write_digest(state_.step, digest);
-  progress_.message(fmt::format("step {} digest {}", state_.step, digest));
+  const std::string digest_now = digest();
+  metrics_->write_digest(state_.step, digest_now);
+  progress_.message(fmt::format("step {} digest {}", state_.step, digest_now));
+}
+
+std::string TrainingRun::digest() {
+  read_reports(0);  // a sum over the ranks that failed is noticed first
+  return parameter_digest(context_, store_);
 }
 
 bool TrainingRun::log_is_due() const {

@@ -2,7 +2,9 @@
 
 import ctypes
 import json
+import os
 import re
+import shutil
 import struct
 import unittest
 
@@ -93,6 +95,73 @@ class Digests(DigestTest):
         self.succeed(*self.train("none", max_steps=6))
         self.assertEqual(self.logged("none"), {})
         self.assertEqual(recorded_digest(self.checkpoint("none", 6)), logged[6])
+
+
+class Replays(DigestTest):
+    def files_of(self, name):
+        """Names, bytes and times of a run folder."""
+        found = {}
+        for entry in os.scandir(self.path(name)):
+            found[entry.name] = (self.read(entry.path), entry.stat().st_mtime_ns)
+        return found
+
+    def test_a_replay_has_the_digests_of_the_log_and_of_checkpoints(self):
+        self.succeed(
+            *self.train("run", max_steps=9, save_every=3, digest_every=2, ema=0.9, valid_every=3, valid_bleu="no",
+                        valid_metric="loss")
+        )  # fmt: skip
+        before = self.files_of("run")
+        lines = self.succeed("replay", "--checkpoint", self.checkpoint("run", 3)).decode().splitlines()
+        logged = self.logged("run")
+        self.assertEqual(
+            lines,
+            [
+                f"step 4  {logged[4]}  equal to metrics.jsonl",
+                f"step 6  {logged[6]}  equal to metrics.jsonl, equal to checkpoint-00000006.h5",
+                f"step 8  {logged[8]}  equal to metrics.jsonl",
+                f"step 9  {recorded_digest(self.checkpoint('run', 9))}  equal to checkpoint-00000009.h5",
+            ],
+        )
+        result = json.loads(
+            self.succeed("replay", "--checkpoint", self.checkpoint("run", 6), "--steps", 2, "--json", "--threads", 2)
+        )
+        self.assertTrue(result["agrees"])
+        self.assertEqual([(step["step"], step["digest"]) for step in result["steps"]], [(8, logged[8])])
+        self.assertEqual(self.files_of("run"), before)
+
+    def test_a_replay_that_differs_says_where_first(self):
+        self.succeed(*self.train("changed", max_steps=6, save_every=2, digest_every=1))
+        path = self.path("changed", "metrics.jsonl")
+        wrong = "0" * 32
+        self.write("changed/metrics.jsonl", self.read(path).replace(self.logged("changed")[5].encode(), wrong.encode()))
+        result = support.run("replay", "--checkpoint", self.checkpoint("changed", 4))
+        self.assertEqual(result.returncode, 76, result.stderr)
+        lines = result.stdout.decode().splitlines()
+        self.assertRegex(lines[0], rf"^step 5  [0-9a-f]{{32}}  differs from metrics.jsonl, which has {wrong}$")
+        self.assertRegex(lines[1], r"^step 6  [0-9a-f]{32}  equal to metrics.jsonl, equal to checkpoint-00000006.h5$")
+        self.assertIn(b"1 of 2 compared steps", result.stderr)
+        self.assertIn(b"the first step 5", result.stderr)
+
+    def test_what_cannot_be_replayed(self):
+        self.succeed(*self.train("last", max_steps=2))
+        last = self.checkpoint("last", 2)
+        self.refuse(66, "replay", "--checkpoint", last, says=["nothing to compare with", "--digest-every"])
+        self.refuse(64, "replay", says="--checkpoint")
+        alone = self.path("alone")
+        os.mkdir(alone)
+        shutil.copy(last, alone)
+        self.refuse(66, "replay", "--checkpoint", os.path.join(alone, os.path.basename(last)), says="config.json")
+        self.refuse(66, "replay", "--checkpoint", last, "--corpus", self.path("none.h5"), says="none.h5")
+        self.refuse(65, "replay", "--checkpoint", self.path("last", "metrics.jsonl"), says="metrics.jsonl")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_are_replayed_by_two_ranks(self):
+        self.succeed(*self.train("two", max_steps=6, save_every=2, digest_every=1, logical_shards=4), ranks=2)
+        before = self.files_of("two")
+        lines = self.succeed("replay", "--checkpoint", self.checkpoint("two", 2), ranks=2).decode().splitlines()
+        self.assertEqual([line.split()[1] for line in lines], ["3", "4", "5", "6"])
+        self.assertEqual([line.split()[2] for line in lines], [self.logged("two")[step] for step in (3, 4, 5, 6)])
+        self.assertEqual(self.files_of("two"), before)
 
 
 if __name__ == "__main__":

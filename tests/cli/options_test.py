@@ -11,6 +11,7 @@ COMMANDS = [
     "demo-corpus",
     "prepare",
     "train",
+    "replay",
     "translate",
     "evaluate",
     "score",

@@ -61,6 +61,52 @@ TEST(ConfigJson, RefusesAMissingAnUnknownAndAWrongKeyByName) {
   expect_refused(text, "heads");
 }
 
+TEST(ConfigJson, OfARunIsReadBackExactly) {
+  TrainOptions options = preset_options("tiny");
+  options.model = awkward_config();
+  options.corpus = "folder/\"corpus\".h5";
+  options.seed = ~uint64_t{0};
+  options.beta2 = 0.997F;
+  options.ema = 0.1 + 0.2;
+  options.precision = DType::kBF16;
+  options.on_divergence = OnDivergence::kRepair;
+  options.valid_chrf = true;
+  options.max_steps = (int64_t{1} << 32) - 1;
+  const std::string text = to_json(options);
+  const TrainOptions read = train_options_from_json(text, "config.json");
+  EXPECT_EQ(to_json(read), text);
+  EXPECT_EQ(read.seed, options.seed);
+  EXPECT_EQ(read.ema, options.ema);
+  EXPECT_EQ(read.model, options.model);
+  EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
+}
+
+TEST(ConfigJson, OfARunRefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing) {
+  const std::string text = to_json(TrainOptions{});
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return changed.replace(at, from.size(), to);
+  };
+  EXPECT_EQ(train_options_from_json(replaced("\"log_every\": 50,", ""), "config.json").log_every, 50);
+  const auto expect_refused_options = [](const std::string& json, const std::string& part) {
+    try {
+      train_options_from_json(json, "config.json");
+      FAIL() << "accepted: " << json;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
+      EXPECT_NE(std::string(error.what()).find("config.json"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  expect_refused_options("{", "JSON");
+  expect_refused_options("{}", "JSON");
+  expect_refused_options(replaced("\"log_every\"", "\"colour\""), "colour");
+  expect_refused_options(replaced("\"log_every\": 50", "\"log_every\": \"often\""), "log_every is \"often\"");
+  expect_refused_options(replaced("\"precision\": \"f32\"", "\"precision\": \"f8\""), "precision is \"f8\"");
+}
+
 TEST(ConfigJson, SignatureHoldsWhatMustNotChangeAndNothingElse) {
   TrainOptions options;
   const std::string before = resume_signature(options);

@@ -1,0 +1,127 @@
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/output.h"
+#include "trainer/replay.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  std::string checkpoint;
+  int64_t steps = 0;
+  std::string corpus;
+  std::string device = "run";
+  int threads = 0;
+  bool json = false;
+};
+
+std::string line_of(const ReplayedStep& step) {
+  std::vector<std::string> comparisons;
+  for (const RecordedDigest& recorded : step.recorded) {
+    comparisons.push_back(recorded.digest == step.digest ? "equal to " + recorded.origin
+                                                         : fmt::format("differs from {}, which has {}",
+                                                                       recorded.origin, recorded.digest));
+  }
+  return fmt::format("step {}  {}  {}\n", step.step, step.digest, fmt::join(comparisons, ", "));
+}
+
+nlohmann::json json_of(const ReplayedStep& step) {
+  nlohmann::json recorded = nlohmann::json::array();
+  for (const RecordedDigest& one : step.recorded) {
+    recorded.push_back({{"origin", one.origin}, {"digest", one.digest}});
+  }
+  return {{"step", step.step}, {"digest", step.digest}, {"recorded", recorded}, {"agrees", step.agrees()}};
+}
+
+int run_replay(const Options& options, Job& job) {
+  if (options.checkpoint.empty())
+    fail(ExitCode::kUsage, "--checkpoint is required: a checkpoint in its run folder");
+  TrainOptions run = options_of_run(job.communicator, options.checkpoint);
+  if (!options.corpus.empty()) run.corpus = options.corpus;
+  if (!std::filesystem::exists(run.corpus)) {
+    fail(ExitCode::kMissingInput, "the corpus {} is not there; --corpus tells where it is now", run.corpus);
+  }
+  if (options.device != "run") run.device = options.device;
+  run.threads = options.threads;
+  job.communicator.limit_waits(run.comm_timeout);
+  const std::unique_ptr<Context> context = make_context(job, run.device, run.threads);
+  nlohmann::json steps = nlohmann::json::array();
+  size_t compared = 0;
+  size_t differing = 0;
+  int64_t first_difference = 0;
+  replay(*context, job.communicator, run, options.checkpoint, options.steps, job.command_line,
+         [&](const ReplayedStep& step) {
+           ++compared;
+           if (!step.agrees() && differing++ == 0) first_difference = step.step;
+           if (job.speaks() && options.json) steps.push_back(json_of(step));
+           if (job.speaks() && !options.json) write_output(line_of(step));
+         });
+  if (job.speaks() && options.json) {
+    write_output(
+        nlohmann::json{{"checkpoint", options.checkpoint}, {"agrees", differing == 0}, {"steps", steps}}
+            .dump() +
+        "\n");
+  }
+  if (differing == 0) {
+    say(job, fmt::format("All {} compared steps have the recorded digests", grouped(compared)));
+    return 0;
+  }
+  say(job,
+      fmt::format(
+          "{} of {} compared steps have other digests than those recorded, the first step {}. The same bits "
+          "need the program, the kind of device, the number of ranks and the options of the run; where these "
+          "are the same, the memory or the arithmetic of a machine was or is at fault",
+          grouped(differing), grouped(compared), first_difference));
+  return static_cast<int>(ExitCode::kRanksDisagree);
+}
+
+}  // namespace
+
+Command replay_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "replay";
+  command.summary = "computes steps of a training run again and compares the digests";
+  command.synopsis = "--checkpoint FILE [--steps K] [--corpus FILE] [options]";
+  command.description = {
+      "Goes on from a checkpoint in the folder of a run with the options of that run (config.json), and "
+      "compares "
+      "the digest of the parameters with every one that the run recorded: in metrics.jsonl ('train "
+      "--digest-every') and in later checkpoints. Nothing is written in the run folder. It prints a line for "
+      "each compared step and ends with exit code 76 if one differs.",
+      "Start it on as many ranks as the run had. Options that were changed between two starts of a run, such "
+      "as "
+      "the learning rate, are those of the newest start."};
+  command.examples = {
+      {"replay --checkpoint model/checkpoint-00012000.h5 --steps 100", "The next hundred steps:"},
+      {"mpirun -np 4 ventris replay --checkpoint model/checkpoint-00012000.h5",
+       "All that is on record, of a run of four ranks:"}};
+  command.exit_codes = {{66, "there is nothing to compare with"},
+                        {76, "a digest differs from the one recorded"}};
+  command.many_ranks = true;
+  OptionTable& table = command.options;
+  table.group("Input and output");
+  table.text("checkpoint", "FILE", options->checkpoint, "The checkpoint, in its run folder. Required.");
+  table.text("corpus", "FILE", options->corpus, "The corpus, where it has moved since. Default: the run's.");
+  table.integer("steps", options->steps, {.least = 0, .most = int64_t{1} << 40},
+                "Steps to compute; 0 is as many as the record tells of.");
+  table.toggle("json", options->json, "Prints one JSON object at the end.");
+  table.group("Machine");
+  table.choice("device", options->device, {"run", "auto", "cpu", "cuda"},
+               "Where to compute, as of 'train'; run is the run's own.");
+  table.integer("threads", options->threads, {.least = 0, .most = 1024},
+                "CPU threads of a rank; 0 is its share of the cores it may use. It changes no bit.");
+  command.run = [options](Job& job) { return run_replay(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

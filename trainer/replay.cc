@@ -1,0 +1,205 @@
+#include "trainer/replay.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
+#include "data/hdf5_file.h"
+#include "trainer/checkpoint.h"
+#include "trainer/config_json.h"
+#include "trainer/parameter_digest.h"
+#include "trainer/training_run.h"
+
+namespace ventris {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string folder_of(const std::string& checkpoint) {
+  const fs::path folder = fs::path(checkpoint).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+/// A folder of this process that goes away with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_((fs::temp_directory_path() / "ventris-replay-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) {
+      fail(ExitCode::kCannotCreate, "{} cannot be made: {}; TMPDIR names the folder for it", path_,
+           std::strerror(errno));
+    }
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// What the run folder tells of the parameters after steps, by step.
+struct RunRecord {
+  int64_t begin = 0;                // the step of the checkpoint
+  bool shards_are_default = false;  // of --logical-shards: it follows the number of ranks
+  std::map<int64_t, std::vector<RecordedDigest>> digests;
+
+  int64_t last() const { return digests.empty() ? begin : digests.rbegin()->first; }
+};
+
+void add_metrics(const std::string& folder, RunRecord& record) {
+  std::ifstream file(fs::path(folder) / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const bool tells = object.is_object() && object.contains("digest") && object["digest"].is_string() &&
+                       object.contains("step") && object["step"].is_number_integer();
+    if (!tells) continue;
+    record.digests[object["step"].get<int64_t>()].push_back(
+        {"metrics.jsonl", object["digest"].get<std::string>()});
+  }
+}
+
+void add_checkpoints(const std::string& folder, RunRecord& record) {
+  for (const std::string& path : list_checkpoints(folder)) {
+    const data::Hdf5Reader reader(path);
+    if (!reader.has_attribute("/", kDigestAttribute)) continue;  // of an older version
+    record.digests[step_of_checkpoint(path)].push_back(
+        {fs::path(path).filename().string(), reader.string_attribute("/", kDigestAttribute)});
+  }
+}
+
+RunRecord read_record(const std::string& checkpoint, int64_t steps) {
+  RunRecord record;
+  {
+    const data::Hdf5Reader reader(checkpoint);
+    if (!reader.has_attribute("/", "step")) {
+      fail(ExitCode::kBadData, "{}: is no checkpoint of a training run; expected a checkpoint-*.h5",
+           checkpoint);
+    }
+    record.begin = reader.int_attribute("/", "step");
+    record.shards_are_default =
+        ("\n" + reader.string_attribute("/", "resume_signature")).find("\nlogical_shards: 0\n") !=
+        std::string::npos;
+  }
+  const std::string folder = folder_of(checkpoint);
+  add_metrics(folder, record);
+  add_checkpoints(folder, record);
+  record.digests.erase(record.digests.begin(), record.digests.upper_bound(record.begin));
+  if (steps > 0) record.digests.erase(record.digests.upper_bound(record.begin + steps), record.digests.end());
+  if (record.digests.empty()) {
+    fail(ExitCode::kMissingInput,
+         "{} has nothing to compare with: neither a digest in metrics.jsonl nor a checkpoint of {} after "
+         "step {}. "
+         "Train with --digest-every, or replay from an earlier checkpoint",
+         folder, steps > 0 ? fmt::format("the {} steps", steps) : "a step", record.begin);
+  }
+  return record;
+}
+
+std::string to_text(const RunRecord& record) {
+  Json digests = Json::array();
+  for (const auto& [step, recorded] : record.digests) {
+    for (const RecordedDigest& one : recorded) digests.push_back({step, one.origin, one.digest});
+  }
+  return Json{{"begin", record.begin}, {"default", record.shards_are_default}, {"digests", digests}}.dump();
+}
+
+RunRecord record_of_text(const std::string& text) {
+  const Json object = Json::parse(text);
+  RunRecord record;
+  record.begin = object.at("begin").get<int64_t>();
+  record.shards_are_default = object.at("default").get<bool>();
+  for (const Json& one : object.at("digests")) {
+    record.digests[one.at(0).get<int64_t>()].push_back(
+        {one.at(1).get<std::string>(), one.at(2).get<std::string>()});
+  }
+  return record;
+}
+
+/// The options of the run, without all that ends or interrupts it or writes files.
+TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoint, int64_t last_step) {
+  TrainOptions options = run;
+  options.resume = checkpoint;
+  options.max_steps = last_step;
+  options.max_epochs = 0;
+  options.max_minutes = 0.0;
+  options.patience = 0;
+  options.valid_every = 0;
+  options.save_every = 0;
+  options.log_every = std::max<int64_t>(last_step, 1);
+  options.digest_every = 0;
+  options.check_ranks_every = 0;
+  options.profile = false;
+  return options;
+}
+
+}  // namespace
+
+bool ReplayedStep::agrees() const {
+  return std::all_of(recorded.begin(), recorded.end(),
+                     [this](const RecordedDigest& one) { return one.digest == digest; });
+}
+
+TrainOptions options_of_run(Communicator& communicator, const std::string& checkpoint) {
+  const std::string path = (fs::path(folder_of(checkpoint)) / "config.json").string();
+  std::string text;
+  if (communicator.rank() == 0) {
+    std::ifstream file(path);
+    std::ostringstream content;
+    content << file.rdbuf();
+    if (!file) {
+      fail(ExitCode::kMissingInput,
+           "{} cannot be read; expected the checkpoint in its run folder, beside the config.json of the run",
+           path);
+    }
+    text = content.str();
+  }
+  return train_options_from_json(communicator.broadcast(text, 0), path);
+}
+
+void replay(Context& context, Communicator& communicator, const TrainOptions& run,
+            const std::string& checkpoint, int64_t steps, const std::string& command,
+            const std::function<void(const ReplayedStep&)>& each) {
+  const bool first = communicator.rank() == 0;
+  const RunRecord record =
+      record_of_text(communicator.broadcast(first ? to_text(read_record(checkpoint, steps)) : "", 0));
+  std::optional<ScratchFolder> scratch;
+  if (first) scratch.emplace();
+  TrainOptions options = replay_options(run, checkpoint, record.last());
+  if (record.shards_are_default) {
+    options.logical_shards = 0;
+    const int shards = resolved_shards(options, communicator.size(), context.device());
+    if (shards != run.logical_shards) {
+      fail(ExitCode::kBadConfiguration,
+           "the run cut its batches into {} shards, but {} ranks on this device cut them into {}; replay it "
+           "on as "
+           "many ranks as it had",
+           run.logical_shards, communicator.size(), shards);
+    }
+  }
+  options.model_dir = communicator.broadcast(scratch ? scratch->path() : "", 0);
+  TrainingRun again(context, communicator, options, command);
+  while (again.goes_on()) {
+    const data::GlobalBatch batch = again.begin_step();
+    again.compute_step(batch);
+    again.complete_step(batch);
+    const auto recorded = record.digests.find(again.step());
+    if (recorded == record.digests.end()) continue;
+    each({.step = again.step(), .digest = again.digest(), .recorded = recorded->second});
+  }
+}
+
+}  // namespace ventris
