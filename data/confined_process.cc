@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "data/error.h"
 #include "data/file_io.h"
@@ -21,9 +22,10 @@
 namespace ventris::data {
 namespace {
 
-constexpr int kPipe = 3;                        // the child's descriptor of its answer; 0 to 2 are /dev/null
-constexpr int kMostDescriptors = 5;             // one more file may be open
-constexpr std::chrono::seconds kPatience(120);  // for a child that waits without using its processor time
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPipe = 3;             // the child's descriptor of its answer; 0 to 2 are /dev/null
+constexpr int kMostDescriptors = 5;  // one more file may be open
 
 void limit_to(int resource, rlim_t most) {
   rlimit bound{};
@@ -91,12 +93,11 @@ bool write_answer(const void* data, size_t bytes) {
   ::_exit(told ? 0 : 1);
 }
 
-/// Reads exactly `bytes`; false at the end of the pipe, and after kPatience.
-bool read_answer(int fd, void* data, size_t bytes, std::chrono::steady_clock::time_point deadline) {
+/// Reads exactly `bytes`; false at the end of the pipe, and after the deadline.
+bool read_answer(int fd, void* data, size_t bytes, Clock::time_point deadline) {
   char* at = static_cast<char*>(data);
   while (bytes > 0) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
     const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
     if (ready < 0 && errno == EINTR) continue;
@@ -119,9 +120,9 @@ std::string reason_of_death(int status) {
   return "it ran out of memory";
 }
 
-}  // namespace
-
-ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
+/// One child; no answer at all where it was ended for not answering before the deadline.
+std::optional<ConfinedAnswer> attempt(const ConfinedLimits& limits, const std::function<std::string()>& work,
+                                      Clock::time_point deadline) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     fail(ErrorKind::kIo, "cannot make a pipe: {}", system_reason(errno));
@@ -133,22 +134,42 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
   if (child == 0) be_the_child(to.fd(), limits, work);
   to.close();
 
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   ConfinedAnswer answer;
   uint64_t length = 0;
-  if (read_answer(from.fd(), &length, sizeof(length), deadline) && length <= limits.answer_bytes) {
+  const bool begun = read_answer(from.fd(), &length, sizeof(length), deadline);
+  const bool too_long = begun && length > limits.answer_bytes;
+  if (begun && !too_long) {
     answer.text.resize(length);
     answer.complete = read_answer(from.fd(), answer.text.data(), length, deadline);
   }
-  if (!answer.complete && std::chrono::steady_clock::now() >= deadline) ::kill(child, SIGKILL);
+  const bool too_late = !answer.complete && !too_long && Clock::now() >= deadline;
+  // It may still wait: to write the rest, for a lock, or because a hostile file told it to. One that is
+  // ending keeps the reason that it has.
+  ::kill(child, SIGKILL);
   int status = 0;
   pid_t ended = 0;
   do {
     ended = ::waitpid(child, &status, 0);
   } while (ended < 0 && errno == EINTR);
+  if (too_late) return std::nullopt;
   // Where the process ignores SIGCHLD there is no status; whether the answer came counts.
-  if (!answer.complete) answer.text = ended == child ? reason_of_death(status) : "it ended early";
+  if (too_long) {
+    answer.text = "its answer is too long";
+  } else if (!answer.complete) {
+    answer.text = ended == child ? reason_of_death(status) : "it ended early";
+  }
   return answer;
+}
+
+}  // namespace
+
+ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
+  for (const std::chrono::milliseconds patience : limits.patience) {
+    if (std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + patience)) return *answer;
+  }
+  const auto longest = limits.patience.empty() ? std::chrono::milliseconds(0) : limits.patience.back();
+  return {.text = fmt::format("it gave no answer in {} attempts, the last of {:g} s", limits.patience.size(),
+                              std::chrono::duration<double>(longest).count())};
 }
 
 }  // namespace ventris::data

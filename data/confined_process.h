@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace ventris::data {
 
@@ -10,6 +12,12 @@ struct ConfinedLimits {
   size_t memory_bytes;  // that may be added to what the process has
   unsigned cpu_seconds;
   size_t answer_bytes;
+  /// How long each attempt may take: a child that has not answered by then is ended and another one made. A
+  /// child has only the thread that forked; a lock that another thread held at that moment stays locked in
+  /// it. The C library frees the locks of its own allocator in the child, that of a sanitizer may not. Work
+  /// that only waits for a processor gets more time with each attempt.
+  std::vector<std::chrono::milliseconds> patience = {std::chrono::seconds(10), std::chrono::seconds(30),
+                                                     std::chrono::seconds(120)};
 };
 
 struct ConfinedAnswer {
@@ -20,8 +28,9 @@ struct ConfinedAnswer {
 /// Runs `work` in a child process (fork without exec) and returns its answer, for code of a library that may
 /// crash on hostile input. The child has no file of this process but the pipe of its answer, can open one
 /// file and write none, prints nothing, dies silently, and never returns from here. `work` may call no MPI,
-/// no CUDA, no thread and no stdio; locks that it needs are held by the caller. Throws DataError kIo where no
-/// process can be made.
+/// no CUDA, no thread and no stdio; locks that it needs are held by the caller. It may run more than once
+/// (ConfinedLimits::patience), each time in a child of its own. Throws DataError kIo where no process can be
+/// made.
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work);
 
 }  // namespace ventris::data

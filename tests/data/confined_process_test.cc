@@ -1,0 +1,109 @@
+#include "data/confined_process.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <new>
+
+namespace ventris::data {
+namespace {
+
+using std::chrono::milliseconds;
+
+ConfinedLimits limits_with(std::vector<milliseconds> patience) {
+  return {.memory_bytes = size_t{64} << 20, .cpu_seconds = 5, .answer_bytes = 1000, .patience = patience};
+}
+
+[[noreturn]] void wait_for_ever() {
+  while (true) ::pause();
+}
+
+/// A counter that this process and its children share.
+class SharedCounter {
+ public:
+  SharedCounter()
+      : page_(::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                     -1, 0)),
+        count_(new (page_) std::atomic<int>(0)) {}
+  ~SharedCounter() { ::munmap(page_, sizeof(std::atomic<int>)); }
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+  std::atomic<int>& operator*() { return *count_; }
+
+ private:
+  void* page_;
+  std::atomic<int>* count_;
+};
+
+void expect_no_children() {
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(ConfinedProcess, AnswersWithWhatTheWorkReturns) {
+  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), [] { return "done"; });
+  EXPECT_TRUE(answer.complete) << answer.text;
+  EXPECT_EQ(answer.text, "done");
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, AChildThatNeverAnswersEndsWithAReason) {
+  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(20), milliseconds(50)}),
+                                             []() -> std::string { wait_for_ever(); });
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.text, "it gave no answer in 2 attempts, the last of 0.05 s");
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, AChildThatHangsIsReplacedByOneThatAnswers) {
+  SharedCounter attempts;
+  const auto work = [&]() -> std::string {
+    if ((*attempts).fetch_add(1) == 0) wait_for_ever();
+    return "the second time";
+  };
+  const std::vector<milliseconds> patience = {milliseconds(200), milliseconds(60'000), milliseconds(60'000)};
+  const ConfinedAnswer answer = run_confined(limits_with(patience), work);
+  EXPECT_TRUE(answer.complete) << answer.text;
+  EXPECT_EQ(answer.text, "the second time");
+  EXPECT_GE(*attempts, 2);
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, ACrashIsNotTriedAgain) {
+  SharedCounter attempts;
+  const auto work = [&]() -> std::string {
+    ++*attempts;
+    std::raise(SIGSEGV);
+    return "";
+  };
+  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000), milliseconds(60'000)}), work);
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.text, "it ended with Segmentation fault");
+  EXPECT_EQ(*attempts, 1);
+}
+
+TEST(ConfinedProcess, AnAnswerThatIsTooLongIsRefused) {
+  // Longer than a pipe holds, so that the child would wait for its reader.
+  const ConfinedAnswer answer =
+      run_confined(limits_with({milliseconds(60'000)}), [] { return std::string(1 << 20, 'a'); });
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.text, "its answer is too long");
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, AChildThatClosesItsPipeAndStaysIsEnded) {
+  const auto work = []() -> std::string {
+    ::close(3);
+    wait_for_ever();
+  };
+  EXPECT_FALSE(run_confined(limits_with({milliseconds(60'000)}), work).complete);
+  expect_no_children();
+}
+
+}  // namespace
+}  // namespace ventris::data
