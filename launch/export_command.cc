@@ -1,10 +1,8 @@
-#include <nlohmann/json.hpp>
-
 #include <memory>
 
 #include "launch/command.h"
+#include "launch/export_result.h"
 #include "launch/job.h"
-#include "launch/output.h"
 #include "trainer/export.h"
 
 namespace ventris {
@@ -23,18 +21,7 @@ int run_export(const Options& options, const Job& job) {
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   const std::vector<std::string> files =
       export_model(*context, *model, options.format, options.output, job.provenance());
-  const int64_t parameters = model->store.parameter_count();
-  if (options.json) {
-    const nlohmann::json result = {{"output", options.output},
-                                   {"model", model->path},
-                                   {"files", files},
-                                   {"tensors", model->store.logical().size()},
-                                   {"parameters", parameters}};
-    write_output(result.dump() + "\n");
-  } else {
-    write_output(fmt::format("{}: {} parameters in {} tensors, from {}\n", options.output,
-                             grouped(parameters), model->store.logical().size(), model->path));
-  }
+  write_export_result(options.output, files, *model, options.json);
   return 0;
 }
 

@@ -1,11 +1,10 @@
 #include "trainer/import.h"
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "launch/command.h"
+#include "launch/export_result.h"
 #include "launch/job.h"
-#include "launch/output.h"
 #include "trainer/export.h"
 
 namespace ventris {
@@ -21,18 +20,9 @@ struct Options {
 int run_import(const Options& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = import_model(*context, options.from);
-  export_model(*context, *model, ExportFormat::kHdf5, options.output, job.provenance());
-  const int64_t parameters = model->store.parameter_count();
-  if (options.json) {
-    const nlohmann::json result = {{"output", options.output},
-                                   {"model", model->path},
-                                   {"tensors", model->store.logical().size()},
-                                   {"parameters", parameters}};
-    write_output(result.dump() + "\n");
-  } else {
-    write_output(fmt::format("{}: {} parameters in {} tensors, from {}\n", options.output,
-                             grouped(parameters), model->store.logical().size(), model->path));
-  }
+  const std::vector<std::string> files =
+      export_model(*context, *model, ExportFormat::kHdf5, options.output, job.provenance());
+  write_export_result(options.output, files, *model, options.json);
   return 0;
 }
 

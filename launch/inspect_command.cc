@@ -15,6 +15,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/json_text.h"
 #include "trainer/parameter_digest.h"
 #include "trainer/probe.h"
 #include "trainer/safetensors_model.h"
@@ -233,7 +234,12 @@ nlohmann::json json_of(const Contents& contents) {
                            {"parameters", parameters_of(contents.datasets)},
                            {"datasets", list}};
   if (!contents.parameter_digest.empty()) result[kDigestAttribute] = contents.parameter_digest;
-  if (!contents.config.empty()) result["config"] = nlohmann::json::parse(contents.config, nullptr, false);
+  if (!contents.config.empty()) {
+    result["config"] = parse_json(contents.config);
+    if (result["config"].is_discarded())
+      fail(ExitCode::kBadData, "{}: its configuration is not JSON of at most {} bytes", contents.path,
+           kMostJsonBytes);
+  }
   return result;
 }
 

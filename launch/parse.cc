@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <system_error>
@@ -20,6 +19,8 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kOperandKey = "operands";
+// Files of options are short, and parsed they take up to a hundred times their size.
+constexpr size_t kMostConfigBytes = size_t{64} << 10;
 using Values = std::map<std::string, std::vector<std::string>>;
 
 // Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
@@ -133,7 +134,14 @@ std::string read_config(const std::string& path) {
     fail(ExitCode::kMissingInput, "--config: cannot read {}: {}", path,
          folder ? "it is a folder" : std::generic_category().message(errno));
   }
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string text(kMostConfigBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostConfigBytes) {
+    fail(ExitCode::kBadConfiguration,
+         "{}: it is longer than {} bytes; expected lines of the form 'option = value'", path,
+         kMostConfigBytes);
+  }
   if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the mark that some editors begin with
   if (text.find('\0') != std::string::npos) {
     fail(ExitCode::kBadConfiguration, "{}: holds NUL bytes; expected lines of the form 'option = value'",

@@ -45,29 +45,10 @@ AttentionMapper::AttentionMapper(Context& context, const TransformerConfig& conf
              StagedRows::kExact) {}
 
 void AttentionMapper::run(std::span<const WordPair> pairs, const AttentionWeights& weights) {
-  std::vector<int32_t> source_ids, source_position, source_offsets = {0};
-  std::vector<int32_t> target_ids, target_position, target_offsets = {0};
-  std::vector<int32_t> labels;
-  for (const WordPair& pair : pairs) {
-    source_ids.insert(source_ids.end(), pair.source.begin(), pair.source.end());
-    source_ids.push_back(marks_.end_id);
-    for (size_t i = 0; i <= pair.source.size(); ++i) source_position.push_back(static_cast<int32_t>(i));
-    source_offsets.push_back(static_cast<int32_t>(source_ids.size()));
-    target_ids.push_back(marks_.begin_id);
-    target_ids.insert(target_ids.end(), pair.target.begin(), pair.target.end());
-    labels.insert(labels.end(), pair.target.begin(), pair.target.end());
-    labels.push_back(marks_.end_id);
-    for (size_t i = 0; i <= pair.target.size(); ++i) target_position.push_back(static_cast<int32_t>(i));
-    target_offsets.push_back(static_cast<int32_t>(target_ids.size()));
-  }
+  PackedPairs packed(marks_);
+  for (const WordPair& pair : pairs) packed.add(pair.source, pair.target);
   stage_.wait_until_sent();
-  stage_.fill({.source_ids = source_ids,
-               .source_position = source_position,
-               .source_offsets = source_offsets,
-               .target_ids = target_ids,
-               .target_position = target_position,
-               .labels = labels,
-               .target_offsets = target_offsets});
+  stage_.fill(packed.view());
   stage_.send();
   model_.attention_weights(stage_.batch(), weights);
 }

@@ -8,6 +8,7 @@
 #include "backend/context.h"
 #include "model/attention_weights.h"
 #include "model/batch_stage.h"
+#include "model/packed_pairs.h"
 #include "model/parameters.h"
 #include "model/transformer.h"
 
@@ -32,11 +33,6 @@ struct WordPair {
 /// query t has word t - 1 as its input (the begin mark at 0) and predicts word t (the end mark at m).
 class AttentionMapper {
  public:
-  struct Marks {
-    int32_t begin_id = 1;
-    int32_t end_id = 2;
-  };
-
   /// The references outlive the object.
   AttentionMapper(Context& context, const TransformerConfig& config, ParameterStore& store,
                   const TransformerIds& ids, const Marks& marks);

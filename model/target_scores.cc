@@ -5,43 +5,11 @@
 
 #include "backend/transfer.h"
 #include "model/batch_stage.h"
+#include "model/packed_pairs.h"
 #include "model/search_models.h"
 #include "model/transformer.h"
 
 namespace ventris {
-namespace {
-
-/// Pairs packed end to end, in host memory.
-struct Packed {
-  std::vector<int32_t> source_ids, source_position, source_offsets = {0};
-  std::vector<int32_t> target_ids, target_position, target_offsets = {0};
-  std::vector<int32_t> labels;
-
-  void add(const SentencePair& pair, const TargetScoreOptions& options) {
-    for (size_t i = 0; i <= pair.source.size(); ++i) {
-      source_ids.push_back(i < pair.source.size() ? pair.source[i] : options.end_id);
-      source_position.push_back(static_cast<int32_t>(i));
-    }
-    for (size_t i = 0; i <= pair.target.size(); ++i) {
-      target_ids.push_back(i == 0 ? options.begin_id : pair.target[i - 1]);
-      labels.push_back(i < pair.target.size() ? pair.target[i] : options.end_id);
-      target_position.push_back(static_cast<int32_t>(i));
-    }
-    source_offsets.push_back(static_cast<int32_t>(source_ids.size()));
-    target_offsets.push_back(static_cast<int32_t>(target_ids.size()));
-  }
-  HostBatch view() const {
-    return {.source_ids = source_ids,
-            .source_position = source_position,
-            .source_offsets = source_offsets,
-            .target_ids = target_ids,
-            .target_position = target_position,
-            .labels = labels,
-            .target_offsets = target_offsets};
-  }
-};
-
-}  // namespace
 
 struct TargetScores::Impl {
   Impl(Context& context_in, std::span<const SearchModel> models, const TargetScoreOptions& options_in)
@@ -67,7 +35,7 @@ struct TargetScores::Impl {
   }
 
   /// Of every target row of the packed batch: the mean of the models' probabilities, as a logarithm.
-  std::vector<float> log_probabilities(const Packed& packed);
+  std::vector<float> log_probabilities(const PackedPairs& packed);
 
   Context& context;
   const TargetScoreOptions options;
@@ -80,11 +48,11 @@ struct TargetScores::Impl {
   std::vector<std::unique_ptr<Transformer>> transformers;
 };
 
-std::vector<float> TargetScores::Impl::log_probabilities(const Packed& packed) {
+std::vector<float> TargetScores::Impl::log_probabilities(const PackedPairs& packed) {
   stage.wait_until_sent();
   stage.fill(packed.view());
   stage.send();
-  std::vector<float> found(packed.labels.size());
+  std::vector<float> found(static_cast<size_t>(packed.target_rows()));
   std::vector<std::vector<float>> of_models;
   for (const auto& transformer : transformers) {
     transformer->log_probabilities(stage.batch(), out);
@@ -110,22 +78,22 @@ TargetScores::~TargetScores() = default;
 std::vector<std::vector<float>> TargetScores::score(std::span<const SentencePair> pairs) {
   std::vector<std::vector<float>> scores(pairs.size());
   for (size_t begin = 0; begin < pairs.size();) {
-    Packed packed;
+    PackedPairs packed(impl_->options.marks);
     size_t end = begin;
     const auto fits = [&](const SentencePair& pair) {
-      return std::max(packed.source_ids.size() + pair.source.size(),
-                      packed.target_ids.size() + pair.target.size()) <
-             static_cast<size_t>(impl_->options.batch_rows);
+      return std::max(packed.source_rows() + std::ssize(pair.source),
+                      packed.target_rows() + std::ssize(pair.target)) < impl_->options.batch_rows;
     };
     do {
       const size_t longest = std::max(pairs[end].source.size(), pairs[end].target.size());
       VENTRIS_CHECK(static_cast<int64_t>(longest) < impl_->max_positions,
                     "pair {} has {} words; the model has {} positions", end, longest, impl_->max_positions);
-      packed.add(pairs[end++], impl_->options);
+      packed.add(pairs[end].source, pairs[end].target);
+      ++end;
     } while (end < pairs.size() && fits(pairs[end]));
     const std::vector<float> found = impl_->log_probabilities(packed);
     for (size_t p = begin; p < end; ++p) {
-      const int32_t* offsets = packed.target_offsets.data() + (p - begin);
+      const int32_t* offsets = packed.target_offsets().data() + (p - begin);
       scores[p].assign(found.begin() + offsets[0], found.begin() + offsets[1]);
     }
     begin = end;

@@ -7,6 +7,7 @@
 
 #include "backend/context.h"
 #include "model/beam_search.h"
+#include "model/packed_pairs.h"
 
 namespace ventris {
 
@@ -18,8 +19,7 @@ struct SentencePair {
 
 struct TargetScoreOptions {
   int64_t batch_rows = 2048;  // rows of a side computed together, unless one sentence has more
-  int32_t begin_id = 1;
-  int32_t end_id = 2;
+  Marks marks = {};
 };
 
 /// The probability that models give to given translations (force-decoding). Several models make an ensemble,

@@ -76,7 +76,7 @@ Aligner::Aligner(Context& context, Communicator& communicator, const ModelSet& m
     layers_.push_back(layer > 0 ? layer - 1 : layers - (layers > kFewLayers ? 2 : 1));
     mappers_.push_back(std::make_unique<AttentionMapper>(
         context, model.config, model.store, model.ids,
-        AttentionMapper::Marks{.begin_id = tokenizer_.begin_id(), .end_id = tokenizer_.end_id()}));
+        Marks{.begin_id = tokenizer_.begin_id(), .end_id = tokenizer_.end_id()}));
   }
 }
 

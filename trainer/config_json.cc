@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "backend/error.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {
@@ -182,9 +183,10 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
 }
 
 TransformerConfig transformer_config_from_json(const std::string& text, const std::string& origin) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   if (!object.is_object()) {
-    fail(ExitCode::kBadData, "{}: the model's configuration is not a JSON object", origin);
+    fail(ExitCode::kBadData, "{}: the model's configuration is not a JSON object of at most {} bytes", origin,
+         kMostJsonBytes);
   }
   TransformerConfig config;
   size_t known = 0;

@@ -75,11 +75,13 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   TransformerConfig config = marian_config(text_of(file.read(kMarianConfig).data), options.input);
   const std::string vocabulary_path = beside(options.vocabulary, options.input, "vocab.yml");
   const std::string tokenizer_path = beside(options.tokenizer, options.input, "source.spm");
-  const MarianVocabulary vocabulary =
-      marian_vocabulary(text_of(data::read_file(vocabulary_path)), vocabulary_path, config.vocab_size);
   std::string tokenizer = text_of(data::read_file(tokenizer_path));
   config.zero_word = data::Tokenizer(tokenizer, tokenizer_path).begin_id();
   begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, 4 * bytes.size());
+  // Now the number of words is known to fit the size of the file, and the vocabulary, which takes some ten
+  // times its text, has no more.
+  const MarianVocabulary vocabulary =
+      marian_vocabulary(text_of(data::read_file(vocabulary_path)), vocabulary_path, config.vocab_size);
   const std::vector<int64_t> rows = rows_of_words(*model->tokenizer, vocabulary, vocabulary_path);
 
   if (file.contains(kMarianOutputBias)) {

@@ -142,6 +142,12 @@ class Settings {
 }  // namespace
 
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
+  // Marian's take a few KiB; parsed they would take many times their size.
+  constexpr size_t kMostBytes = size_t{64} << 10;
+  if (yaml.size() > kMostBytes) {
+    fail(ExitCode::kBadData, "{}: the model's configuration has {} bytes, more than {}", origin, yaml.size(),
+         kMostBytes);
+  }
   const Settings settings(yaml, origin);
   if (settings.get("type", "") != "transformer") {
     fail(ExitCode::kBadData, "{}: its type is '{}', not 'transformer'", origin, settings.get("type", ""));

@@ -12,6 +12,7 @@
 #include "data/atomic_file.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {
@@ -72,7 +73,10 @@ std::string read_best(const std::string& model_dir) {
   const fs::path path = fs::path(model_dir) / kBestFile;
   std::ifstream file(path);
   if (!file) return "";
-  const json best = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  std::string text(kMostJsonBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  const json best = parse_json(text);
   const auto name = best.is_object() ? best.find("checkpoint") : best.end();
   if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {
     fail(ExitCode::kBadData,

@@ -8,7 +8,9 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "model/batch_stage.h"
+#include "model/packed_pairs.h"
 #include "model/transformer.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {
@@ -36,38 +38,12 @@ class Forward {
 
   /// [target words + 1 of every probe, padded_vocab].
   ConstTensor logits(const std::vector<Probe>& probes) {
-    const int32_t begin = model_.tokenizer->begin_id();
-    const int32_t end = model_.tokenizer->end_id();
-    std::vector<int32_t> source_ids, source_position, target_ids, target_position, labels;
-    std::vector<int32_t> source_offsets = {0}, target_offsets = {0};
-    const auto append = [](const std::vector<int32_t>& words, std::vector<int32_t>& ids) {
-      ids.insert(ids.end(), words.begin(), words.end());
-    };
-    const auto count = [](size_t rows, std::vector<int32_t>& position) {
-      for (size_t i = 0; i < rows; ++i) position.push_back(static_cast<int32_t>(i));
-    };
-    for (const Probe& probe : probes) {
-      append(probe.source, source_ids);
-      source_ids.push_back(end);
-      count(probe.source.size() + 1, source_position);
-      source_offsets.push_back(static_cast<int32_t>(source_ids.size()));
-      target_ids.push_back(begin);
-      append(probe.target, target_ids);
-      count(probe.target.size() + 1, target_position);
-      append(probe.target, labels);
-      labels.push_back(end);
-      target_offsets.push_back(static_cast<int32_t>(target_ids.size()));
-    }
+    PackedPairs packed(Marks{.begin_id = model_.tokenizer->begin_id(), .end_id = model_.tokenizer->end_id()});
+    for (const Probe& probe : probes) packed.add(probe.source, probe.target);
     stage_.wait_until_sent();
-    stage_.fill({.source_ids = source_ids,
-                 .source_position = source_position,
-                 .source_offsets = source_offsets,
-                 .target_ids = target_ids,
-                 .target_position = target_position,
-                 .labels = labels,
-                 .target_offsets = target_offsets});
+    stage_.fill(packed.view());
     stage_.send();
-    const Tensor logits = logits_.row_range(0, std::ssize(target_ids));
+    const Tensor logits = logits_.row_range(0, packed.target_rows());
     transformer_.logits(stage_.batch(), logits);
     synchronize(context_);
     return logits;
@@ -199,7 +175,7 @@ std::string to_json(const std::vector<Probe>& probes) {
 }
 
 std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   std::vector<Probe> probes;
   bool good = object.is_object() && object.contains("probes") && object["probes"].is_array();
   if (good) {

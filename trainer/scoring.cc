@@ -71,7 +71,7 @@ std::vector<ScoredPair> score_text(Context& context, Communicator& communicator,
   if (batch_rows == 0) batch_rows = rows_that_suit(context.device());
   TargetScores scores(
       context, models.search_models(),
-      {.batch_rows = batch_rows, .begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()});
+      {.batch_rows = batch_rows, .marks = {.begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()}});
   const std::vector<Chunk> chunks =
       cut_into_chunks(rows, {.rows = batch_rows,
                              .sentences = batch_sentences,

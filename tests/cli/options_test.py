@@ -181,6 +181,7 @@ class ConfigurationFile(support.CommandLineTest):
         self.refuse(66, "train", "--config", self.path("none.ini"), says="none.ini")
         self.refuse(66, "train", "--config", self.folder, says="a folder")
         self.refuse(78, "train", "--config", self.write("bad.ini", b"seed\0 = 1\n"), says="NUL")
+        self.refuse(78, "train", "--config", self.write("long.ini", "seed = 1\n" + "#\n" * 40000), says="longer than")
 
     def test_the_mark_and_line_ends_of_other_editors(self):
         reference = self.write("reference", "a b c d e\n")

@@ -227,6 +227,12 @@ class DamagedFiles(support.CommandLineTest):
         self.refuse(65, "inspect", self.write("empty.h5", b""), says="empty.h5")
         self.refuse(66, "inspect", self.path("none.h5"), says="none.h5")
 
+    def test_a_forged_file_that_crashes_the_library_is_refused(self):
+        forged = os.path.join(support.SOURCE_DIR, "tests/fuzz/seeds/refused_corpus/crashes_the_library.h5")
+        says = ["crashes_the_library.h5: the HDF5 library cannot read it safely", "it ended with"]
+        self.refuse(65, "inspect", forged, says=says)
+        self.refuse(65, "train", "--corpus", forged, "--model-dir", self.path("m"), says=says)
+
     def test_listing(self):
         corpus = self.prepare_demo(train_pairs=300)
         text = self.succeed("inspect", corpus).decode()

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/error.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {
@@ -51,6 +52,7 @@ TEST(ConfigJson, WithoutAZeroWordIsAsItWasBeforeThereWasOne) {
 TEST(ConfigJson, RefusesAMissingAnUnknownAndAWrongKeyByName) {
   std::string text = to_json(awkward_config());
   expect_refused("[1, 2]", "not a JSON object");
+  expect_refused(text + std::string(kMostJsonBytes, ' '), "of at most 65536 bytes");
   expect_refused("{}", "encoder_layers");
   std::string unknown = text;
   unknown.insert(1, "\"colour\":1,");

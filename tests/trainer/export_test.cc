@@ -6,6 +6,7 @@
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/import.h"
+#include "trainer/json_text.h"
 #include "trainer/model_arrays.h"
 #include "trainer/probe.h"
 
@@ -155,6 +156,8 @@ TEST_F(Export, ProbesOfAnotherFormAreRefused) {
         R"({"probes":[{"source":[3],"target":[],"log_probabilities":[],"top_words":[],"top_logits":[]}]})"}) {
     expect_failure<Error>([&] { probes_from_json(text, "a test"); }, ExitCode::kBadData, {"a test"});
   }
+  const std::string too_long = to_json(probes) + std::string(kMostJsonBytes, ' ');
+  expect_failure<Error>([&] { probes_from_json(too_long, "a test"); }, ExitCode::kBadData, {"a test"});
   std::vector<Probe> beyond = probes;
   beyond[0].target[0] = 64;
   expect_failure<Error>([&] { check_probes(context_, *model, beyond, 1e-3); }, ExitCode::kBadData,

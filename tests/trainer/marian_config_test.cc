@@ -47,6 +47,7 @@ TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
   refuse(replaced("  - 64\n  - 64", "  - 64\n  - 65"), ExitCode::kBadData, {"dim-vocabs"});
   refuse(replaced("enc-depth: 1\n", ""), ExitCode::kBadConfiguration, {"encoder-layers"});
   refuse("", ExitCode::kBadData, {"type"});
+  refuse(kConfig + std::string(1 << 16, '\n'), ExitCode::kBadData, {"m.npz", "65536"});
 }
 
 TEST(MarianVocabulary, ReadsQuotedAndPlainWords) {

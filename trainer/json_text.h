@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace ventris {
+
+/// The longest JSON text that is read: configurations and probes take a few KiB, and a tree of JSON values up
+/// to some twenty times the memory of its text.
+constexpr size_t kMostJsonBytes = size_t{64} << 10;
+
+/// A value that is_discarded() for text that is no JSON or longer than kMostJsonBytes.
+nlohmann::json parse_json(std::string_view text);
+
+}  // namespace ventris
