@@ -12,7 +12,12 @@ namespace ventris {
 namespace {
 
 constexpr const char* kPurpose = "beam search";
-constexpr int64_t kCacheSteps = 16;  // words of room in a new cache
+
+/// Words of room in a new cache. On the CPU room costs nothing before it is used, but a larger cache later
+/// does.
+constexpr int64_t cache_steps(Device device) {
+  return device == Device::kCpu ? 32 : 16;
+}
 
 Tensor make_sinusoids(Arena& memory, Context& context, const TransformerConfig& config, DType dtype) {
   if (config.learned_positions) return {};
@@ -61,7 +66,7 @@ IncrementalDecoder::Activations IncrementalDecoder::plan_activations(Arena& aren
   planned.cross_norm = ResidualNorm::plan(arena, config_, dtype, capacity);
   planned.feed_forward = FeedForwardLayer::plan(arena, config_, dtype, capacity);
   planned.final_norm = ResidualNorm::plan(arena, config_, dtype, capacity);
-  planned.logits = arena.allocate(std::min(kLogitRows, capacity), config_.padded_vocab(),
+  planned.logits = arena.allocate(std::min(logit_rows(context_.device()), capacity), config_.padded_vocab(),
                                   store_.is_packed() ? master_dtype(dtype) : dtype);
   return planned;
 }
@@ -118,7 +123,8 @@ void IncrementalDecoder::make_room(int64_t rows) {
   int32_t live = 0;
   for (int32_t& row : moved_to) row = row < 0 ? -1 : live++;
 
-  const int64_t capacity = std::max({cache_capacity_, rows * kCacheSteps, 2 * (live + rows)});
+  const int64_t capacity =
+      std::max({cache_capacity_, rows * cache_steps(context_.device()), 2 * (live + rows)});
   const int64_t cols = int64_t{2} * config_.d_model;
   const auto plan = [&](Arena& arena) {
     std::vector<Tensor> planned;
@@ -263,8 +269,8 @@ void IncrementalDecoder::cross_attention(Pass& pass, ResidualStream& stream, siz
 }
 
 Tensor IncrementalDecoder::logits(int64_t begin, int64_t rows) {
-  VENTRIS_CHECK(rows <= kLogitRows && begin + rows <= hidden_.rows, "logits of [{}, {}) of {} rows", begin,
-                begin + rows, hidden_.rows);
+  VENTRIS_CHECK(rows <= logit_rows(context_.device()) && begin + rows <= hidden_.rows,
+                "logits of [{}, {}) of {} rows", begin, begin + rows, hidden_.rows);
   const Tensor logits = activations_.logits.row_range(0, rows);
   const MicroBatch batch = micro_batch(rows);
   Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};

@@ -20,8 +20,10 @@ namespace ventris {
 /// of the cache, so that those with a common beginning share it without copies.
 class IncrementalDecoder {
  public:
-  /// Most rows that one call of logits() computes.
-  static constexpr int64_t kLogitRows = 256;
+  /// Most rows that one call of logits() computes. On the CPU those that a task of the packed GEMM takes:
+  /// more would leave the caches before they are read, and first use of memory has its price; a GPU wants few
+  /// calls.
+  static constexpr int64_t logit_rows(Device device) { return device == Device::kCpu ? 96 : 256; }
 
   /// The references outlive the object.
   IncrementalDecoder(Context& context, const TransformerConfig& config, ParameterStore& store,
@@ -66,7 +68,7 @@ class IncrementalDecoder {
     ResidualNorm::Saved cross_norm;
     FeedForwardLayer::Saved feed_forward;
     ResidualNorm::Saved final_norm;
-    Tensor logits;  // [kLogitRows, padded_vocab] T, master with a packed store
+    Tensor logits;  // [logit_rows(), padded_vocab] T, master with a packed store
   };
   /// What the operations of a step read, on the device.
   struct Lists {

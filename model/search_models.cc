@@ -46,7 +46,7 @@ SearchModels::SearchModels(Context& context, std::span<const SearchModel> models
   const DType master = master_dtype(models[0].store.dtype());
   const int64_t columns = models[0].config.padded_vocab();
   const auto plan = [&](Arena& arena) {
-    return arena.allocate(IncrementalDecoder::kLogitRows, columns, master);
+    return arena.allocate(IncrementalDecoder::logit_rows(context.device()), columns, master);
   };
   Arena measure;
   plan(measure);

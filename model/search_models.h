@@ -29,8 +29,9 @@ class SearchModels {
   /// As IncrementalDecoder::step().
   void step(std::span<const int32_t> parents, std::span<const int32_t> words);
   /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab], which the caller may
-  /// change; at most IncrementalDecoder::kLogitRows, valid until the next call. Of one model: its logits, T.
-  /// Of several: logarithms of the sums of their probabilities, master dtype, so that softmax gives the mean.
+  /// change; at most IncrementalDecoder::logit_rows(), valid until the next call. Of one model: its logits,
+  /// T. Of several: logarithms of the sums of their probabilities, master dtype, so that softmax gives the
+  /// mean.
   Tensor logits(int64_t begin, int64_t rows);
 
   Device device() const { return context_.device(); }
@@ -52,7 +53,7 @@ class SearchModels {
   std::vector<std::unique_ptr<Member>> members_;
   BatchStage stage_;  // of the encoders' input
   Arena sum_memory_;
-  Tensor sum_;  // [kLogitRows, padded_vocab] master, with several models
+  Tensor sum_;  // [logit_rows(), padded_vocab] master, with several models
 };
 
 }  // namespace ventris

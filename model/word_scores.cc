@@ -7,11 +7,6 @@
 #include "backend/transfer.h"
 
 namespace ventris {
-namespace {
-
-constexpr int64_t kRows = IncrementalDecoder::kLogitRows;
-
-}  // namespace
 
 WordScores::WordScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options)
     : context_(context),
@@ -93,8 +88,9 @@ void WordScores::compute(SearchModels& models, const WordRules& rules) {
   send_lists(rules);
   drawn_.resize(rules.draws().size());
   const Scores device = pieces(block_, rows);
-  for (int64_t begin = 0; begin < rows; begin += kRows) {
-    const Tensor logits = models.logits(begin, std::min(kRows, rows - begin));
+  const int64_t most = IncrementalDecoder::logit_rows(context_.device());
+  for (int64_t begin = 0; begin < rows; begin += most) {
+    const Tensor logits = models.logits(begin, std::min(most, rows - begin));
     if (lists_.repeated != nullptr) {
       repetition_penalty(context_, {.logits = logits,
                                     .words = lists_.repeated,
