@@ -121,9 +121,7 @@ Command train_command() {
        "Writes the settings of a preset, to edit and give to --config:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {75, "stopped on request, checkpoint saved; start again to go on"},
-                        {76,
-                         "the ranks do not agree on the program, the configuration or the corpus, or hold "
-                         "different parameters"},
+                        {76, "the ranks disagree on program, options, corpus or parameters"},
                         {77, "training diverged: NaN or Inf in ten steps in a row"}};
   command.many_ranks = true;
   command.options.group("Preset");
