@@ -15,6 +15,7 @@
 ///   operations may compute on them, and no result for a token depends on them. A sentence may be empty.
 
 #include "backend/adam.h"
+#include "backend/add.h"
 #include "backend/attention.h"
 #include "backend/bias_relu.h"
 #include "backend/cast.h"

@@ -13,6 +13,7 @@ namespace ventris {
 
 class Context;
 class MpiEnvironment;
+struct TreeSum;
 
 /// A collective failed, or was not complete in time, as some rank took no part in it.
 class LateRanks : public Error {
@@ -51,6 +52,10 @@ class Communicator {
   /// Begins all_reduce_sum of a range that nobody touches before finish_reductions(); several may be under
   /// way.
   virtual void start_all_reduce_sum(Tensor data) = 0;
+  /// Begins a sum in the order of a tree (comm/tree_sum.h): a reduction like those above. All ranks begin the
+  /// same ones in the same order; at most kMostTreeSums are under way.
+  virtual void start_tree_sum(const TreeSum& sum) = 0;
+  static constexpr int kMostTreeSums = 8192;
   /// Lets reductions under way go on; cheap, called often, and after the device was given sums by the replay
   /// of a graph: the limit on waits counts from the first call after that.
   virtual void progress() = 0;

@@ -53,9 +53,11 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
                        "Target words of a global batch."));
   table.integer(
       "logical-shards", train.logical_shards, {.least = 0, .most = 65536},
-      "Micro-batches that a global batch is cut into, a multiple of the number of ranks. 0 is the smallest "
-      "multiple with at most --micro-batch-tokens in each. Give it to train on the same batches with "
-      "different numbers of ranks.");
+      "Micro-batches that a global batch is cut into. Ranks have equal work where it is a multiple of their "
+      "number. 0 takes that of the checkpoint where a run goes on, on any number of ranks, so that the "
+      "batches stay the same. A new run then gets so many that each holds at most --micro-batch-tokens: the "
+      "smallest multiple of the number of ranks or, with --reduction reproducible, the smallest power of "
+      "two from 8 on.");
   table.integer(
       "micro-batch-tokens", train.micro_batch_tokens, {.least = 0, .most = kManyTokens},
       "Words of a micro-batch, where --logical-shards is 0. Less needs less memory. 0 is 4096 on the "
@@ -96,6 +98,12 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "gradient-dtype", train.gradient_dtype, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
       "In which gradients are summed over the ranks. bf16 sends half the bytes; each rank's gradient and "
       "each partial sum is rounded to 8 significant bits. One rank rounds nothing."));
+  preset(table.choice<Reduction>(
+      "reduction", train.reduction, {{"fast", Reduction::kFast}, {"reproducible", Reduction::kReproducible}},
+      "How gradients are summed. fast: each rank over its shards, then over the ranks as the library does "
+      "it; the last bits depend on the number of ranks. reproducible: over the shards in one binary tree, "
+      "so that every number of ranks trains the same bits. It takes memory for partial sums, the size of "
+      "the gradients for each doubling of the shards of a rank, and f32 gradients."));
 }
 
 void add_validation_options(TrainOptions& train, OptionTable& table) {

@@ -20,6 +20,7 @@ struct TrainingState {
   int64_t skipped_steps = 0;    // for NaN or Inf
   int64_t skipped_in_a_row = 0;
   int64_t target_tokens = 0;     // trained on so far
+  int64_t logical_shards = 0;    // of a global batch: with the position, what the batches are
   double elapsed_seconds = 0.0;  // of training so far, over all runs
   double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
   int64_t best_step = 0;
@@ -39,6 +40,7 @@ void for_each_number(State& state, Each&& each) {
   each("skipped_steps", state.skipped_steps);
   each("skipped_in_a_row", state.skipped_in_a_row);
   each("target_tokens", state.target_tokens);
+  each("logical_shards", state.logical_shards);
   each("elapsed_seconds", state.elapsed_seconds);
   each("best_metric", state.best_metric);
   each("best_step", state.best_step);

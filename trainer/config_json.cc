@@ -64,6 +64,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("ema", options.ema);
   visit("precision", options.precision);
   visit("gradient_dtype", options.gradient_dtype);
+  visit("reduction", options.reduction);
   visit("valid_every", options.valid_every);
   visit("valid_beam_size", options.valid_beam_size);
   visit("valid_length_penalty", options.valid_length_penalty);
@@ -132,6 +133,8 @@ bool read_value(const json& from, T& to) {
     return true;
   } else if constexpr (std::is_same_v<T, DType>) {
     return read_name(from, {DType::kF32, DType::kBF16, DType::kF64}, to);
+  } else if constexpr (std::is_same_v<T, Reduction>) {
+    return read_name(from, {Reduction::kFast, Reduction::kReproducible}, to);
   } else if constexpr (std::is_same_v<T, OnDivergence>) {
     return read_name(from, {OnDivergence::kStop, OnDivergence::kRepair}, to);
   } else {
@@ -161,7 +164,7 @@ std::string to_json(const TrainOptions& options) {
 }
 
 TrainOptions train_options_from_json(const std::string& text, const std::string& origin) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text);
   if (!object.is_object() || !object.contains(kModel)) {
     fail(ExitCode::kBadData, "{}: is not the JSON object with the options of a run", origin);
   }
@@ -229,9 +232,10 @@ std::string resume_signature(const TrainOptions& options) {
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
                        options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
                        options.seed);
-  lines += fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\ngradient_dtype: {}\n",
-                       options.beta1, options.beta2, options.adam_epsilon, name_of(options.precision),
-                       name_of(options.gradient_dtype));
+  lines += fmt::format(
+      "beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\ngradient_dtype: {}\nreduction: {}\n",
+      options.beta1, options.beta2, options.adam_epsilon, name_of(options.precision),
+      name_of(options.gradient_dtype), name_of(options.reduction));
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   return lines;
 }

@@ -53,7 +53,7 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir) {
     const int64_t step = step_of_checkpoint(entry->path().string());
     if (step >= 0) found.emplace_back(step, entry->path().string());
   }
-  if (error && error != std::errc::no_such_file_or_directory) {
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory) {
     fail(ExitCode::kIo, "{}: cannot list the folder: {}", model_dir, error.message());
   }
   std::sort(found.begin(), found.end());

@@ -53,8 +53,7 @@ class ScratchFolder {
 
 /// What the run folder tells of the parameters after steps, by step.
 struct RunRecord {
-  int64_t begin = 0;                // the step of the checkpoint
-  bool shards_are_default = false;  // of --logical-shards: it follows the number of ranks
+  int64_t begin = 0;  // the step of the checkpoint
   std::map<int64_t, std::vector<RecordedDigest>> digests;
 
   int64_t last() const { return digests.empty() ? begin : digests.rbegin()->first; }
@@ -90,9 +89,6 @@ RunRecord read_record(const std::string& checkpoint, int64_t steps) {
            checkpoint);
     }
     record.begin = reader.int_attribute("/", "step");
-    record.shards_are_default =
-        ("\n" + reader.string_attribute("/", "resume_signature")).find("\nlogical_shards: 0\n") !=
-        std::string::npos;
   }
   const std::string folder = folder_of(checkpoint);
   add_metrics(folder, record);
@@ -114,14 +110,13 @@ std::string to_text(const RunRecord& record) {
   for (const auto& [step, recorded] : record.digests) {
     for (const RecordedDigest& one : recorded) digests.push_back({step, one.origin, one.digest});
   }
-  return Json{{"begin", record.begin}, {"default", record.shards_are_default}, {"digests", digests}}.dump();
+  return Json{{"begin", record.begin}, {"digests", digests}}.dump();
 }
 
 RunRecord record_of_text(const std::string& text) {
   const Json object = Json::parse(text);
   RunRecord record;
   record.begin = object.at("begin").get<int64_t>();
-  record.shards_are_default = object.at("default").get<bool>();
   for (const Json& one : object.at("digests")) {
     record.digests[one.at(0).get<int64_t>()].push_back(
         {one.at(1).get<std::string>(), one.at(2).get<std::string>()});
@@ -179,17 +174,6 @@ void replay(Context& context, Communicator& communicator, const TrainOptions& ru
   std::optional<ScratchFolder> scratch;
   if (first) scratch.emplace();
   TrainOptions options = replay_options(run, checkpoint, record.last());
-  if (record.shards_are_default) {
-    options.logical_shards = 0;
-    const int shards = resolved_shards(options, communicator.size(), context.device());
-    if (shards != run.logical_shards) {
-      fail(ExitCode::kBadConfiguration,
-           "the run cut its batches into {} shards, but {} ranks on this device cut them into {}; replay it "
-           "on as "
-           "many ranks as it had",
-           run.logical_shards, communicator.size(), shards);
-    }
-  }
   options.model_dir = communicator.broadcast(scratch ? scratch->path() : "", 0);
   TrainingRun again(context, communicator, options, command);
   while (again.goes_on()) {

@@ -1,6 +1,7 @@
 #include "trainer/resume.h"
 
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -52,10 +53,19 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
   }
 }
 
-/// True if the file is one of ours and as it was written.
-bool is_sound(const std::string& path, std::string& why) {
+int read_logical_shards(const std::string& path) {
+  const data::Hdf5Reader reader(path);
+  if (!reader.has_attribute("/", "logical_shards")) return 0;
+  const int64_t shards = reader.int_attribute("/", "logical_shards");
+  if (shards < 1 || shards > std::numeric_limits<int>::max())
+    fail(ExitCode::kBadData, "{}: batches of {} logical shards; expected 1 or more", path, shards);
+  return static_cast<int>(shards);
+}
+
+/// True if the file is one of ours and as it was written; then with its shards.
+bool is_sound(ResumePoint& point, std::string& why) {
   try {
-    data::Hdf5Reader reader(path);
+    point.logical_shards = read_logical_shards(point.path);
     return true;
   } catch (const data::DataError& error) {
     if (error.kind() != data::ErrorKind::kBadData) throw;
@@ -64,8 +74,8 @@ bool is_sound(const std::string& path, std::string& why) {
   }
 }
 
-/// The checkpoint to go on from, or "". Of rank 0.
-std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
+/// Of rank 0.
+ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
   std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
   if (options.resume == "never") {
     if (!checkpoints.empty()) {
@@ -75,13 +85,14 @@ std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
            "--model-dir",
            options.model_dir, checkpoints.size(), checkpoints.back());
     }
-    return "";
+    return {};
   }
-  if (options.resume != "auto") return options.resume;
+  if (options.resume != "auto") return {options.resume, read_logical_shards(options.resume)};
   std::string why;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     const std::string& newest = checkpoints.back();
-    if (is_sound(newest, why)) return newest;
+    ResumePoint point = {newest};
+    if (is_sound(point, why)) return point;
     const std::string aside = newest + std::string(kDamaged);
     std::error_code error;
     fs::rename(newest, aside, error);
@@ -93,6 +104,7 @@ std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
          "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
          options.model_dir, why);
   }
+  if (!fs::is_directory(options.model_dir)) return {};
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
     const std::string name = entry.path().filename().string();
     if (!name.ends_with(kDamaged) || step_of_checkpoint(name.substr(0, name.size() - kDamaged.size())) < 0)
@@ -103,7 +115,7 @@ std::string find_checkpoint(const TrainOptions& options, Progress& progress) {
          "give another --model-dir",
          options.model_dir, name);
   }
-  return "";
+  return {};
 }
 
 /// A file given by name may lie anywhere, but the folder must not hold a later state of the run, which "auto"
@@ -175,15 +187,22 @@ void copy_state_from_first_rank(Communicator& communicator, TrainingState& state
 
 }  // namespace
 
-std::string resume(Context& context, Communicator& communicator, const TrainOptions& options,
-                   ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
-  std::string path;
+ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, Progress& progress) {
+  ResumePoint point;
   if (communicator.rank() == 0) {
     remove_leftovers(options, progress);
-    path = find_checkpoint(options, progress);
-    if (!path.empty()) load_on_first_rank(context, path, options, store, optimizer, state, progress);
+    point = find_checkpoint(options, progress);
   }
-  path = communicator.broadcast(path, 0);
+  point.path = communicator.broadcast(point.path, 0);
+  point.logical_shards = std::stoi(communicator.broadcast(std::to_string(point.logical_shards), 0));
+  return point;
+}
+
+void resume(Context& context, Communicator& communicator, const std::string& path,
+            const TrainOptions& options, ParameterStore& store, Optimizer& optimizer, TrainingState& state,
+            Progress& progress) {
+  if (communicator.rank() == 0 && !path.empty())
+    load_on_first_rank(context, path, options, store, optimizer, state, progress);
   copy_from_rank(context, communicator, 0, store.values());
   if (!path.empty()) {
     copy_from_rank(context, communicator, 0, optimizer.m());
@@ -194,7 +213,6 @@ std::string resume(Context& context, Communicator& communicator, const TrainOpti
     optimizer.start_average();
   }
   store.refresh_compute_copy(context);
-  return path;
 }
 
 }  // namespace ventris

@@ -12,12 +12,22 @@ namespace ventris {
 class Communicator;
 class Progress;
 
-/// Restores parameters, moments and state on every rank from the checkpoint that options.resume names; rank 0
-/// reads it. With "auto" that is the newest sound one of the run folder: a damaged one is set aside with a
-/// warning. Returns the path, or "" where the run starts anew; then the parameters of rank 0 are on every
-/// rank and the state is as it was. Throws Error(kBadConfiguration) naming the first key in which the
-/// checkpoint differs from the run, with both values.
-std::string resume(Context& context, Communicator& communicator, const TrainOptions& options,
-                   ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress);
+/// What a run goes on from.
+struct ResumePoint {
+  std::string path;        // of the checkpoint; "" where the run starts anew
+  int logical_shards = 0;  // that it was trained with; 0 where it does not tell
+};
+
+/// The checkpoint that options.resume names, on every rank; rank 0 looks for it. With "auto" that is the
+/// newest sound one of the run folder: a damaged one is set aside with a warning.
+ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, Progress& progress);
+
+/// Restores parameters, moments and state on every rank from the checkpoint at `path`; rank 0 reads it. Where
+/// the path is "", the parameters of rank 0 are on every rank and the state is as it was. Throws
+/// Error(kBadConfiguration) naming the first key in which the checkpoint differs from the run, with both
+/// values.
+void resume(Context& context, Communicator& communicator, const std::string& path,
+            const TrainOptions& options, ParameterStore& store, Optimizer& optimizer, TrainingState& state,
+            Progress& progress);
 
 }  // namespace ventris

@@ -16,6 +16,10 @@ void set_shape(TransformerConfig& model, int layers, int d_model, int d_ff, int 
 
 }  // namespace
 
+const char* name_of(Reduction reduction) {
+  return reduction == Reduction::kFast ? "fast" : "reproducible";
+}
+
 TrainOptions preset_options(const std::string& name) {
   TrainOptions options;
   options.preset = name;

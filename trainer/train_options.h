@@ -9,6 +9,11 @@
 
 namespace ventris {
 
+/// How gradients are summed: each rank over its shards and then over the ranks, as the library does it, or in
+/// one binary tree over the shards whatever the number of ranks is.
+enum class Reduction { kFast, kReproducible };
+const char* name_of(Reduction reduction);
+
 /// Everything that `ventris train` can be told. Defaults are the base preset of the paper.
 struct TrainOptions {
   std::string corpus;
@@ -20,8 +25,8 @@ struct TrainOptions {
   // Data and batches
   int64_t batch_source_tokens = 25000;  // of a global batch
   int64_t batch_target_tokens = 25000;
-  int logical_shards = 0;  // micro-batches of a global batch; 0: the smallest multiple of the rank count with
-                           // at most micro_batch_tokens a shard
+  int logical_shards = 0;          // micro-batches of a global batch; 0: those of the checkpoint, else as
+                                   // resolved_shards() says
   int64_t micro_batch_tokens = 0;  // 0: 4096 on the CPU, 32768 on CUDA
   uint64_t seed = 1;
 
@@ -38,6 +43,7 @@ struct TrainOptions {
   double ema = 0.0;        // decay of the moving average of the parameters; 0: none
   DType precision = DType::kF32;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
+  Reduction reduction = Reduction::kFast;
 
   // Validation, checkpoints, progress
   int64_t valid_every = 1000;  // steps; 0: never

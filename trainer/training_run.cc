@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -14,7 +15,6 @@
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
-#include "trainer/resume.h"
 
 namespace ventris {
 namespace {
@@ -25,6 +25,8 @@ constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 // Where --micro-batch-tokens is 0. A GPU takes the batches of the paper in one piece.
 constexpr int64_t kCpuMicroBatchTokens = 4096;
 constexpr int64_t kCudaMicroBatchTokens = 32768;
+// The fewest where they must not depend on the ranks: up to so many ranks all have the same work.
+constexpr int64_t kReproducibleShards = 8;
 
 // Steps that a profile measures: none of the first ones of a run, in which memory grows and algorithms are
 // chosen; on CUDA few, as they are not replayed.
@@ -36,6 +38,15 @@ int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Makes the run folder, and holds it on rank 0.
+std::optional<data::FolderLock> lock_folder(const Communicator& communicator, const std::string& folder) {
+  if (communicator.rank() != 0) return std::nullopt;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", folder, error.message());
+  return std::make_optional<data::FolderLock>(folder);
 }
 
 }  // namespace
@@ -61,6 +72,8 @@ TrainOptions checked_options(const TrainOptions& options) {
           "positive");
   require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
   require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
+  require(options.reduction == Reduction::kFast || options.gradient_dtype == DType::kF32, "--gradient-dtype",
+          "bf16", "f32 with --reduction reproducible, which sums in f32");
   const std::string& metric = options.valid_metric;
   require(metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
           "--valid-metric", metric, "bleu, chrf, loss or perplexity");
@@ -104,13 +117,17 @@ MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::
           std::max(training.sentences, validating.sentences)};
 }
 
-int resolved_shards(const TrainOptions& options, int ranks, Device device) {
+int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device) {
   if (options.logical_shards > 0) return options.logical_shards;
+  if (from.logical_shards > 0) return from.logical_shards;
   const int64_t most = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
                        : device == Device::kCpu       ? kCpuMicroBatchTokens
                                                       : kCudaMicroBatchTokens;
   const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
   const int64_t least = (tokens + most - 1) / most;
+  if (options.reduction == Reduction::kReproducible) {
+    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(least, kReproducibleShards))));
+  }
   return static_cast<int>((least + ranks - 1) / ranks * ranks);
 }
 
@@ -123,21 +140,25 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       status_(status),
       progress_(communicator.rank() == 0, options.max_steps),
       corpus_(options.corpus),
-      shards_(resolved_shards(options, communicator.size(), context.device())),
+      folder_lock_(lock_folder(communicator, options_.model_dir)),
+      resume_point_(find_resume_point(communicator, options_, progress_)),
+      shards_(resolved_shards(options, resume_point_, communicator.size(), context.device())),
       batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
                                  .target_tokens = options.batch_target_tokens,
                                  .shards = shards_,
                                  .seed = options.seed}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
+  options_.logical_shards = shards_;
   complete_model(options_.model, options_, corpus_);
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
   state_.valid_metric = options_.valid_metric;
+  state_.logical_shards = shards_;
 
   make_model();
-  make_folder();
-  last_checkpoint_ = resume(context_, communicator_, options_, store_, *optimizer_, state_, progress_);
+  last_checkpoint_ = resume_point_.path;
+  resume(context_, communicator_, last_checkpoint_, options_, store_, *optimizer_, state_, progress_);
   if (!last_checkpoint_.empty()) {
     saved_step_ = state_.step;
     optimizer_->set_updates(state_.step - state_.skipped_steps);
@@ -166,6 +187,10 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       fmt::format("{} parameters, {} sentence pairs, {} ranks, batches of {} tokens in {} shards",
                   store_.parameter_count(), corpus_.train().size(), communicator_.size(),
                   options_.batch_target_tokens, shards_));
+  if (shards_ < communicator_.size()) {
+    progress_.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {} logical shards",
+                                  communicator_.size() - shards_, communicator_.size(), shards_));
+  }
   if (!validation_ && options_.valid_every > 0)
     progress_.warning("the corpus has no validation pairs; there is no validation");
   double asked = stop_requested() ? 1.0 : 0.0;  // while all this was made
@@ -188,20 +213,9 @@ void TrainingRun::make_model() {
     validation_.emplace(context_, communicator_, corpus_, options_, validation_rows_of(context_.device()));
 }
 
-void TrainingRun::make_folder() {
-  if (communicator_.rank() != 0) return;
-  std::error_code error;
-  std::filesystem::create_directories(options_.model_dir, error);
-  if (error)
-    fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", options_.model_dir, error.message());
-  folder_lock_.emplace(options_.model_dir);
-}
-
 void TrainingRun::describe_run() {
   if (communicator_.rank() != 0) return;
-  TrainOptions resolved = options_;
-  resolved.logical_shards = shards_;
-  write_file_atomically(options_.model_dir + "/config.json", to_json(resolved) + "\n");
+  write_file_atomically(options_.model_dir + "/config.json", to_json(options_) + "\n");
   write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
 }
 

@@ -15,6 +15,7 @@
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
+#include "trainer/resume.h"
 #include "trainer/run_status.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
@@ -24,9 +25,10 @@
 
 namespace ventris {
 
-/// Micro-batches of a global batch: options.logical_shards, or the smallest multiple of the ranks with at
-/// most micro_batch_tokens of a side in each.
-int resolved_shards(const TrainOptions& options, int ranks, Device device);
+/// Micro-batches of a global batch: options.logical_shards; else those that the run began with, if it goes
+/// on; else so many that each has at most micro_batch_tokens of a side: the smallest multiple of the ranks,
+/// or, where the reduction is reproducible, the smallest power of two from 8 on.
+int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device);
 /// The options, or Error(kBadConfiguration) for one that no run can have.
 TrainOptions checked_options(const TrainOptions& options);
 /// Takes from the corpus what the model's shape needs of it. Throws Error(kBadConfiguration) where they do
@@ -89,7 +91,6 @@ class TrainingRun {
   void check_ranks();
   /// Whether something follows the step that needs the numbers of all steps.
   bool reports_are_due() const;
-  void make_folder();
   /// Puts the average of the parameters, where there is one, in their place, and back.
   void exchange_with_average();
   void describe_run();
@@ -106,12 +107,13 @@ class TrainingRun {
   const std::string command_;
   RunStatus* const status_;  // or null
   const Clock::time_point begin_ = Clock::now();
-  std::optional<data::FolderLock> folder_lock_;  // of rank 0
   Progress progress_;
   data::Corpus corpus_;
   ParameterStore store_;
   TransformerIds ids_;
 
+  std::optional<data::FolderLock> folder_lock_;  // of rank 0
+  const ResumePoint resume_point_;
   const int shards_;
   const data::BatchSource batches_;
   const Schedule schedule_;

@@ -5,6 +5,11 @@
 #include "backend/profile.h"
 
 namespace ventris {
+namespace {
+
+constexpr const char* kSumsPhase = "waiting for gradient sums";
+
+}  // namespace
 
 TrainingStep::TrainingStep(Context& context, Communicator& communicator, const TrainOptions& options,
                            int shards, ParameterStore& store, Transformer& transformer, Optimizer& optimizer)
@@ -15,21 +20,26 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       captures_(!options.no_cuda_graph),
       transformer_(transformer),
       optimizer_(optimizer),
-      device_communicator_(make_device_communicator(communicator, context)),
-      reducer_(context, sums(), store.gradients(), options.gradient_dtype) {}
+      device_communicator_(make_device_communicator(communicator, context)) {
+  if (options.reduction == Reduction::kReproducible) {
+    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums());
+  } else {
+    reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype);
+  }
+}
 
 TrainingStep::~TrainingStep() {
   if (device_communicator_ && std::uncaught_exceptions() > 0) device_communicator_->abandon();
 }
 
 BatchFeed::Share TrainingStep::share() const {
-  const int64_t rank = communicator_.rank();
-  return {rank * shards_ / communicator_.size(), (rank + 1) * shards_ / communicator_.size()};
+  const TreeNode terms = share_of_rank(shards_, communicator_.rank(), communicator_.size());
+  return {terms.begin, terms.end};
 }
 
 double TrainingStep::enqueue(BatchFeed& feed, double learning_rate) {
   optimizer_.set_learning_rate(learning_rate);
-  const GradientsReady ready = [this](int64_t begin) { reducer_.ready(begin); };
+  const GradientsReady ready = [this](int64_t begin) { reduce(begin); };
   const auto [begin, end] = share();
   double flops = 0.0;
   for (int64_t s = begin; s < end; ++s) {
@@ -39,10 +49,14 @@ double TrainingStep::enqueue(BatchFeed& feed, double learning_rate) {
       transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady());
       if (last) finish();
     });
+    if (!last && tree_reducer_) {  // outside of graphs: what is added to depends on the shard
+      const ProfileRange range(context_, kSumsPhase);
+      tree_reducer_->set_aside(s);
+    }
     flops += piece.flops.total();
   }
   if (begin == end) {  // a rank without shards takes part all the same
-    reducer_.ready(0);
+    reduce(0);
     finish();
   }
   check_sums();  // a replayed graph does not look for failures
@@ -54,13 +68,25 @@ BatchFeed::Piece TrainingStep::next_micro_batch(BatchFeed& feed) {
   return feed.next_micro_batch();
 }
 
+void TrainingStep::reduce(int64_t begin) {
+  if (tree_reducer_) {
+    tree_reducer_->ready(begin);
+  } else {
+    reducer_->ready(begin);
+  }
+}
+
 /// What follows the last backward pass: gradients and loss become those of the global batch, and Adam uses
 /// them.
 void TrainingStep::finish() {
   {
-    const ProfileRange range(context_, "waiting for gradient sums");
-    sums().start_all_reduce_sum(transformer_.loss_sums());
-    reducer_.finish();  // with all sums under way
+    const ProfileRange range(context_, kSumsPhase);
+    if (tree_reducer_) {
+      tree_reducer_->finish();
+    } else {
+      sums().start_all_reduce_sum(transformer_.loss_sums());
+      reducer_->finish();  // with all sums under way
+    }
   }
   optimizer_.update(transformer_.loss_sums());
 }

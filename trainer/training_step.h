@@ -8,6 +8,7 @@
 #include "backend/step_graph.h"
 #include "comm/communicator.h"
 #include "comm/gradient_reducer.h"
+#include "comm/tree_reducer.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
 #include "trainer/optimizer.h"
@@ -50,6 +51,8 @@ class TrainingStep {
   BatchFeed::Piece next_micro_batch(BatchFeed& feed);
   void run(const BatchFeed::Piece& piece, bool last, const std::function<void()>& work);
   StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
+  /// Elements of the gradients from `begin` on are those of all shards of this rank.
+  void reduce(int64_t begin);
   void finish();
 
   Context& context_;
@@ -60,8 +63,9 @@ class TrainingStep {
   Transformer& transformer_;
   Optimizer& optimizer_;
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, where the device has its own
-  GradientReducer reducer_;
-  std::array<std::array<ShapedGraph, 2>, 2> graphs_;  // by stage, and whether it is the last of the step
+  std::optional<GradientReducer> reducer_;             // of the fast reduction
+  std::optional<TreeReducer> tree_reducer_;            // of the reproducible one
+  std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step
   FlopCount measured_flops_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "comm/guard.h"
 #include "comm/mpi/bf16_sum.h"
 #include "comm/mpi/check_mpi.h"
+#include "comm/mpi/mpi_tree_sum.h"
 #include "comm/mpi/roll_call.h"
 #include "comm/mpi_environment.h"
 #include "comm/wait_clock.h"
@@ -20,6 +22,7 @@ namespace ventris {
 namespace {
 
 constexpr const char* kGathering = "a gathering from all ranks";
+constexpr int kFirstTreeTag = 16;                // after those of other messages
 constexpr int64_t kMaxCount = int64_t{1} << 30;  // elements of one call: MPI counts are int
 
 /// Waits by polling. Ranks that share a core must let each other run, which the blocking calls of MPI do not:
@@ -85,7 +88,8 @@ class MpiCommunicator : public Communicator {
   int size() const override { return size_; }
 
   void all_reduce_sum(Tensor data) override {
-    VENTRIS_CHECK(requests_.empty(), "{} reductions are under way", requests_.size());
+    const size_t under_way = requests_.size() + tree_sums_.size();
+    VENTRIS_CHECK(under_way == 0, "{} reductions are under way", under_way);
     start_all_reduce_sum(data);
     finish("a sum over the ranks");
   }
@@ -103,6 +107,13 @@ class MpiCommunicator : public Communicator {
                 "MPI_Iallreduce");
       requests_.push_back(request);
     }
+  }
+
+  // Every sum has two tags of its own, as messages of one may come before those of another begun earlier.
+  void start_tree_sum(const TreeSum& sum) override {
+    VENTRIS_CHECK(tree_sums_.size() < static_cast<size_t>(kMostTreeSums), "{} sums are under way",
+                  tree_sums_.size());
+    tree_sums_.emplace_back(comm_, sum, kFirstTreeTag + 2 * static_cast<int>(tree_sums_.size()));
   }
 
   void progress() override { test_all(); }
@@ -172,6 +183,7 @@ class MpiCommunicator : public Communicator {
   void finish(const std::string& collective) {
     wait_until([this] { return test_all(); }, collective);
     requests_.clear();
+    tree_sums_.clear();
   }
 
   // The first rank that waits tells it; the others speak where it does not. Who is called when it has only
@@ -189,6 +201,7 @@ class MpiCommunicator : public Communicator {
     int done = 1;
     check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
               "MPI_Iallreduce");
+    for (MpiTreeSum& sum : tree_sums_) done = sum.test() && done != 0 ? 1 : 0;
     return done != 0;
   }
 
@@ -209,6 +222,7 @@ class MpiCommunicator : public Communicator {
   int size_ = 1;
   std::vector<MPI_Request> requests_;
   std::vector<RankPlace> ranks_;
+  std::deque<MpiTreeSum> tree_sums_;  // under way, and those done since finish()
   Bf16Sum bf16_sum_;
   RollCall roll_call_{comm_};
 };

@@ -4,12 +4,14 @@
 #include <exception>
 
 #include "backend/context.h"
+#include "backend/cuda/add.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/nccl/nccl_link.h"
 #include "comm/rank_device.h"
+#include "comm/tree_sum.h"
 
 namespace ventris {
 namespace {
@@ -42,10 +44,6 @@ class Event {
  private:
   cudaEvent_t event_ = nullptr;
 };
-
-ncclDataType_t nccl_type(DType dtype) {
-  return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kBF16 ? ncclBfloat16 : ncclFloat64;
-}
 
 /// The identity that rank 0 makes, on every rank.
 ncclUniqueId agree_on_id(Communicator& control) {
@@ -88,6 +86,14 @@ class NcclCommunicator : public Communicator {
     under_way_ = true;
     begin_.order(context_stream_, stream_.get());
     link_.all_reduce_sum(data.data, static_cast<size_t>(data.size()), type, stream_.get());
+  }
+
+  void start_tree_sum(const TreeSum& sum) override {
+    under_way_ = true;
+    begin_.order(context_stream_, stream_.get());
+    link_.exchange(partials_to_owners(sum), stream_.get());
+    for_each_addition(sum, [this](const AddArgs& args) { cuda::add_in_stream(stream_.get(), args); });
+    link_.exchange(results_to_all(sum), stream_.get());
   }
 
   void progress() override {

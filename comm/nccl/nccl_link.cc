@@ -38,6 +38,10 @@ void check_nccl(ncclResult_t status, const char* call) {
        ncclGetErrorString(status), ncclGetLastError(nullptr));
 }
 
+ncclDataType_t nccl_type(DType dtype) {
+  return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kBF16 ? ncclBfloat16 : ncclFloat64;
+}
+
 NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit)
     : rank_(rank), ranks_(ranks), host_(host), wait_limit_(wait_limit) {
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
@@ -81,6 +85,30 @@ void NcclLink::all_reduce_sum(void* data, size_t count, ncclDataType_t type, cud
     status = ncclAllReduce(data, data, count, type, ncclSum, comm_, stream);
   }
   settle(status, "ncclAllReduce");
+}
+
+void NcclLink::exchange(const TreeMessages& messages, cudaStream_t stream) {
+  if (messages.sends.empty() && messages.receives.empty()) return;
+  ncclResult_t status = ncclSuccess;
+  {
+    const std::lock_guard lock(mutex_);
+    check_locked();
+    ++started_;
+    const auto count = [](const Tensor& data) { return static_cast<size_t>(data.size()); };
+    last_count_ = count(messages.sends.empty() ? messages.receives[0].data : messages.sends[0].data);
+    status = ncclGroupStart();
+    for (const auto& [peer, data] : messages.sends) {
+      if (bad(status)) break;
+      status = ncclSend(data.data, count(data), nccl_type(data.dtype), peer, comm_, stream);
+    }
+    for (const auto& [peer, data] : messages.receives) {
+      if (bad(status)) break;
+      status = ncclRecv(data.data, count(data), nccl_type(data.dtype), peer, comm_, stream);
+    }
+    const ncclResult_t end = ncclGroupEnd();
+    if (!bad(status)) status = end;
+  }
+  settle(status, "ncclGroupEnd");
 }
 
 void NcclLink::watch(cudaStream_t stream, int64_t step) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "comm/tree_sum.h"
 #include "comm/wait_clock.h"
 
 namespace ventris {
@@ -32,6 +33,8 @@ class NcclLink {
 
   /// Enqueues data = sum over ranks. All ranks enqueue the same sums in the same order.
   void all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream);
+  /// Enqueues the messages, all of them at once. Between two ranks both enqueue the same ones in one order.
+  void exchange(const TreeMessages& messages, cudaStream_t stream);
   /// The work that `stream` was given until now, of training step `step`, holds sums: from now on it is
   /// watched and has to be done within the limit. Does nothing while the stream is captured. All calls are
   /// made with the same stream.
@@ -77,6 +80,8 @@ class NcclLink {
   std::condition_variable stop_word_;  // stopping_ or told_ changed
   std::thread watchdog_;
 };
+
+ncclDataType_t nccl_type(DType dtype);
 
 /// Throws Error(kUnavailable) with NCCL's own words for a call, named `call`, that did not succeed.
 void check_nccl(ncclResult_t status, const char* call);

@@ -101,6 +101,48 @@ TEST_F(RanksTest, AllRanksTogetherComeToTheParametersOfOneRankAfterTenSteps) {
   }
 }
 
+TEST_F(RanksTest, AReproducibleRunHasTheBitsOfOneRank) {
+  for (const int shards : {4, 3, 1}) {
+    TrainOptions together = options("together-" + std::to_string(shards));
+    together.reduction = Reduction::kReproducible;
+    together.logical_shards = shards;
+    together.ema = 0.9;
+    const std::vector<float> got = values_of(train_on_all(together), together);
+    TrainOptions alone = together;
+    alone.model_dir = path_ + "alone-" + std::to_string(shards) + "-" + std::to_string(world().rank());
+    Context context({.threads = 2});
+    const auto self = make_self_communicator();
+    EXPECT_TRUE(got == values_of(train(context, *self, alone, "rank test"), alone)) << shards << " shards";
+    EXPECT_EQ(loss_at(together, 10), loss_at(alone, 10));
+  }
+}
+
+TEST_F(RanksTest, AReproducibleRunThatChangesTheNumberOfRanksHasTheBitsOfOneThatDoesNot) {
+  TrainOptions whole = options("whole");
+  whole.reduction = Reduction::kReproducible;
+  whole.logical_shards = 3;
+  const std::vector<float> expected = values_of(train_on_all(whole), whole);
+  TrainOptions parts = whole;
+  parts.model_dir = path_ + "parts";
+  parts.max_steps = 3;
+  const auto alone = [&] {
+    if (world().rank() == 0) {
+      Context context({.threads = 1});
+      const auto self = make_self_communicator();
+      train(context, *self, parts, "rank test");
+    }
+    world().barrier();
+  };
+  alone();
+  parts.logical_shards = 0;  // those of the checkpoint
+  parts.max_steps = 7;
+  train_on_all(parts);
+  parts.max_steps = 8;
+  alone();
+  parts.max_steps = 10;
+  EXPECT_TRUE(expected == values_of(train_on_all(parts), parts));
+}
+
 TEST_F(RanksTest, GradientsInBf16ComeToTheLossOfF32) {
   TrainOptions f32 = options("f32");
   TrainOptions bf16 = options("bf16");

@@ -76,6 +76,34 @@ TEST(CudaAdam, MatchesCpu) {
   }
 }
 
+TEST(CudaAdd, MatchesCpuBitByBitAlsoInPlace) {
+  for (const int64_t n : {1, 7, 64, 5003}) {
+    for (const int64_t gap : {0, 1}) {  // 1: not aligned
+      Buffer a = Buffer::random(1, n + gap, DType::kF32, 1);
+      Buffer b = Buffer::random(1, n + gap, DType::kF32, 2);
+      const DeviceMatrix device_a(a), device_b(b);
+      const auto part = [&](const auto& whole) { return whole.col_range(gap, n); };
+      add(cpu_context(), {.a = part(a.view()), .b = part(b.view()), .sum = part(a.view())});
+      add(cuda_context(),
+          {.a = part(device_a.view()), .b = part(device_b.view()), .sum = part(device_a.view())});
+      expect_matches("sum", device_a, a, DType::kF32);
+      add(cuda_context(), {.a = part(device_a.view()), .sum = part(device_b.view())});
+      add(cpu_context(), {.a = part(a.view()), .sum = part(b.view())});
+      expect_matches("copy", device_b, b, DType::kF32);
+    }
+  }
+  const DeviceArray<double> a({1.5, -2.0, 1e300});
+  const DeviceArray<double> b({0.25, 2.0, 1e300});
+  const DeviceArray<double> sum(std::vector<double>(3));
+  const auto row = [](const DeviceArray<double>& array) {
+    return Tensor{array.data(), 1, 3, 3, DType::kF64};
+  };
+  add(cuda_context(), {.a = row(a), .b = row(b), .sum = row(sum)});
+  EXPECT_EQ(sum.get(cuda_stream()), (std::vector<double>{1.75, 0.0, 2e300}));
+  add(cuda_context(), {.a = row(a), .sum = row(sum)});
+  EXPECT_EQ(sum.get(cuda_stream()), (std::vector<double>{1.5, -2.0, 1e300}));
+}
+
 TEST(CudaMovingAverage, MatchesCpuAndIsExchangedWithTheValues) {
   for (const int64_t n : {1, 7, 64, 5003}) {
     for (const int32_t skipped : {0, 1}) {

@@ -12,27 +12,33 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "backend/dtype.h"
+#include "tests/emulation/nccl_channels.h"
 
 namespace {
 
 using ventris::BF16;
 
-constexpr int kMostRanks = 16;
+constexpr int kMostRanks = ventris::emulation::kMostNcclRanks;
 constexpr size_t kSlotBytes = size_t{64} << 10;
 
 /// What the ranks of a communicator share: a file in shared memory, zero at first.
 struct Shared {
-  std::atomic<int> joined;                  // ranks that came
-  std::atomic<int> aborted;                 // 1 + a rank that left
-  std::atomic<uint64_t> arrivals;           // of all ranks at all meetings
-  std::atomic<uint64_t> begun[kMostRanks];  // sums that a rank has begun
-  std::atomic<bool> captured[kMostRanks];   // whether the sum that a rank has begun is part of a graph
+  std::atomic<int> joined;                   // ranks that came
+  std::atomic<int> aborted;                  // 1 + a rank that left
+  std::atomic<uint64_t> arrivals;            // of all ranks at all meetings
+  std::atomic<uint64_t> begun[kMostRanks];   // sums that a rank has begun
+  std::atomic<bool> captured[kMostRanks];    // whether the sum that a rank has begun is part of a graph
+  std::atomic<bool> exchanging[kMostRanks];  // a rank waits for messages, or for room for its own
   char devices[kMostRanks][256];
+  ventris::emulation::NcclChannels channels;
   alignas(64) char slots[kMostRanks][kSlotBytes];
 };
 
@@ -59,6 +65,16 @@ struct Communicator {
 
 thread_local std::string last_error;
 
+/// The messages between ncclGroupStart and ncclGroupEnd.
+struct Group {
+  bool open = false;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  std::vector<ventris::emulation::NcclMessage> sends;
+  std::vector<ventris::emulation::NcclMessage> receives;
+};
+thread_local Group group;
+
 void nap() {
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
@@ -71,6 +87,11 @@ Shared* open_shared(const std::string& name, int flags) {
     memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   return memory == MAP_FAILED ? nullptr : static_cast<Shared*>(memory);
+}
+
+void fail_with(Communicator& c, ncclResult_t error) {
+  c.error = error;
+  while (!c.aborted) nap();
 }
 
 /// Ends when all ranks came to the same meeting; false if this rank gave up instead.
@@ -100,21 +121,14 @@ void sum(Communicator& c, const void* from, void* to, size_t count, bool capture
   if (c.begun + 1 == c.hanging_sum) raise(SIGSTOP);
   c.shared->captured[c.rank] = captured;
   c.shared->begun[c.rank] = ++c.begun;
-  if (c.begun == c.failing_sum) {
-    c.error = ncclSystemError;
-    while (!c.aborted) nap();
-    return;
-  }
+  if (c.begun == c.failing_sum) return fail_with(c, ncclSystemError);
   constexpr size_t kSlot = kSlotBytes / sizeof(T);
   for (size_t begin = 0; begin < count; begin += kSlot) {
     const size_t size = std::min(kSlot, count - begin);
     std::memcpy(c.shared->slots[c.rank], static_cast<const T*>(from) + begin, size * sizeof(T));
     if (!meet(c)) return;
     for (int r = 0; r < c.ranks; ++r) {
-      if (c.shared->captured[r] == captured) continue;
-      c.error = ncclInternalError;
-      while (!c.aborted) nap();
-      return;
+      if (c.shared->captured[r] != captured) return fail_with(c, ncclInternalError);
     }
     T* sums = static_cast<T*>(to) + begin;
     for (size_t i = 0; i < size; ++i) {
@@ -126,11 +140,28 @@ void sum(Communicator& c, const void* from, void* to, size_t count, bool capture
   }
 }
 
+void exchange(Communicator& c, const Group& messages, bool captured) {
+  using ventris::emulation::NcclExchangeEnd;
+  if (c.aborted) return;
+  c.shared->exchanging[c.rank] = true;
+  const NcclExchangeEnd end = ventris::emulation::exchange(c.shared->channels, c.rank, messages.sends,
+                                                           messages.receives, captured, [&c] {
+                                                             if (c.shared->aborted != 0)
+                                                               c.error = ncclRemoteError;
+                                                             nap();
+                                                             return !c.aborted;
+                                                           });
+  c.shared->exchanging[c.rank] = false;
+  if (end == NcclExchangeEnd::kMixedCapture) fail_with(c, ncclInternalError);
+}
+
 void serve(Communicator& c) {
   const auto wanted = [&c] {
-    return !c.stopping && !c.aborted &&
-           std::any_of(c.shared->begun, c.shared->begun + c.ranks,
-                       [&c](const auto& b) { return b > c.begun; });
+    if (c.stopping || c.aborted) return false;
+    for (int r = 0; r < c.ranks; ++r) {
+      if (c.shared->begun[r] > c.begun || (r != c.rank && c.shared->exchanging[r])) return true;
+    }
+    return false;
   };
   while (!c.stopping) {
     if (wanted()) ventris::emulation::run_while(wanted);
@@ -183,6 +214,50 @@ void stop_server(Communicator& c) {
 struct ncclComm {
   std::shared_ptr<Communicator> of;  // work of streams and graphs holds it too
 };
+
+namespace {
+
+size_t size_of(ncclDataType_t type) {
+  return type == ncclFloat32 ? sizeof(float) : type == ncclBfloat16 ? sizeof(BF16) : sizeof(double);
+}
+
+bool on_device(const void* data, size_t bytes) {
+  if (ventris::emulation::on_device(data, bytes)) return true;
+  last_error = "the numbers are not in device memory";
+  return false;
+}
+
+ncclResult_t add_message(std::vector<ventris::emulation::NcclMessage>& messages, void* data, size_t bytes,
+                         int peer, ncclComm_t comm, cudaStream_t stream) {
+  const bool of_group = group.comm == nullptr || (group.comm == comm && group.stream == stream);
+  if (comm == nullptr || !group.open || !of_group) return ncclInvalidUsage;
+  if (peer < 0 || peer >= comm->of->ranks || peer == comm->of->rank) return ncclInvalidArgument;
+  if (!on_device(data, bytes)) return ncclInvalidArgument;
+  group.comm = comm;
+  group.stream = stream;
+  messages.push_back({peer, static_cast<char*>(data), bytes});
+  return ncclSuccess;
+}
+
+/// Makes work(captured) work of the stream.
+ncclResult_t enqueue(ncclComm_t comm, cudaStream_t stream, std::function<void(bool)> work) {
+  Communicator& c = *comm->of;
+  if (c.error != ncclSuccess) return c.error;
+  if (c.launching) {
+    last_error = "the sum before is not launched yet";
+    return ncclInvalidUsage;
+  }
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess) return ncclUnhandledCudaError;
+  const bool captured = capture != cudaStreamCaptureStatusNone;
+  if (ventris::emulation::enqueue(stream, [work = std::move(work), captured] { work(captured); }) !=
+      cudaSuccess)
+    return ncclUnhandledCudaError;
+  c.launching = true;
+  return ncclInProgress;
+}
+
+}  // namespace
 
 namespace ventris::emulation {
 
@@ -242,33 +317,41 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   return ncclSuccess;
 }
 
+ncclResult_t ncclGroupStart() {
+  if (group.open) return ncclInvalidUsage;
+  group = {};
+  group.open = true;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add_message(group.sends, const_cast<void*>(from), count * size_of(type), peer, comm, stream);
+}
+
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add_message(group.receives, to, count * size_of(type), peer, comm, stream);
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (!group.open) return ncclInvalidUsage;
+  const Group messages = std::exchange(group, {});
+  if (messages.comm == nullptr) return ncclSuccess;
+  return enqueue(messages.comm, messages.stream,
+                 [c = messages.comm->of, messages](bool captured) { exchange(*c, messages, captured); });
+}
+
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   if (comm == nullptr || operation != ncclSum) return ncclInvalidArgument;
-  if (comm->of->error != ncclSuccess) return comm->of->error;
-  if (comm->of->launching) {
-    last_error = "the sum before is not launched yet";
-    return ncclInvalidUsage;
-  }
-  const size_t bytes = count * (type == ncclFloat32    ? sizeof(float)
-                                : type == ncclBfloat16 ? sizeof(BF16)
-                                                       : sizeof(double));
-  if (!ventris::emulation::on_device(from, bytes) || !ventris::emulation::on_device(to, bytes)) {
-    last_error = "the numbers are not in device memory";
-    return ncclInvalidArgument;
-  }
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess) return ncclUnhandledCudaError;
-  const bool captured = capture != cudaStreamCaptureStatusNone;
-  const cudaError_t status =
-      ventris::emulation::enqueue(stream, [c = comm->of, from, to, count, type, captured] {
-        type == ncclFloat32    ? sum<float>(*c, from, to, count, captured)
-        : type == ncclBfloat16 ? sum<BF16>(*c, from, to, count, captured)
-                               : sum<double>(*c, from, to, count, captured);
-      });
-  if (status != cudaSuccess) return ncclUnhandledCudaError;
-  comm->of->launching = true;
-  return ncclInProgress;
+  const size_t bytes = count * size_of(type);
+  if (!on_device(from, bytes) || !on_device(to, bytes)) return ncclInvalidArgument;
+  return enqueue(comm, stream, [c = comm->of, from, to, count, type](bool captured) {
+    type == ncclFloat32    ? sum<float>(*c, from, to, count, captured)
+    : type == ncclBfloat16 ? sum<BF16>(*c, from, to, count, captured)
+                           : sum<double>(*c, from, to, count, captured);
+  });
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {

@@ -43,6 +43,7 @@ class ThreadRanks {
     int size() const override { return static_cast<int>(job_.bytes_.size()); }
     void all_reduce_sum(Tensor) override { VENTRIS_CHECK(false, "threads do not sum"); }
     void start_all_reduce_sum(Tensor) override { VENTRIS_CHECK(false, "threads do not sum"); }
+    void start_tree_sum(const TreeSum&) override { VENTRIS_CHECK(false, "threads do not sum"); }
     void progress() override {}
     void finish_reductions() override {}
     void barrier() override { job_.barrier_.arrive_and_wait(); }

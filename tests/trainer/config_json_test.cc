@@ -125,6 +125,9 @@ TEST(ConfigJson, SignatureHoldsWhatMustNotChangeAndNothingElse) {
   options = {};
   options.gradient_dtype = DType::kBF16;
   EXPECT_NE(resume_signature(options), before);
+  options = {};
+  options.reduction = Reduction::kReproducible;
+  EXPECT_NE(resume_signature(options), before);
 }
 
 }  // namespace

@@ -322,17 +322,31 @@ TEST_F(TrainTest, ShardsAreTheSmallestMultipleOfTheRanksThatFits) {
   TrainOptions run;
   run.batch_source_tokens = 25000;
   run.batch_target_tokens = 24000;
-  EXPECT_EQ(resolved_shards(run, 1, Device::kCpu), 7);
-  EXPECT_EQ(resolved_shards(run, 2, Device::kCpu), 8);
-  EXPECT_EQ(resolved_shards(run, 4, Device::kCpu), 8);
-  EXPECT_EQ(resolved_shards(run, 16, Device::kCpu), 16);
-  EXPECT_EQ(resolved_shards(run, 1, Device::kCuda), 1);
-  EXPECT_EQ(resolved_shards(run, 4, Device::kCuda), 4);
+  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCpu), 7);
+  EXPECT_EQ(resolved_shards(run, {}, 2, Device::kCpu), 8);
+  EXPECT_EQ(resolved_shards(run, {}, 4, Device::kCpu), 8);
+  EXPECT_EQ(resolved_shards(run, {}, 16, Device::kCpu), 16);
+  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCuda), 1);
+  EXPECT_EQ(resolved_shards(run, {}, 4, Device::kCuda), 4);
+  EXPECT_EQ(resolved_shards(run, {"checkpoint", 7}, 4, Device::kCpu), 7);
+  EXPECT_EQ(resolved_shards(run, {"checkpoint of before", 0}, 4, Device::kCpu), 8);
   run.micro_batch_tokens = 10000;
-  EXPECT_EQ(resolved_shards(run, 1, Device::kCpu), 3);
-  EXPECT_EQ(resolved_shards(run, 1, Device::kCuda), 3);
+  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCpu), 3);
+  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCuda), 3);
   run.logical_shards = 3;
-  EXPECT_EQ(resolved_shards(run, 2, Device::kCpu), 3);
+  EXPECT_EQ(resolved_shards(run, {}, 2, Device::kCpu), 3);
+  EXPECT_EQ(resolved_shards(run, {"checkpoint", 7}, 2, Device::kCpu), 3);
+}
+
+TEST_F(TrainTest, ShardsOfAReproducibleRunDoNotDependOnTheRanks) {
+  TrainOptions run;
+  run.reduction = Reduction::kReproducible;
+  run.batch_source_tokens = 25000;
+  run.batch_target_tokens = 24000;
+  for (const int ranks : {1, 2, 3, 16}) EXPECT_EQ(resolved_shards(run, {}, ranks, Device::kCpu), 8);
+  run.micro_batch_tokens = 2500;
+  EXPECT_EQ(resolved_shards(run, {}, 3, Device::kCpu), 16);
+  EXPECT_EQ(resolved_shards(run, {"checkpoint", 6}, 3, Device::kCpu), 6);
 }
 
 TEST_F(TrainTest, BadOptionsAreRefusedByName) {
@@ -343,6 +357,11 @@ TEST_F(TrainTest, BadOptionsAreRefusedByName) {
   run = options("run");
   run.model.max_positions = 4;
   EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--max-positions"),
+            std::string::npos);
+  run = options("run");
+  run.reduction = Reduction::kReproducible;
+  run.gradient_dtype = DType::kBF16;
+  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--gradient-dtype"),
             std::string::npos);
   run = options("run");
   run.valid_every = 1;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "backend/transfer.h"
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
+#include "comm/tree_reducer.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tolerance.h"
 
@@ -194,6 +196,69 @@ TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
     for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
     reducer.finish();
     expect_sums(row.get(), sums_by_mpi(values));
+  }
+}
+
+/// The numbers of a shard.
+std::vector<float> shard_numbers(int64_t shard, size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = 1.0F / static_cast<float>(i % 1009 + 3 + static_cast<size_t>(7 * shard));
+  return values;
+}
+
+// Ranks have one partial sum, several, or none; the third step replays a graph, as training does.
+TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
+  constexpr size_t kCount = 20'011;
+  Context host({.threads = 1});
+  for (const int64_t shards : {1, 4, 7, 8}) {
+    const TreeNode share = share_of_rank(shards, world().rank(), world().size());
+    std::vector<float> values(kCount);
+    std::vector<double> losses(2);
+    const auto count = static_cast<int64_t>(kCount);
+    TreeReducer expected(host, world(), shards, {values.data(), 1, count, count, DType::kF32},
+                         {losses.data(), 1, 2, 2, DType::kF64}, 32'000);
+    DeviceRow<float> row(context(), values);
+    DeviceRow<double> loss_row(context(), losses);
+    TreeReducer reducer(context(), communicator(), shards, row.view(), loss_row.view(), 32'000);
+    cudaGraphExec_t exec = nullptr;
+    for (int step = 0; step < 3; ++step) {
+      values.assign(kCount, 0.0F);
+      losses.assign(2, 0.0);
+      row.fill(values);
+      loss_row.fill(losses);
+      synchronize(context());
+      for (int64_t shard = share.begin; shard < share.end; ++shard) {
+        std::ranges::copy(shard_numbers(shard + step, kCount), values.begin());  // which stay in their place
+        losses = {0.1 * static_cast<double>(shard), 0.3 * static_cast<double>(step)};
+        row.fill(values);
+        loss_row.fill(losses);
+        synchronize(context());
+        if (shard + 1 == share.end) break;
+        expected.set_aside(shard);
+        reducer.set_aside(shard);
+      }
+      expected.ready(0);
+      expected.finish();
+      if (step > 0 && exec == nullptr) {
+        cudaGraph_t graph = nullptr;
+        VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
+        reducer.ready(0);
+        reducer.finish();
+        VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream(), &graph));
+        VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+      }
+      if (step == 0) {
+        reducer.ready(0);
+        reducer.finish();
+      } else {
+        VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream()));
+      }
+      EXPECT_TRUE(row.get() == values) << shards << " shards, step " << step;
+      EXPECT_EQ(loss_row.get(), losses) << shards;
+    }
+    VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
   }
 }
 

@@ -12,6 +12,7 @@
 /// when
 ///   another rank has begun the same sum, as a GPU would long have done it.
 /// - A sum that is captured in a graph on some ranks alone, which NCCL forbids, fails.
+/// - Messages are sent and received in groups alone.
 /// - Every rank adds the numbers in the order of the ranks, so that all come to the same bits.
 /// - A lost rank and a failed sum leave the others in a kernel that does not end, until ncclCommAbort.
 /// - Two ranks are on one device where host, or NCCL_HOSTID, and the device's identity are the same.
@@ -54,6 +55,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream);
 

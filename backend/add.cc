@@ -1,0 +1,20 @@
+#include "backend/add.h"
+
+#include "backend/add_cpu.h"
+#include "backend/add_cuda.h"
+#include "backend/op_checks.h"
+
+namespace ventris {
+
+void add(Context& context, const AddArgs& args) {
+  const DType dtype = master_dtype(args.a.dtype);
+  check_tensor(args.a, 1, args.sum.cols, dtype, "a");
+  check_optional(args.b, 1, args.sum.cols, dtype, "b");
+  check_tensor(args.sum, 1, args.sum.cols, dtype, "sum");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return add_cuda(context, args);
+  }
+  add_cpu(context, args);
+}
+
+}  // namespace ventris

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/add.h"
+
+namespace ventris::cuda {
+
+/// add() as work of any stream of the current device.
+void add_in_stream(cudaStream_t stream, const AddArgs& args);
+
+}  // namespace ventris::cuda

@@ -1,0 +1,54 @@
+#include "comm/mpi/mpi_tree_sum.h"
+
+#include <limits>
+
+#include "backend/error.h"
+#include "comm/mpi/check_mpi.h"
+
+namespace ventris {
+namespace {
+
+int bytes_of(const Tensor& data) {
+  const int64_t bytes = data.size() * static_cast<int64_t>(size_of(data.dtype));
+  VENTRIS_CHECK(bytes <= std::numeric_limits<int>::max(), "a message of {} bytes is too long for MPI", bytes);
+  return static_cast<int>(bytes);
+}
+
+}  // namespace
+
+MpiTreeSum::MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag) : comm_(comm), sum_(sum), tag_(tag) {
+  exchange(partials_to_owners(sum_), tag_);
+}
+
+void MpiTreeSum::exchange(const TreeMessages& messages, int tag) {
+  requests_.clear();
+  for (const auto& [peer, data] : messages.receives) {
+    requests_.push_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Irecv(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm_, &requests_.back()),
+              "MPI_Irecv");
+  }
+  for (const auto& [peer, data] : messages.sends) {
+    requests_.push_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Isend(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm_, &requests_.back()),
+              "MPI_Isend");
+  }
+}
+
+bool MpiTreeSum::test() {
+  const auto arrived = [this] {
+    int done = 0;
+    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+    return done != 0;
+  };
+  if (!arrived()) return false;
+  if (!added_) {
+    added_ = true;
+    for_each_addition(sum_, [this](const AddArgs& args) { add(*sum_.context, args); });
+    exchange(results_to_all(sum_), tag_ + 1);
+    return arrived();
+  }
+  return true;
+}
+
+}  // namespace ventris

@@ -1,0 +1,122 @@
+#include "comm/tree_reducer.h"
+
+#include <algorithm>
+
+#include "backend/add.h"
+#include "backend/cast.h"
+#include "backend/context.h"
+#include "backend/error.h"
+#include "comm/communicator.h"
+
+namespace ventris {
+namespace {
+
+constexpr size_t kAlignment = 128;  // of pieces of an arena
+
+int64_t buckets_of(int64_t elements, int64_t bucket) {
+  return (elements + bucket - 1) / bucket;
+}
+
+}  // namespace
+
+TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
+                         Tensor loss_sums, int64_t bucket_bytes)
+    : context_(context),
+      communicator_(communicator),
+      share_(shards, share_of_rank(shards, communicator.rank(), communicator.size())),
+      terms_(share_of_rank(shards, communicator.rank(), communicator.size())),
+      layout_(shards, communicator.rank(), communicator.size()),
+      gradients_(range_of(gradients, (bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes()) /
+                                         static_cast<int64_t>(size_of(gradients.dtype)))),
+      loss_(range_of(loss_sums, loss_sums.cols)),
+      memory_(context.device(), bytes_of(gradients_) + bytes_of(loss_) + kAlignment,
+              "partial sums of gradients (--reduction reproducible; fewer --logical-shards need less)"),
+      reduced_begin_(gradients.cols) {
+  VENTRIS_CHECK(gradients.rows == 1 && loss_sums.rows == 1, "flat ranges are summed, not {} and {} rows",
+                gradients.rows, loss_sums.rows);
+  allocate(gradients_);
+  allocate(loss_);
+}
+
+TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket) const {
+  // One sum of the loss besides.
+  const int64_t least = data.cols / (Communicator::kMostTreeSums - 1) + 1;
+  const int64_t elements = std::max(bucket, least);
+  const int64_t rest = data.cols % elements;
+  return {.data = data,
+          .bucket = elements,
+          .room = std::max(TreeSum::room_for(layout_, std::min(elements, data.cols)),
+                           TreeSum::room_for(layout_, rest))};
+}
+
+size_t TreeReducer::bytes_of(const Range& range) const {
+  const int64_t elements =
+      share_.stack_size() * range.data.cols + buckets_of(range.data.cols, range.bucket) * range.room;
+  return static_cast<size_t>(elements) * size_of(range.data.dtype) +
+         static_cast<size_t>(share_.stack_size() + 1) * kAlignment;
+}
+
+void TreeReducer::allocate(Range& range) {
+  for (int i = 0; i < share_.stack_size(); ++i)
+    range.stack.push_back(memory_.allocate(1, range.data.cols, range.data.dtype));
+  range.received = memory_.allocate(buckets_of(range.data.cols, range.bucket), range.room, range.data.dtype);
+}
+
+void TreeReducer::set_aside(int64_t shard) {
+  VENTRIS_CHECK(terms_.begin <= shard && shard + 1 < terms_.end,
+                "shard {} is not one of this rank's ({} to {}) before its last", shard, terms_.begin,
+                terms_.end);
+  set_aside(gradients_, shard);
+  set_aside(loss_, shard);
+}
+
+void TreeReducer::set_aside(Range& range, int64_t shard) {
+  const auto stacked = static_cast<size_t>(share_.stacked_before(shard));
+  const auto additions = static_cast<size_t>(share_.additions_after(shard));
+  if (additions == 0) add(context_, {.a = range.data, .sum = range.stack[stacked]});
+  for (size_t i = 1; i <= additions; ++i) {
+    const Tensor& left = range.stack[stacked - i];
+    add(context_, {.a = left, .b = range.data, .sum = i == additions ? left : range.data});
+  }
+  fill_zero(context_, range.data);
+}
+
+void TreeReducer::ready(int64_t begin) {
+  VENTRIS_DCHECK(begin >= 0, "{} is no element", begin);
+  while (reduced_begin_ > 0) {
+    const int64_t bucket = (reduced_begin_ - 1) / gradients_.bucket;
+    if (bucket * gradients_.bucket < begin) break;
+    start(gradients_, bucket, reduced_begin_);
+    reduced_begin_ = bucket * gradients_.bucket;
+  }
+  communicator_.progress();
+}
+
+/// Adds what waits on the stack for the last shard in a bucket, and begins its sum over the ranks.
+void TreeReducer::start(Range& range, int64_t bucket, int64_t end) {
+  const int64_t begin = bucket * range.bucket;
+  const auto part = [&](const Tensor& whole) { return whole.col_range(begin, end - begin); };
+  TreeSum sum = {.context = &context_,
+                 .layout = &layout_,
+                 .result = part(range.data),
+                 .received = range.received.row_range(bucket, 1)};
+  if (terms_.size() > 0) {
+    const auto stacked = static_cast<size_t>(share_.stacked_before(terms_.end - 1));
+    const auto additions = static_cast<size_t>(share_.additions_after(terms_.end - 1));
+    for (size_t i = 1; i <= additions; ++i) {
+      add(context_, {.a = part(range.stack[stacked - i]), .b = sum.result, .sum = sum.result});
+    }
+    for (size_t i = 0; i < stacked - additions; ++i) sum.partials.push_back(part(range.stack[i]));
+    sum.partials.push_back(sum.result);
+  }
+  communicator_.start_tree_sum(sum);
+}
+
+void TreeReducer::finish() {
+  VENTRIS_CHECK(reduced_begin_ == 0, "elements before {} were never ready", reduced_begin_);
+  start(loss_, 0, loss_.data.cols);
+  communicator_.finish_reductions();
+  reduced_begin_ = gradients_.data.cols;
+}
+
+}  // namespace ventris

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/arena.h"
+#include "backend/tensor.h"
+#include "comm/tree_plan.h"
+#include "comm/tree_sum.h"
+
+namespace ventris {
+
+class Communicator;
+class Context;
+
+/// Sums what the logical shards of a step give, gradients and loss, in one binary tree over the shards
+/// (comm/tree_plan.h), so that the bits of the sums depend on the number of shards alone and not on that of
+/// the ranks. Every shard is computed into the same buffers, zeroed before it; partial sums wait in a stack
+/// of at most log2(shards of this rank) + 1 buffers (twice that for shares that are no aligned powers of
+/// two). The sum over the ranks goes on while the backward pass of the last shard does, in buckets as in
+/// GradientReducer.
+class TreeReducer {
+ public:
+  /// `gradients` is one flat range of f32 and `loss_sums` of f64, where `communicator` sums. Rank r of W has
+  /// share_of_rank(shards, r, W). The references outlive the object.
+  TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
+              Tensor loss_sums, int64_t bucket_bytes = 0);
+
+  /// The sums of `shard`, of this rank and not its last, are complete: sets them aside and zeroes the
+  /// buffers.
+  void set_aside(int64_t shard);
+  /// Gradients at or after `begin` of this rank's last shard are complete. Falling values within a step; 0
+  /// completes all, also on a rank without shards.
+  void ready(int64_t begin);
+  /// Waits for all sums of this step, those of the loss included, which are complete; on the device, what the
+  /// context is given later waits. Requires that ready(0) was called; then the next step may begin.
+  void finish();
+
+ private:
+  /// A flat range that is summed, in buckets from its end.
+  struct Range {
+    Tensor data;
+    int64_t bucket;  // elements
+    int64_t room;    // elements that come from other ranks for a bucket, at most
+    std::vector<Tensor> stack = {};
+    Tensor received = {};  // [buckets, room]
+  };
+
+  Range range_of(Tensor data, int64_t bucket) const;
+  size_t bytes_of(const Range& range) const;
+  void allocate(Range& range);
+  void set_aside(Range& range, int64_t shard);
+  void start(Range& range, int64_t bucket, int64_t end);
+
+  Context& context_;
+  Communicator& communicator_;
+  const TreeShare share_;
+  const TreeNode terms_;  // of this rank
+  const TreeLayout layout_;
+  Range gradients_;
+  Range loss_;
+  Arena memory_;           // of the stacks and of what is received
+  int64_t reduced_begin_;  // gradients at or after this one are under reduction
+};
+
+}  // namespace ventris

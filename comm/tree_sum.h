@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "backend/add.h"
+#include "backend/tensor.h"
+#include "comm/tree_plan.h"
+
+namespace ventris {
+
+class Context;
+
+/// Which rank has the partial sums of which nodes of a tree, the same on every rank.
+struct TreeLayout {
+  /// Every rank has the sums of the nodes of its share_of_rank().
+  TreeLayout(int64_t terms, int rank, int ranks);
+  /// Partial sums that other ranks have.
+  int others() const;
+
+  int rank;
+  int ranks;
+  std::vector<TreeNode> nodes;          // of all ranks, in order
+  std::vector<int> holders;             // the rank of each
+  std::vector<TreeAddition> additions;  // of their sums
+};
+
+/// A sum over the ranks in the order of the tree. Each rank owns one segment of the elements: it is sent that
+/// segment of every partial sum, adds them, and sends the result to all. Where every rank has one partial sum
+/// that is as much traffic as the best all-reduce has.
+struct TreeSum {
+  Context* context = nullptr;
+  const TreeLayout* layout = nullptr;
+  std::vector<Tensor> partials = {};  // [1, n] each: of this rank's nodes, in order; overwritten
+  Tensor result;                      // [1, n]: the place of the last partial sum, then the sum
+  Tensor received;                    // [1, room_for(n)]: overwritten
+
+  /// Elements that this rank gets of other ranks for a sum of n.
+  static int64_t room_for(const TreeLayout& layout, int64_t n);
+};
+
+/// Elements that are sent to a rank, or come from it. Those between two ranks stand in one order on both.
+struct TreeMessage {
+  int peer;
+  Tensor data;  // [1, count], not empty
+};
+struct TreeMessages {
+  std::vector<TreeMessage> sends;
+  std::vector<TreeMessage> receives;
+};
+
+/// The segments of partial sums to their owners.
+TreeMessages partials_to_owners(const TreeSum& sum);
+/// After that: what makes the result of this rank's segment, in this order.
+void for_each_addition(const TreeSum& sum, const std::function<void(const AddArgs&)>& add);
+/// After that: the results from their owners.
+TreeMessages results_to_all(const TreeSum& sum);
+
+}  // namespace ventris

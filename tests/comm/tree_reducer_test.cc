@@ -1,0 +1,165 @@
+#include "comm/tree_reducer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/context.h"
+#include "backend/error.h"
+#include "tests/comm/rank_test.h"
+
+namespace ventris {
+namespace {
+
+using testing::world;
+
+template <typename T>
+Tensor flat(std::vector<T>& data) {
+  const auto count = static_cast<int64_t>(data.size());
+  return {data.data(), 1, count, count, DTypeOf<T>::value};
+}
+
+/// What shard `shard` gives at an element: of either sign and of all sizes, so that the order of a sum shows.
+/// Not inlined: no product in it may be fused with a sum of the caller.
+[[gnu::noinline]] float gradient(int64_t shard, size_t element, int step) {
+  const auto k = static_cast<float>(
+      (element * 37 + static_cast<size_t>(shard) * 101 + static_cast<size_t>(step) * 7) % 1009);
+  return (k - 504.0F) / 77.0F *
+         std::pow(10.0F, -static_cast<float>((element + 3 * static_cast<size_t>(shard)) % 7));
+}
+
+double loss(int64_t shard, int which) {
+  return (which == 0 ? 1.0 : 3.0) / static_cast<double>(shard + 3);
+}
+
+/// Terms 0 .. n - 1 in the order of the tree, by its definition.
+template <typename Sum, typename Term>
+Sum tree_sum(int64_t begin, int64_t end, const Term& term) {
+  if (end - begin == 1) return term(begin);
+  const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(end - begin - 1)));
+  const Sum left = tree_sum<Sum>(begin, begin + half, term);
+  return left + tree_sum<Sum>(begin + half, end, term);
+}
+
+/// The buffers of a step with their reducer.
+struct Step {
+  Step(Context& context, int64_t shards, size_t elements, int64_t bucket_bytes)
+      : gradients(elements),
+        losses(2),
+        reducer(context, world(), shards, flat(gradients), flat(losses), bucket_bytes),
+        share(share_of_rank(shards, world().rank(), world().size())) {}
+
+  /// Computes this rank's shards as training does and sums them; the gradients get ready by `stride`.
+  template <typename Gradient>
+  void run(const Gradient& gradient_of, int64_t stride) {
+    for (int64_t shard = share.begin; shard < share.end; ++shard) {
+      for (size_t i = 0; i < gradients.size(); ++i) gradients[i] += gradient_of(shard, i);
+      for (int which = 0; which < 2; ++which) losses[static_cast<size_t>(which)] += loss(shard, which);
+      if (shard + 1 < share.end) reducer.set_aside(shard);
+    }
+    for (auto begin = static_cast<int64_t>(gradients.size()); begin > 0;
+         begin = std::max<int64_t>(0, begin - stride))
+      reducer.ready(begin);
+    reducer.ready(0);
+    reducer.finish();
+  }
+  void clear() {
+    std::fill(gradients.begin(), gradients.end(), 0.0F);
+    std::fill(losses.begin(), losses.end(), 0.0);
+  }
+
+  std::vector<float> gradients;
+  std::vector<double> losses;
+  TreeReducer reducer;
+  TreeNode share;
+};
+
+TEST(TreeReducer, AddsInTheOrderOfTheTreeForEveryNumberOfShardsAndEveryBucket) {
+  constexpr size_t kElements = 1037;
+  Context context({.threads = 1});
+  for (const int64_t shards : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16}) {
+    for (const int64_t bucket_bytes : {4, 256, 4096, 1 << 20}) {
+      Step step(context, shards, kElements, bucket_bytes);
+      for (int number = 0; number < 2; ++number) {
+        const auto of_shard = [&](int64_t shard, size_t i) { return gradient(shard, i, number); };
+        step.run(of_shard, 300);
+        for (size_t i = 0; i < kElements; ++i) {
+          const auto expected = tree_sum<float>(0, shards, [&](int64_t s) { return of_shard(s, i); });
+          ASSERT_EQ(step.gradients[i], expected) << i << ", " << shards << " shards, step " << number;
+        }
+        for (int which = 0; which < 2; ++which) {
+          const auto expected = tree_sum<double>(0, shards, [&](int64_t s) { return loss(s, which); });
+          ASSERT_EQ(step.losses[static_cast<size_t>(which)], expected) << shards;
+        }
+        step.clear();
+      }
+    }
+  }
+}
+
+// (1e8 + 1) - 1e8 is 0 in f32, 1e8 + (1 - 1e8) is 0, and (1e8 - 1e8) + 1 is 1.
+TEST(TreeReducer, TheOrderShowsInTheValues) {
+  Context context({.threads = 1});
+  const auto sum_of = [&](const std::vector<float>& terms) {
+    Step step(context, static_cast<int64_t>(terms.size()), 1, 4);
+    step.run([&](int64_t shard, size_t) { return terms[static_cast<size_t>(shard)]; }, 1);
+    return step.gradients[0];
+  };
+  EXPECT_EQ(sum_of({1e8F, 1.0F, -1e8F}), 0.0F);
+  EXPECT_EQ(sum_of({1e8F, -1e8F, 1.0F}), 1.0F);
+  EXPECT_EQ(sum_of({1e8F, 1.0F, -1e8F, 1.0F}), 0.0F);
+  EXPECT_EQ(sum_of({1e8F, -1e8F, 1.0F, 1.0F}), 2.0F);
+  EXPECT_EQ(sum_of({1e8F, 1.0F, 1.0F, -1e8F, 1.0F}), 1.0F);
+  EXPECT_EQ(sum_of({1.0F, 1.0F, 1.0F, 1.0F, 1e8F, -1e8F}), 4.0F);
+}
+
+TEST(TreeReducer, IsCloseToThePlainSumOfMpi) {
+  Context context({.threads = 1});
+  constexpr size_t kElements = 70'001;
+  const int64_t shards = 2 * world().size();
+  Step step(context, shards, kElements, 1 << 15);
+  std::vector<double> plain(kElements);
+  std::vector<double> sizes(kElements);  // sums of absolute values
+  for (int64_t shard = step.share.begin; shard < step.share.end; ++shard) {
+    for (size_t i = 0; i < kElements; ++i) {
+      plain[i] += gradient(shard, i, 0);
+      sizes[i] += std::abs(gradient(shard, i, 0));
+    }
+  }
+  world().all_reduce_sum(flat(plain));
+  world().all_reduce_sum(flat(sizes));
+  step.run([](int64_t shard, size_t i) { return gradient(shard, i, 0); }, 9'000);
+  for (size_t i = 0; i < kElements; ++i)
+    ASSERT_LE(std::abs(step.gradients[i] - plain[i]), 1e-6 * sizes[i]) << i;
+  const std::string bytes(reinterpret_cast<const char*>(step.gradients.data()), kElements * sizeof(float));
+  for (const std::string& other : world().all_gather(bytes)) EXPECT_TRUE(other == bytes);
+}
+
+TEST(TreeReducer, TheNumberOfThreadsChangesNothing) {
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 3}) {
+    Context context({.threads = threads});
+    Step step(context, 8, 100'003, 1 << 18);
+    step.run([](int64_t shard, size_t i) { return gradient(shard, i, 0); }, 40'000);
+    results.push_back(step.gradients);
+  }
+  EXPECT_TRUE(results[0] == results[1]);
+}
+
+TEST(TreeReducer, RefusesToFinishBeforeAllIsReadyAndToSetTheLastShardAside) {
+  Context context({.threads = 1});
+  Step step(context, 2 * world().size(), 64, 64);
+  EXPECT_THROW(step.reducer.finish(), Error);
+  EXPECT_THROW(step.reducer.set_aside(step.share.end - 1), Error);
+  step.reducer.set_aside(step.share.begin);
+  step.reducer.ready(0);
+  step.reducer.finish();
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace ventris::emulation {
+
+inline constexpr int kMostNcclRanks = 16;
+
+/// The way from one rank to another in shared memory, zero at first: messages pass in pieces.
+struct NcclChannel {
+  std::atomic<uint64_t> sent;   // pieces
+  std::atomic<uint64_t> taken;  // pieces
+  size_t bytes;                 // of the piece
+  bool captured;                // whether it is sent by part of a graph
+  alignas(64) char data[size_t{16} << 10];
+};
+using NcclChannels = NcclChannel[kMostNcclRanks][kMostNcclRanks];  // from, to
+
+struct NcclMessage {
+  int peer;
+  char* data;
+  size_t bytes;
+};
+
+enum class NcclExchangeEnd { kDone, kGivenUp, kMixedCapture };
+
+/// Sends and receives at the same time, the messages between two ranks in their order. `goes_on` is asked
+/// while nothing can be moved.
+NcclExchangeEnd exchange(NcclChannels& channels, int rank, std::vector<NcclMessage> sends,
+                         std::vector<NcclMessage> receives, bool captured,
+                         const std::function<bool()>& goes_on);
+
+}  // namespace ventris::emulation
