@@ -17,8 +17,7 @@ constexpr std::align_val_t kAlignment{128};
 
 char* allocate_host(size_t bytes) {
   void* memory = ::operator new(bytes, kAlignment, std::nothrow);
-  if (memory == nullptr)
-    fail(ExitCode::kUnavailable, "cannot allocate {} bytes of host memory", bytes);
+  if (memory == nullptr) fail(ExitCode::kUnavailable, "cannot allocate {} bytes of host memory", bytes);
   std::memset(memory, 0, bytes);
   return static_cast<char*>(memory);
 }

@@ -41,6 +41,29 @@ std::map<std::string, std::string> environment_of(const std::filesystem::path& p
 constexpr const char* kJob = "PMIX_NAMESPACE";
 constexpr const char* kRank = "PMIX_RANK";
 
+int local_ranks_of_launcher() {
+  return number_of_launcher({"OMPI_COMM_WORLD_LOCAL_SIZE"}, 0);
+}
+
+/// The processes of this host that are ranks of this job and have not ended, by rank.
+std::map<int, int> local_ranks() {
+  std::map<int, int> found;
+  const char* job = std::getenv(kJob);
+  if (job == nullptr) return found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator process("/proc", error), end; !error && process != end;
+       process.increment(error)) {
+    const std::string name = process->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto environment = environment_of(process->path());
+    const auto its_job = environment.find(kJob);
+    const auto its_rank = environment.find(kRank);
+    if (its_job == environment.end() || its_job->second != job || its_rank == environment.end()) continue;
+    found[std::atoi(its_rank->second.c_str())] = std::atoi(name.c_str());
+  }
+  return found;
+}
+
 }  // namespace
 
 Guard::Guard(double seconds, Actions actions)
@@ -83,32 +106,21 @@ std::string state_of_process(int pid) {
 }
 
 std::string describe_local_ranks() {
-  const char* job = std::getenv(kJob);
-  if (job == nullptr) return "";
-  std::map<int, std::string> found;  // by rank
-  size_t seen = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator process("/proc", error), end; !error && process != end;
-       process.increment(error)) {
-    const std::string name = process->path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto environment = environment_of(process->path());
-    const auto its_job = environment.find(kJob);
-    const auto its_rank = environment.find(kRank);
-    if (its_job == environment.end() || its_job->second != job || its_rank == environment.end()) continue;
-    ++seen;
-    const std::string state = state_of_process(std::atoi(name.c_str()));
-    if (!state.empty())
-      found[std::atoi(its_rank->second.c_str())] =
-          fmt::format("rank {} (pid {}) is {}", its_rank->second, name, state);
-  }
   std::vector<std::string> texts;
-  for (const auto& [rank, text] : found) texts.push_back(text);
-  const int expected = number_of_launcher({"OMPI_COMM_WORLD_LOCAL_SIZE"}, 0);
-  if (expected > static_cast<int>(seen))
-    texts.push_back(fmt::format("only {} of {} ranks are there", seen, expected));
+  const std::map<int, int> ranks = local_ranks();
+  for (const auto& [rank, pid] : ranks) {
+    const std::string state = state_of_process(pid);
+    if (!state.empty()) texts.push_back(fmt::format("rank {} (pid {}) is {}", rank, pid, state));
+  }
+  if (a_local_rank_is_gone())
+    texts.push_back(fmt::format("only {} of {} ranks are there", ranks.size(), local_ranks_of_launcher()));
   if (texts.size() > kMostNamed) texts.resize(kMostNamed);
   return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+bool a_local_rank_is_gone() {
+  const std::map<int, int> ranks = local_ranks();
+  return !ranks.empty() && local_ranks_of_launcher() > static_cast<int>(ranks.size());
 }
 
 int number_of_launcher(std::initializer_list<const char*> variables, int otherwise) {

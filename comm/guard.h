@@ -42,6 +42,8 @@ std::string state_of_process(int pid);
 /// For messages, where MPI is not there to ask: the ranks of the same job on this host that are stopped, wait
 /// for a disk or are not there, by the environment that the launcher gave them; "" where there are none.
 std::string describe_local_ranks();
+/// Whether a rank of the same job that the launcher started on this host has ended.
+bool a_local_rank_is_gone();
 
 /// A number that the launcher gave this process in its environment: the first of the variables that is set,
 /// else `otherwise`.

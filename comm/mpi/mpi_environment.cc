@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would tell the same
 constexpr int kTurns = 2;
+constexpr std::chrono::milliseconds kEndOfJob{3000};  // after the first rank has ended
 constexpr std::chrono::milliseconds kLook{10};
 constexpr double kLongestAbort = 5.0;  // seconds
 
@@ -117,15 +118,19 @@ std::string mpi_library() {
 
 std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
   const int rank = number_of_launcher({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
-  const auto late = [this, call, rank] {
-    // One rank tells, the first that waits: it ends the job, for which the launcher sends SIGTERM, before the
-    // next would speak.
-    const auto turn = std::chrono::steady_clock::now() + kTurn * std::min(rank, kTurns);
-    while (std::chrono::steady_clock::now() < turn) {
+  const auto wait_for_end_of_job = [this](std::chrono::milliseconds longest) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < longest) {
       std::this_thread::sleep_for(kLook);
       if (limits_.stop_requested && limits_.stop_requested())
         std::_Exit(static_cast<int>(ExitCode::kUnavailable));
     }
+  };
+  const auto late = [this, call, rank, wait_for_end_of_job] {
+    // One rank tells, the first that waits. That ends the job: the launcher, which may take a second for it,
+    // sends SIGTERM to those whose turn comes then.
+    wait_for_end_of_job(kTurn * std::min(rank, kTurns));
+    if (a_local_rank_is_gone()) wait_for_end_of_job(kEndOfJob);
     const std::string known = describe_local_ranks();
     std::fputs(fmt::format(
                    "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks"
