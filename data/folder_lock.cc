@@ -49,6 +49,7 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
     }
     std::this_thread::sleep_for(20ms);
   }
+  held_ = true;
   const std::string text = this_process();
   // Only a message of another process is at stake.
   if (::ftruncate(file_->fd(), 0) == 0 && ::pwrite(file_->fd(), text.data(), text.size(), 0) < 0) return;

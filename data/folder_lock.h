@@ -21,8 +21,12 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
+  /// False where the file system has no locks.
+  bool held() const { return held_; }
+
  private:
   std::unique_ptr<FileHandle> file_;
+  bool held_ = false;
 };
 
 }  // namespace ventris::data

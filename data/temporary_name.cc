@@ -57,14 +57,15 @@ std::string temporary_name(const std::string& path) {
 }
 
 std::vector<std::string> remove_abandoned_files(const std::string& folder,
-                                                const std::function<bool(const std::string&)>& is_ours) {
+                                                const std::function<bool(const std::string&)>& is_ours,
+                                                bool alone) {
   std::vector<std::string> removed;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const Owner owner = owner_of(entry.path().filename().string());
     std::error_code ignored;
     if (owner.pid == 0 || !is_ours(owner.of) || !entry.is_regular_file(ignored) ||
-        !is_abandoned(owner, entry.path())) {
+        !(alone || is_abandoned(owner, entry.path()))) {
       continue;
     }
     if (fs::remove(entry.path(), ignored)) removed.push_back(entry.path().string());

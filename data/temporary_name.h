@@ -10,9 +10,11 @@ namespace ventris::data {
 std::string temporary_name(const std::string& path);
 
 /// Removes files of a folder that a process left behind under such a name, where `is_ours` holds for the name
-/// that the file was to get. The process ran on this host and is gone, or it ran on another one, which cannot
-/// be asked, and the file has not changed for a day. Returns the paths of those that were removed.
+/// that the file was to get: all of them if nobody else can be writing there (`alone`: data/folder_lock.h),
+/// else those of processes of this host that are gone, and of other hosts, which cannot be asked, if the file
+/// has not changed for a day. Returns the paths of those that were removed.
 std::vector<std::string> remove_abandoned_files(const std::string& folder,
-                                                const std::function<bool(const std::string&)>& is_ours);
+                                                const std::function<bool(const std::string&)>& is_ours,
+                                                bool alone);
 
 }  // namespace ventris::data

@@ -138,12 +138,12 @@ void restore_best(const TrainOptions& options, const TrainingState& state) {
 }
 
 /// Removes what earlier processes of the run left half-written.
-void remove_leftovers(const TrainOptions& options, Progress& progress) {
+void remove_leftovers(const TrainOptions& options, bool alone, Progress& progress) {
   static const std::set<std::string> kNames = {"best.json", "command.txt", "config.json", "metrics.jsonl",
                                                "status.json"};
   const std::vector<std::string> removed = data::remove_abandoned_files(
       options.model_dir,
-      [](const std::string& name) { return kNames.contains(name) || step_of_checkpoint(name) >= 0; });
+      [](const std::string& name) { return kNames.contains(name) || step_of_checkpoint(name) >= 0; }, alone);
   for (const std::string& path : removed) {
     progress.message(fmt::format("removed {}, which a process that is gone left half-written", path));
   }
@@ -187,10 +187,11 @@ void copy_state_from_first_rank(Communicator& communicator, TrainingState& state
 
 }  // namespace
 
-ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, Progress& progress) {
+ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
+                              Progress& progress) {
   ResumePoint point;
   if (communicator.rank() == 0) {
-    remove_leftovers(options, progress);
+    remove_leftovers(options, alone, progress);
     point = find_checkpoint(options, progress);
   }
   point.path = communicator.broadcast(point.path, 0);

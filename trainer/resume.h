@@ -19,8 +19,10 @@ struct ResumePoint {
 };
 
 /// The checkpoint that options.resume names, on every rank; rank 0 looks for it. With "auto" that is the
-/// newest sound one of the run folder: a damaged one is set aside with a warning.
-ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, Progress& progress);
+/// newest sound one of the run folder: a damaged one is set aside with a warning. Files that an earlier run
+/// left half-written are removed; `alone` as in data/temporary_name.h.
+ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
+                              Progress& progress);
 
 /// Restores parameters, moments and state on every rank from the checkpoint at `path`; rank 0 reads it. Where
 /// the path is "", the parameters of rank 0 are on every rank and the state is as it was. Throws

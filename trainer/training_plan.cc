@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "backend/error.h"
+#include "comm/tree_sum.h"
 #include "model/batch_stage.h"
 #include "model/beam_search.h"
 #include "model/transformer.h"
@@ -65,6 +66,8 @@ class Planner {
                                        model_capacity(batches, corpus_, machine_.device), true));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
+    if (options_.reduction == Reduction::kReproducible)
+      add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages = 2 * BatchStage::planned_bytes(plan.micro_batch);
     if (machine_.device == Device::kCuda) exactly("batches", stages);
     add("batches on their way", stages, false, true);
@@ -94,6 +97,17 @@ class Planner {
   bool validates_by_search() const {
     return options_.valid_every > 0 && corpus_.valid().size() > 0 &&
            (options_.valid_bleu || options_.valid_chrf);
+  }
+
+  /// Of the rank with the most: those that wait for others of the rank, and those that come from other ranks.
+  size_t partial_sums_bytes(int shards) const {
+    int stack = 0;
+    for (int rank = 0; rank < machine_.ranks; ++rank) {
+      stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
+    }
+    const int64_t flat = store_.flat_size();
+    const int64_t received = TreeSum::room_for(TreeLayout(shards, 0, machine_.ranks), flat);
+    return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(options_.precision));
   }
 
   /// Packed parameters on the CPU, the activations of an encoder, and the cache of keys and values.
@@ -140,13 +154,14 @@ bool memory_fits(const TrainingPlan& plan) {
 /// The first number of shards above that of the plan with which it fits, in words; "" if there is none.
 std::string smaller_micro_batches(TrainingPlan plan, const Planner& planner) {
   constexpr int kMostShards = 65536;
-  for (int shards = 2 * plan.shards; shards <= kMostShards; shards *= 2) {
+  for (plan.shards *= 2; plan.shards <= kMostShards; plan.shards *= 2) {
     try {
-      planner.plan_memory(plan, planner.batches(shards));
+      planner.plan_memory(plan, planner.batches(plan.shards));
     } catch (const std::exception&) {
       return "";  // the longest sentence does not fit in such a shard
     }
-    if (memory_fits(plan)) return fmt::format("--logical-shards {} (smaller micro-batches) fits", shards);
+    if (memory_fits(plan))
+      return fmt::format("--logical-shards {} (smaller micro-batches) fits", plan.shards);
   }
   return "";
 }

@@ -141,7 +141,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       progress_(communicator.rank() == 0, options.max_steps),
       corpus_(options.corpus),
       folder_lock_(lock_folder(communicator, options_.model_dir)),
-      resume_point_(find_resume_point(communicator, options_, progress_)),
+      resume_point_(
+          find_resume_point(communicator, options_, folder_lock_ && folder_lock_->held(), progress_)),
       shards_(resolved_shards(options, resume_point_, communicator.size(), context.device())),
       batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
                                  .target_tokens = options.batch_target_tokens,

@@ -210,14 +210,25 @@ TEST_F(Saver, FilesOfProcessesThatAreGoneAreRemovedAndNoOthers) {
   }
   std::filesystem::last_write_time(other_host_old,
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
-  std::vector<std::string> removed = data::remove_abandoned_files(
-      folder_.string(), [](const std::string& name) { return step_of_checkpoint(name) >= 0; });
-  std::sort(removed.begin(), removed.end());
+  const auto remove = [&](bool alone) {
+    std::vector<std::string> removed = data::remove_abandoned_files(
+        folder_.string(), [](const std::string& name) { return step_of_checkpoint(name) >= 0; }, alone);
+    std::sort(removed.begin(), removed.end());
+    return removed;
+  };
+  const std::vector<std::string> removed = remove(/*alone=*/false);
   EXPECT_EQ(removed, (std::vector<std::string>{gone, other_host_old}));
   for (const std::string& file : {ours, foreign_gone, other_host, no_number, whole}) {
     EXPECT_TRUE(std::filesystem::exists(file)) << file;
   }
   for (const std::string& file : removed) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+
+  std::vector<std::string> others = {ours, other_host};
+  std::sort(others.begin(), others.end());
+  EXPECT_EQ(remove(/*alone=*/true), others);
+  for (const std::string& file : {foreign_gone, no_number, whole}) {
+    EXPECT_TRUE(std::filesystem::exists(file)) << file;
+  }
 }
 
 }  // namespace
