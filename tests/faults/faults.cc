@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
 #include <string>
+#include <type_traits>
 
 namespace {
 
@@ -93,7 +95,9 @@ __attribute__((constructor)) void start() {
   settings();
 }
 
-std::atomic<long> calls{0};
+// Held from the count of a call to its end: when a call is counted, those before it are done.
+std::mutex turn;
+long calls = 0;
 std::atomic<bool> watched[kMostDescriptors];
 const pid_t process = getpid();  // children that it makes are left alone
 
@@ -119,14 +123,14 @@ void kill_victim() {
   if (fd >= 0) syscall(SYS_close, fd);
 }
 
-/// Counts a call. What is to become of it.
+/// Counts a call, by the holder of `turn`. What is to become of it.
 Fault fault_at(const char* call, const std::string& path) {
   const Settings& s = settings();
   if (!s.call.empty() && s.call != "any" && s.call != call) return Fault::kNone;
   const long number = ++calls;
   if (!s.log.empty()) write_raw(s.log.c_str(), O_WRONLY | O_APPEND, std::string(call) + " " + path + "\n");
-  const bool now = s.at > 0 && (number == s.at || (s.sticky && number > s.at));
-  if (!now) return Fault::kNone;
+  const bool later = number > s.at && (s.sticky || (s.fault == Fault::kShort && number == s.at + 1));
+  if (s.at <= 0 || (number != s.at && !later)) return Fault::kNone;
   if (s.fault == Fault::kKill) {
     if (s.victim.empty()) die();
     kill_victim();
@@ -135,11 +139,18 @@ Fault fault_at(const char* call, const std::string& path) {
   return s.fault == Fault::kShort && number > s.at ? Fault::kError : s.fault;
 }
 
-/// For calls that write nothing: whether this one fails, with errno.
-bool fails(const char* call, const std::string& path) {
-  if (fault_at(call, path) == Fault::kNone) return false;
+/// For calls that write nothing, of which no part can be done: fails with errno, or returns what the call
+/// does.
+template <typename Call>
+auto counted(const char* name, const std::string& path, Call&& call) -> decltype(call()) {
+  const std::lock_guard<std::mutex> lock(turn);
+  if (fault_at(name, path) == Fault::kNone) return call();
   errno = settings().error;
-  return true;
+  if constexpr (std::is_pointer_v<decltype(call())>) {
+    return nullptr;
+  } else {
+    return -1;
+  }
 }
 
 std::string name_of(int fd) {
@@ -159,12 +170,21 @@ int watch(int fd, bool on) {
 template <typename Call>
 int opened(const char* path, Call&& call) {
   if (!matches(path)) return watch(call(), false);
-  return fails("open", path) ? -1 : watch(call(), true);
+  return counted("open", path, [&] { return watch(call(), true); });
+}
+
+template <typename Call>
+FILE* opened_stream(const char* path, Call&& call) {
+  const bool counts = matches(path);
+  FILE* const file = counts ? counted("open", path, call) : call();
+  if (file != nullptr) watch(fileno(file), counts);
+  return file;
 }
 
 template <typename Call>
 ssize_t written(int fd, size_t bytes, Call&& call) {
   if (!matches(fd)) return call(bytes);
+  const std::lock_guard<std::mutex> lock(turn);
   switch (fault_at("write", name_of(fd))) {
     case Fault::kError:
       errno = settings().error;
@@ -214,18 +234,12 @@ int openat64(int folder, const char* path, int flags, ...) {
 // Streams of the C++ library open and close their files in this way.
 FILE* fopen(const char* path, const char* mode) {
   NEXT(fopen);
-  if (matches(path) && fails("open", path)) return nullptr;
-  FILE* const file = real(path, mode);
-  if (file != nullptr) watch(fileno(file), matches(path));
-  return file;
+  return opened_stream(path, [&] { return real(path, mode); });
 }
 
 FILE* fopen64(const char* path, const char* mode) {
   NEXT(fopen64);
-  if (matches(path) && fails("open", path)) return nullptr;
-  FILE* const file = real(path, mode);
-  if (file != nullptr) watch(fileno(file), matches(path));
-  return file;
+  return opened_stream(path, [&] { return real(path, mode); });
 }
 
 int close(int fd) {
@@ -247,7 +261,8 @@ ssize_t write(int fd, const void* data, size_t bytes) {
 
 ssize_t writev(int fd, const struct iovec* pieces, int count) {
   NEXT(writev);
-  return matches(fd) && fails("write", name_of(fd)) ? -1 : real(fd, pieces, count);
+  const auto call = [&] { return real(fd, pieces, count); };
+  return matches(fd) ? counted("write", name_of(fd), call) : call();
 }
 
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
@@ -262,42 +277,50 @@ ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
 
 int ftruncate(int fd, off_t length) noexcept {
   NEXT(ftruncate);
-  return matches(fd) && fails("truncate", name_of(fd)) ? -1 : real(fd, length);
+  const auto call = [&] { return real(fd, length); };
+  return matches(fd) ? counted("truncate", name_of(fd), call) : call();
 }
 
 int ftruncate64(int fd, off64_t length) noexcept {
   NEXT(ftruncate64);
-  return matches(fd) && fails("truncate", name_of(fd)) ? -1 : real(fd, length);
+  const auto call = [&] { return real(fd, length); };
+  return matches(fd) ? counted("truncate", name_of(fd), call) : call();
 }
 
 int fsync(int fd) {
   NEXT(fsync);
-  return matches(fd) && fails("fsync", name_of(fd)) ? -1 : real(fd);
+  const auto call = [&] { return real(fd); };
+  return matches(fd) ? counted("fsync", name_of(fd), call) : call();
 }
 
 int fdatasync(int fd) {
   NEXT(fdatasync);
-  return matches(fd) && fails("fsync", name_of(fd)) ? -1 : real(fd);
+  const auto call = [&] { return real(fd); };
+  return matches(fd) ? counted("fsync", name_of(fd), call) : call();
 }
 
 int rename(const char* from, const char* to) noexcept {
   NEXT(rename);
-  return matches(to) && fails("rename", to) ? -1 : real(from, to);
+  const auto call = [&] { return real(from, to); };
+  return matches(to) ? counted("rename", to, call) : call();
 }
 
 int unlink(const char* path) noexcept {
   NEXT(unlink);
-  return matches(path) && fails("unlink", path) ? -1 : real(path);
+  const auto call = [&] { return real(path); };
+  return matches(path) ? counted("unlink", path, call) : call();
 }
 
 int unlinkat(int folder, const char* path, int flags) noexcept {
   NEXT(unlinkat);
-  return matches(path) && fails("unlink", path) ? -1 : real(folder, path, flags);
+  const auto call = [&] { return real(folder, path, flags); };
+  return matches(path) ? counted("unlink", path, call) : call();
 }
 
 int remove(const char* path) noexcept {
   NEXT(remove);
-  return matches(path) && fails("unlink", path) ? -1 : real(path);
+  const auto call = [&] { return real(path); };
+  return matches(path) ? counted("unlink", path, call) : call();
 }
 
 }  // extern "C"
