@@ -277,6 +277,29 @@ class TrainedModel(support.CommandLineTest):
         self.assertIn("case:lc", result["signature"])
         self.assertTrue(0 <= result["score"] <= 100)
 
+    def test_evaluate_scores_by_the_protocol_of_the_paper_as_bleu_does(self):
+        # Compounds and full stops, which only the protocol cuts off on both sides alike.
+        references = self.read(self.demo_path("test.de")).decode().splitlines()
+        reference = self.write("paper.de", "".join(line.replace(" ", "-") + " .\n" for line in references))
+        texts = ["--source", self.demo_path("test.en"), "--reference", reference]
+        paper = ["--protocol", "paper", "--language", "de"]
+        output = self.path("paper.out")
+        evaluate = ["evaluate", "--model", self.weights, *texts, *paper]
+        line = self.succeed(*evaluate, "--output", output).decode()
+        self.assertEqual(self.read(output), self.translate())
+        bleu = ["bleu", "--input", output, "--reference", reference]
+        scored = self.succeed(*bleu, *paper).decode()
+        # The label of evaluate tells how the translations were made too.
+        label, score = scored.split(" = ", 1)
+        settings, version = label.rsplit("|", 1)
+        self.assertEqual(line, f"{settings}|averaged:1|beam:4|lenpen:0.6|{version} = {score}")
+        self.assertNotEqual(score, self.succeed(*bleu).decode().split(" = ", 1)[1])
+        result, other = (json.loads(self.succeed(*words, "--json")) for words in (evaluate, [*bleu, *paper]))
+        self.assertGreater(float(score.split("/")[0].split()[-1]), 0, "no word is right")
+        for key in ("name", "score", "hypothesis_length", "reference_length"):
+            self.assertEqual(result[key], other[key], key)
+        self.refuse(64, *evaluate[:-2], says="--language")
+
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_evaluate_gives_the_same_file_and_score_on_any_number_of_ranks(self):
         for options in ((), ("--precision", "bf16", "--sample", "--seed", 2)):

@@ -2,11 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "backend/error.h"
 #include "backend/moving_average.h"
-#include "tests/support/tiny_run.h"
+#include "tests/trainer/training_fixture.h"
 #include "trainer/metrics.h"
 #include "trainer/model_files.h"
 #include "trainer/validation.h"
@@ -18,13 +17,9 @@ namespace {
 using testing::kTinyVocabulary;
 using testing::LoadedState;
 using testing::make_tiny_corpus;
+using testing::metrics_of;
 using testing::TemporaryFolder;
-
-TrainResult train_alone(const TrainOptions& options) {
-  Context context({.threads = 1});
-  const auto self = make_self_communicator();
-  return train(context, *self, options, "ventris train (test)");
-}
+using testing::train_alone;
 
 /// What translation takes from a file or run folder.
 std::vector<float> translated_with(const std::string& model) {
@@ -35,13 +30,7 @@ std::vector<float> translated_with(const std::string& model) {
 }
 
 std::vector<nlohmann::json> validations_of(const TrainOptions& options) {
-  std::vector<nlohmann::json> lines;
-  std::ifstream file(options.model_dir + "/metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    lines.push_back(nlohmann::json::parse(line));
-    if (!lines.back().contains("valid_loss")) lines.pop_back();
-  }
-  return lines;
+  return metrics_of(options, "valid_loss");
 }
 
 class AverageOfTraining : public ::testing::Test {
@@ -156,31 +145,6 @@ TEST_F(AverageOfTraining, IsThatOfBf16TrainingToo) {
   plain.precision = DType::kBF16;
   train_alone(plain);
   EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation leaves the rounded copies as they were";
-}
-
-TEST_F(AverageOfTraining, EveryMetricMayChooseTheBest) {
-  for (const std::string metric : {"loss", "perplexity", "bleu", "chrf"}) {
-    TrainOptions run = options(metric, 0.0);
-    run.save_every = 0;
-    run.valid_every = 4;
-    run.valid_metric = metric;
-    run.valid_bleu = run.valid_chrf = true;
-    const TrainResult result = train_alone(run);
-    double best = 0.0;
-    int64_t best_step = 0;
-    for (const auto& line : validations_of(run)) {
-      for (const char* name : {"valid_loss", "valid_perplexity", "valid_bleu", "valid_chrf"}) {
-        ASSERT_TRUE(line.contains(name)) << line.dump();
-      }
-      const double value = line["valid_" + metric];
-      if (best_step > 0 && !is_better(metric, value, best)) continue;
-      best = value;
-      best_step = line["step"];
-    }
-    EXPECT_EQ(result.best_step, best_step) << metric;
-    EXPECT_DOUBLE_EQ(result.best_metric, best) << metric;
-    EXPECT_EQ(step_of_checkpoint(read_best(run.model_dir)), best_step) << metric;
-  }
 }
 
 TEST_F(AverageOfTraining, AnotherMetricLooksForTheBestAnew) {

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "backend/error.h"
-#include "tests/support/tiny_run.h"
+#include "tests/trainer/training_fixture.h"
 #include "trainer/training_run.h"
 
 namespace ventris {
@@ -17,24 +16,13 @@ namespace {
 using testing::kTinyVocabulary;
 using testing::LoadedState;
 using testing::make_tiny_corpus;
+using testing::metrics_of;
 using testing::TemporaryFolder;
 using testing::tiny_run_options;
-
-TrainResult train_alone(const TrainOptions& options) {
-  Context context({.threads = 1});
-  const auto self = make_self_communicator();
-  return train(context, *self, options, "ventris train (test)");
-}
+using testing::train_alone;
 
 LoadedState state_of(const std::string& path, const TrainOptions& options) {
   return {path, options.model, kTinyVocabulary};
-}
-
-std::vector<nlohmann::json> metrics_of(const TrainOptions& options) {
-  std::vector<nlohmann::json> lines;
-  std::ifstream file(options.model_dir + "/metrics.jsonl");
-  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
 }
 
 template <typename Call>
@@ -275,20 +263,6 @@ TEST_F(TrainTest, ASkippedStepChangesNoParameter) {
   EXPECT_TRUE(five.values == three.values);
   EXPECT_TRUE(five.v == three.v);
   EXPECT_FALSE(five.state.position == three.state.position);
-}
-
-TEST_F(TrainTest, PatienceEndsARunThatGetsNoBetter) {
-  TrainOptions run = options("run");
-  run.learning_rate_scale = 1e-30;  // nothing changes, so the first validation stays the best
-  run.max_steps = 100;
-  run.valid_every = 2;
-  run.valid_bleu = false;
-  run.valid_metric = "loss";
-  run.patience = 3;
-  const TrainResult result = train_alone(run);
-  EXPECT_EQ(result.step, 8);
-  EXPECT_EQ(result.best_step, 2);
-  EXPECT_EQ(std::filesystem::path(read_best(run.model_dir)).filename(), "checkpoint-00000002.h5");
 }
 
 TEST_F(TrainTest, EpochsAndMinutesEndARunToo) {

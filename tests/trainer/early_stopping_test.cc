@@ -1,0 +1,89 @@
+// train --valid-metric with --patience: when a run ends, and which checkpoint is the best.
+#include <gtest/gtest.h>
+
+#include "tests/trainer/training_fixture.h"
+
+namespace ventris {
+namespace {
+
+using testing::LoadedState;
+using testing::make_tiny_corpus;
+using testing::metrics_of;
+using testing::TemporaryFolder;
+using testing::train_alone;
+
+class EarlyStopping : public ::testing::TestWithParam<std::string> {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    corpus_ = new std::string(make_tiny_corpus(*folder_));
+  }
+  static void TearDownTestSuite() {
+    delete corpus_;
+    delete folder_;
+  }
+  TrainOptions options() const {
+    TrainOptions options = testing::tiny_run_options(*corpus_, runs_ / "run");
+    options.valid_metric = GetParam();
+    options.valid_bleu = options.valid_chrf = true;
+    options.valid_every = 2;
+    options.max_steps = 400;
+    options.patience = 3;
+    return options;
+  }
+  static bool more_is_better() { return GetParam() == "bleu" || GetParam() == "chrf"; }
+
+  static TemporaryFolder* folder_;
+  static std::string* corpus_;
+  TemporaryFolder runs_;
+};
+TemporaryFolder* EarlyStopping::folder_ = nullptr;
+std::string* EarlyStopping::corpus_ = nullptr;
+
+TEST_P(EarlyStopping, EndsWhenPatienceIsOverAndKeepsTheBest) {
+  TrainOptions run = options();
+  // A learning rate that rises without end: the model learns, then forgets.
+  run.warmup_steps = 4000;
+  run.learning_rate_scale = more_is_better() ? 200.0 : 2000.0;
+  const TrainResult result = train_alone(run);
+  double best = 0.0;
+  int64_t best_step = 0;
+  int64_t last_step = 0;
+  int improvements = 0;
+  int without = 0;
+  for (const auto& line : metrics_of(run, "valid_loss")) {
+    EXPECT_LT(without, run.patience) << "went on at step " << last_step;
+    last_step = line["step"];
+    const double value = line["valid_" + GetParam()];
+    const bool better = best_step == 0 || (more_is_better() ? value > best : value < best);
+    without = better ? 0 : without + 1;
+    if (!better) continue;
+    ++improvements;
+    best = value;
+    best_step = last_step;
+  }
+  EXPECT_EQ(without, run.patience);
+  EXPECT_LT(result.step, run.max_steps);
+  EXPECT_EQ(result.step, last_step);
+  EXPECT_GT(improvements, 1) << "the first validation is the best: the run tells nothing";
+  EXPECT_EQ(result.best_step, best_step);
+  EXPECT_DOUBLE_EQ(result.best_metric, best);
+  EXPECT_EQ(read_best(run.model_dir), path_of_checkpoint(run.model_dir, best_step));
+  const LoadedState kept(read_best(run.model_dir), run.model, testing::kTinyVocabulary);
+  EXPECT_EQ(kept.state.step, best_step);
+}
+
+TEST_P(EarlyStopping, AnEqualValueIsNoBetter) {
+  TrainOptions run = options();
+  run.learning_rate_scale = 1e-30;  // nothing changes
+  const TrainResult result = train_alone(run);
+  EXPECT_EQ(result.step, 8);
+  EXPECT_EQ(result.best_step, 2);
+  EXPECT_EQ(read_best(run.model_dir), path_of_checkpoint(run.model_dir, 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Metrics, EarlyStopping, ::testing::Values("loss", "perplexity", "bleu", "chrf"),
+                         [](const auto& metric) { return metric.param; });
+
+}  // namespace
+}  // namespace ventris
