@@ -19,6 +19,8 @@ class Shape:
     name: str
     ranks: int
     options: tuple = ()
+    # Whether any number of ranks comes to the same bits.
+    elastic: bool = False
 
     def single(self):
         return self.ranks == 1
@@ -55,7 +57,11 @@ class Fault:
 # One reference for all of them, whatever the number of ranks.
 def elastic_shape(ranks, precision):
     options = ("--reduction", "reproducible", "--precision", precision)
-    return Shape(f"elastic-{precision}", ranks, options)
+    return Shape(f"elastic-{precision}", ranks, options, elastic=True)
+
+
+def fast_shape(ranks):
+    return Shape(f"fast-{ranks}", ranks, ("--reduction", "fast"))
 
 
 @dataclasses.dataclass
@@ -110,13 +116,19 @@ def place(faults, shape, rng):
 
 
 def elastic_runs(seed, rng):
-    """Every pair of numbers of ranks: killed on the first, it goes on on the second, and back after another kill."""
+    """Every pair of numbers of ranks: killed on the first, it goes on on the second, and back after another kill; then
+    the same with the fast reduction, killed once."""
     planned = []
-    for first, second in itertools.product((1, 2, 3, 4), repeat=2):
+    pairs = list(itertools.product((1, 2, 3, 4), repeat=2))
+    for first, second in pairs:
         shape = elastic_shape(first, ("f32", "bf16")[rng.randrange(2)])
         some = [Fault("kill", None, 0.0, ranks_after=after) for after in (second, first)]
         place(some, shape, rng)
         planned.append(Run(len(planned), shape, some, seed))
+    for first, second in pairs:
+        some = [Fault("kill", None, 0.0, ranks_after=second)]
+        place(some, fast_shape(first), rng)
+        planned.append(Run(len(planned), fast_shape(first), some, seed))
     return planned
 
 
