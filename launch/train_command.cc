@@ -104,7 +104,7 @@ Command train_command() {
       "Trains the Transformer of \"Attention Is All You Need\" on a corpus file of 'ventris prepare'. "
       "Started with mpirun or srun, all ranks train one model: each computes its share of every global "
       "batch, and gradients are summed while backward goes on. Batches are the same for any number of ranks "
-      "that divides --logical-shards.",
+      "with the same --logical-shards, and a run goes on with any number of ranks.",
       "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON object "
       "an interval and one a validation, and the resolved configuration with the command. On a terminal one "
       "live line shows the progress; in a log there is one line an interval.",

@@ -77,6 +77,14 @@ TEST_F(TrainingPlanTest, Memory_is_what_the_parts_of_a_run_allocate) {
   }
 }
 
+TEST_F(TrainingPlanTest, A_reproducible_run_needs_partial_sums) {
+  TrainOptions train = options("tree");
+  train.logical_shards = 4;
+  train.reduction = Reduction::kReproducible;
+  const TrainingPlan plan = plan_training(train, {});
+  EXPECT_EQ(bytes_of(plan, "partial sums of gradients"), 2 * bytes_of(plan, "gradients"));
+}
+
 TEST_F(TrainingPlanTest, Steps_and_the_size_of_a_checkpoint_are_those_of_a_run) {
   TrainOptions train = options("run");
   train.max_epochs = 1;
