@@ -101,8 +101,9 @@ def make_faults(counts, rng):
     return faults
 
 
-def place(faults, shape, rng):
-    """Gives the faults of a run their moments, one in each stretch of the run, and their ranks."""
+def place(faults, shape, rng, at_start=0.25):
+    """Gives the faults of a run their moments, one in each stretch of the run, and their ranks. `at_start`: the share of
+    kills while MPI starts, the checkpoint is read, or the first steps are made."""
     ranks = shape.ranks
     stretch = (LAST_FAULT_STEP - FIRST_FAULT_STEP) / len(faults)
     for index, fault in enumerate(faults):
@@ -110,8 +111,7 @@ def place(faults, shape, rng):
         fault.seconds = rng.uniform(0.0, 0.03)
         fault.rank = rng.randrange(ranks)
         ranks = fault.ranks_after or ranks
-        # While MPI starts, the checkpoint is read, or the first steps are made.
-        if fault.kind.startswith("kill") and rng.random() < 0.25:
+        if fault.kind.startswith("kill") and rng.random() < at_start:
             fault.step, fault.seconds = None, rng.uniform(0.0, 1.0)
 
 
@@ -123,11 +123,11 @@ def elastic_runs(seed, rng):
     for first, second in pairs:
         shape = elastic_shape(first, ("f32", "bf16")[rng.randrange(2)])
         some = [Fault("kill", None, 0.0, ranks_after=after) for after in (second, first)]
-        place(some, shape, rng)
+        place(some, shape, rng, at_start=0)  # there is a checkpoint to go on from
         planned.append(Run(len(planned), shape, some, seed))
     for first, second in pairs:
         some = [Fault("kill", None, 0.0, ranks_after=second)]
-        place(some, fast_shape(first), rng)
+        place(some, fast_shape(first), rng, at_start=0)
         planned.append(Run(len(planned), fast_shape(first), some, seed))
     return planned
 
