@@ -34,6 +34,10 @@ def ranks_of(process):
     return found
 
 
+# Of the memory that is looked through: a sanitizer keeps terabytes of addresses for itself.
+LARGEST = 1 << 30
+
+
 def flip_a_bit(pid, pattern):
     """Flips the lowest bit of the first byte of `pattern` wherever the memory of a stopped process holds it;
     returns how often."""
@@ -44,6 +48,8 @@ def flip_a_bit(pid, pattern):
             if not permissions.startswith("rw-p") or name and name[0].startswith("[v"):
                 continue
             begin, end = (int(word, 16) for word in span.split("-"))
+            if end - begin > LARGEST:
+                continue
             memory.seek(begin)
             try:
                 data = memory.read(end - begin)
