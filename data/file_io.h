@@ -1,12 +1,12 @@
 #pragma once
 
-#include <xxhash.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
 
-// Private to data/: file descriptors and digests.
+#include "data/digest.h"
+
+// Private to data/: file descriptors.
 
 namespace ventris::data {
 
@@ -34,23 +34,6 @@ class FileHandle {
  private:
   int fd_ = -1;
 };
-
-/// XXH3-128 of bytes that come in pieces.
-class Digest {
- public:
-  Digest();
-  ~Digest();
-  Digest(const Digest&) = delete;
-  Digest& operator=(const Digest&) = delete;
-  void add(const void* data, size_t bytes);
-  XXH128_canonical_t value() const;
-  std::string hexadecimal() const;
-
- private:
-  XXH3_state_t* state_;
-};
-
-std::string hexadecimal(const XXH128_canonical_t& value);
 
 /// The digest of bytes [begin, end) of an open file, read in pieces. Throws DataError kIo, naming `path`.
 XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path);

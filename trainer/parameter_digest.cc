@@ -8,7 +8,7 @@
 
 #include "backend/error.h"
 #include "backend/transfer.h"
-#include "data/file_io.h"
+#include "data/digest.h"
 
 namespace ventris {
 
