@@ -11,8 +11,9 @@ class Guard;
 /// How long the calls that start and end MPI may wait for other ranks.
 struct MpiLimits {
   double seconds = 300.0;  // 0: for ever
-  /// Where it turns true while MPI starts, the process ends with kStopped. Called from a thread.
-  std::function<bool()> stop_requested = {};
+  /// The signal that asked the process to end, or 0. Where there is one while MPI starts, the process ends
+  /// with kStopped. Called from a thread.
+  std::function<int()> stop_signal = {};
 };
 
 /// MPI for the life of the program, where it was built in; else one rank. At most one object; made first in

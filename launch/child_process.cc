@@ -48,15 +48,19 @@ sigset_t awaited_signals() {
   _exit(EXIT_FAILURE);
 }
 
-// The parent in /proc/PID/stat, whose second field may hold anything in parentheses; or 0.
-pid_t parent_of(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+// By /proc/PID/stat, whose second field may hold anything in parentheses; nothing of a process that is gone.
+std::optional<Process> process_of(const std::string& number) {
+  std::ifstream file("/proc/" + number + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t name_begin = text.find('(');
   const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
+  if (name_begin == std::string::npos || name_end == std::string::npos) return std::nullopt;
   char state = 0;
   int parent = 0;
-  return std::sscanf(text.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 ? parent : 0;
+  if (std::sscanf(text.c_str() + name_end + 1, " %c %d", &state, &parent) != 2) return std::nullopt;
+  return Process{.parent = parent,
+                 .name = text.substr(name_begin + 1, name_end - name_begin - 1),
+                 .ended = state == 'Z' || state == 'X'};
 }
 
 }  // namespace
@@ -143,14 +147,20 @@ std::vector<pid_t> Supervision::end_what_is_left() {
   return ended;
 }
 
-std::vector<pid_t> descendants_of(pid_t ancestor) {
-  std::multimap<pid_t, pid_t> children;
+std::map<pid_t, Process> all_processes() {
+  std::map<pid_t, Process> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (const pid_t parent = parent_of(name); parent > 0) children.emplace(parent, std::stoi(name));
+    const std::string number = entry.path().filename();
+    if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (std::optional<Process> process = process_of(number)) found.emplace(std::stoi(number), *process);
   }
+  return found;
+}
+
+std::vector<pid_t> descendants_of(pid_t ancestor, const std::map<pid_t, Process>& processes) {
+  std::multimap<pid_t, pid_t> children;
+  for (const auto& [pid, process] : processes) children.emplace(process.parent, pid);
   std::vector<pid_t> found;
   std::vector<pid_t> open = {ancestor};
   while (!open.empty()) {

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,15 @@ class Supervision {
   std::optional<CommandEnd> end_;
 };
 
-/// All processes below `ancestor`, by the table of processes.
-std::vector<pid_t> descendants_of(pid_t ancestor);
+struct Process {
+  pid_t parent = 0;
+  std::string name;    // of the program, cut to 15 characters
+  bool ended = false;  // and not waited for yet
+};
+/// The table of processes of this host.
+std::map<pid_t, Process> all_processes();
+/// All processes below `ancestor`.
+std::vector<pid_t> descendants_of(pid_t ancestor,
+                                  const std::map<pid_t, Process>& processes = all_processes());
 
 }  // namespace ventris

@@ -16,6 +16,7 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "comm/guard.h"
 #include "comm/mpi_environment.h"
 #include "data/error.h"
 #include "launch/command.h"
@@ -33,6 +34,9 @@ namespace {
 // A failure that several ranks share is told by rank 0, which then ends the job; the others wait this long
 // for it, so that there is one message, and speak only if rank 0 had no reason to.
 constexpr std::chrono::seconds kPatienceForRankZero{3};
+
+// For the last word in status.json, on a disk that may hang.
+constexpr double kLongestLastWord = 5.0;  // seconds
 
 bool is_help(const std::string& word) {
   return word == "--help" || word == "-h";
@@ -144,8 +148,12 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
     tell(fmt::format("{}ventris{}: error: {}", place, command.empty() ? "" : " " + command, failure.message));
     std::fflush(stderr);
   }
-  status.end(failure.code, failure.message);
-  if (many) environment.abort(failure.code);
+  {
+    const Guard guard(kLongestLastWord, {.late = [&] { environment.abort(failure.code); }});
+    status.end(failure.code, failure.message);
+  }
+  // After training began, a thread may hang in a save, for which the ordinary end of a process would wait.
+  if (many || status.begun()) environment.abort(failure.code);
   return failure.code;
 }
 
@@ -204,7 +212,7 @@ int main(int argc, char** argv) {
   MpiLimits limits = {.seconds = wait_limit_of(words)};
   if (!words.empty() && words.front() == "train") {
     install_stop_handlers();
-    limits.stop_requested = stop_requested;
+    limits.stop_signal = stop_signal;
   }
   try {
     const MpiEnvironment environment(&argc, &argv, limits);

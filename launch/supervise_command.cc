@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <memory>
 
 #include "backend/error.h"
+#include "comm/affinity.h"
+#include "comm/guard.h"
 #include "launch/child_process.h"
 #include "launch/command.h"
 #include "launch/job.h"
+#include "launch/launcher_watch.h"
 #include "launch/leftovers.h"
 #include "launch/output.h"
 #include "trainer/run_status.h"
@@ -22,13 +26,15 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause = 300s;
-constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
+constexpr milliseconds kLook = 1s;
+constexpr int kKilled = 128 + SIGKILL;
 constexpr int kFirstOwnCode = static_cast<int>(ExitCode::kUsage);  // lower ones are of launchers
 constexpr int kLastOwnCode = static_cast<int>(ExitCode::kBadConfiguration);
 
 struct Options {
   int max_restarts = 10;
   double back_off = 5.0;
+  double launcher_timeout = 20.0;
   std::string model_dir;
   std::vector<std::string> words;
 };
@@ -52,6 +58,7 @@ struct Attempt {
   CommandEnd end;
   std::optional<StatusRecord> status;  // that it wrote
   bool stopped = false;                // a signal asked for the end
+  bool launcher_hung = false;          // and was ended
 };
 
 class Supervisor {
@@ -59,6 +66,9 @@ class Supervisor {
   explicit Supervisor(const Options& options) : options_(options) {
     if (options_.model_dir.empty()) options_.model_dir = model_dir_in(options_.words);
     if (const auto status = status_now()) saved_step_ = status->saved_step();
+    // Open MPI 4 would sleep twice so many seconds between the end of one rank and that of the others. A stop
+    // reaches the ranks as SIGUSR1 and needs none of it. What the user set counts.
+    ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", /*replace=*/0);
   }
 
   int run() {
@@ -100,9 +110,13 @@ class Supervisor {
     const std::optional<StatusRecord> before = status_now();
     supervision_.start(options_.words);
     log(fmt::format("started {} as process {}", fmt::join(options_.words, " "), supervision_.pid()));
+    LauncherWatch watch;
     while (!supervision_.end()) {
-      const int signal = supervision_.wait_for_end(kForEver);
-      if (signal == 0) continue;
+      const int signal = supervision_.wait_for_end(kLook);
+      if (signal == 0) {
+        if (!supervision_.end() && end_idle_launcher(watch, before)) attempt.launcher_hung = true;
+        continue;
+      }
       // mpirun passes SIGUSR1 on and waits; at SIGTERM and SIGINT it leaves its ranks no time to save.
       const int passed = attempt.stopped && signal != SIGUSR1 ? SIGTERM : SIGUSR1;
       log(fmt::format("{} came; {} is passed on", name_of(signal), name_of(passed)));
@@ -111,12 +125,38 @@ class Supervisor {
     }
     attempt.end = *supervision_.end();
     clean_up();
-    attempt.status = status_now();
-    const bool of_before = attempt.status && before && attempt.status->started == before->started &&
-                           attempt.status->pid == before->pid;
-    if (of_before) attempt.status.reset();
+    attempt.status = status_since(before);
     begun_ = begun_ || attempt.status;
+    const bool run_ended = attempt.status && attempt.status->state != "running";
+    if (attempt.launcher_hung && run_ended && attempt.end.code == kKilled)
+      attempt.end = {.code = attempt.status->exit_code};
     return attempt;
+  }
+
+  /// What was written by another start of the run than the one that wrote `before`.
+  std::optional<StatusRecord> status_since(const std::optional<StatusRecord>& before) const {
+    std::optional<StatusRecord> status = status_now();
+    if (status && before && status->started == before->started && status->pid == before->pid) status.reset();
+    return status;
+  }
+
+  /// Ends a launcher whose ranks are gone, but not where rank 0 may be at work on another host. Whether it
+  /// did.
+  bool end_idle_launcher(LauncherWatch& watch, const std::optional<StatusRecord>& before) const {
+    if (options_.launcher_timeout == 0.0) return false;
+    const std::optional<pid_t> launcher = watch.idle_launcher(options_.launcher_timeout);
+    if (!launcher) return false;
+    const std::optional<StatusRecord> status = status_since(before);
+    const bool of_this_host = !status || status->host == host_name();
+    if (status && status->state == "running" &&
+        (!of_this_host || state_of_process(static_cast<int>(status->pid)) != "gone")) {
+      return false;
+    }
+    log(fmt::format(
+        "the launcher, process {}, has lived on for {:g} s without a rank on this host; it is killed",
+        *launcher, options_.launcher_timeout));
+    ::kill(*launcher, SIGKILL);
+    return true;
   }
 
   /// Ends processes that the command left, and removes files of jobs that were killed.
@@ -192,7 +232,8 @@ Command supervise_command() {
       "old one "
       "on this host are ended, and the shared memory and session folders that killed jobs of Open MPI left "
       "are "
-      "removed. Reasons that stay the same, such as a wrong option or a damaged corpus, end it at once "
+      "removed; mpirun, where it lives on although its ranks are gone, is ended too. Reasons that stay the "
+      "same, such as a wrong option or a damaged corpus, end it at once "
       "(docs/exit-codes.md).",
       "The pause before a restart doubles while no new checkpoint comes, up to five minutes; a new "
       "checkpoint makes "
@@ -210,6 +251,9 @@ Command supervise_command() {
       "Restarts without a new checkpoint after which it gives up, with the code of the last end.");
   command.options.number("back-off", options->back_off, {.least = 0, .most = 300},
                          "Seconds before the first restart.");
+  command.options.number(
+      "launcher-timeout", options->launcher_timeout, {.least = 0, .most = 1e7},
+      "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
   command.options.text("model-dir", "DIR", options->model_dir,
                        "Run folder of the training. Empty is what follows --model-dir in the command.");
   command.options.operands("COMMAND", options->words, "The command with its options, after '--'.");

@@ -204,8 +204,13 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.number(
       "comm-timeout", train.comm_timeout, {.least = 0, .most = 1e7},
       "Seconds that a rank waits for others, in a sum of gradients for instance, before the job ends "
-      "with exit code 69. Longer than the slowest rank may be behind the fastest, in a validation "
-      "for instance; 0 waits for ever. It limits the start and the end of MPI too.");
+      "with exit code 69. Longer than the slowest rank may be behind the fastest, in a step or in a "
+      "validation; a checkpoint does not count, however long it takes. 0 waits for ever. It limits the start "
+      "and the end of MPI too.");
+  table.number(
+      "save-timeout", train.save_timeout, {.least = 0, .most = 1e7},
+      "Seconds that a checkpoint may take to be written, synced and read again before the job ends with exit "
+      "code 74: longer than the slowest honest one, short of a disk that hangs. 0 is no limit.");
   table.toggle(
       "profile", train.profile,
       "Measures the phases of steps and prints at the end where their time went, what they reached in "

@@ -4,11 +4,16 @@
 #include <chrono>
 #include <utility>
 
+#include "backend/error.h"
+#include "comm/affinity.h"
+
 namespace ventris {
 namespace {
 
 // The newest may turn out to be damaged when it is needed.
 constexpr int kLeastKept = 2;
+
+constexpr std::chrono::milliseconds kLook{50};
 
 }  // namespace
 
@@ -23,30 +28,62 @@ std::string CheckpointSaver::save(const TrainingState& state, const OptimizerSta
                                   const std::string& provenance, const std::optional<Best>& best) {
   finish();
   snapshot_.take(state, optimizer);
+  path_ = path_of_checkpoint(run_.model_dir, state.step);
+  clock_.restart();
   under_way_ = std::async(std::launch::async, [this, provenance, best] { write(provenance, best); });
-  return path_of_checkpoint(run_.model_dir, state.step);
+  return path_;
 }
 
 bool CheckpointSaver::check() {
-  return under_way_.valid() && under_way_.wait_for(std::chrono::seconds(0)) == std::future_status::ready &&
-         finish();
+  return wait(std::chrono::milliseconds(0)) && finish();
 }
 
 bool CheckpointSaver::finish() {
   if (!under_way_.valid()) return false;
+  while (!wait(kLook)) {
+  }
   under_way_.get();
+  last_verified_ = written_;
   return true;
 }
 
+bool CheckpointSaver::wait(std::chrono::milliseconds most) {
+  if (!under_way_.valid() || under_way_.wait_for(most) == std::future_status::ready) return true;
+  check_time();
+  return false;
+}
+
+void CheckpointSaver::check_time() {
+  const double seconds = clock_.seconds();
+  if (run_.limit_seconds <= 0.0 || seconds <= run_.limit_seconds) return;
+  fail(ExitCode::kIo,
+       "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: its disk, or the "
+       "server of "
+       "it, may hang. Checkpoints that were saved before are intact, and the same command goes on from the "
+       "newest. "
+       "See whether the disk can be written; where it is only slow, raise --save-timeout (0 is no limit)",
+       host_name(), path_, seconds);
+}
+
+bool CheckpointSaver::settle() {
+  try {
+    while (!wait(kLook)) {
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::string CheckpointSaver::last_verified() {
-  if (under_way_.valid()) under_way_.wait();
+  if (settle()) last_verified_ = written_;
   return last_verified_;
 }
 
 void CheckpointSaver::write(const std::string& provenance, const std::optional<Best>& best) {
   const std::string path =
       write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizer_model, provenance);
-  last_verified_ = path;
+  written_ = path;
   if (best) write_best(run_.model_dir, path, best->metric, best->value);
   prune_checkpoints(run_.model_dir, std::max(run_.keep, kLeastKept));
 }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <future>
 #include <optional>
 #include <string>
 
 #include "backend/context.h"
+#include "comm/wait_clock.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "trainer/checkpoint.h"
@@ -15,7 +17,9 @@ namespace ventris {
 /// Writes the checkpoints of a run on a thread, from a copy on the host, while training goes on; of rank 0.
 /// The thread writes the file (data/hdf5_file.h: temporary name, fsync, rename, fsync of the folder), reads
 /// it again and compares digests; then it records the best and removes old checkpoints, but never the newest
-/// two or the best. The thread calls no MPI and no CUDA. All calls are of the thread that trains.
+/// two or the best. The thread calls no MPI and no CUDA. All calls are of the thread that trains; those that
+/// throw what went wrong with a save also throw Error(kIo) for one that takes longer than the limit, in which
+/// time between two calls counts as a second at most. That save goes on, and so has its thread.
 class CheckpointSaver {
  public:
   /// What does not change from one checkpoint to the next.
@@ -23,7 +27,8 @@ class CheckpointSaver {
     std::string model_dir;
     TransformerConfig config;
     std::string tokenizer_model;
-    int keep = 2;  // newest checkpoints; one is taken for two
+    int keep = 2;              // newest checkpoints; one is taken for two
+    double limit_seconds = 0;  // of one save, from its beginning to its end; 0: none
   };
   /// The value of the validation metric that makes a checkpoint the best of the run.
   struct Best {
@@ -33,7 +38,7 @@ class CheckpointSaver {
 
   /// Takes host memory for all that a checkpoint holds. The store outlives the object.
   CheckpointSaver(Context& context, const ParameterStore& store, bool with_average, Run run);
-  /// Waits for a save under way; what goes wrong there is lost.
+  /// Waits for a save under way, without a limit; what goes wrong there is lost.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
@@ -48,16 +53,26 @@ class CheckpointSaver {
   bool check();
   /// The same of a save under way, for which it waits.
   bool finish();
-  /// Waits likewise, without throwing; returns the newest checkpoint that was written and verified, or "".
+  /// Waits for a save under way, at most so long. Whether it has ended, or there is none. Throws where it
+  /// takes longer than the limit; what else went wrong is told by the next call.
+  bool wait(std::chrono::milliseconds most);
+  /// Waits up to the limit, without throwing. Whether the save has ended, or there is none.
+  bool settle();
+  /// Waits likewise; returns the newest checkpoint that was written and verified, or "".
   std::string last_verified();
 
  private:
   void write(const std::string& provenance, const std::optional<Best>& best);
+  /// Throws where the save under way takes longer than the limit.
+  void check_time();
 
   const Run run_;
   CheckpointSnapshot snapshot_;  // the thread's while a save is under way
-  std::string last_verified_;    // likewise
+  std::string written_;          // likewise
+  std::string last_verified_;
   std::future<void> under_way_;
+  std::string path_;  // of the checkpoint of the newest save
+  WaitClock clock_;   // of the newest save
 };
 
 }  // namespace ventris

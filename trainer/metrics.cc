@@ -14,13 +14,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step) {
+bool is_of_validation(const Json& line) {
+  return std::all_of(line.items().begin(), line.items().end(), [](const auto& item) {
+    return item.key() == "step" || item.key().starts_with("valid_");
+  });
+}
+
+std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step, bool validates_last_step) {
   std::vector<std::string> kept;
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool whole = object.is_object() && object.contains("step") && object["step"].is_number_integer();
-    if (whole && object["step"].get<int64_t>() <= last_step) kept.push_back(line);
+    if (!whole) continue;
+    const auto step = object["step"].get<int64_t>();
+    const bool again = validates_last_step && step == last_step && is_of_validation(object);
+    if (step <= last_step && !again) kept.push_back(line);
   }
   return kept;
 }
@@ -58,10 +67,10 @@ bool is_better(const std::string& metric, double a, double b) {
   return metric == "bleu" || metric == "chrf" ? a > b : a < b;
 }
 
-MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step)
+MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step)
     : path_(model_dir + "/metrics.jsonl") {
   std::string kept;
-  for (const std::string& line : lines_up_to(path_, last_step)) kept += line + '\n';
+  for (const std::string& line : lines_up_to(path_, last_step, validates_last_step)) kept += line + '\n';
   write_file_atomically(path_, kept);
   file_.open(path_, std::ios::app);
   if (!file_) fail(ExitCode::kCannotCreate, "{} cannot be opened: {}", path_, std::strerror(errno));

@@ -60,8 +60,9 @@ double perplexity_of(double nll);
 /// and events. Throws Error(kIo, kCannotCreate).
 class MetricsLog {
  public:
-  /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others.
-  MetricsLog(const std::string& model_dir, int64_t last_step);
+  /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others; where that
+  /// step is to be validated anew, also the line of a validation of it that is not in the checkpoint.
+  MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step = false);
   void write(const IntervalMetrics& metrics);
   void write(const ValidationMetrics& metrics);
   /// {"step": ..., "digest": "..."}: the digest of the parameters after a step.

@@ -14,7 +14,7 @@ extern "C" void request_stop(int signal) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
   }
-  stop = 1;
+  stop = signal;
 }
 
 }  // namespace
@@ -31,6 +31,10 @@ void install_stop_handlers() {
 
 bool stop_requested() {
   return stop != 0;
+}
+
+int stop_signal() {
+  return stop;
 }
 
 }  // namespace ventris

@@ -63,11 +63,12 @@ struct TrainOptions {
   std::string resume = "auto";  // auto, never, or a checkpoint file
 
   // Machine
-  std::string device = "auto";  // auto, cpu, cuda
-  bool no_cuda_graph = false;   // enqueue every step anew
-  bool profile = false;         // measure the phases of steps
-  double comm_timeout = 300.0;  // seconds that a rank waits for others in a collective; 0: for ever
-  int threads = 0;              // CPU threads a rank; 0: what the rank may use
+  std::string device = "auto";   // auto, cpu, cuda
+  bool no_cuda_graph = false;    // enqueue every step anew
+  bool profile = false;          // measure the phases of steps
+  double comm_timeout = 300.0;   // seconds that a rank waits for others in a collective; 0: for ever
+  double save_timeout = 1800.0;  // seconds that one checkpoint may take to be on the disk; 0: for ever
+  int threads = 0;               // CPU threads a rank; 0: what the rank may use
 };
 
 /// The settings of a preset of the design: tiny, small, base or big. Throws Error(kBadConfiguration) for

@@ -1,14 +1,16 @@
 #include "trainer/trainer.h"
 
+#include <memory>
+
 #include "trainer/training_run.h"
 
 namespace ventris {
 
+namespace {
+
 // Section 5 of the paper, on batches of sentence pairs that the ranks share. A device is given step after
 // step without being waited for: compute_step() enqueues, and what became of a step is read later.
-TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
-                  const std::string& command, RunStatus* status) {
-  TrainingRun run(context, communicator, options, command, status);
+TrainResult train(TrainingRun& run) {
   if (run.validation_is_pending()) run.validate();
   while (run.goes_on()) {
     const data::GlobalBatch batch = run.begin_step();
@@ -18,6 +20,20 @@ TrainResult train(Context& context, Communicator& communicator, const TrainOptio
     if (run.save_is_due()) run.save();
   }
   return run.finish();
+}
+
+}  // namespace
+
+TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
+                  const std::string& command, RunStatus* status) {
+  auto run = std::make_unique<TrainingRun>(context, communicator, options, command, status);
+  try {
+    return train(*run);
+  } catch (...) {
+    // A thread that hangs in the file system would be waited for, or left without its memory.
+    if (!run->settle()) static_cast<void>(run.release());
+    throw;
+  }
 }
 
 }  // namespace ventris

@@ -42,5 +42,6 @@ TrainResult train(Context& context, Communicator& communicator, const TrainOptio
 /// step.
 void install_stop_handlers();
 bool stop_requested();
+int stop_signal();  // the last of them that came, or 0
 
 }  // namespace ventris

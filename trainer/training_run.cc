@@ -28,6 +28,9 @@ constexpr int64_t kCudaMicroBatchTokens = 32768;
 // The fewest where they must not depend on the ranks: up to so many ranks all have the same work.
 constexpr int64_t kReproducibleShards = 8;
 
+// Of rank 0, which waits for a disk, towards the others.
+constexpr std::chrono::milliseconds kLongestSilence{50};
+
 // Steps that a profile measures: none of the first ones of a run, in which memory grows and algorithms are
 // chosen; on CUDA few, as they are not replayed.
 constexpr int64_t kFirstMeasuredStep = 3;
@@ -167,12 +170,14 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   }
   describe_run();  // not before: a run that is refused leaves what describes the one it found
   if (communicator_.rank() == 0) {
-    metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
+    metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
+                     validation_is_pending());
     saver_.emplace(context_, store_, static_cast<bool>(optimizer_->average()),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,
                                         .tokenizer_model = corpus_.tokenizer().model(),
-                                        .keep = options_.keep_checkpoints});
+                                        .keep = options_.keep_checkpoints,
+                                        .limit_seconds = options_.save_timeout});
   }
   if (status_ != nullptr) {
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
@@ -283,6 +288,7 @@ void TrainingRun::validate() {
   const auto measured = validation_->run(*transformer_, store_, ids_, state_.step);
   exchange_with_average();
   validated_step_ = state_.step;
+  const bool was_pending = state_.validation_pending != 0;
   state_.validation_pending = measured ? 0 : 1;
   if (!measured) {
     stop_ = true;
@@ -303,7 +309,11 @@ void TrainingRun::validate() {
   }
   if (metrics_) metrics_->write(metrics);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
-  if (better) save(CheckpointSaver::Best{options_.valid_metric, metric});
+  if (better) {
+    save(CheckpointSaver::Best{options_.valid_metric, metric});
+  } else if (was_pending) {
+    save();  // the checkpoint of this step says that its validation is pending
+  }
 }
 
 bool TrainingRun::save_is_due() const {
@@ -316,17 +326,27 @@ bool TrainingRun::save_is_due() const {
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_ranks();  // a checkpoint is of a state on which all agree
+  wait_for_save();
   std::string path;
   if (saver_) {
-    if (saver_->finish()) record_save();
     path =
         saver_->save(state_, {.m = optimizer_->m(), .v = optimizer_->v(), .average = optimizer_->average()},
                      fmt::format("step {} of: {}", state_.step, command_), best);
   }
-  path = communicator_.broadcast(path, 0);
-  if (!saver_ && saved_step_ >= 0) record_save();  // of the save before, for which rank 0 has waited
-  last_checkpoint_ = path;
+  last_checkpoint_ = communicator_.broadcast(path, 0);
   saved_step_ = state_.step;
+}
+
+void TrainingRun::wait_for_save() {
+  for (double waits = 1.0; waits > 0.0;) {
+    waits = saver_ && !saver_->wait(kLongestSilence) ? 1.0 : 0.0;
+    communicator_.all_reduce_sum({&waits, 1, 1, 1, DType::kF64});
+  }
+  if (saver_ ? saver_->finish() : saved_step_ >= 0) record_save();
+}
+
+bool TrainingRun::settle() {
+  return !saver_ || saver_->settle();
 }
 
 void TrainingRun::record_save() {
@@ -339,7 +359,7 @@ TrainResult TrainingRun::finish() {
   if (validates && validated_step_ != state_.step) validate();
   const bool stopped = stop_ && (early || state_.validation_pending != 0);
   if (saved_step_ != state_.step) save();
-  if (saver_ && saver_->finish()) record_save();
+  wait_for_save();
   progress_.message(fmt::format("{} at step {} after {}, saved in {}",
                                 stopped ? "stopped on request" : "done", state_.step,
                                 duration_text(state_.elapsed_seconds), last_checkpoint_));
@@ -355,7 +375,6 @@ TrainResult TrainingRun::finish() {
   double memory = static_cast<double>(peak_memory_bytes());
   communicator_.all_reduce_sum({&memory, 1, 1, 1, DType::kF64});
   result.peak_memory_bytes = static_cast<int64_t>(memory);
-  if (!saver_) record_save();
   progress_.message(
       fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
                   result.target_tokens_per_second, 1e-9 * result.flops_per_second,

@@ -53,19 +53,20 @@ class TrainingRun {
   data::GlobalBatch begin_step();
   /// Gives the device the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep).
   void compute_step(const data::GlobalBatch& batch);
-  /// Moves on past the batch and tells the user and metrics.jsonl what is due. Throws Error(kDiverged) when
-  /// the tenth step in a row had a loss or gradient that is not finite.
+  /// Moves on past the batch and tells what is due. Throws Error(kDiverged) when the tenth step in a row had
+  /// a loss or gradient that is not finite.
   void complete_step(const data::GlobalBatch& batch);
-  /// The run before this one was stopped in a validation.
-  bool validation_is_pending() const;
+  bool validation_is_pending() const;  // the run before this one was stopped in it
   bool validation_is_due() const;
-  /// Validates; the best model so far is saved and recorded. Where a stop is asked for it is abandoned, and
-  /// pending.
+  /// Validates; the best model so far is saved. Where a stop is asked for it is abandoned, and pending.
   void validate();
   bool save_is_due() const;
   /// Copies the state; rank 0 writes it while training goes on.
   void save(const std::optional<CheckpointSaver::Best>& best = {});
   TrainResult finish();
+  /// Waits, on rank 0, for a checkpoint under way, but not for ever. False where its thread hangs in a call
+  /// of the system: then the object must outlive it.
+  bool settle();
 
   int64_t step() const { return state_.step; }  // steps done
   /// Of the parameters (trainer/parameter_digest.h); waits for the step.
@@ -94,8 +95,9 @@ class TrainingRun {
   /// Puts the average of the parameters, where there is one, in their place, and back.
   void exchange_with_average();
   void describe_run();
-  /// The last checkpoint is on the disk: status.json is to say so.
-  void record_save();
+  /// Waits for the checkpoint under way; meanwhile the ranks hear of one another.
+  void wait_for_save();
+  void record_save();  // in status.json: the last checkpoint is on the disk
   double seconds_of_run() const;
   double seconds_left() const;
   double epochs() const;

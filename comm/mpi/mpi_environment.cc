@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -52,6 +53,14 @@ std::string name_of_level(int level) {
     default:
       return "MPI_THREAD_MULTIPLE";
   }
+}
+
+std::string describe_stop(int signal) {
+  // The launcher sends SIGTERM to all ranks when one of them has ended.
+  return signal == SIGTERM
+             ? "ventris: stopped by SIGTERM before training began; if nobody sent it, the launcher did, "
+               "as another rank has ended\n"
+             : "ventris: stopped on request before training began\n";
 }
 
 int share_of_cores(MPI_Comm host, int local_rank, int local_size) {
@@ -122,7 +131,7 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < longest) {
       std::this_thread::sleep_for(kLook);
-      if (limits_.stop_requested && limits_.stop_requested())
+      if (limits_.stop_signal && limits_.stop_signal() != 0)
         std::_Exit(static_cast<int>(ExitCode::kUnavailable));
     }
   };
@@ -143,9 +152,10 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
     std::_Exit(static_cast<int>(ExitCode::kUnavailable));
   };
   const bool starts = !active_;
-  const auto stop_requested = starts ? limits_.stop_requested : std::function<bool()>();
-  const auto stopped = [rank] {
-    if (rank == 0) std::fputs("ventris: stopped on request before training began\n", stderr);
+  std::function<bool()> stop_requested;
+  if (starts && limits_.stop_signal) stop_requested = [this] { return limits_.stop_signal() != 0; };
+  const auto stopped = [this, rank] {
+    if (rank == 0) std::fputs(describe_stop(limits_.stop_signal()).c_str(), stderr);
     std::_Exit(static_cast<int>(ExitCode::kStopped));
   };
   return std::make_unique<Guard>(limits_.seconds, Guard::Actions{late, stop_requested, stopped});

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr int kMostDescriptors = 4096;
 
-enum class Fault { kNone, kError, kShort, kKill };
+enum class Fault { kNone, kError, kShort, kKill, kWait };
 
 struct Settings {
   std::string prefix;   // of paths whose calls count; empty: the library does nothing
@@ -31,6 +32,7 @@ struct Settings {
   bool sticky = false;  // and at every later call of the kind
   Fault fault = Fault::kNone;
   int error = 0;       // errno
+  long seconds = 0;    // that a call takes longer; 0: it never ends
   std::string log;     // file to which every call that counts is appended
   std::string victim;  // file with the process id to kill; empty: this process
 };
@@ -73,7 +75,10 @@ Settings read_settings() {
   const std::string victim = variable("VENTRIS_FAULT_VICTIM");
   if (!victim.empty()) settings.victim = pids + "." + victim;
   std::string what = variable("VENTRIS_FAULT");
-  if (what == "kill") {
+  settings.seconds = atol(variable("VENTRIS_FAULT_SECONDS").c_str());
+  if (what == "wait") {
+    settings.fault = Fault::kWait;
+  } else if (what == "kill") {
     settings.fault = Fault::kKill;
   } else if (what.rfind("short-", 0) == 0) {
     settings.fault = Fault::kShort;
@@ -131,6 +136,12 @@ Fault fault_at(const char* call, const std::string& path) {
   if (!s.log.empty()) write_raw(s.log.c_str(), O_WRONLY | O_APPEND, std::string(call) + " " + path + "\n");
   const bool later = number > s.at && (s.sticky || (s.fault == Fault::kShort && number == s.at + 1));
   if (s.at <= 0 || (number != s.at && !later)) return Fault::kNone;
+  if (s.fault == Fault::kWait) {
+    const timespec time = {s.seconds > 0 ? s.seconds : 3600, 0};
+    do nanosleep(&time, nullptr);
+    while (s.seconds <= 0);
+    return Fault::kNone;
+  }
   if (s.fault == Fault::kKill) {
     if (s.victim.empty()) die();
     kill_victim();

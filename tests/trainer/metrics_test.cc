@@ -92,6 +92,27 @@ TEST(Metrics, AResumedRunDropsTheLinesOfStepsThatItRepeats) {
   EXPECT_TRUE(lines[2].contains("loss"));
 }
 
+TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
+  const TemporaryFolder folder;
+  const auto steps_after = [&](bool validates_last_step) {
+    {
+      MetricsLog log(folder / "", -1);
+      log.write(ValidationMetrics{.step = 10});
+      log.write(some_metrics(20));
+      log.write_digest(20, "0123");
+      log.write_repair(20, "parameters", {1});
+      log.write(ValidationMetrics{.step = 20, .has_bleu = true, .bleu = 12.0});
+    }
+    const MetricsLog log(folder / "", 20, validates_last_step);
+    return lines_of(folder / "metrics.jsonl");
+  };
+  EXPECT_EQ(steps_after(false).size(), 5U);
+  const auto lines = steps_after(true);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines.front()["step"], 10);
+  for (const auto& line : lines) EXPECT_FALSE(line.contains("valid_bleu"));
+}
+
 TEST(Metrics, AFolderThatCannotBeWrittenIsAnError) {
   EXPECT_THROW(MetricsLog("/nonexistent/folder", 0), data::DataError);
 }

@@ -1,0 +1,44 @@
+#include "launch/launcher_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "launch/child_process.h"
+
+namespace ventris {
+namespace {
+
+bool is_launcher(const std::string& name) {
+  return name == "mpirun" || name == "mpiexec" || name == "orterun" || name == "prterun";
+}
+
+}  // namespace
+
+std::optional<pid_t> LauncherWatch::idle_launcher(double seconds) {
+  const std::map<pid_t, Process> processes = all_processes();
+  const auto self = processes.find(getpid());
+  if (self == processes.end()) return std::nullopt;
+  const std::vector<pid_t> below = descendants_of(getpid(), processes);
+  std::set<pid_t> busy;
+  for (const pid_t pid : below) {
+    const Process& process = processes.at(pid);
+    const auto parent = processes.find(process.parent);
+    if (process.ended || parent == processes.end() || !is_launcher(parent->second.name)) continue;
+    busy.insert(process.parent);
+    if (process.name == self->second.name) launchers_.try_emplace(process.parent);
+  }
+  std::erase_if(launchers_, [&](const auto& launcher) {
+    return std::find(below.begin(), below.end(), launcher.first) == below.end() ||
+           processes.at(launcher.first).ended;
+  });
+  for (auto& [launcher, without_children] : launchers_) {
+    if (busy.contains(launcher)) without_children.restart();
+    if (without_children.seconds() > seconds) return launcher;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ventris
