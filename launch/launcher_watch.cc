@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ bool is_launcher(const std::string& name) {
 
 }  // namespace
 
-std::optional<pid_t> LauncherWatch::idle_launcher(double seconds) {
+std::optional<pid_t> LauncherWatch::idle_launcher(double seconds, bool begun) {
   const std::map<pid_t, Process> processes = all_processes();
   const auto self = processes.find(getpid());
   if (self == processes.end()) return std::nullopt;
@@ -25,6 +26,7 @@ std::optional<pid_t> LauncherWatch::idle_launcher(double seconds) {
   std::set<pid_t> busy;
   for (const pid_t pid : below) {
     const Process& process = processes.at(pid);
+    if (begun && is_launcher(process.name)) launchers_.try_emplace(pid);
     const auto parent = processes.find(process.parent);
     if (process.ended || parent == processes.end() || !is_launcher(parent->second.name)) continue;
     busy.insert(process.parent);

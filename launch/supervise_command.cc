@@ -144,9 +144,9 @@ class Supervisor {
   /// did.
   bool end_idle_launcher(LauncherWatch& watch, const std::optional<StatusRecord>& before) const {
     if (options_.launcher_timeout == 0.0) return false;
-    const std::optional<pid_t> launcher = watch.idle_launcher(options_.launcher_timeout);
-    if (!launcher) return false;
     const std::optional<StatusRecord> status = status_since(before);
+    const std::optional<pid_t> launcher = watch.idle_launcher(options_.launcher_timeout, status.has_value());
+    if (!launcher) return false;
     const bool of_this_host = !status || status->host == host_name();
     if (status && status->state == "running" &&
         (!of_this_host || state_of_process(static_cast<int>(status->pid)) != "gone")) {

@@ -160,7 +160,7 @@ class Supervise(support.CommandLineTest):
             self.assertEqual((process.returncode, text.count("supervise: started")), (code, 1), text)
 
     def test_retryable_ends_are_counted(self):
-        for ending, code in (("exit 69", 69), ("exit 74", 74), ("kill -9 $$", 137), ("exit 137", 137)):
+        for ending, code in (("exit 69", 69), ("exit 74", 74), ("kill -9 $$", 137), ("exit 137", 137), ("exit 141", 141)):
             process = self.start("--max-restarts", 2, *SHELL, ending)
             text = self.end_of(process)
             self.assertEqual((process.returncode, text.count("supervise: started")), (code, 3), text)
@@ -176,6 +176,51 @@ class Supervise(support.CommandLineTest):
         self.assertEqual(process.returncode, 3, text)
         self.assertIn("ended 1 processes that the command left", text)
         self.assertEqual(processes_with(mark), [])
+
+    def launcher(self, name, last_words="read line < {fifo}"):
+        """A script that is named mpirun, starts what it is given and then says or waits for something."""
+        folder = self.path(name)
+        os.mkdir(folder)
+        os.mkfifo(os.path.join(folder, "fifo"))
+        path = os.path.join(folder, "mpirun")
+        with open(path, "w", encoding="utf-8") as file:
+            words = last_words.format(fifo=os.path.join(folder, "fifo"))
+            file.write(f'#!/bin/sh\ntrap : USR1\n"$@" &\nwait\nwait\n{words}\n')
+        os.chmod(path, 0o755)
+        return path
+
+    def test_a_launcher_that_lives_on_after_its_ranks_is_ended(self):
+        steps = ["--max-steps", STEPS]
+        options = ["--back-off", 0.1, "--launcher-timeout", 1, "--"]
+        process = self.start(*options, self.launcher("hung"), *self.train("outlived", *steps, ranks=1))
+        self.wait_for_checkpoint("outlived", process)
+        os.kill(self.status("outlived")["pid"], signal.SIGKILL)
+        text = self.end_of(process)
+        # The second start trains to the end, which its launcher outlives too.
+        self.assertEqual(process.returncode, 0, text)
+        self.assertEqual(text.count("has lived on for 1 s without a rank on this host; it is killed"), 2, text)
+        self.assertIn("the command was ended by SIGKILL; the run was killed", text)
+        self.assertEqual(text.count("supervise: started"), 2, text)
+        self.assertEqual(self.status("outlived")["state"], "done")
+
+    def test_a_script_that_goes_on_after_training_is_left_alone(self):
+        train = self.train("quiet", "--max-steps", 1, ranks=1)
+        script = ["sh", "-c", '"$@"; sleep 4; exit 0', "sh"]
+        process = self.start("--launcher-timeout", 1, "--", *script, *train)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 0, text)
+        self.assertNotIn("lived on", text)
+        busy = self.launcher("busy", "sleep 4")  # it has a child
+        process = self.start("--launcher-timeout", 1, "--", busy, *train)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 0, text)
+        self.assertNotIn("lived on", text)
+
+    def test_open_mpi_is_told_not_to_sleep_before_it_ends_ranks(self):
+        show = ["--", "sh", "-c", "echo timeout $OMPI_MCA_odls_base_sigkill_timeout"]
+        self.assertEqual(self.succeed("supervise", *show), b"timeout 0\n")
+        set_by_user = {"OMPI_MCA_odls_base_sigkill_timeout": 7}
+        self.assertEqual(self.succeed("supervise", *show, variables=set_by_user), b"timeout 7\n")
 
     def test_a_signal_in_a_pause_ends_it(self):
         process = self.start("--back-off", 300, "--", "sh", "-c", "exit 69")
