@@ -21,8 +21,10 @@ struct NpzArray {
 };
 
 /// Reads an npz file in memory, which outlives the object: entries that are stored or deflated, below 4 GiB,
-/// without encryption. Every length is checked before memory is taken for it, and all arrays together may
-/// have at most three times the bytes of the file (a file that is mostly compressed zeros is refused).
+/// without encryption. Every length is checked before memory is taken for it. All arrays, and the largest one
+/// twice more, may have at most three times the bytes of the file: who holds the file and a copy of all
+/// arrays, and turns one after the other into another form, has at most four times the file. Stored arrays
+/// always fit, trained weights that are deflated too; a file that is mostly compressed zeros is refused.
 /// Errors: DataError kBadData, naming `origin` and the entry.
 class NpzFile {
  public:
@@ -34,6 +36,8 @@ class NpzFile {
   /// Reads one array; checks its CRC-32 and header.
   NpzArray read(std::string_view name) const;
   const std::string& origin() const { return origin_; }
+  /// Of all arrays together, unpacked, with their headers.
+  uint64_t array_bytes() const { return array_bytes_; }
 
  private:
   struct Entry {
@@ -49,6 +53,7 @@ class NpzFile {
   std::span<const uint8_t> bytes_;
   std::vector<std::string> names_;
   std::vector<Entry> entries_;
+  uint64_t array_bytes_ = 0;
 };
 
 /// Writes an npz file of stored entries without times, so that equal arrays give equal bytes. The file

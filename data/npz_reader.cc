@@ -152,7 +152,7 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
   if (uint64_t{count} * kCentralBytes > directory_bytes) refuse("the directory is too short for its entries");
   entries_.reserve(count);
   names_.reserve(count);
-  uint64_t all_bytes = 0;
+  uint64_t largest = 0;
   size_t at = directory;
   const size_t directory_end = size_t{directory} + directory_bytes;
   for (uint32_t i = 0; i < count; ++i) {
@@ -180,14 +180,18 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
     if (entry.bytes == UINT32_MAX || entry.packed_bytes == UINT32_MAX || entry.offset == UINT32_MAX) {
       refuse(fmt::format("entry '{}' has 4 GiB or more", name));
     }
-    all_bytes += entry.bytes;
+    array_bytes_ += entry.bytes;
+    largest = std::max<uint64_t>(largest, entry.bytes);
     names_.push_back(std::move(name));
     entries_.push_back(entry);
     at += kCentralBytes + name_bytes + more_bytes;
   }
-  if (all_bytes > kMostGrowth * bytes.size()) {
-    refuse(fmt::format("its arrays would take {} bytes, more than {} times the {} of the file", all_bytes,
-                       kMostGrowth, bytes.size()));
+  const uint64_t needed = array_bytes_ + 2 * largest;
+  if (needed > kMostGrowth * bytes.size()) {
+    refuse(fmt::format(
+        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of "
+        "the file",
+        needed, kMostGrowth, bytes.size()));
   }
   std::vector<std::string_view> sorted(names_.begin(), names_.end());
   std::sort(sorted.begin(), sorted.end());

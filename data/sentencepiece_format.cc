@@ -19,6 +19,7 @@ bool ProtoFields::next() {
   switch (key & 7) {
     case 0:
       value_ = varint();
+      bytes_ = {};
       break;
     case 1:
       take(8);
@@ -129,17 +130,25 @@ bool ReplacementTable::stays_space(size_t node) const {
 
 namespace {
 
+// What the library takes for a piece, some 200 bytes, and for a name in the options of the training is many
+// times what they take in the file.
+constexpr size_t kMostPieces = 1'000'000;
+constexpr size_t kMostOtherBytes = size_t{256} << 10;
+
 [[noreturn]] void refuse(const std::string& origin, const char* what) {
   fail(ErrorKind::kBadData, "{}: the tokenizer is not a sound SentencePiece model: {}", origin, what);
 }
 
-void check_piece(std::string_view message, const std::string& origin) {
+/// Returns its text.
+std::string_view check_piece(std::string_view message, const std::string& origin) {
+  std::string_view piece;
   ProtoFields fields(message);
   while (fields.next()) {
     if (fields.number() == kPieceTextField) {
       const std::string_view text = fields.bytes();
       if (text.find('\0') != std::string_view::npos || find_invalid_utf8(text) >= 0)
         refuse(origin, "a piece of its vocabulary is not UTF-8 text");
+      piece = text;
     } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
       float score = 0.0F;
       std::memcpy(&score, fields.bytes().data(), sizeof(score));
@@ -147,6 +156,8 @@ void check_piece(std::string_view message, const std::string& origin) {
     }
   }
   if (!fields.ok()) refuse(origin, "a piece of its vocabulary is no message");
+  if (piece.empty()) refuse(origin, "a piece of its vocabulary is empty");
+  return piece;
 }
 
 void check_normaliser(std::string_view message, const std::string& origin) {
@@ -163,15 +174,34 @@ void check_normaliser(std::string_view message, const std::string& origin) {
 }  // namespace
 
 void check_sentencepiece_model(std::string_view model, const std::string& origin) {
+  size_t count = 0;
+  size_t other_bytes = 0;
+  ProtoFields sizes(model);
+  while (sizes.next()) {
+    if (sizes.number() == kPiecesField) {
+      ++count;
+    } else if (sizes.number() != kNormaliserField && sizes.number() != kDenormaliserField) {
+      other_bytes += sizes.bytes().size();
+    }
+  }
+  if (!sizes.ok()) refuse(origin, "it is no protocol buffer message");
+  if (count > kMostPieces) refuse(origin, "its vocabulary has more than 1,000,000 pieces");
+  if (other_bytes > kMostOtherBytes)
+    refuse(origin, "it has more than 256 KiB besides vocabulary and normaliser");
+
+  std::vector<std::string_view> pieces;
+  pieces.reserve(count);
   ProtoFields fields(model);
   while (fields.next()) {
     if (fields.number() == kPiecesField) {
-      check_piece(fields.bytes(), origin);
+      pieces.push_back(check_piece(fields.bytes(), origin));
     } else if (fields.number() == kNormaliserField || fields.number() == kDenormaliserField) {
       check_normaliser(fields.bytes(), origin);
     }
   }
-  if (!fields.ok()) refuse(origin, "it is no protocol buffer message");
+  std::sort(pieces.begin(), pieces.end());
+  if (std::adjacent_find(pieces.begin(), pieces.end()) != pieces.end())
+    refuse(origin, "a piece is in its vocabulary twice");
 }
 
 }  // namespace ventris::data

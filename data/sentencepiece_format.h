@@ -71,7 +71,9 @@ class ReplacementTable {
 };
 
 /// Throws DataError kBadData, naming `origin`, for bytes that SentencePiece would read past their end or
-/// cannot use: no message, a table that is not sound, a piece that is no text or whose score is no number.
+/// cannot use: no message, a table that is not sound, a piece that is no text, is empty or there twice, or
+/// whose score is no number; and for more pieces or options of the training than it is worth giving memory
+/// to.
 void check_sentencepiece_model(std::string_view model, const std::string& origin);
 
 }  // namespace ventris::data

@@ -4,6 +4,7 @@
 #include <sentencepiece_processor.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 
@@ -92,6 +93,7 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
     fail(ErrorKind::kBadData, "{}: the tokenizer cannot decode {} words: {}", impl_->origin, ids.size(),
          status.error_message());
   }
+  std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
@@ -101,6 +103,11 @@ std::string Tokenizer::piece(int32_t id) const {
          vocab_size());
   }
   return impl_->processor.IdToPiece(id);
+}
+
+int32_t Tokenizer::find(std::string_view piece) const {
+  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown word where there is none
+  return impl_->processor.IdToPiece(id) == piece ? id : -1;
 }
 
 int32_t Tokenizer::vocab_size() const {

@@ -25,8 +25,11 @@ class Tokenizer {
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const;  // overwrites ids; no marks
   std::vector<int32_t> encode(std::string_view text) const;
+  /// One line: line feeds, which a model with pieces for bytes can make, become blanks.
   std::string decode(const std::vector<int32_t>& ids) const;
   std::string piece(int32_t id) const;
+  /// The id of a piece, or -1 if there is none of that text.
+  int32_t find(std::string_view piece) const;
 
   int32_t vocab_size() const;
   int32_t unknown_id() const;

@@ -174,7 +174,7 @@ Contents contents_of_safetensors(const std::string& path) {
   Contents contents{.path = path,
                     .digest = metadata("digest"),
                     .config = metadata("config"),
-                    .parameter_digest = "",
+                    .parameter_digest = metadata(kDigestAttribute),
                     .datasets = {}};
   for (const data::SafeTensor& tensor : file.tensors()) {
     Dataset dataset;

@@ -32,10 +32,10 @@ std::string beside(const std::string& given, const std::string& model, const cha
   return given.empty() ? (fs::path(model).parent_path() / name).string() : given;
 }
 
-/// A matrix of f32, whatever dimensions of size 1 are before it.
-std::vector<float> f32_values(const data::NpzFile& file, const std::string& name, int64_t rows,
-                              int64_t cols) {
-  const data::NpzArray array = file.read(name);
+/// The bytes of a matrix of f32, whatever dimensions of size 1 are before it.
+std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& name, int64_t rows,
+                                int64_t cols) {
+  data::NpzArray array = file.read(name);
   std::vector<int64_t> shape = array.shape;
   while (shape.size() > 2 && shape.front() == 1) shape.erase(shape.begin());
   if (shape.size() == 1) shape.insert(shape.begin(), 1);
@@ -43,28 +43,7 @@ std::vector<float> f32_values(const data::NpzFile& file, const std::string& name
     fail(ExitCode::kBadData, "{}: array {} is not of f32 with shape [{}, {}] in rows", file.origin(), name,
          rows, cols);
   }
-  std::vector<float> values(array.data.size() / sizeof(float));
-  std::memcpy(values.data(), array.data.data(), array.data.size());
-  return values;
-}
-
-/// Our words' rows of Marian's embedding: its ids are those of its own vocabulary.
-std::vector<int64_t> rows_of_words(const data::Tokenizer& tokenizer, const MarianVocabulary& vocabulary,
-                                   const std::string& origin) {
-  if (std::ssize(vocabulary) != tokenizer.vocab_size()) {
-    fail(ExitCode::kBadData, "{}: the vocabulary has {} words, but the SentencePiece model has {}", origin,
-         vocabulary.size(), tokenizer.vocab_size());
-  }
-  std::vector<int64_t> rows;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    const auto found = vocabulary.find(tokenizer.piece(id));
-    if (found == vocabulary.end()) {
-      fail(ExitCode::kBadData, "{}: the word '{}' of the SentencePiece model is not in the vocabulary",
-           origin, tokenizer.piece(id));
-    }
-    rows.push_back(found->second);
-  }
-  return rows;
+  return std::move(array.data);
 }
 
 std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions& options) {
@@ -77,16 +56,19 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   const std::string tokenizer_path = beside(options.tokenizer, options.input, "source.spm");
   std::string tokenizer = text_of(data::read_file(tokenizer_path));
   config.zero_word = data::Tokenizer(tokenizer, tokenizer_path).begin_id();
-  begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, 4 * bytes.size());
-  // Now the number of words is known to fit the size of the file, and the vocabulary, which takes some ten
-  // times its text, has no more.
-  const MarianVocabulary vocabulary =
-      marian_vocabulary(text_of(data::read_file(vocabulary_path)), vocabulary_path, config.vocab_size);
-  const std::vector<int64_t> rows = rows_of_words(*model->tokenizer, vocabulary, vocabulary_path);
+  begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, file.array_bytes());
+  const std::vector<uint8_t> vocabulary = data::read_file(vocabulary_path);
+  // Our words' rows of Marian's embedding.
+  const std::vector<int32_t> rows = marian_word_ids(
+      {reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, vocabulary_path,
+      model->tokenizer->vocab_size(), [&](std::string_view word) { return model->tokenizer->find(word); });
 
   if (file.contains(kMarianOutputBias)) {
-    const std::vector<float> bias = f32_values(file, kMarianOutputBias, 1, config.vocab_size);
-    if (!std::all_of(bias.begin(), bias.end(), [](float x) { return x == 0.0F; })) {
+    const std::vector<uint8_t> bias = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size);
+    for (size_t i = 0; i < bias.size(); i += sizeof(float)) {
+      float value = 0.0F;
+      std::memcpy(&value, bias.data() + i, sizeof(float));
+      if (value == 0.0F) continue;
       fail(ExitCode::kBadData,
            "{}: {} is not zero: our output layer has no bias (Marian trains none with --output-omit-bias)",
            options.input, kMarianOutputBias);
@@ -96,14 +78,15 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
       context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
         const std::string name = marian_name(parameter.name, config.pre_norm);
-        const std::vector<float> read = f32_values(file, name, parameter.rows, parameter.cols);
+        const std::vector<uint8_t> read = f32_matrix(file, name, parameter.rows, parameter.cols);
         if (parameter.name != "embedding") {
-          values = read;
+          std::memcpy(values.data(), read.data(), read.size());
           return;
         }
+        const size_t row_bytes = static_cast<size_t>(parameter.cols) * sizeof(float);
         for (size_t word = 0; word < rows.size(); ++word) {
-          std::copy_n(read.begin() + rows[word] * parameter.cols, parameter.cols,
-                      values.begin() + static_cast<int64_t>(word) * parameter.cols);
+          std::memcpy(values.data() + word * static_cast<size_t>(parameter.cols),
+                      read.data() + static_cast<size_t>(rows[word]) * row_bytes, row_bytes);
         }
         const auto begin = values.begin() + config.zero_word * parameter.cols;
         if (!std::all_of(begin, begin + parameter.cols, [](float x) { return x == 0.0F; })) {
@@ -112,7 +95,8 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
                "model needs one word for both",
                options.input);
         }
-      });
+      },
+      OnFailure::kLoseValues);
   return model;
 }
 

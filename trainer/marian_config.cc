@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <string_view>
+#include <map>
 #include <utility>
-#include <vector>
 
 #include "backend/error.h"
 
@@ -14,6 +13,9 @@
 
 namespace ventris {
 namespace {
+
+/// Of a word of a file in a message.
+constexpr size_t kMostQuoted = 100;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\r' || text.back() == '\0')) {
@@ -187,25 +189,37 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   return config;
 }
 
-MarianVocabulary marian_vocabulary(const std::string& yaml, const std::string& origin, int64_t words) {
-  MarianVocabulary vocabulary;
-  std::vector<bool> given(yaml.size() < static_cast<size_t>(words) ? 0 : static_cast<size_t>(words));
+std::vector<int32_t> marian_word_ids(std::string_view yaml, const std::string& origin, int32_t words,
+                                     const std::function<int32_t(std::string_view)>& find) {
+  std::vector<int32_t> ids(static_cast<size_t>(words), -1);
+  std::vector<bool> given(ids.size());
+  int64_t lines = 0;
+  std::string word;
   for_each_line(yaml, [&](std::string_view line, int64_t number) {
-    const size_t colon = line.rfind(':');
-    std::string word;
-    int64_t id = -1;
-    const auto refuse = [&](const char* what) {
+    const auto refuse = [&](std::string_view what) {
       fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"word\": 7", origin, number, what);
     };
+    const size_t colon = line.rfind(':');
     if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), word)) refuse("no word");
     const std::string_view text = trimmed(line.substr(colon + 1));
+    int64_t id = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc() || end != text.data() + text.size()) refuse("no id");
-    if (id < 0 || id >= std::ssize(given)) refuse("an id beyond the vocabulary of the model");
-    if (given[static_cast<size_t>(id)] || !vocabulary.emplace(word, id).second) refuse("a word or id again");
+    if (id < 0 || id >= words) refuse(fmt::format("an id beyond the {} words of the model", words));
+    const int32_t ours = find(word);
+    if (ours < 0)
+      refuse(fmt::format("the word '{}' is not in the SentencePiece model", word.substr(0, kMostQuoted)));
+    int32_t& place = ids[static_cast<size_t>(ours)];
+    if (place >= 0 || given[static_cast<size_t>(id)]) refuse("a word or id again");
+    place = static_cast<int32_t>(id);
     given[static_cast<size_t>(id)] = true;
+    ++lines;
   });
-  return vocabulary;
+  if (lines != words) {
+    fail(ExitCode::kBadData, "{}: the vocabulary has {} words, but the SentencePiece model has {}", origin,
+         lines, words);
+  }
+  return ids;
 }
 
 }  // namespace ventris

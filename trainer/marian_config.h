@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "model/transformer_config.h"
 
@@ -13,10 +15,11 @@ namespace ventris {
 /// model is not.
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin);
 
-using MarianVocabulary = std::map<std::string, int64_t>;
-
-/// The words of a vocabulary of Marian, `word: id` lines of YAML. Throws Error(kBadData), naming `origin` and
-/// the line, for another form, an id that is not below `words`, or one that is given twice.
-MarianVocabulary marian_vocabulary(const std::string& yaml, const std::string& origin, int64_t words);
+/// The ids that a vocabulary of Marian, `word: id` lines of YAML, gives to our words, by our id: `find` gives
+/// that of a word, or -1 for one that we do not have. Throws Error(kBadData), naming `origin` and the line,
+/// for another form, an unknown word, an id that is not below `words`, or a word or id that is given twice;
+/// and unless all `words` words are there. Takes 5 bytes a word and one line besides the text.
+std::vector<int32_t> marian_word_ids(std::string_view yaml, const std::string& origin, int32_t words,
+                                     const std::function<int32_t(std::string_view)>& find);
 
 }  // namespace ventris

@@ -9,7 +9,8 @@ namespace ventris {
 
 class Context;
 
-/// Attribute of "/" in checkpoints and weights files: the digest of the parameters in /model.
+/// Attribute of "/" in checkpoints and weights files, and key in the metadata of safetensors files: the
+/// digest of the parameters (of /model).
 inline constexpr const char* kDigestAttribute = "parameter_digest";
 
 /// XXH3-128 of all parameters as 32 hexadecimal digits (canonical, big-endian form): in ascending order of
@@ -20,5 +21,10 @@ std::string parameter_digest(Context& context, const ParameterStore& store);
 
 /// The same of a buffer in host memory that is laid out as store.values().
 std::string parameter_digest(const ParameterStore& store, ConstTensor host_values);
+
+/// Throws Error(kBadData), naming the file `origin` and both digests, unless that of the values, likewise in
+/// host memory, is `recorded`, the one in the file that they were read from.
+void require_parameter_digest(const ParameterStore& store, ConstTensor host_values,
+                              const std::string& recorded, const std::string& origin);
 
 }  // namespace ventris

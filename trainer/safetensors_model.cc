@@ -13,6 +13,7 @@
 #include "trainer/config_json.h"
 #include "trainer/export_formats.h"
 #include "trainer/model_arrays.h"
+#include "trainer/parameter_digest.h"
 
 namespace ventris {
 namespace {
@@ -43,7 +44,8 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
   }
   for (const auto& [key, value] : file.metadata()) {
     // A digest whose name was damaged must not pass for a file that has none.
-    constexpr std::array<std::string_view, 5> kKeys = {"digest", "format", "config", "provenance", "probes"};
+    constexpr std::array<std::string_view, 6> kKeys = {"digest",     "format",         "config",
+                                                       "provenance", kDigestAttribute, "probes"};
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
       fail(ExitCode::kBadData, "{}: its metadata have the unknown key '{}'", model.path, key);
     }
@@ -74,7 +76,11 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
         const std::span<const uint8_t> from = file.data(tensor);
         std::memcpy(values.data(), from.data(), from.size());
       },
-      OnFailure::kLoseValues);
+      OnFailure::kLoseValues,
+      [&](ConstTensor values) {
+        const std::string* recorded = file.find_metadata(kDigestAttribute);
+        if (recorded != nullptr) require_parameter_digest(model.store, values, *recorded, model.path);
+      });
   model.probes = metadata("probes");
 }
 
@@ -94,6 +100,7 @@ void save_safetensors(Context& context, const std::string& path, const LoadedMod
                           {{"format", kFormat},
                            {"config", to_json(model.config)},
                            {"provenance", provenance},
+                           {kDigestAttribute, parameter_digest(arrays.store(), arrays.values())},
                            {"probes", probes}},
                           tensors, [&](const data::SafeTensor& tensor) -> std::string_view {
                             if (tensor.name == kTokenizer) return tokenizer;

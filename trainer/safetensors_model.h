@@ -11,11 +11,11 @@ bool is_safetensors(const std::string& path);
 
 /// Reads model.path, a safetensors file of ours, into the rest of the model, all but the compute copy. Throws
 /// DataError or Error(kBadData), naming the file and the parameter that is missing, unknown or of another
-/// type or shape, or that holds NaN or Inf.
+/// type or shape, or that holds NaN or Inf, or both digests of the parameters where they differ.
 void load_safetensors(Context& context, LoadedModel& model, DType dtype);
 
 /// Writes a safetensors file: the logical parameters by name as F32, then the tokenizer as U8, and in the
-/// metadata digest, format, config, provenance and probes.
+/// metadata digest, format, config, provenance, parameter_digest and probes.
 void save_safetensors(Context& context, const std::string& path, const LoadedModel& model,
                       const std::string& provenance, const std::string& probes);
 

@@ -103,14 +103,34 @@ class TinyModel(support.CommandLineTest):
             shapes = exports.tensor_shapes(exports.TINY_CONFIG, 14).values()
             self.assertEqual(listed["parameters"], sum(exports.math.prod(shape) for shape in shapes))
         self.assertRegex(self.succeed("inspect", self.model, "--verify").decode(), "no digest.*no probes")
-        # The digest left out and one value changed: only the probes can tell.
-        changed = self.read(safetensors)
-        changed = re.sub(rb'"digest":"[0-9a-f]{32}",', b"", changed)
-        length = int.from_bytes(self.read(safetensors)[:8], "little") - (len(self.read(safetensors)) - len(changed))
+        # The digests left out and some values changed: only the probes can tell.
+        path = self.with_a_row_of_ones(safetensors, "digest", "parameter_digest")
+        self.refuse(65, "inspect", path, "--verify", says=[path, "probe", "was expected"])
+
+    def with_a_row_of_ones(self, path, *without):
+        """A safetensors file without these metadata, the sixth row of the embedding changed."""
+        whole = self.read(path)
+        changed = whole
+        for key in without:
+            changed = re.sub(b'"%s":"[0-9a-f]{32}",' % key.encode(), b"", changed)
+        length = int.from_bytes(whole[:8], "little") - (len(whole) - len(changed))
         begin = 8 + length + 4 * 16 * 5
         changed = length.to_bytes(8, "little") + changed[8:begin] + b"\0\0\x80\x3f" * 16 + changed[begin + 64 :]
-        path = self.write("changed.safetensors", changed)
-        self.refuse(65, "inspect", path, "--verify", says=[path, "probe", "was expected"])
+        return self.write("changed.safetensors", changed)
+
+    def test_safetensors_carries_the_digest_of_the_parameters(self):
+        digest = json.loads(self.succeed("inspect", self.weights, "--json"))["parameter_digest"]
+        self.assertRegex(digest, "^[0-9a-f]{32}$")
+        path = self.export("safetensors", "digest.safetensors")
+        self.assertIn(b'"parameter_digest":"%s"' % digest.encode(), self.read(path))
+        self.assertEqual(json.loads(self.succeed("inspect", path, "--json"))["parameter_digest"], digest)
+        self.assertIn(digest, self.succeed("inspect", path).decode())
+        # A file of another tool has none.
+        self.assertNotIn("parameter_digest", json.loads(self.succeed("inspect", self.model, "--json")))
+        # The digest of the file left out, so that only that of the parameters can tell.
+        path = self.with_a_row_of_ones(path, "digest")
+        for command in (("import", "--input", path, "--output", self.path("no.h5")), ("inspect", path, "--verify")):
+            self.refuse(65, *command, says=[path, digest, "is recorded"])
 
     def test_a_truncated_or_changed_file_is_refused_by_name(self):
         for output_format, name in (("hdf5", "c.h5"), ("safetensors", "c.safetensors")):

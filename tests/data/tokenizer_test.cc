@@ -139,6 +139,30 @@ TEST(TokenizerTest, AnUnknownCharacterGetsTheUnknownMark) {
   EXPECT_TRUE(overwritten.empty());
 }
 
+/// A field of a protocol buffer.
+std::string field(int number, const std::string& bytes) {
+  return {static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+TEST(TokenizerTest, PiecesAreFoundAndDecodedTextIsOneLine) {
+  // Types of pieces: 1 normal, 2 unknown, 3 a mark, 6 a byte.
+  const auto piece = [](const std::string& text, char type) {
+    return field(1, field(1, text) + std::string({3 << 3, type}));
+  };
+  std::string model = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3);
+  for (int byte = 0; byte < 256; ++byte) model += piece(fmt::format("<0x{:02X}>", byte), 6);
+  model += piece("a", 1) + piece("\u2581", 1);
+  constexpr char kByteFallback[] = {'\x98', '\x02', 1};  // field 35
+  model += field(2, std::string({3 << 3, 2}) + std::string(kByteFallback, sizeof(kByteFallback)));
+  const Tokenizer tokenizer(model, "bytes.model");
+  EXPECT_EQ(tokenizer.find("a"), 259);
+  EXPECT_EQ(tokenizer.find("<0x0A>"), 13);
+  EXPECT_EQ(tokenizer.find("<unk>"), 0);
+  EXPECT_EQ(tokenizer.find("b"), -1);
+  EXPECT_EQ(tokenizer.find(""), -1);
+  EXPECT_EQ(tokenizer.decode({259, 13, 259, 13}), "a a ");
+}
+
 TEST(TokenizerTest, WordsOutsideTheVocabularyAreRefused) {
   const Tokenizer tokenizer(train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 90)), "test");
   message_of(ErrorKind::kBadData, [&] { tokenizer.decode({90}); });

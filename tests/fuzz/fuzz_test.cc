@@ -13,6 +13,11 @@
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/memory_limit.h"
+#include "tests/trainer/small_model.h"
+#include "trainer/export.h"
+#include "trainer/import.h"
+#include "trainer/marian_config.h"
+#include "trainer/weights.h"
 
 namespace ventris::fuzz {
 namespace {
@@ -152,6 +157,40 @@ TEST(FuzzHarness, RightDigestsStayAndWrongOnesAreMended) {
     damaged[entry + 16] = static_cast<char>(damaged[entry + 16] ^ 1);
     EXPECT_TRUE(with_right_zip_checksums(seed) == seed);
     EXPECT_TRUE(with_right_zip_checksums(damaged) == seed);
+  }
+}
+
+TEST(FuzzHarness, AVocabularyOfMarianIsReadLineByLine) {
+  constexpr int32_t kWords = 1 << 20;
+  std::string yaml;
+  for (int32_t i = 0; i < kWords; ++i) yaml += std::to_string(i) + ":" + std::to_string(i) + "\n";
+  const MemoryLimit limit(yaml.size());  // besides the text
+  const std::vector<int32_t> ids = marian_word_ids(
+      yaml, "input", kWords, [](std::string_view word) { return std::stoi(std::string(word)); });
+  EXPECT_EQ(ids.back(), kWords - 1);
+}
+
+using ImportedModel = testing::FolderTest;
+
+TEST_F(ImportedModel, OfAnyFormatTakesNoMoreThanThreeTimesItsFile) {
+  TransformerConfig config = testing::small_config();
+  config.d_ff = 1 << 17;
+  config.zero_word = 1;
+  Context& context = testing::cpu_context();
+  {
+    testing::SmallModel model(config);
+    const Tensor zero = model.store.logical_value(*model.store.find("embedding"));
+    std::fill_n(zero.row<float>(1), config.d_model, 0.0F);
+    save_weights(context, path("w.h5"), config, model.store, testing::small_tokenizer_model(), "");
+    const auto loaded = load_model(context, path("w.h5"), DType::kF32);
+    export_model(context, *loaded, ExportFormat::kSafetensors, path("w.safetensors"), "");
+    export_model(context, *loaded, ExportFormat::kMarian, path("marian"), "");
+  }
+  for (const char* name : {"w.h5", "w.safetensors", "marian/model.npz"}) {
+    const size_t bytes = fs::file_size(path(name));
+    ASSERT_GT(bytes, 4 * kConstantBytes);
+    const MemoryLimit limit(3 * bytes + kConstantBytes);
+    EXPECT_EQ(import_model(context, {.input = path(name)})->config.d_ff, config.d_ff) << name;
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backend/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/marian_names.h"
@@ -50,28 +52,42 @@ TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
   refuse(kConfig + std::string(1 << 16, '\n'), ExitCode::kBadData, {"m.npz", "65536"});
 }
 
+/// Finds words as a tokenizer does.
+auto find_in(std::vector<std::string> words) {
+  return [words = std::move(words)](std::string_view word) {
+    const auto found = std::find(words.begin(), words.end(), word);
+    return found == words.end() ? -1 : static_cast<int32_t>(found - words.begin());
+  };
+}
+
 TEST(MarianVocabulary, ReadsQuotedAndPlainWords) {
-  const MarianVocabulary words = marian_vocabulary(
-      "</s>: 0\n\"<unk>\": 1\n'it''s': 2\n\"a\\\"b\\\\\": 3\n\"\\x85\\u2581\\U0001F600\": 4\n\":\": 5\n",
-      "v.yml", 6);
-  const MarianVocabulary expected = {{"</s>", 0},   {"<unk>", 1},      {"it's", 2},
-                                     {"a\"b\\", 3}, {"\xC2\x85▁😀", 4}, {":", 5}};
-  EXPECT_EQ(words, expected);
+  const auto find = find_in({":", "it's", "\xC2\x85▁😀", "</s>", "a\"b\\", "<unk>"});
+  EXPECT_EQ(marian_word_ids("</s>: 0\n\"<unk>\": 1\n'it''s': 2\n\"a\\\"b\\\\\": 3\n"
+                            "\"\\x85\\u2581\\U0001F600\": 4\n\":\": 5\n",
+                            "v.yml", 6, find),
+            (std::vector<int32_t>{5, 2, 4, 0, 3, 1}));
 }
 
 TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
-  const auto refuse = [](const std::string& yaml, const std::string& says) {
-    expect_failure<Error>([&] { marian_vocabulary(yaml, "v.yml", 5); }, ExitCode::kBadData, {"v.yml:", says});
+  const auto refuse = [](const std::string& yaml, const std::vector<std::string>& says) {
+    expect_failure<Error>(
+        [&] {
+          marian_word_ids(yaml, "v.yml", 5, find_in({"a", "b", "c", "d", "e"}));
+        },
+        ExitCode::kBadData, says);
   };
-  refuse("a: 0\nb\n", "v.yml:2");
-  refuse("a: 0\nb: x\n", "v.yml:2");
-  refuse("a: 0\nb: 5\n", "v.yml:2");
-  refuse("a: 0\nb: -1\n", "v.yml:2");
-  refuse("a: 0\nb: 0\n", "v.yml:2");
-  refuse("a: 0\na: 1\n", "v.yml:2");
-  refuse("\"a: 0\n", "v.yml:1");
-  refuse("\"\\q\": 0\n", "v.yml:1");
-  refuse("\"\\x4\": 0\n", "v.yml:1");
+  refuse("a: 0\nb\n", {"v.yml:2", "no word"});
+  refuse("a: 0\nb: x\n", {"v.yml:2", "no id"});
+  refuse("a: 0\nb: 5\n", {"v.yml:2", "beyond"});
+  refuse("a: 0\nb: -1\n", {"v.yml:2", "beyond"});
+  refuse("a: 0\nb: 0\n", {"v.yml:2", "again"});
+  refuse("a: 0\na: 1\n", {"v.yml:2", "again"});
+  refuse("a: 0\nf: 1\n", {"v.yml:2", "'f' is not in the SentencePiece model"});
+  refuse("\"a: 0\n", {"v.yml:1"});
+  refuse("\"\\q\": 0\n", {"v.yml:1"});
+  refuse("\"\\x4\": 0\n", {"v.yml:1"});
+  refuse("a: 0\nb: 1\nc: 2\nd: 3\n", {"v.yml: ", "4 words", "has 5"});
+  refuse("", {"v.yml: ", "0 words"});
 }
 
 TEST(MarianNames, AreThoseOfMarian) {
