@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause = 300s;
 constexpr milliseconds kLook = 1s;
+constexpr milliseconds kLookBeforeTraining = 200ms;  // ranks may live for a moment only
 constexpr int kKilled = 128 + SIGKILL;
 constexpr int kFirstOwnCode = static_cast<int>(ExitCode::kUsage);  // lower ones are of launchers
 constexpr int kLastOwnCode = static_cast<int>(ExitCode::kBadConfiguration);
@@ -112,7 +113,7 @@ class Supervisor {
     log(fmt::format("started {} as process {}", fmt::join(options_.words, " "), supervision_.pid()));
     LauncherWatch watch;
     while (!supervision_.end()) {
-      const int signal = supervision_.wait_for_end(kLook);
+      const int signal = supervision_.wait_for_end(status_since(before) ? kLook : kLookBeforeTraining);
       if (signal == 0) {
         if (!supervision_.end() && end_idle_launcher(watch, before)) attempt.launcher_hung = true;
         continue;
