@@ -32,7 +32,7 @@ std::vector<uint8_t> read_file(const std::string& path) {
   const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
-    fail(ErrorKind::kMissingInput, "{}: cannot open the file: {}", path, system_reason(errno));
+    fail_opening(path, errno);
   }
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::kMissingInput, "{}: is not a regular file", path);
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));

@@ -25,7 +25,7 @@ class Mapping {
     const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
     if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
-      fail(ErrorKind::kMissingInput, "{}: cannot open the file: {}", path, system_reason(errno));
+      fail_opening(path, errno);
     }
     size_ = static_cast<size_t>(status.st_size);
     address_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.fd(), 0);

@@ -1,12 +1,11 @@
 #include "data/file_io.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <vector>
@@ -66,6 +65,13 @@ void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::stri
   }
 }
 
+void fail_opening(const std::string& path, int error) {
+  constexpr std::array kOfTheName = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EBADF};
+  const bool of_the_name = std::find(kOfTheName.begin(), kOfTheName.end(), error) != kOfTheName.end();
+  fail(of_the_name ? ErrorKind::kMissingInput : ErrorKind::kIo, "{}: cannot open the file: {}", path,
+       system_reason(error));
+}
+
 void check_is_no_other_thing(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
@@ -81,23 +87,6 @@ std::string folder_of(const std::string& path) {
 std::string without_folder(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
-}
-
-std::string room_at(const std::string& path) {
-  std::string text;
-  struct statvfs disk {};
-  if (::statvfs(folder_of(path).c_str(), &disk) == 0) {
-    text = fmt::format(" The disk of {} has {} bytes free", folder_of(path),
-                       static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize);
-    if (disk.f_files > 0 && disk.f_favail == 0) text += ", but no room for another file";
-    if ((disk.f_flag & ST_RDONLY) != 0) text += "; it is mounted read-only";
-    text += ".";
-  }
-  rlimit bound{};
-  if (::getrlimit(RLIMIT_FSIZE, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY) {
-    text += fmt::format(" Files may have {} bytes here (ulimit -f).", bound.rlim_cur);
-  }
-  return text;
 }
 
 std::string system_reason(int error) {

@@ -43,6 +43,10 @@ std::string write_all(int fd, const void* data, int64_t bytes, int64_t offset);
 /// Reads all the bytes at an offset. Throws DataError kIo with the path and the system's reason.
 void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path);
 
+/// Throws for a file that could not be opened to be read: DataError kMissingInput where errno speaks of the
+/// path, else kIo: a disk that fails, or no descriptor left.
+[[noreturn]] void fail_opening(const std::string& path, int error);
+
 /// Requires that a file may be made at the path by renaming: nothing is there, or a regular file. Throws
 /// DataError kCannotCreate for a folder, a device or a pipe.
 void check_is_no_other_thing(const std::string& path);
@@ -50,10 +54,6 @@ void check_is_no_other_thing(const std::string& path);
 /// The folder of a path, "." if it names none; and the path without its folder.
 std::string folder_of(const std::string& path);
 std::string without_folder(const std::string& path);
-
-/// How much room a file at the path has, as sentences, each with a space before it: bytes that the disk has
-/// free, and limits of this process.
-std::string room_at(const std::string& path);
 
 /// The system's message for errno.
 std::string system_reason(int error);

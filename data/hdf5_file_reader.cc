@@ -36,9 +36,7 @@ struct Hdf5Reader::Impl {
 
 FileHandle Hdf5Reader::Impl::open() {
   FileHandle opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened.valid()) {
-    fail(ErrorKind::kMissingInput, "{}: cannot open the file: {}", path, system_reason(errno));
-  }
+  if (!opened.valid()) fail_opening(path, errno);
   struct stat status {};
   if (::fstat(opened.fd(), &status) != 0) {
     fail(ErrorKind::kIo, "{}: cannot read the length of the file: {}", path, system_reason(errno));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "data/disk_room.h"
 #include "data/error.h"
 #include "data/temporary_name.h"
 

@@ -32,9 +32,7 @@ struct TextReader::Impl {
   Impl(std::string file_path, int64_t max_bytes) : path(std::move(file_path)), max_line_bytes(max_bytes) {
     FileHandle input(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (path == "-") path = "standard input";
-    if (!input.valid()) {
-      fail(ErrorKind::kMissingInput, "{}: cannot open the file: {}", path, system_reason(errno));
-    }
+    if (!input.valid()) fail_opening(path, errno);
     struct stat status {};
     if (::fstat(input.fd(), &status) == 0 && S_ISDIR(status.st_mode)) {
       fail(ErrorKind::kMissingInput, "{}: a folder, where a text file is expected", path);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
+#include "data/disk_room.h"
 #include "trainer/model_files.h"
 
 namespace ventris {
@@ -22,7 +23,9 @@ bool is_of_validation(const Json& line) {
 
 std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step, bool validates_last_step) {
   std::vector<std::string> kept;
+  errno = 0;
   std::ifstream in(path);
+  if (!in && errno == ENOENT) return kept;
   for (std::string line; std::getline(in, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool whole = object.is_object() && object.contains("step") && object["step"].is_number_integer();
@@ -30,6 +33,9 @@ std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step,
     const auto step = object["step"].get<int64_t>();
     const bool again = validates_last_step && step == last_step && is_of_validation(object);
     if (step <= last_step && !again) kept.push_back(line);
+  }
+  if (!in.is_open() || in.bad()) {
+    fail(ExitCode::kIo, "{}: cannot read the file: {}", path, std::strerror(errno));
   }
   return kept;
 }
@@ -73,12 +79,15 @@ MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool val
   for (const std::string& line : lines_up_to(path_, last_step, validates_last_step)) kept += line + '\n';
   write_file_atomically(path_, kept);
   file_.open(path_, std::ios::app);
-  if (!file_) fail(ExitCode::kCannotCreate, "{} cannot be opened: {}", path_, std::strerror(errno));
+  if (!file_) fail(ExitCode::kCannotCreate, "{}: cannot open the file: {}", path_, std::strerror(errno));
 }
 
 void MetricsLog::write_line(const std::string& line) {
   file_ << line << std::endl;
-  if (!file_) fail(ExitCode::kIo, "{} cannot be written: {}", path_, std::strerror(errno));
+  if (file_) return;
+  const int error = errno;
+  fail(ExitCode::kIo, "{}: cannot write {} bytes at its end: {}.{} Free some space or write elsewhere", path_,
+       line.size() + 1, std::strerror(error), data::room_at(path_));
 }
 
 void MetricsLog::write(const IntervalMetrics& metrics) {

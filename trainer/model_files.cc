@@ -1,6 +1,7 @@
 #include "trainer/model_files.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -71,11 +72,16 @@ void write_best(const std::string& model_dir, const std::string& checkpoint_path
 
 std::string read_best(const std::string& model_dir) {
   const fs::path path = fs::path(model_dir) / kBestFile;
+  errno = 0;
   std::ifstream file(path);
-  if (!file) return "";
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return "";
   std::string text(kMostJsonBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
+  // Not taken for "none": the best checkpoint would be removed with the old ones.
+  if (!file.is_open() || file.bad()) {
+    fail(ExitCode::kIo, "{}: cannot read the file: {}", path.string(), std::strerror(errno));
+  }
   const json best = parse_json(text);
   const auto name = best.is_object() ? best.find("checkpoint") : best.end();
   if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -164,8 +165,11 @@ auto counted(const char* name, const std::string& path, Call&& call) -> decltype
   }
 }
 
+/// The path under which the file is found now.
 std::string name_of(int fd) {
-  return "descriptor " + std::to_string(fd);
+  char path[PATH_MAX];
+  const ssize_t bytes = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof(path));
+  return bytes > 0 ? std::string(path, static_cast<size_t>(bytes)) : "descriptor " + std::to_string(fd);
 }
 
 template <typename Function>

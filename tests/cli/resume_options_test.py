@@ -1,0 +1,99 @@
+"""docs/determinism.md says of every option of train whether it may change when a run goes on; the program agrees."""
+
+import os
+import re
+import shutil
+import unittest
+
+import support
+
+OF_OTHERS = {"preset"}  # stands for the options that it sets
+OF_NO_RUN = {"show-preset"}
+# Where the next number, half of it or the next word is no other value that the option may have.
+CHANGED = {"d-model": "36", "heads": "4", "device": "cpu", "resume": "{run}/checkpoint-00000001.h5"}
+# How a refusal names what differs, where not as the option.
+NAMES = {"corpus": "a corpus of digest", "begin-embedding": "zero_word"}
+
+
+class ResumeOptions(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.other = os.path.join(cls.folder, "other.h5")
+        os.rename(cls.prepare_demo(train_pairs=60), cls.other)
+        cls.corpus = cls.prepare_demo(train_pairs=50)
+        cls.given = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
+        cls.given.update({"--preset": "tiny", "--max-steps": "1", "--logical-shards": "2", "--corpus": cls.corpus})
+
+    def documented(self):
+        """The sets of options that must stay and that may change."""
+        with open(os.path.join(support.SOURCE_DIR, "docs", "determinism.md"), encoding="utf-8") as file:
+            text = file.read().split("## What may change when a run goes on\n", 1)[1].split("\n## ")[0]
+        tables = re.findall(r"^\| (must stay|may change) \| options \|\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+        self.assertEqual([heading for heading, _ in tables], ["must stay", "may change"])
+        lists = [re.findall(r"`--([a-z0-9-]+)`", rows) for _, rows in tables]
+        for options in lists:
+            self.assertEqual(len(options), len(set(options)))
+        return [set(options) for options in lists]
+
+    def options(self):
+        """The options of train: name, what it takes, and its value in these runs."""
+        reference = self.succeed("help", "--markdown").decode()
+        section = re.split(r"^## ", reference.split("\n## ventris train\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+        preset = dict(re.findall(r"^(\S+) = (.*)$", self.succeed("train", "--show-preset", "tiny").decode(), re.M))
+        found = {}
+        for name, takes, text in re.findall(r"^\| `--(\S+?)(?: ([^`]+))?` \| (.*) \|$", section, re.MULTILINE):
+            default = re.search(r"default: ([^*;]+)\*", text)
+            value = self.given.get("--" + name) or preset.get(name) or (default[1] if default else "")
+            found[name] = (takes.replace("\\|", "|"), value)
+        return found
+
+    def another_value(self, name, takes, value, run):
+        """The words of the option with a value that is not the one it has."""
+        if name in CHANGED:
+            return [f"--{name}", CHANGED[name].format(run=run)]
+        if name == "corpus":
+            return ["--corpus", self.other]
+        if not takes:
+            return [f"--{name}"]
+        if "|" in takes:
+            return [f"--{name}", next(word for word in takes.split("|") if word != value)]
+        if takes == "N":
+            return [f"--{name}", str(int(value) + 1)]
+        self.assertEqual(takes, "X", name)
+        return [f"--{name}", str(float(value) / 2 or 0.5)]
+
+    def test_every_option_is_in_the_right_list(self):
+        must_stay, may_change = self.documented()
+        options = self.options()
+        self.assertEqual(must_stay & may_change, set())
+        self.assertEqual(must_stay | may_change | OF_OTHERS | OF_NO_RUN, set(options))
+        self.assertFalse((must_stay | may_change) & (OF_OTHERS | OF_NO_RUN))
+
+        def words(folder, *changed):
+            kept = [word for pair in self.given.items() if pair[0] not in changed for word in pair]
+            return ["train", "--model-dir", folder, *kept, *changed]
+
+        run = self.path("run")
+        self.succeed(*words(run))
+        for name, (takes, value) in options.items():
+            if name in OF_OTHERS | OF_NO_RUN:
+                continue
+            with self.subTest(option=name):
+                copy = self.path(name)
+                shutil.copytree(run, copy)
+                changed = () if name == "model-dir" else self.another_value(name, takes, value, copy)
+                result = support.run(*words(copy, *changed))
+                message = result.stderr.decode()
+                shutil.rmtree(copy)
+                if name in must_stay:
+                    self.assertEqual(result.returncode, 78, message)
+                    key = NAMES.get(name, name.replace("-", "_"))
+                    self.assertIn(f"checkpoint-00000001.h5 was written with {key} ", message)
+                else:
+                    self.assertEqual(result.returncode, 0, message)
+                    self.assertIn("going on from ", message)
+
+
+if __name__ == "__main__":
+    unittest.main()
