@@ -253,14 +253,15 @@ class Campaign:
         expected = Expected(ranks=run.shape.ranks)
         while True:
             fault = pending.pop(0) if pending else None
-            done = self.one_start(run, name, folder, fault, expected)
+            done, code = self.one_start(run, name, folder, fault, expected)
             if fault is not None and not done:
                 self.retries.append(dataclasses.replace(fault, flip_at=None, ranks_after=None))
             if fault is not None and fault.flip_at is not None:
                 flips.append(fault)
             if fault is not None and fault.ranks_after is not None:
                 expected.ranks = fault.ranks_after
-            finished = bool(oracle.checkpoints(folder)) and oracle.checkpoints(folder)[-1][0] == plans.STEPS
+            # A run that was killed after its last step is told by one more start that nothing is left to do.
+            finished = code == 0 and oracle.checkpoints(folder)[-1][0] == plans.STEPS
             if flips and len(oracle.checkpoints(folder)) >= 2:
                 self.flip_newest(run, folder, flips.pop(0), expected)
                 finished = False
@@ -279,7 +280,8 @@ class Campaign:
         self.event("flip", run=run.number, step=step, offset=offset, mask=fault.flip_mask)
 
     def one_start(self, run, name, folder, fault, expected):
-        """Starts the job, does the fault to it, waits for its end and checks it. True if the fault was done."""
+        """Starts the job, does the fault to it, waits for its end and checks it. Returns whether the fault was done, and
+        the exit code."""
         sound = [item for item in oracle.checkpoints(folder) if item[1] != expected.damaged]
         newest = sound[-1] if sound else None
         # Only the limit on waiting depends on the fault that is to come.
@@ -326,7 +328,7 @@ class Campaign:
         self.check_resumed(text, newest, expected, code)
         steps = self.reference(run)[0]
         self.check_log(folder, steps, whole=False, changed=expected.changed)
-        return done is not None
+        return done is not None, code
 
     def recovered(self, expected):
         if expected.fault_time is not None:
