@@ -20,7 +20,7 @@ int run_export(const Options& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   const std::vector<std::string> files =
-      export_model(*context, *model, options.format, options.output, job.provenance());
+      export_model(*context, *model, options.format, options.output, export_provenance("export", *model));
   write_export_result(options.output, files, *model, options.json);
   return 0;
 }

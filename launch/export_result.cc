@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "launch/output.h"
+#include "launch/version.h"
 
 namespace ventris {
+
+std::string export_provenance(const std::string& action, const LoadedModel& model) {
+  const std::string name = std::filesystem::path(model.path).filename().string();
+  return fmt::format("{}: {} of {}", program_name_and_version(), action, name);
+}
 
 void write_export_result(const std::string& output, const std::vector<std::string>& files,
                          const LoadedModel& model, bool json) {

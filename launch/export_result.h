@@ -7,6 +7,10 @@
 
 namespace ventris {
 
+/// The provenance of a file made of a model: version, commit, and `action` on the name of the model's file.
+/// No paths: two exports of one model are the same bytes wherever they are written.
+std::string export_provenance(const std::string& action, const LoadedModel& model);
+
 /// Writes to the standard output what was made of a model: a line, or one JSON object.
 void write_export_result(const std::string& output, const std::vector<std::string>& files,
                          const LoadedModel& model, bool json);

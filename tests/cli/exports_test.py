@@ -73,6 +73,20 @@ class TinyModel(support.CommandLineTest):
             folder = self.export(output_format, "as-" + output_format)
             self.assertEqual(exports.files_of(folder), digests, output_format)
 
+    def test_two_exports_are_the_same_bytes_wherever_they_are_written(self):
+        os.makedirs(self.path("elsewhere"))
+        for output_format in ("hdf5", "safetensors", "ctranslate2", "huggingface", "marian"):
+            paths = [self.export(output_format, name + output_format) for name in ("one-", "elsewhere/two-")]
+            if os.path.isdir(paths[0]):
+                names = sorted(os.listdir(paths[0]))
+                self.assertEqual(names, sorted(os.listdir(paths[1])))
+                pairs = [[os.path.join(path, name) for path in paths] for name in names]
+            else:
+                pairs = [paths]
+            self.assertTrue(pairs)
+            for first, second in pairs:
+                self.assertEqual(self.read(first), self.read(second), f"{first} {second}")
+
     def test_a_model_returns_from_every_format_bit_for_bit(self):
         expected = support.parameters(self.weights)
         self.assertEqual(len(expected), len(exports.tensor_shapes(exports.TINY_CONFIG, 14)))
@@ -91,7 +105,7 @@ class TinyModel(support.CommandLineTest):
             for parameter, values in expected.items():
                 self.assertEqual(found[parameter].tobytes(), values.tobytes(), parameter)
             with open(back, "rb") as a, open(self.weights, "rb") as b:
-                # All but the digest and the provenance, which names the command.
+                # All but the digest and the provenance, which names what was read.
                 self.assertEqual(len(a.read()) // 4096, len(b.read()) // 4096)
 
     def test_inspect_computes_the_probes(self):
