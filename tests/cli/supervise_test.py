@@ -203,6 +203,16 @@ class Supervise(support.CommandLineTest):
         self.assertEqual(text.count("supervise: started"), 2, text)
         self.assertEqual(self.status("outlived")["state"], "done")
 
+    def test_the_end_of_the_run_counts_and_not_that_of_its_launcher(self):
+        options = ["--back-off", 0.1, "--max-restarts", 0, "--launcher-timeout", 1, "--"]
+        process = self.start(*options, self.launcher("asked"), *self.train("stopped", "--max-steps", 1000000, ranks=1))
+        self.wait_for(lambda: self.status("stopped")["state"] == "running", process)
+        os.kill(self.status("stopped")["pid"], signal.SIGUSR1)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 75, text)
+        self.assertIn("it is killed", text)
+        self.assertIn("the command ended with 75; stopped at step", text)
+
     def test_a_script_that_goes_on_after_training_is_left_alone(self):
         train = self.train("quiet", "--max-steps", 1, ranks=1)
         script = ["sh", "-c", '"$@"; sleep 4; exit 0', "sh"]
