@@ -131,6 +131,18 @@ class LateRanks(support.CommandLineTest):
         self.assertEqual(text.count("ventris: error: "), 1, text)
         self.assertFalse(os.path.exists(self.path("absent")))
 
+    def test_a_start_that_another_rank_broke_off_is_not_called_a_stop_on_request(self):
+        # The last rank never comes to MPI and ends when the first has been waiting for it.
+        end = 'if [ "$PMIX_RANK" = 1 ]; then sleep 2; kill -KILL $$; fi'
+        process = self.start_with("broken", end, ranks=2)
+        _, text = process.communicate(timeout=100)
+        text = text.decode(errors="replace")
+        self.assertEqual(process.returncode, 137, text)
+        self.assertIn(
+            "ventris: stopped by SIGTERM before training began; if nobody sent it, the launcher did, as another "
+            "rank has ended", text)  # fmt: skip
+        self.assertNotIn("on request", text)
+
     def test_a_stop_while_mpi_starts_leaves_nothing_behind(self):
         # The last rank takes no notice and never comes.
         hold = f'touch {self.path("held")}-$PMIX_RANK; if [ "$PMIX_RANK" = 1 ]; then trap "" USR1; sleep 100; fi'

@@ -314,6 +314,16 @@ int fdatasync(int fd) {
   return matches(fd) ? counted("fsync", name_of(fd), call) : call();
 }
 
+// Of MPI: a rank that has done its work and stops where all wait for one another.
+int MPI_Finalize() {
+  NEXT(MPI_Finalize);
+  if (!variable("VENTRIS_FAULT_STOP_IN_FINALIZE").empty() &&
+      variable("VENTRIS_FAULT_STOP_IN_FINALIZE") == variable("OMPI_COMM_WORLD_RANK")) {
+    syscall(SYS_kill, getpid(), SIGSTOP);
+  }
+  return real();
+}
+
 int rename(const char* from, const char* to) noexcept {
   NEXT(rename);
   const auto call = [&] { return real(from, to); };
