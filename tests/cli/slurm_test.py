@@ -1,6 +1,7 @@
 """launch/slurm/train.sbatch under a Slurm of two nodes, which are network namespaces of this machine."""
 
 import os
+import signal
 import unittest
 
 import h5py
@@ -76,6 +77,35 @@ class TrainUnderSlurm(support.CommandLineTest):
         self.slurm.call("scancel", job)
         end = self.wait_for_end(job)
         self.assertEqual((end["JobState"], end["Restarts"]), ("CANCELLED", "0"), self.log("cancelled"))
+
+    def ranks(self, name):
+        """The processes of a training, by the name of its folder."""
+        found = []
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{process}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"ventris") and self.path(name).encode() in words:
+                found.append(int(process))
+        return found
+
+    def test_a_rank_that_is_killed_ends_the_job(self):
+        for sent in (signal.SIGKILL, signal.SIGBUS):
+            name = sent.name
+            job = self.submit(name, "--max-steps", 1000000, "--save-every", 0)
+            self.wait_for_steps(name, job)
+            ranks = self.ranks(name)
+            self.assertEqual(len(ranks), 2)
+            os.kill(ranks[1], sent)
+            end = self.wait_for_end(job)
+            log = self.log(name)
+            self.assertEqual(end["JobState"], "FAILED", log)
+            # srun has the largest code of its tasks, of which it kills the other.
+            self.assertIn(end["ExitCode"], (f"{128 + sent}:0", "137:0"), log)
+            self.assertRegex(log, r"srun: error: node\d: task \d: (Killed|Bus error)")
+            self.slurm.wait(lambda name=name: not self.ranks(name), "the end of all ranks", seconds=20)
 
     def test_a_job_that_fails_ends_with_the_exit_code_of_the_program(self):
         job = self.submit("failing", "--max-steps", 2, "--d-model", 33)
