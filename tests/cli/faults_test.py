@@ -26,6 +26,11 @@ STEPS = 6
 OLD_STEPS = 4  # of the run that goes on and meets a call that fails
 
 
+def rank_0(ranks):
+    """The rank whose calls count, for the library of faults."""
+    return 0 if ranks > 1 else ""
+
+
 @unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
 class Faults(support.CommandLineTest):
     @classmethod
@@ -65,7 +70,7 @@ class Faults(support.CommandLineTest):
         return [file for file in os.listdir(self.path(name)) if ".tmp." in file or "damaged" in file]
 
     def quiet(self, ranks):
-        """The digests of the undisturbed run, and its file calls."""
+        """The digests of the undisturbed run, its best.json, and its file calls."""
         if ranks not in self.expected:
             name = f"quiet{ranks}"
             log = self.path(f"{name}.calls")
@@ -107,17 +112,43 @@ class Faults(support.CommandLineTest):
             wanted = [i for i in wanted if not (write[i] and write[i - 1] and write[i + 1])][::step]
         return [i + 1 for i in wanted]
 
-    def newest(self, calls):
-        """The step of the newest checkpoint that these calls completed."""
-        steps = (re.fullmatch(r"rename .*/checkpoint-(\d+)\.h5", call) for call in calls)
-        return max((int(step[1]) for step in steps if step), default=0)
+    def make_old(self, ranks):
+        """The folder `old` of a run with two checkpoints, from which the last step, a third checkpoint and the removal of
+        the first are left. The file best.json is missing, so that it is written, too."""
+        self.start("old", ranks, steps=OLD_STEPS)
+        self.addCleanup(shutil.rmtree, self.path("old"), ignore_errors=True)
+        self.assertEqual(list(self.checkpoints("old")), [2, OLD_STEPS])
+        os.remove(self.path("old", "best.json"))
 
-    def sweep_kills(self, ranks, step, **settings):
-        calls = self.quiet(ranks)[2]
+    def begin_with_old(self, name):
+        shutil.rmtree(self.path(name), ignore_errors=True)
+        shutil.copytree(self.path("old"), self.path(name))
+
+    def calls_from_old(self, ranks, part=""):
+        """The file calls of a run that begins with `old`, on files whose path in its folder begins with `part`."""
+        name = "quiet-old"
+        log = self.path("old.calls")
+        self.begin_with_old(name)
+        result = self.start(name, ranks, self.faults(name, PREFIX=self.path(name) + part, LOG=log, RANK=rank_0(ranks)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        calls = self.read(log).decode().splitlines()
+        os.remove(log)
+        return calls
+
+    def newest(self, calls, before):
+        """The step of the newest checkpoint when these calls are done and that of step `before` was there."""
+        steps = (re.fullmatch(r"rename .*/checkpoint-(\d+)\.h5", call) for call in calls)
+        return max((int(step[1]) for step in steps if step), default=before)
+
+    def sweep_kills(self, ranks, step, old_steps=0, **settings):
+        """Kills at calls of a run from its beginning, or of one that begins with `old`."""
+        calls = self.calls_from_old(ranks) if old_steps else self.quiet(ranks)[2]
         log = self.path("killed.calls")
         for number in self.sample(calls, step):
             name = f"killed{ranks}"
             shutil.rmtree(self.path(name), ignore_errors=True)  # of a subtest that failed
+            if old_steps:
+                self.begin_with_old(name)
             with open(log, "w", encoding="utf-8"):
                 pass
             with self.subTest(call=number, of=calls[number - 1], **settings):
@@ -125,22 +156,28 @@ class Faults(support.CommandLineTest):
                 # The threads that train and save take turns: what was done is what this run did, not the quiet one.
                 made = self.read(log).decode().splitlines()
                 saved = max(self.checkpoints(name), default=0)
+                before = self.newest(made[:-1], old_steps)
                 self.assertGreaterEqual(len(made), number)
                 if settings.get("VICTIM", 0) == 0:
                     self.assertEqual(result.returncode, 128 + 9 if ranks > 1 else -9, result.stderr)
                     self.assertEqual(len(made), number)
-                    self.assertEqual(saved, self.newest(made[:-1]))
+                    self.assertEqual(saved, before)
                 else:  # rank 0 went on until the launcher ended it
-                    self.assertIn(saved, (self.newest(made[:-1]), self.newest(made)))
+                    self.assertIn(saved, (before, self.newest(made, old_steps)))
                 self.check_that_it_goes_on(name, ranks)
 
     def test_killed_at_a_call_it_goes_on_from_the_old_or_the_new_checkpoint(self):
         self.sweep_kills(ranks=1, step=4)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_with_two_ranks_a_kill_of_either(self):
-        for rank in (0, 1):
-            self.sweep_kills(ranks=2, step=24, RANK=0, VICTIM=rank, PIDS=self.path("pid"))
+    def test_with_two_ranks_a_kill_of_the_rank_that_saves(self):
+        self.make_old(2)
+        self.sweep_kills(ranks=2, step=12, old_steps=OLD_STEPS, RANK=0, VICTIM=0, PIDS=self.path("pid"))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_with_two_ranks_a_kill_of_the_other(self):
+        self.make_old(2)
+        self.sweep_kills(ranks=2, step=12, old_steps=OLD_STEPS, RANK=0, VICTIM=1, PIDS=self.path("pid"))
 
     def check_failure(self, result, call, error):
         """The exit code and the message of a run one of whose calls failed."""
@@ -157,36 +194,28 @@ class Faults(support.CommandLineTest):
             self.assertRegex(message, r"The file needs \d+ bytes, of which \d+ are on the disk")
 
     def sweep_failures(self, ranks, step, part, faults, check):
-        """Lets calls on the files whose path in the run folder begins with `part` fail, in a run that goes on from step
-        4, saves the last checkpoint and removes the oldest."""
-        self.start("old", ranks, steps=OLD_STEPS)
-        self.assertEqual(list(self.checkpoints("old")), [2, OLD_STEPS])
-        os.remove(self.path("old", "best.json"))  # it will be written, too
+        """Lets calls fail, on the files whose path in the run folder begins with `part`, in a run that begins with `old`."""
+        self.make_old(ranks)
         old = self.read(self.checkpoints("old")[OLD_STEPS])
         name = f"failing{ranks}"
         log = self.path("failing.calls")
-
-        def run(**settings):
-            shutil.rmtree(self.path(name), ignore_errors=True)
-            shutil.copytree(self.path("old"), self.path(name))
-            with open(log, "w", encoding="utf-8"):
-                pass
-            settings.update(PREFIX=self.path(name) + part, LOG=log, RANK=0 if ranks > 1 else "")
-            result = self.start(name, ranks, self.faults(name, **settings))
-            return result, self.read(log).decode().splitlines()
-
-        calls = run()[1]
+        calls = self.calls_from_old(ranks, part)
         for what in faults:
             numbers = self.sample(calls, step, ("write",)) if "short" in what else self.sample(calls, step)
             for number in numbers:
+                self.begin_with_old(name)
+                with open(log, "w", encoding="utf-8"):
+                    pass
                 with self.subTest(call=number, of=calls[number - 1], error=what):
-                    result, made = run(**{"": what}, AT=number)
+                    result = self.start(name, ranks, self.faults(
+                        name, PREFIX=self.path(name) + part, **{"": what}, AT=number, LOG=log,
+                        RANK=rank_0(ranks)))  # fmt: skip
+                    made = self.read(log).decode().splitlines()
                     self.assertGreaterEqual(len(made), number)
                     self.assertFalse(self.leftovers(name))
                     check(result, made, number, getattr(errno, what.removeprefix("short-")))
                     self.assertEqual(self.read(self.checkpoints(name)[OLD_STEPS]), old)
                     self.check_that_it_goes_on(name, ranks)
-        shutil.rmtree(self.path("old"))
 
     def sweep_failures_of_a_checkpoint(self, ranks, step):
         def check(result, made, number, error):

@@ -37,6 +37,18 @@ std::string write_sample(const std::string& path) {
   return writer.digest();
 }
 
+TEST_F(Hdf5FileTest, AFileThatIsThereAndCannotBeOpenedIsNotMissing) {
+  write_sample(in_folder("sample.h5"));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string message =
+      message_of(ErrorKind::kIo, [&] { const Hdf5Reader reader(in_folder("sample.h5")); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(message.find("Too many open files"), std::string::npos) << message;
+}
+
 TEST_F(Hdf5FileTest, WhatIsWrittenIsReadBack) {
   const std::string path = in_folder("a.h5");
   const std::string digest = write_sample(path);

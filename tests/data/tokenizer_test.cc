@@ -141,7 +141,7 @@ TEST(TokenizerTest, AnUnknownCharacterGetsTheUnknownMark) {
 
 /// A field of a protocol buffer.
 std::string field(int number, const std::string& bytes) {
-  return {static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
 }
 
 TEST(TokenizerTest, PiecesAreFoundAndDecodedTextIsOneLine) {

@@ -206,5 +206,11 @@ TEST_F(CheckpointFile, TheBestIsRememberedByTheFolder) {
   }
 }
 
+TEST_F(CheckpointFile, ABestThatCannotBeReadIsNotTakenForNone) {
+  std::filesystem::create_directories(path("best.json"));  // can be opened, but not read
+  const auto prune = [&] { prune_checkpoints(folder_.string(), 1); };
+  expect_failure<Error>(prune, ExitCode::kIo, {path("best.json"), "Is a directory"});
+}
+
 }  // namespace
 }  // namespace ventris

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +51,18 @@ TEST(Metrics, AnIntervalIsOneObjectOfNumbers) {
   EXPECT_DOUBLE_EQ(lines[0]["perplexity"], std::exp(2.0));
   EXPECT_DOUBLE_EQ(lines[0]["target_tokens_per_second"], 100.0);
   EXPECT_DOUBLE_EQ(lines[0]["source_tokens_per_second"], 50.0);
+}
+
+TEST(Metrics, ALogThatCannotBeReadIsNotWrittenAnew) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "metrics.jsonl");  // can be opened, but not read
+  try {
+    MetricsLog log(folder / "", 5);
+    ADD_FAILURE() << "a log that cannot be read went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kIo);
+    EXPECT_NE(std::string(error.what()).find("Is a directory"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Metrics, AValidationIsOneObjectAndNothingIsEverNaN) {
