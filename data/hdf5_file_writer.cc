@@ -31,7 +31,6 @@ struct Hdf5Writer::Impl {
   std::string digest;
   Hdf5Handle file;
   std::map<std::string, Array> arrays;
-  bool committed = false;
 
   Impl(const std::string& path, int64_t expected_bytes);
   ~Impl();
@@ -82,7 +81,7 @@ Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes) : target
 }
 
 Hdf5Writer::Impl::~Impl() {
-  if (!committed) {
+  if (!target.published()) {
     // Gives the space back first, so that the library can close the file even on a full disk.
     [[maybe_unused]] const int ignored = ::ftruncate(target.fd(), 0);
   }
@@ -184,7 +183,6 @@ void Hdf5Writer::Impl::commit() {
   std::memcpy(block.data() + 16, value.digest, 16);
   target.write(block.data(), kUserBlockBytes, 0);
   target.publish();
-  committed = true;
   digest = hexadecimal(value);
 }
 

@@ -26,6 +26,8 @@ class TemporaryFile {
   /// Writes all the bytes at an offset.
   void write(const void* data, int64_t bytes, int64_t offset);
   void publish();
+  /// Whether the file has its name: then it is whole, even where publish() failed after that.
+  bool published() const { return published_; }
   /// Throws kIo: the path, `what`, the reason, and how many bytes are needed and free.
   [[noreturn]] void fail_writing(const std::string& what, const std::string& reason) const;
 

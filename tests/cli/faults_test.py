@@ -81,7 +81,7 @@ class Faults(support.CommandLineTest):
         return self.expected[ranks]
 
     def check_that_it_goes_on(self, name, ranks):
-        """Another start ends as the undisturbed run did."""
+        """All checkpoints are whole, and another start ends as the undisturbed run did."""
         digests, best, _ = self.quiet(ranks)
         before = self.digests(name)
         for step, digest in before.items():

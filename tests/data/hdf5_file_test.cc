@@ -37,16 +37,37 @@ std::string write_sample(const std::string& path) {
   return writer.digest();
 }
 
+/// While it lives nothing can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit none = {.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 TEST_F(Hdf5FileTest, AFileThatIsThereAndCannotBeOpenedIsNotMissing) {
   write_sample(in_folder("sample.h5"));
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const NoDescriptors none;
   const std::string message =
       message_of(ErrorKind::kIo, [&] { const Hdf5Reader reader(in_folder("sample.h5")); });
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_NE(message.find("Too many open files"), std::string::npos) << message;
+}
+
+TEST_F(Hdf5FileTest, AFileWhoseFolderCannotBeSyncedIsWhole) {
+  {
+    Hdf5Writer writer(in_folder("whole.h5"));
+    writer.write_attribute("/", "step", int64_t{7});
+    const NoDescriptors none;
+    const std::string message = message_of(ErrorKind::kIo, [&] { writer.commit(); });
+    EXPECT_NE(message.find("the file is complete, but its folder"), std::string::npos) << message;
+  }
+  EXPECT_EQ(Hdf5Reader(in_folder("whole.h5")).int_attribute("/", "step"), 7);
 }
 
 TEST_F(Hdf5FileTest, WhatIsWrittenIsReadBack) {
