@@ -141,19 +141,30 @@ TEST(TokenizerTest, AnUnknownCharacterGetsTheUnknownMark) {
 
 /// A field of a protocol buffer.
 std::string field(int number, const std::string& bytes) {
-  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  std::string text(1, static_cast<char>(number << 3 | 2));
+  size_t size = bytes.size();
+  for (; size > 127; size >>= 7) text += static_cast<char>((size & 127) | 128);
+  return text + static_cast<char>(size) + bytes;
 }
 
+/// A piece of a SentencePiece model. Types: 1 normal, 2 unknown, 3 a mark, 6 a byte.
+std::string piece(const std::string& text, char type = 1) {
+  return field(1, field(1, text) + std::string({3 << 3, type}));
+}
+
+const std::string& marks() {
+  static const std::string text = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3);
+  return text;
+}
+
+const std::string kBpe = {3 << 3, 2};  // of the options of the training
+
 TEST(TokenizerTest, PiecesAreFoundAndDecodedTextIsOneLine) {
-  // Types of pieces: 1 normal, 2 unknown, 3 a mark, 6 a byte.
-  const auto piece = [](const std::string& text, char type) {
-    return field(1, field(1, text) + std::string({3 << 3, type}));
-  };
-  std::string model = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3);
+  std::string model = marks();
   for (int byte = 0; byte < 256; ++byte) model += piece(fmt::format("<0x{:02X}>", byte), 6);
-  model += piece("a", 1) + piece("\u2581", 1);
+  model += piece("a") + piece("\u2581");
   constexpr char kByteFallback[] = {'\x98', '\x02', 1};  // field 35
-  model += field(2, std::string({3 << 3, 2}) + std::string(kByteFallback, sizeof(kByteFallback)));
+  model += field(2, kBpe + std::string(kByteFallback, sizeof(kByteFallback)));
   const Tokenizer tokenizer(model, "bytes.model");
   EXPECT_EQ(tokenizer.find("a"), 259);
   EXPECT_EQ(tokenizer.find("<0x0A>"), 13);
@@ -161,6 +172,24 @@ TEST(TokenizerTest, PiecesAreFoundAndDecodedTextIsOneLine) {
   EXPECT_EQ(tokenizer.find("b"), -1);
   EXPECT_EQ(tokenizer.find(""), -1);
   EXPECT_EQ(tokenizer.decode({259, 13, 259, 13}), "a a ");
+}
+
+TEST(TokenizerTest, ModelsThatWouldTakeManyTimesTheirSizeAreRefused) {
+  const auto refusal = [](const std::string& pieces, const std::string& options) {
+    return message_of(ErrorKind::kBadData,
+                      [&] { Tokenizer(marks() + pieces + field(2, kBpe + options), "hostile.model"); });
+  };
+  EXPECT_EQ(Tokenizer(marks() + piece("a") + field(2, kBpe), "small.model").vocab_size(), 4);
+  EXPECT_TRUE(contains(refusal(piece("a") + piece("a"), ""), "hostile.model: "));
+  EXPECT_TRUE(contains(refusal(piece("a") + piece("a"), ""), "twice"));
+  EXPECT_TRUE(contains(refusal(piece(""), ""), "empty"));
+  EXPECT_TRUE(contains(refusal(field(1, ""), ""), "empty"));
+  std::string many;
+  for (int i = 0; i < 1'000'000; ++i) many += field(1, "");
+  EXPECT_TRUE(contains(refusal(many, ""), "more than 1,000,000 pieces"));
+  std::string symbols;
+  for (int i = 0; i < 140'000; ++i) symbols += field(7, "");
+  EXPECT_TRUE(contains(refusal("", symbols), "256 KiB"));
 }
 
 TEST(TokenizerTest, WordsOutsideTheVocabularyAreRefused) {
