@@ -1,11 +1,13 @@
 #include "trainer/resume.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
@@ -74,6 +76,21 @@ bool is_sound(ResumePoint& point, std::string& why) {
   }
 }
 
+bool is_set_aside(const std::string& name) {
+  return name.ends_with(kDamaged) && step_of_checkpoint(name.substr(0, name.size() - kDamaged.size())) >= 0;
+}
+
+/// Keeps of all checkpoints that were ever set aside those of this start alone: a disk that damages files is
+/// not to be filled by them too.
+void remove_damaged_but(const std::vector<std::string>& kept, const std::string& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (is_set_aside(path) && std::find(kept.begin(), kept.end(), path) == kept.end())
+      fs::remove(path, error);
+  }
+}
+
 /// Of rank 0.
 ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
   std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
@@ -89,13 +106,18 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
   }
   if (options.resume != "auto") return {options.resume, read_logical_shards(options.resume)};
   std::string why;
+  std::vector<std::string> damaged;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     const std::string& newest = checkpoints.back();
     ResumePoint point = {newest};
-    if (is_sound(point, why)) return point;
+    if (is_sound(point, why)) {
+      if (!damaged.empty()) remove_damaged_but(damaged, options.model_dir);
+      return point;
+    }
     const std::string aside = newest + std::string(kDamaged);
     std::error_code error;
     fs::rename(newest, aside, error);
+    damaged.push_back(aside);
     progress.warning(fmt::format("{} It is {} and the checkpoint before it is tried", why,
                                  error ? "passed over" : "renamed to " + aside));
   }
@@ -107,8 +129,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
   if (!fs::is_directory(options.model_dir)) return {};
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
     const std::string name = entry.path().filename().string();
-    if (!name.ends_with(kDamaged) || step_of_checkpoint(name.substr(0, name.size() - kDamaged.size())) < 0)
-      continue;
+    if (!is_set_aside(name)) continue;
     fail(ExitCode::kBadData,
          "{} holds damaged checkpoints of an earlier run and no other, such as {}. To start anew remove "
          "them, or "

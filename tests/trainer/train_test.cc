@@ -170,6 +170,29 @@ TEST_F(TrainTest, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
   EXPECT_TRUE(std::filesystem::exists(whole.last_checkpoint + ".damaged"));
 }
 
+TEST_F(TrainTest, DamagedCheckpointsOfEarlierStartsAreRemovedWhenAnotherIsSetAside) {
+  TrainOptions run = options("run");
+  run.save_every = 4;
+  run.keep_checkpoints = 3;
+  run.max_steps = 12;
+  train_alone(run);
+  const auto damage_and_go_on = [&](int64_t step) {
+    for (const std::string& path : list_checkpoints(run.model_dir)) {
+      if (step_of_checkpoint(path) >= step) std::filesystem::resize_file(path, 5000);
+    }
+    train_alone(run);
+  };
+  const auto is_set_aside = [&](int64_t step) {
+    return std::filesystem::exists(path_of_checkpoint(run.model_dir, step) + ".damaged");
+  };
+  damage_and_go_on(8);
+  EXPECT_TRUE(is_set_aside(8));
+  EXPECT_TRUE(is_set_aside(12));
+  damage_and_go_on(12);
+  EXPECT_FALSE(is_set_aside(8));
+  EXPECT_TRUE(is_set_aside(12));
+}
+
 TEST_F(TrainTest, WhereNoCheckpointIsSoundTheRunIsRefusedAndNothingIsOverwritten) {
   TrainOptions run = options("run");
   run.save_every = 4;
