@@ -141,8 +141,6 @@ def go(campaign, seed, minutes, every):
     folder = campaign.surroundings.path("mixed")
     campaign.surroundings.small_disk(folder, DISK_BYTES)
     train = campaign.words(SHAPE, SHAPE.ranks, folder, seed, STOP_TIMEOUT)
-    # mpirun need not leave the other ranks time when one is gone: they cannot save.
-    train[1:1] = ["--mca", "odls_base_sigkill_timeout", "0"]
     words = [campaign.binary, "supervise", "--back-off", "0.25", "--max-restarts", "20", "--", *train]
     job = campaign.start_words(words, "mixed", folder)
     log = campaign.last_log
