@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <vector>
@@ -22,8 +21,10 @@ constexpr std::chrono::milliseconds kLook{100};
 constexpr size_t kMostNamed = 8;
 
 std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // empty if the process ends now; iterators of a stream would throw
+  return text.str();
 }
 
 // By name, of a process of this user; empty of others.

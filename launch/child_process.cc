@@ -51,7 +51,8 @@ sigset_t awaited_signals() {
 // By /proc/PID/stat, whose second field may hold anything in parentheses; nothing of a process that is gone.
 std::optional<Process> process_of(const std::string& number) {
   std::ifstream file("/proc/" + number + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string text;
+  std::getline(file, text, '\0');  // empty if the process ends now; iterators of a stream would throw
   const size_t name_begin = text.find('(');
   const size_t name_end = text.rfind(')');
   if (name_begin == std::string::npos || name_end == std::string::npos) return std::nullopt;
