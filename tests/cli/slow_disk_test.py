@@ -64,12 +64,12 @@ class SlowDisk(support.CommandLineTest):
     def test_a_save_may_take_longer_than_ranks_wait_for_one_another(self):
         for step in (4, 6):  # the next save waits for it; the end does
             name = f"slow{step}"
-            process = self.start(name, "--comm-timeout", 2, ranks=2, step=step, seconds=5)
+            process = self.start(name, "--comm-timeout", 4, ranks=2, step=step, seconds=7)
             self.check_whole_run(name, process)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_rank_that_hangs_while_a_save_is_waited_for_is_found(self):
-        process = self.start("silent", "--comm-timeout", 2, ranks=2, step=4, seconds=6)
+        process = self.start("silent", "--comm-timeout", 5, ranks=2, step=4, seconds=12)
         deadline = time.monotonic() + 60
         while not os.path.exists(self.path("silent.calls")) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -79,7 +79,7 @@ class SlowDisk(support.CommandLineTest):
         os.kill(ranks[1], signal.SIGSTOP)
         text = self.end_of(process)
         self.assertEqual(process.returncode, 69, text)
-        self.assertRegex(text, rf"rank 0 of 2 has waited 2(\.\d)? s in .* for rank 1 on \S+ \(pid {ranks[1]}, stopped\)")
+        self.assertRegex(text, rf"rank 0 of 2 has waited 5(\.\d)? s in .* for rank 1 on \S+ \(pid {ranks[1]}, stopped\)")
 
     def check_hanging_disk(self, name, ranks):
         self.check_whole_run(name, self.start(name, ranks=ranks, steps=2), last=2)
