@@ -67,6 +67,16 @@ class Progress:
     def fault(self):
         self.fault_time, self.last_time = time.monotonic(), None
 
+    def tell(self, campaign):
+        if self.first_step_time is None:
+            return
+        total = time.monotonic() - self.first_step_time
+        campaign.recoveries = self.recoveries
+        campaign.event("useful", minutes=round(total / 60, 2), steps=self.furthest,
+                       share=round(self.useful / total, 4))  # fmt: skip
+        print(f"chaos: {total / 60:.1f} minutes, {self.furthest} steps, "
+              f"{100 * self.useful / total:.1f} % of the time useful", flush=True)  # fmt: skip
+
 
 class Quiet:
     """The run without faults, as far as the one with faults has come."""
@@ -136,7 +146,7 @@ def find_launcher(surroundings):
 
 
 def go(campaign, seed, minutes, every):
-    """Runs it; the results go into the campaign's log. Returns them."""
+    """Runs it; the results go into the campaign's log."""
     rng = random.Random(f"mixed {seed}")
     folder = campaign.surroundings.path("mixed")
     campaign.surroundings.small_disk(folder, DISK_BYTES)
@@ -147,10 +157,21 @@ def go(campaign, seed, minutes, every):
     ends = Ends(log)
     progress = Progress(folder)
     quiet = Quiet(campaign, seed)
+    try:
+        disturb(campaign, rng, job, ends, progress, quiet, minutes, every)
+    finally:
+        progress.tell(campaign)
+    os.kill(job.process.pid, signal.SIGUSR1)
+    if not job.ended(RESTART_SECONDS) or job.process.returncode != 75:
+        raise Failure(f"'ventris supervise' ended with {job.process.returncode} at SIGUSR1: {campaign.stacks('mixed')}")
+    check(campaign, log, quiet, folder)
+
+
+def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
+    """Does the faults, while the quiet run follows."""
     begin = time.monotonic()
-    end = begin + 60 * minutes
     due = begin + rng.uniform(0.5, 1.5) * every
-    while (now := time.monotonic()) < end:
+    while (now := time.monotonic()) < begin + 60 * minutes:
         progress.look()
         ends.look()
         quiet.go_on(progress.furthest)
@@ -158,20 +179,11 @@ def go(campaign, seed, minutes, every):
             raise Failure(f"'ventris supervise' has ended with {job.process.returncode}")
         if progress.fault_time is not None and now - progress.fault_time > RESTART_SECONDS:
             raise Failure(f"no new step {RESTART_SECONDS} s after a fault: {campaign.stacks('mixed')}")
-        if now >= due and progress.fault_time is None and len(oracle.checkpoints(folder)) >= 2:
+        if now >= due and progress.fault_time is None and len(oracle.checkpoints(progress.folder)) >= 2:
             due = now + rng.uniform(0.5, 1.5) * every
-            inject(campaign, rng, job, folder, progress)
+            inject(campaign, rng, job, progress.folder, progress)
             ends.fault_time = time.monotonic()
         time.sleep(POLL_SECONDS)
-    useful, total = progress.useful, time.monotonic() - progress.first_step_time
-    os.kill(job.process.pid, signal.SIGUSR1)
-    if not job.ended(RESTART_SECONDS) or job.process.returncode != 75:
-        raise Failure(f"'ventris supervise' ended with {job.process.returncode} at SIGUSR1: {campaign.stacks('mixed')}")
-    check(campaign, log, quiet, folder)
-    campaign.recoveries = progress.recoveries
-    campaign.event("useful", minutes=round(total / 60, 2), steps=progress.furthest, share=round(useful / total, 4))
-    print(f"chaos: {total / 60:.1f} minutes, {progress.furthest} steps, "
-          f"{100 * useful / total:.1f} % of the time useful")  # fmt: skip
 
 
 def inject(campaign, rng, job, folder, progress):
