@@ -171,7 +171,8 @@ def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
     """Does the faults, while the quiet run follows."""
     begin = time.monotonic()
     due = begin + rng.uniform(0.5, 1.5) * every
-    while (now := time.monotonic()) < begin + 60 * minutes:
+    # A stop in the start after a fault would leave lines of steps after the last checkpoint to the next start.
+    while (now := time.monotonic()) < begin + 60 * minutes or progress.fault_time is not None:
         progress.look()
         ends.look()
         quiet.go_on(progress.furthest)
