@@ -20,16 +20,18 @@ SHAPE = plans.Shape("mixed", 2, (
 ))  # fmt: skip
 # (kind, share). flip: rank 0 is killed and the newest checkpoint damaged.
 KINDS = (("kill", 8), ("kill-launcher", 3), ("stop", 3), ("signal", 3), ("full", 2), ("flip", 3))
-DISK_BYTES = 64 << 20
+DISK_BYTES = 256 << 20
 FULL_SECONDS = 2.0
 STOP_TIMEOUT = 4
 POLL_SECONDS = 0.01
 RESTART_SECONDS = 120
 # The command may end so long after a fault; an end that comes later has no reason.
 END_SECONDS = 20
-# The quiet run goes alongside, in pieces of at least so many steps: it is there when the faults are over.
+# The quiet run goes alongside, in pieces of at least so many steps: it is there when the faults are over. It stands
+# still while the other recovers, which takes then what it takes on a machine of its own.
 PIECE_STEPS = 200
 PIECE_SECONDS = 3600
+QUIET_TIMEOUT = 300
 
 
 class Progress:
@@ -88,19 +90,39 @@ class Quiet:
         self.job = None
         self.step = 0
         self.reached = 0
+        self.stopped = []
 
     def start(self, step):
         shape = plans.Shape("quiet-mixed", SHAPE.ranks, (*SHAPE.options, "--max-steps", step, "--save-every", 0))
         run = plans.Run(0, shape, [], self.seed)
-        self.step, self.job = step, self.campaign.start(run, "quiet-mixed", self.folder, SHAPE.ranks)
+        self.step, self.job = step, self.campaign.start(
+            run, "quiet-mixed", self.folder, SHAPE.ranks, QUIET_TIMEOUT)  # fmt: skip
 
     def finish(self):
         code = self.campaign.finish_start("quiet-mixed", self.job, None, SHAPE.ranks, PIECE_SECONDS)
         self.campaign.event("quiet", step=self.step, code=code)
         self.reached, self.job = self.step, None
 
+    def stand_still(self, still):
+        """Stops its processes, or lets them go on."""
+        if still and self.job is not None and not self.stopped:
+            self.stopped = self.campaign.surroundings.processes("quiet-mixed")
+            self.tell(signal.SIGSTOP)
+        elif not still and self.stopped:
+            self.tell(signal.SIGCONT)
+            self.stopped = []
+
+    def tell(self, number):
+        for process in self.stopped:
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
+
     def go_on(self, furthest):
         """Begins the next piece when the one before is over. Does not wait."""
+        if self.stopped:
+            return
         if self.job is not None and self.job.process.poll() is not None:
             self.finish()
         if self.job is None and furthest >= self.reached + PIECE_STEPS:
@@ -175,6 +197,7 @@ def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
     while (now := time.monotonic()) < begin + 60 * minutes or progress.fault_time is not None:
         progress.look()
         ends.look()
+        quiet.stand_still(progress.fault_time is not None)
         quiet.go_on(progress.furthest)
         if job.process.poll() is not None:
             raise Failure(f"'ventris supervise' has ended with {job.process.returncode}")
@@ -185,6 +208,7 @@ def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
             inject(campaign, rng, job, progress.folder, progress)
             ends.fault_time = time.monotonic()
         time.sleep(POLL_SECONDS)
+    quiet.stand_still(False)
 
 
 def inject(campaign, rng, job, folder, progress):
