@@ -49,13 +49,7 @@ class Attention(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        corpus = cls.prepare_demo()
-        cls.model = os.path.join(cls.folder, "model")
-        result = support.run(
-            *("train", "--corpus", corpus, "--model-dir", cls.model, *support.TINY_MODEL),
-            *("--max-steps", 150, "--learning-rate-scale", 0.5)
-        )
-        assert result.returncode == 0, result.stderr.decode(errors="replace")
+        cls.model = cls.train_demo(steps=150)
 
     def page(self, source, *options):
         output = self.path("map.html")

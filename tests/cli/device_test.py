@@ -94,12 +94,8 @@ class EmulatedDevice(DeviceTest):
         return message
 
     def start_on_device(self, *arguments, ranks):
-        return subprocess.Popen(
-            support.command(*arguments, ranks=ranks, binary=support.EMULATED),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(VENTRIS_EMULATED_DEVICES=ranks),
-        )
+        words = support.command(*arguments, ranks=ranks, binary=support.EMULATED)
+        return support.start(words, VENTRIS_EMULATED_DEVICES=ranks)
 
     def assert_close_losses(self, got, expected, steps):
         got, expected = self.losses(got), self.losses(expected)
@@ -369,12 +365,7 @@ class RealDevice(EmulatedDevice):
         return support.run(*arguments, variables={**self.visible(devices), **(variables or {})}, **options)
 
     def start_on_device(self, *arguments, ranks):
-        return subprocess.Popen(
-            support.command(*arguments, ranks=ranks),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(**self.visible(ranks)),
-        )
+        return support.start(support.command(*arguments, ranks=ranks), **self.visible(ranks))
 
     def test_too_little_device_memory(self):
         self.skipTest("memory of GPUs differs; the emulated one is small")

@@ -1,6 +1,5 @@
 """A rank that is killed ends the job: the launcher names it with its signal, and no process of the job lives on."""
 
-import json
 import os
 import signal
 import subprocess
@@ -34,24 +33,7 @@ class KilledRanks(support.CommandLineTest):
 
     def start(self, name, *options, ranks, **variables):
         folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
-        return subprocess.Popen(
-            support.command("train", *folders, *MODEL, *options, ranks=ranks),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(**variables),
-        )
-
-    def status(self, name):
-        try:
-            with open(self.path(name, "status.json"), encoding="utf-8") as file:
-                return json.load(file)
-        except FileNotFoundError:
-            return {"last_checkpoint": ""}
-
-    def wait_for(self, condition, process):
-        deadline = time.monotonic() + 60
-        while not condition() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        return support.start(support.command("train", *folders, *MODEL, *options, ranks=ranks), **variables)
 
     def ranks_of(self, process):
         """Process ids by rank."""
@@ -78,7 +60,7 @@ class KilledRanks(support.CommandLineTest):
 
     def check_kill(self, name, ranks, victim, sent):
         process = self.start(name, "--max-steps", 1000000, "--save-every", 5, ranks=ranks)
-        self.wait_for(lambda: self.status(name)["last_checkpoint"], process)
+        support.wait_for(lambda: self.status(name)["last_checkpoint"], process)
         processes = self.ranks_of(process)
         self.assertEqual(len(processes), ranks)
         os.kill(processes[victim], sent)
@@ -105,7 +87,7 @@ class KilledRanks(support.CommandLineTest):
     def test_a_rank_that_hangs_in_mpi_finalize_is_not_waited_for_without_end(self):
         faults = {"LD_PRELOAD": FAULTS, "VENTRIS_FAULT_STOP_IN_FINALIZE": 1}
         process = self.start("last", "--max-steps", 10, "--comm-timeout", 8, ranks=3, **faults)
-        self.wait_for(lambda: self.status("last")["last_checkpoint"], process)
+        support.wait_for(lambda: self.status("last")["last_checkpoint"], process)
         processes = self.ranks_of(process)
         text = self.end_of(process, processes)
         self.assertEqual(process.returncode, 69, text)

@@ -36,12 +36,7 @@ class LateRanks(support.CommandLineTest):
         return support.command("train", *folders, *MODEL, *options, ranks=ranks, binary=binary)
 
     def start(self, name, *options, ranks, binary=support.BINARY, **variables):
-        return subprocess.Popen(
-            self.command(name, *options, ranks=ranks, binary=binary),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(**variables),
-        )
+        return support.start(self.command(name, *options, ranks=ranks, binary=binary), **variables)
 
     def checkpoints(self, name):
         folder = self.path(name)
@@ -50,9 +45,7 @@ class LateRanks(support.CommandLineTest):
 
     def stop_ranks(self, name, process, ranks):
         """Stops these ranks when there is a checkpoint. Returns the process ids of all ranks."""
-        deadline = time.monotonic() + 120
-        while not self.checkpoints(name) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        support.wait_for(lambda: self.checkpoints(name), process)
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
             processes = [int(child) for child in children.read().split()]
         for rank in ranks:
@@ -110,12 +103,7 @@ class LateRanks(support.CommandLineTest):
         words = self.command(name, *options, ranks=ranks)
         program = words.index(support.BINARY)
         shell = ["sh", "-c", f'{first_words}; exec "$@"', "sh"]
-        return subprocess.Popen(
-            [*words[:program], *shell, *words[program:]],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(),
-        )
+        return support.start([*words[:program], *shell, *words[program:]])
 
     def test_a_rank_that_never_starts_mpi_is_named(self):
         stop = 'if [ "$PMIX_RANK" = 1 ]; then kill -STOP $$; fi'

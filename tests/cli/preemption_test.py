@@ -31,24 +31,7 @@ class Preemption(support.CommandLineTest):
         return support.command("train", *folders, *OPTIONS, "--max-steps", steps, ranks=ranks)
 
     def start(self, name, ranks, steps=6, **variables):
-        return subprocess.Popen(
-            self.command(name, ranks, steps),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(**variables),
-        )
-
-    def status(self, name):
-        try:
-            with open(self.path(name, "status.json"), encoding="utf-8") as file:
-                return json.load(file)
-        except FileNotFoundError:
-            return {"state": "", "started": ""}
-
-    def wait_for(self, condition, process):
-        deadline = time.monotonic() + 60
-        while not condition() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
+        return support.start(self.command(name, ranks, steps), **variables)
 
     def validations(self, name):
         """The lines of metrics.jsonl."""
@@ -73,7 +56,7 @@ class Preemption(support.CommandLineTest):
                 shutil.rmtree(self.path(name))
             before = self.status(name)["started"]
             process = self.start(name, ranks)
-            self.wait_for(lambda before=before: self.status(name)["started"] != before, process)
+            support.wait_for(lambda before=before: self.status(name)["started"] != before, process)
             time.sleep(0.02 * (attempt % 8))
             send(process)
             text = process.communicate(timeout=60)[1].decode(errors="replace")
@@ -115,7 +98,7 @@ class Preemption(support.CommandLineTest):
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_the_setting_of_open_mpi_gives_ranks_time_to_save_after_sigterm(self):
         process = self.start("term", ranks=2, steps=1000000, OMPI_MCA_odls_base_sigkill_timeout=5)
-        self.wait_for(lambda: self.status("term")["state"] == "running", process)
+        support.wait_for(lambda: self.status("term")["state"] == "running", process)
         process.send_signal(signal.SIGTERM)
         text = process.communicate(timeout=100)[1].decode(errors="replace")
         self.assertNotEqual(process.returncode, 0, text)

@@ -4,8 +4,6 @@ import glob
 import json
 import os
 import signal
-import subprocess
-import time
 import unittest
 
 import support
@@ -27,18 +25,14 @@ class Resume(DigestTest):
         return digests
 
     def start(self, *words):
-        return subprocess.Popen(
-            support.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=support.environment()
-        )
+        return support.start(support.command(*words))
 
     def end(self, process):
         _, messages = process.communicate(timeout=120)
         return process.returncode, messages.decode(errors="replace")
 
     def wait_for(self, process, holds):
-        deadline = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < deadline and not holds():
-            time.sleep(0.0005)
+        support.wait_for(holds, process)
         self.assertIsNone(process.poll(), "the run ended before it could be interrupted")
 
     def check_stopped_after_every_step(self, name, **options):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import unittest
 
 import support
@@ -12,13 +11,7 @@ class Score(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        corpus = cls.prepare_demo()
-        cls.model = os.path.join(cls.folder, "model")
-        result = support.run(
-            *("train", "--corpus", corpus, "--model-dir", cls.model, *support.TINY_MODEL),
-            *("--max-steps", 100, "--learning-rate-scale", 0.5)
-        )
-        assert result.returncode == 0, result.stderr.decode(errors="replace")
+        cls.model = cls.train_demo(steps=100)
 
     def score(self, *options, source=None, target=None, **more):
         source = source or self.demo_path("test.en")

@@ -36,12 +36,8 @@ class SlowDisk(support.CommandLineTest):
             "VENTRIS_FAULT": "wait",
             "VENTRIS_FAULT_SECONDS": seconds,
         }
-        return subprocess.Popen(
-            support.command("train", *folders, *MODEL, "--max-steps", steps, *options, ranks=ranks),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(**(faults if step else {})),
-        )
+        words = support.command("train", *folders, *MODEL, "--max-steps", steps, *options, ranks=ranks)
+        return support.start(words, **(faults if step else {}))
 
     def checkpoint(self, name, step):
         return self.path(name, f"checkpoint-{step:08}.h5")

@@ -1,6 +1,5 @@
 """ventris supervise: a training that is killed again and again comes to the bits of one that was left alone."""
 
-import json
 import os
 import signal
 import subprocess
@@ -40,12 +39,7 @@ class Supervise(support.CommandLineTest):
         return support.command("train", *folders, *OPTIONS, *options, ranks=ranks)
 
     def start(self, *words):
-        return subprocess.Popen(
-            [support.BINARY, "supervise", *map(str, words)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(),
-        )
+        return support.start([support.BINARY, "supervise", *map(str, words)])
 
     def end_of(self, process):
         """The standard error of a supervisor that ended."""
@@ -55,19 +49,9 @@ class Supervise(support.CommandLineTest):
             process.terminate()
             self.fail(process.communicate()[1].decode(errors="replace"))
 
-    def status(self, name):
-        try:
-            with open(self.path(name, "status.json"), encoding="utf-8") as file:
-                return json.load(file)
-        except FileNotFoundError:
-            return {"state": "", "last_checkpoint": "", "started": ""}
-
     def wait_for(self, condition, process):
-        deadline = time.monotonic() + 60
-        while not condition():
-            if process.poll() is not None or time.monotonic() > deadline:
-                self.fail(self.end_of(process))
-            time.sleep(0.005)
+        if not support.wait_for(condition, process):
+            self.fail(self.end_of(process))
 
     def wait_for_checkpoint(self, name, process, after=""):
         """Until a start of the run, later than the one that began at `after`, has saved. Returns when it began."""

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 import h5py
@@ -128,6 +129,23 @@ def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240, binary=BINARY, va
     )
 
 
+def start(words, **variables):
+    """Starts a command line with these variables. The standard error is to be read from it."""
+    return subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(**variables)
+    )
+
+
+def wait_for(condition, process, seconds=60):
+    """Waits until the condition holds, the process has ended, or the time is over. Returns whether it holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            return condition()
+        time.sleep(0.0005)
+    return True
+
+
 class CommandLineTest(unittest.TestCase):
     """A test class with a folder of its own, removed at the end."""
 
@@ -199,6 +217,25 @@ class CommandLineTest(unittest.TestCase):
             result = run(*arguments)
             assert result.returncode == 0, result.stderr.decode(errors="replace")
         return corpus
+
+    @classmethod
+    def train_demo(cls, steps):
+        """A small model in the folder, trained on the corpus of prepare_demo(). Returns its run folder."""
+        model = os.path.join(cls.folder, "model")
+        result = run(
+            *("train", "--corpus", cls.prepare_demo(), "--model-dir", model, *TINY_MODEL),
+            *("--max-steps", steps, "--learning-rate-scale", 0.5)
+        )
+        assert result.returncode == 0, result.stderr.decode(errors="replace")
+        return model
+
+    def status(self, name):
+        """What status.json of a run folder says; before it is written, that nothing is known."""
+        try:
+            with open(self.path(name, "status.json"), encoding="utf-8") as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {"state": "", "last_checkpoint": "", "started": ""}
 
     def demo_path(self, name):
         return self.path("demo", name)
