@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import unittest
 
 import h5py
@@ -69,6 +70,21 @@ class Reduction(support.CommandLineTest):
         self.succeed(*self.train("threads", *options, "--threads", 3), ranks=2)
         for name in ("again", "threads"):
             self.assert_same_state(self.state(name, 4), self.state("once", 4), name)
+
+    def test_where_memory_lies_and_what_was_in_it_change_nothing(self):
+        options = ["--reduction", "reproducible", "--max-steps", 4]
+        layouts = {
+            "usual": {},
+            "heap": {"MALLOC_MMAP_MAX_": 0, "MALLOC_TOP_PAD_": 12345},
+            "pages": {"MALLOC_MMAP_THRESHOLD_": 1},
+            "filled": {"MALLOC_PERTURB_": 165},
+        }
+        for name, variables in layouts.items():
+            self.succeed(*self.train(name, *options), ranks=2, variables=variables)
+        words = support.command(*self.train("fixed", *options), ranks=2)
+        subprocess.run(["setarch", "-R", *words], env=support.environment(), check=True, capture_output=True)
+        for name in ("heap", "pages", "filled", "fixed"):
+            self.assert_same_state(self.state(name, 4), self.state("usual", 4), name)
 
     def test_more_ranks_than_shards_and_bf16_arithmetic(self):
         options = ["--reduction", "reproducible", "--max-steps", 4, "--logical-shards", 3, "--precision", "bf16"]

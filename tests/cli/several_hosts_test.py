@@ -58,10 +58,11 @@ class SeveralHosts(support.CommandLineTest):
     def checkpoint(self, name, step):
         return self.path(name, f"checkpoint-{step:08d}.h5")
 
-    def start(self, *jobs, count=2):
-        """Starts mpirun on node1, with a rank on each of `count` hosts; `jobs` are the words of all ranks or of
-        each."""
+    def start(self, *jobs, count=2, backward=False):
+        """Starts mpirun on node1, with a rank on each of `count` hosts, the last of them first where `backward`;
+        `jobs` are the words of all ranks or of each."""
         names = self.hosts.names[:count]
+        names = names[::-1] if backward else names
         hostfile = self.write("hostfile", "".join(f"{name} slots=1\n" for name in names))
         mpirun = [
             support.MPIEXEC,
@@ -76,6 +77,8 @@ class SeveralHosts(support.CommandLineTest):
             "-x",
             "ASAN_OPTIONS=detect_leaks=0",
         ]
+        if backward:
+            mpirun += ["--map-by", "seq"]  # without it the host of mpirun is the first
         if len(jobs) == 1:
             mpirun += ["-np", str(count), support.BINARY, *jobs[0]]
         else:
@@ -152,6 +155,10 @@ class SeveralHosts(support.CommandLineTest):
         size = self.check_equal(*(self.checkpoint(name, STEPS) for name in ("one-host", "two-hosts")))
         # In every step a host gets the other's sums of all gradients, 4 bytes each.
         self.assertGreater(received, STEPS * 4 * size)
+        self.end(self.start(self.train("other-order", "--max-steps", STEPS), backward=True), 0)
+        with open(self.path("other-order", "status.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["host"], self.hosts.names[1])
+        self.check_equal(*(self.checkpoint(name, STEPS) for name in ("one-host", "other-order")))
 
     def test_four_hosts_give_the_bits_of_four_ranks_on_one(self):
         options = ["--max-steps", 5]
