@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "trainer/doctor.h"
-#include "trainer/training_plan.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -103,16 +104,15 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts) {
       std::minmax_element(local_ranks.begin(), local_ranks.end(),
                           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   if (fewest->second.size() != most->second.size()) {
-    findings.push_back({Severity::kWarning, "hosts",
-                        fmt::format("{} has {} ranks and {} has {}: every step waits for the slowest",
-                                    most->first, most->second.size(), fewest->first, fewest->second.size()),
-                        "start as many ranks on each host: mpirun --map-by ppr:N:node"});
+    findings.push_back(
+        {Severity::kWarning, "hosts",
+         fmt::format("{} has {} and {} has {}: every step waits for the slowest", most->first,
+                     counted(std::ssize(most->second), "rank"), fewest->first, fewest->second.size()),
+         "start as many ranks on each host: mpirun --map-by ppr:N:node"});
   } else {
     findings.push_back(
         {Severity::kFine, "hosts",
-         fmt::format("{} rank{} on {} host{}", facts.ranks.size(), facts.ranks.size() == 1 ? "" : "s",
-                     local_ranks.size(), local_ranks.size() == 1 ? "" : "s"),
-         ""});
+         counted(std::ssize(facts.ranks), "rank") + " on " + counted(std::ssize(local_ranks), "host"), ""});
   }
   return findings;
 }
@@ -126,17 +126,16 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
     least = std::min(least, own.core_share);
     if (!seen.insert(own.host).second) continue;
     if (own.local_size > own.host_cores) {
-      findings.push_back(
-          {Severity::kWarning, "cores",
-           fmt::format("{} has {} ranks and {} cores", own.host, own.local_size, own.host_cores),
-           "start at most as many ranks on a host as it has cores"});
+      findings.push_back({Severity::kWarning, "cores",
+                          fmt::format("{} has {} and {}", own.host, counted(own.local_size, "rank"),
+                                      counted(own.host_cores, "core")),
+                          "start at most as many ranks on a host as it has cores"});
     } else if (2 * own.core_share * own.local_size <= own.host_cores) {
-      findings.push_back(
-          {Severity::kWarning, "cores",
-           fmt::format("the {} rank{} of {} may use {} core{} each of its {}: most of the host is idle",
-                       own.local_size, own.local_size == 1 ? "" : "s", own.host, own.core_share,
-                       own.core_share == 1 ? "" : "s", own.host_cores),
-           "mpirun --bind-to none, or --map-by slot:PE=N; under Slurm --cpus-per-task"});
+      findings.push_back({Severity::kWarning, "cores",
+                          fmt::format("the {} of {} may use {} each of its {}: most of the host is idle",
+                                      counted(own.local_size, "rank"), own.host,
+                                      counted(own.core_share, "core"), own.host_cores),
+                          "mpirun --bind-to none, or --map-by slot:PE=N; under Slurm --cpus-per-task"});
     }
   }
   if (findings.empty()) {
@@ -261,8 +260,8 @@ std::vector<Finding> judge_limits(const DoctorFacts& facts) {
     if (own.shared_memory_free >= 0 && own.shared_memory_free < kLeastSharedMemory * own.local_size) {
       const bool none = own.shared_memory_free < kMiB;
       tell(none && own.local_size > 1 ? Severity::kProblem : Severity::kWarning, "shared memory",
-           fmt::format("/dev/shm of {} has {} left for {} rank{}", own.host,
-                       bytes_text(own.shared_memory_free), own.local_size, own.local_size == 1 ? "" : "s"),
+           fmt::format("/dev/shm of {} has {} left for {}", own.host, bytes_text(own.shared_memory_free),
+                       counted(own.local_size, "rank")),
            "remove what killed jobs left there (ls /dev/shm), or make it larger (docker --shm-size)");
     }
     if (!own.device.empty() && own.locked_memory >= 0 && hosts_of(facts) > 1) {

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "trainer/doctor.h"
 #include "trainer/doctor_facts.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -14,7 +16,7 @@ std::string doctor_page(const DoctorFacts& facts, const std::vector<Finding>& fi
     if (!finding.advice.empty()) text += fmt::format("{:<23} -> {}\n", "", finding.advice);
   }
   const bool fit = findings.empty() || findings.front().severity != Severity::kProblem;
-  return text + fmt::format("{} rank{}: {}\n", facts.ranks.size(), facts.ranks.size() == 1 ? "" : "s",
+  return text + fmt::format("{}: {}\n", counted(std::ssize(facts.ranks), "rank"),
                             fit ? "fit to train" : "not fit to train");
 }
 

@@ -9,6 +9,7 @@
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/phases.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -136,8 +137,8 @@ TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype
 std::string profile_table(const TrainProfile& profile) {
   if (profile.steps == 0) return "The profile is empty: too few steps were taken to measure one.";
   std::string text =
-      fmt::format("Profile of {} step{} of the first rank:\n{:<28}{:>11}{:>8}  {:>16}\n", profile.steps,
-                  profile.steps == 1 ? "" : "s", "phase", "ms a step", "share", "of the model");
+      fmt::format("Profile of {} of the first rank:\n{:<28}{:>11}{:>8}  {:>16}\n",
+                  counted(profile.steps, "step"), "phase", "ms a step", "share", "of the model");
   const auto line = [&](const std::string& name, double seconds, double flops) {
     const std::string rate = flops > 0.0 && seconds > 0.0 ? rate_text(flops / seconds) : "";
     const double share = profile.step_seconds > 0.0 ? 100.0 * seconds / profile.step_seconds : 0.0;

@@ -12,6 +12,7 @@
 #include "model/beam_search.h"
 #include "model/transformer.h"
 #include "trainer/optimizer.h"
+#include "trainer/text.h"
 #include "trainer/training_run.h"
 #include "trainer/validation.h"
 
@@ -176,10 +177,10 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
                                   bytes_text(plan.device_bytes()), bytes_text(machine.device_memory)));
     }
     if (machine.host_memory > 0 && plan.bytes_of_a_host() > machine.host_memory) {
-      found.push_back(fmt::format(
-          "the {} of a host need {} of its memory, which has {}",
-          machine.ranks_per_host == 1 ? std::string("rank") : fmt::format("{} ranks", machine.ranks_per_host),
-          bytes_text(plan.bytes_of_a_host()), bytes_text(machine.host_memory)));
+      found.push_back(
+          fmt::format("the {} of a host need {} of its memory, which has {}",
+                      machine.ranks_per_host == 1 ? "rank" : counted(machine.ranks_per_host, "rank"),
+                      bytes_text(plan.bytes_of_a_host()), bytes_text(machine.host_memory)));
     }
     const std::string shards = smaller_micro_batches(plan, planner);
     std::string advice =

@@ -66,7 +66,4 @@ TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& ma
 /// The plan as a table for a person.
 std::string plan_table(const TrainingPlan& plan);
 
-/// Bytes as "1.5 GiB".
-std::string bytes_text(int64_t bytes);
-
 }  // namespace ventris

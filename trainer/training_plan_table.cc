@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
+#include "trainer/text.h"
 #include "trainer/training_plan.h"
 
 namespace ventris {
@@ -35,17 +35,6 @@ std::string of_known(int64_t known) {
 }
 
 }  // namespace
-
-std::string bytes_text(int64_t bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < kUnits.size()) {
-    value /= 1024.0;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, kUnits[unit]);
-}
 
 std::string plan_table(const TrainingPlan& plan) {
   const PlannedMachine& machine = plan.machine;

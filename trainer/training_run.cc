@@ -15,6 +15,7 @@
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
 #include "trainer/model_files.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -189,13 +190,14 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
                 BatchFeed::Start{state_.position, state_.step + 1});
   if (options_.profile) context_.profile().clear();
-  progress_.message(
-      fmt::format("{} parameters, {} sentence pairs, {} ranks, batches of {} tokens in {} shards",
-                  store_.parameter_count(), corpus_.train().size(), communicator_.size(),
-                  options_.batch_target_tokens, shards_));
+  progress_.message(fmt::format("{} parameters, {} sentence pairs, {}, batches of {} tokens in {}",
+                                store_.parameter_count(), corpus_.train().size(),
+                                counted(communicator_.size(), "rank"), options_.batch_target_tokens,
+                                counted(shards_, "shard")));
   if (shards_ < communicator_.size()) {
-    progress_.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {} logical shards",
-                                  communicator_.size() - shards_, communicator_.size(), shards_));
+    progress_.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {}",
+                                  communicator_.size() - shards_, communicator_.size(),
+                                  counted(shards_, "logical shard")));
   }
   if (!validation_ && options_.valid_every > 0)
     progress_.warning("the corpus has no validation pairs; there is no validation");
@@ -376,9 +378,9 @@ TrainResult TrainingRun::finish() {
   communicator_.all_reduce_sum({&memory, 1, 1, 1, DType::kF64});
   result.peak_memory_bytes = static_cast<int64_t>(memory);
   progress_.message(
-      fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {} ranks",
+      fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {}",
                   result.target_tokens_per_second, 1e-9 * result.flops_per_second,
-                  result.peak_memory_bytes >> 20, communicator_.size()));
+                  result.peak_memory_bytes >> 20, counted(communicator_.size(), "rank")));
   if (options_.profile) result.profile = train_profile(context_, step_->measured_flops(), options_.precision);
   return result;
 }

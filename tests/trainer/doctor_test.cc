@@ -95,7 +95,7 @@ TEST(DoctorTest, Idle_and_shared_cores_are_told) {
   for (RankFacts& rank : facts.ranks) rank.core_share = 1;
   expect(judge_cores(facts), Severity::kWarning, "cores", "may use 1 core each of its 8");
   for (RankFacts& rank : facts.ranks) rank.host_cores = 1;
-  expect(judge_cores(facts), Severity::kWarning, "cores", "node1 has 2 ranks and 1 cores");
+  expect(judge_cores(facts), Severity::kWarning, "cores", "node1 has 2 ranks and 1 core");
 }
 
 TEST(DoctorTest, Devices_are_judged_by_what_was_asked_for) {
