@@ -6,99 +6,16 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "tests/support/device_buffer.h"
+#include "tests/support/attention_problem.h"
 #include "tests/support/finite_difference.h"
 #include "tests/support/tolerance.h"
 
 namespace ventris {
 namespace {
 
+using Problem = testing::AttentionProblem;
 using testing::Buffer;
-
-std::vector<int32_t> offsets_of(const std::vector<int>& lengths) {
-  std::vector<int32_t> offsets = {0};
-  for (int length : lengths) offsets.push_back(offsets.back() + length);
-  return offsets;
-}
-
-/// Attention over random packed sentences; query, key and value are column blocks of one matrix where
-/// `fused`.
-struct Problem {
-  Problem(std::vector<int> query_lengths, std::vector<int> key_lengths, int heads, int d_head, DType dtype,
-          bool causal, int padding = 3)
-      : heads(heads),
-        d_head(d_head),
-        dtype(dtype),
-        causal(causal),
-        query_offsets(offsets_of(query_lengths)),
-        key_offsets(offsets_of(key_lengths)),
-        query_rows(query_offsets.back() + padding),
-        key_rows(key_offsets.back() + padding),
-        query_matrix(Buffer::random(query_rows, width(), dtype, 1)),
-        key_value_matrix(Buffer::random(key_rows, 2 * width(), dtype, 2)),
-        d_out(Buffer::random(query_rows, width(), dtype, 3)),
-        out(query_rows, width(), dtype),
-        log_sum_exp(heads, query_rows, master_dtype(dtype)),
-        d_query(query_rows, width(), dtype),
-        d_key_value(key_rows, 2 * width(), dtype) {}
-
-  int64_t width() const { return int64_t{heads} * d_head; }
-  int sentences() const { return static_cast<int>(query_offsets.size()) - 1; }
-  float scale() const { return 1.0F / std::sqrt(static_cast<float>(d_head)); }
-  ConstTensor key() const { return key_value_matrix.view().col_range(0, width()); }
-  ConstTensor value() const { return key_value_matrix.view().col_range(width(), width()); }
-
-  void forward(Context& context, Tensor probabilities = {}) {
-    attention_forward(context, {.query = query_matrix.view(),
-                                .key = key(),
-                                .value = value(),
-                                .query_offsets = query_offsets.data(),
-                                .key_offsets = key_offsets.data(),
-                                .sentences = sentences(),
-                                .heads = heads,
-                                .causal = causal,
-                                .scale = scale(),
-                                .dropout = dropout,
-                                .out = out.view(),
-                                .log_sum_exp = log_sum_exp.view(),
-                                .probabilities = probabilities});
-  }
-  void backward(Context& context) {
-    attention_backward(context, {.query = query_matrix.view(),
-                                 .key = key(),
-                                 .value = value(),
-                                 .out = out.view(),
-                                 .log_sum_exp = log_sum_exp.view(),
-                                 .d_out = d_out.view(),
-                                 .query_offsets = query_offsets.data(),
-                                 .key_offsets = key_offsets.data(),
-                                 .sentences = sentences(),
-                                 .heads = heads,
-                                 .causal = causal,
-                                 .scale = scale(),
-                                 .dropout = dropout,
-                                 .d_query = d_query.view(),
-                                 .d_key = d_key_value.view().col_range(0, width()),
-                                 .d_value = d_key_value.view().col_range(width(), width())});
-  }
-
-  int heads;
-  int d_head;
-  DType dtype;
-  bool causal;
-  std::vector<int32_t> query_offsets;
-  std::vector<int32_t> key_offsets;
-  int64_t query_rows;
-  int64_t key_rows;
-  Buffer query_matrix;
-  Buffer key_value_matrix;  // keys, then values
-  Buffer d_out;
-  Buffer out;
-  Buffer log_sum_exp;
-  Buffer d_query;
-  Buffer d_key_value;
-  DropoutKey dropout;
-};
+using testing::some_dropout;
 
 /// The multiplier of one attention weight, straight from the definition in backend/dropout.h.
 double mask_of(const DropoutKey& key, int64_t query_row, int64_t key_index, int head) {
@@ -196,23 +113,6 @@ void expect_matches_reference(Problem& p, Context& context) {
   expect_close("d_query", p.d_query, p.query_rows, 0, p.width(), expected.d_query, p.dtype);
   expect_close("d_key", p.d_key_value, p.key_rows, 0, p.width(), expected.d_key, p.dtype);
   expect_close("d_value", p.d_key_value, p.key_rows, p.width(), p.width(), expected.d_value, p.dtype);
-}
-
-const DropoutPosition kPosition = {.step = 7, .row_base = 1000};
-
-DropoutKey some_dropout(float rate = 0.3F) {
-  return {.rate = rate, .seed = 0x123456789ABCDEFULL, .place = 0x500, .position = &kPosition};
-}
-
-std::vector<double> values_of(const Buffer& buffer) {
-  std::vector<double> values(static_cast<size_t>(buffer.size()));
-  for (int64_t i = 0; i < buffer.size(); ++i) values[static_cast<size_t>(i)] = buffer.get(i);
-  return values;
-}
-
-std::vector<double> rows_of(const Buffer& buffer, int64_t cols, int64_t begin, int64_t end) {
-  const std::vector<double> values = values_of(buffer);
-  return {values.begin() + begin * cols, values.begin() + end * cols};
 }
 
 class AttentionOfDType : public ::testing::TestWithParam<DType> {};
@@ -375,158 +275,6 @@ TEST(Attention, GradientsAgreeWithFiniteDifferences) {
       testing::check_gradient("key and value", loss, p.key_value_matrix, p.d_key_value, 1e-7, 400);
     }
   }
-}
-
-TEST(Attention, ALaterTokenOfACausalSentenceChangesNothingBitForBit) {
-  Context context({});
-  for (DType dtype : {DType::kF32, DType::kBF16}) {
-    const std::vector<int> lengths = {70, 33};
-    Problem p(lengths, lengths, 2, 32, dtype, true);
-    p.dropout = some_dropout();
-    p.forward(context);
-    const auto before = values_of(p.out);
-    const int64_t changed = 70 + 20;
-    for (int64_t c = 0; c < p.width(); ++c) {
-      p.query_matrix.set(changed * p.width() + c, 9.0);
-      p.key_value_matrix.set(changed * 2 * p.width() + c, -8.0);
-      p.key_value_matrix.set((changed * 2 + 1) * p.width() + c, 7.0);
-    }
-    p.forward(context);
-    const auto after = values_of(p.out);
-    for (int64_t i = 0; i < changed * p.width(); ++i) ASSERT_EQ(before[i], after[i]) << i;
-    EXPECT_NE(before[changed * p.width()], after[changed * p.width()]);
-  }
-}
-
-TEST(Attention, AnotherSentenceAndPaddingRowsChangeNothingBitForBit) {
-  Context context({});
-  for (bool causal : {false, true}) {
-    Problem p({9, 21, 4}, {9, 21, 4}, 2, 32, DType::kF32, causal);
-    p.dropout = some_dropout();
-    p.forward(context);
-    p.backward(context);
-    const int64_t w = p.width();
-    const auto out = rows_of(p.out, w, 9, 30);
-    const auto d_query = rows_of(p.d_query, w, 9, 30);
-    const auto d_key_value = rows_of(p.d_key_value, 2 * w, 9, 30);
-    for (int64_t r = 0; r < p.query_rows; ++r) {
-      if (r >= 9 && r < 30) continue;
-      for (int64_t c = 0; c < w; ++c) {
-        const double value = r < 34 ? 3.0 : std::nan("");
-        p.query_matrix.set(r * w + c, value);
-        p.d_out.set(r * w + c, value);
-        p.key_value_matrix.set(r * 2 * w + c, value);
-        p.key_value_matrix.set((r * 2 + 1) * w + c, value);
-      }
-    }
-    p.forward(context);
-    p.backward(context);
-    EXPECT_EQ(out, rows_of(p.out, w, 9, 30));
-    EXPECT_EQ(d_query, rows_of(p.d_query, w, 9, 30));
-    EXPECT_EQ(d_key_value, rows_of(p.d_key_value, 2 * w, 9, 30));
-    for (double zero : rows_of(p.d_query, w, 34, 37)) EXPECT_EQ(zero, 0.0);
-    for (double zero : rows_of(p.d_key_value, 2 * w, 34, 37)) EXPECT_EQ(zero, 0.0);
-  }
-}
-
-TEST(Attention, AQueryWithoutKeysGetsZeros) {
-  Context context({});
-  Problem p({4, 2}, {0, 3}, 2, 8, DType::kF32, false);
-  p.forward(context);
-  p.backward(context);
-  for (double zero : rows_of(p.out, p.width(), 0, 4)) EXPECT_EQ(zero, 0.0);
-  for (double zero : rows_of(p.d_query, p.width(), 0, 4)) EXPECT_EQ(zero, 0.0);
-}
-
-TEST(Attention, DropoutOfRateZeroIsNoDropoutAndAKeyAlwaysGivesTheSameMask) {
-  Context context({});
-  Problem p({19}, {23}, 2, 16, DType::kF32, false);
-  p.forward(context);
-  const auto plain = values_of(p.out);
-  p.dropout = some_dropout(0.0F);
-  p.forward(context);
-  EXPECT_EQ(plain, values_of(p.out));
-  p.dropout = some_dropout(0.5F);
-  p.forward(context);
-  const auto dropped = values_of(p.out);
-  EXPECT_NE(plain, dropped);
-  p.forward(context);
-  EXPECT_EQ(dropped, values_of(p.out));
-  using Position = DropoutPosition;
-  for (auto change :
-       {+[](DropoutKey&, Position&p) { ++p.step; }, +[](DropoutKey&k, Position&) { ++k.seed; },
-        +[](DropoutKey&k, Position&) { k.place += 0x100; }, +[](DropoutKey&, Position&p) { ++p.row_base; }}) {
-    p.dropout = some_dropout(0.5F);
-    Position position = kPosition;
-    change(p.dropout, position);
-    p.dropout.position = &position;
-    p.forward(context);
-    EXPECT_NE(dropped, values_of(p.out));
-  }
-}
-
-TEST(Attention, ProbabilitiesSumToOneAndIgnoreDropout) {
-  Context context({});
-  const std::vector<int> lengths = {5, 70, 1};
-  for (bool causal : {false, true}) {
-    Problem p(lengths, lengths, 3, 16, DType::kF32, causal);
-    p.dropout = some_dropout(0.5F);
-    Buffer probabilities(p.query_rows, 3 * 72, DType::kF32);
-    for (int64_t i = 0; i < probabilities.size(); ++i) probabilities.set(i, 5.0);
-    p.forward(context, probabilities.view());
-    for (int s = 0; s < p.sentences(); ++s) {
-      for (int64_t t = p.query_offsets[s]; t < p.query_offsets[s + 1]; ++t) {
-        for (int h = 0; h < 3; ++h) {
-          const int64_t keys = causal ? t - p.query_offsets[s] + 1 : lengths[static_cast<size_t>(s)];
-          double sum = 0.0;
-          for (int64_t j = 0; j < keys; ++j) sum += probabilities.get(t, h * 72 + j);
-          EXPECT_NEAR(sum, 1.0, 1e-5);
-          for (int64_t j = keys; j < 72; ++j) EXPECT_EQ(probabilities.get(t, h * 72 + j), 0.0);
-        }
-      }
-    }
-  }
-}
-
-TEST(Attention, LargeScoresDoNotOverflow) {
-  Context context({});
-  Problem p({6}, {40}, 1, 16, DType::kF32, false);
-  for (int64_t i = 0; i < p.query_matrix.size(); ++i) p.query_matrix.set(i, 60.0 * p.query_matrix.get(i));
-  p.forward(context);
-  p.backward(context);
-  for (double x : rows_of(p.out, p.width(), 0, 6)) ASSERT_TRUE(std::isfinite(x));
-  for (double x : values_of(p.d_key_value)) ASSERT_TRUE(std::isfinite(x));
-}
-
-TEST(Attention, ResultsDoNotDependOnTheNumberOfThreads) {
-  const std::vector<int> lengths = {5, 70, 1, 33, 0, 12};
-  std::vector<std::vector<double>> results;
-  for (int threads : {1, 2, 3}) {
-    Context context({.threads = threads});
-    Problem p(lengths, lengths, 3, 32, DType::kF32, true);
-    p.dropout = some_dropout();
-    p.forward(context);
-    p.backward(context);
-    auto all = values_of(p.out);
-    for (const Buffer* buffer : {&p.log_sum_exp, &p.d_query, &p.d_key_value}) {
-      const auto values = values_of(*buffer);
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    results.push_back(all);
-  }
-  EXPECT_EQ(results[0], results[1]);
-  EXPECT_EQ(results[0], results[2]);
-}
-
-TEST(Attention, RefusesShapesThatDoNotFit) {
-  Context context({});
-  Problem p({4}, {5}, 2, 8, DType::kF32, true);
-  EXPECT_THROW(p.forward(context), Error);  // causal with unequal offsets
-  Problem narrow({4}, {5}, 2, 8, DType::kF32, false);
-  Buffer probabilities(narrow.query_rows, 2 * 4, DType::kF32);
-  EXPECT_THROW(narrow.forward(context, probabilities.view()), Error);
-  narrow.dropout = {.rate = 0.5F, .place = 3};
-  EXPECT_THROW(narrow.forward(context), Error);
 }
 
 }  // namespace
