@@ -24,17 +24,8 @@ ContextOptions cuda() {
 
 class CudaTraining : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    corpus_ = new std::string(testing::make_tiny_corpus(*folder_));
-  }
-  static void TearDownTestSuite() {
-    delete corpus_;
-    delete folder_;
-  }
-
   TrainOptions options(const std::string& name, int64_t steps) const {
-    TrainOptions run = testing::tiny_run_options(*corpus_, runs_ / name);
+    TrainOptions run = testing::tiny_run_options(testing::tiny_corpus(), runs_ / name);
     run.model.encoder_layers = run.model.decoder_layers = 1;
     run.batch_source_tokens = 160;
     run.batch_target_tokens = 160;
@@ -56,12 +47,8 @@ class CudaTraining : public ::testing::Test {
     return found;
   }
 
-  static TemporaryFolder* folder_;
-  static std::string* corpus_;
   TemporaryFolder runs_;
 };
-TemporaryFolder* CudaTraining::folder_ = nullptr;
-std::string* CudaTraining::corpus_ = nullptr;
 
 TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   TrainOptions on_cpu = options("cpu", 4);

@@ -78,6 +78,13 @@ inline std::string make_tiny_corpus(const TemporaryFolder& folder, const std::st
   return options.output;
 }
 
+/// The corpus of all tests of a program that do not change it.
+inline const std::string& tiny_corpus() {
+  static const TemporaryFolder folder;
+  static const std::string path = make_tiny_corpus(folder);
+  return path;
+}
+
 /// A run of a very small model on that corpus: about seven steps an epoch, two shards a batch, all kinds of
 /// dropout.
 inline TrainOptions tiny_run_options(const std::string& corpus, const std::string& model_dir) {

@@ -9,23 +9,14 @@ namespace ventris {
 namespace {
 
 using testing::LoadedState;
-using testing::make_tiny_corpus;
 using testing::metrics_of;
 using testing::TemporaryFolder;
 using testing::train_alone;
 
 class EarlyStopping : public ::testing::TestWithParam<std::string> {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    corpus_ = new std::string(make_tiny_corpus(*folder_));
-  }
-  static void TearDownTestSuite() {
-    delete corpus_;
-    delete folder_;
-  }
   TrainOptions options() const {
-    TrainOptions options = testing::tiny_run_options(*corpus_, runs_ / "run");
+    TrainOptions options = testing::tiny_run_options(testing::tiny_corpus(), runs_ / "run");
     options.valid_metric = GetParam();
     options.valid_bleu = options.valid_chrf = true;
     options.valid_every = 2;
@@ -35,12 +26,8 @@ class EarlyStopping : public ::testing::TestWithParam<std::string> {
   }
   static bool more_is_better() { return GetParam() == "bleu" || GetParam() == "chrf"; }
 
-  static TemporaryFolder* folder_;
-  static std::string* corpus_;
   TemporaryFolder runs_;
 };
-TemporaryFolder* EarlyStopping::folder_ = nullptr;
-std::string* EarlyStopping::corpus_ = nullptr;
 
 TEST_P(EarlyStopping, EndsWhenPatienceIsOverAndKeepsTheBest) {
   TrainOptions run = options();

@@ -18,6 +18,7 @@ using testing::LoadedState;
 using testing::make_tiny_corpus;
 using testing::metrics_of;
 using testing::TemporaryFolder;
+using testing::tiny_corpus;
 using testing::tiny_run_options;
 using testing::train_alone;
 
@@ -39,22 +40,12 @@ std::string message_of(ExitCode code, const Call& call) {
 
 class TrainTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    corpus_ = new std::string(make_tiny_corpus(*folder_));
+  TrainOptions options(const std::string& name) const {
+    return tiny_run_options(tiny_corpus(), runs_ / name);
   }
-  static void TearDownTestSuite() {
-    delete corpus_;
-    delete folder_;
-  }
-  TrainOptions options(const std::string& name) const { return tiny_run_options(*corpus_, runs_ / name); }
 
-  static TemporaryFolder* folder_;
-  static std::string* corpus_;
   TemporaryFolder runs_;
 };
-TemporaryFolder* TrainTest::folder_ = nullptr;
-std::string* TrainTest::corpus_ = nullptr;
 
 TEST_F(TrainTest, HoldsTheEmbeddingOfTheBeginMarkAtZeroWhereWanted) {
   for (const bool zero : {false, true}) {

@@ -12,21 +12,15 @@
 namespace ventris {
 namespace {
 
-using testing::make_tiny_corpus;
 using testing::TemporaryFolder;
+using testing::tiny_corpus;
 using testing::tiny_run_options;
 
 class TrainingPlanTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    corpus_ = new std::string(make_tiny_corpus(*folder_));
+  TrainOptions options(const std::string& name) const {
+    return tiny_run_options(tiny_corpus(), runs_ / name);
   }
-  static void TearDownTestSuite() {
-    delete corpus_;
-    delete folder_;
-  }
-  TrainOptions options(const std::string& name) const { return tiny_run_options(*corpus_, *folder_ / name); }
 
   static int64_t bytes_of(const TrainingPlan& plan, const std::string& name) {
     for (const PlannedMemory& part : plan.memory) {
@@ -36,12 +30,8 @@ class TrainingPlanTest : public ::testing::Test {
     return 0;
   }
 
-  static TemporaryFolder* folder_;
-  static std::string* corpus_;
+  TemporaryFolder runs_;
 };
-
-TemporaryFolder* TrainingPlanTest::folder_ = nullptr;
-std::string* TrainingPlanTest::corpus_ = nullptr;
 
 TEST_F(TrainingPlanTest, Memory_is_what_the_parts_of_a_run_allocate) {
   for (const DType precision : {DType::kF32, DType::kBF16}) {
