@@ -33,7 +33,8 @@ class KilledRanks(support.CommandLineTest):
 
     def start(self, name, *options, ranks, **variables):
         folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
-        return support.start(support.command("train", *folders, *MODEL, *options, ranks=ranks), **variables)
+        words = support.command("train", *folders, *MODEL, *options, ranks=ranks, sanitizer=support.SANITIZER_OF_THE_KILLED)
+        return support.start(words, **variables)
 
     def ranks_of(self, process):
         """Process ids by rank."""

@@ -75,7 +75,7 @@ class SeveralHosts(support.CommandLineTest):
             "--bind-to",
             "none",
             "-x",
-            "ASAN_OPTIONS=detect_leaks=0",
+            f"ASAN_OPTIONS={support.SANITIZER}",
         ]
         if backward:
             mpirun += ["--map-by", "seq"]  # without it the host of mpirun is the first

@@ -73,8 +73,7 @@ class Slurm:
         return {
             **support.environment(),
             "SLURM_CONF": self.configuration,
-            # What the MPI library leaves at the end of a rank is no leak of ours.
-            "ASAN_OPTIONS": "detect_leaks=0",
+            "ASAN_OPTIONS": support.SANITIZER_OF_THE_KILLED,
             "PATH": f"{os.path.dirname(support.BINARY)}:{os.environ['PATH']}",
         }
 

@@ -16,6 +16,11 @@ EMULATED = os.environ.get("VENTRIS_EMULATED", "")
 SOURCE_DIR = os.environ["VENTRIS_SOURCE_DIR"]
 MPIEXEC = os.environ.get("VENTRIS_MPIEXEC", "")
 
+# ASAN_OPTIONS of several ranks: what the MPI library leaves at their end is no leak of ours.
+SANITIZER = "detect_leaks=0"
+# The same for ranks that are to be killed by signals which a sanitizer would take for faults of the program.
+SANITIZER_OF_THE_KILLED = f"{SANITIZER}:handle_segv=0:handle_sigbus=0"
+
 # A model and batches so small that a step takes milliseconds.
 TINY_MODEL = [
     "--encoder-layers",
@@ -99,18 +104,17 @@ def environment(**variables):
     return {**kept, **{key: str(value) for key, value in variables.items()}}
 
 
-def command(*arguments, ranks=1, binary=BINARY):
-    """The words of a command line. Strings, numbers and paths alike."""
+def command(*arguments, ranks=1, binary=BINARY, sanitizer=SANITIZER):
+    """The words of a command line. Strings, numbers and paths alike. `sanitizer`: ASAN_OPTIONS of several ranks."""
     words = [binary, *map(str, arguments)]
     if ranks > 1:
-        # What the MPI library leaves at the end of a rank is no leak of ours; no sanitizer is to look for it.
         options = [
             "--allow-run-as-root",
             "--oversubscribe",
             "--bind-to",
             "none",
             "-x",
-            "ASAN_OPTIONS=detect_leaks=0",
+            f"ASAN_OPTIONS={sanitizer}",
         ]
         words = [MPIEXEC, *options, "-np", str(ranks), *words]
     return words
