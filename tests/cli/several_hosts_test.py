@@ -259,18 +259,23 @@ class SeveralHosts(support.CommandLineTest):
             "half_way.py", KILLED_HALF_WAY.format(folder=os.path.dirname(hosts.__file__), seconds=seconds)
         )
         environment = {key: value for key, value in os.environ.items() if key != hosts.INSIDE}
+
+        def runs():
+            return any(seconds.encode() in line for line in command_lines())
+
         links, mounts = ("/sys/class/net", "/proc/mounts")
         before = os.listdir(links), self.read(mounts)
         with subprocess.Popen(
             [sys.executable, "-B", script], stdout=subprocess.PIPE, env=environment
         ) as process:
             self.assertEqual(process.stdout.readline(), b"ready\n")
-            self.assertTrue(any(seconds.encode() in line for line in command_lines()))
+            # For a moment, while it becomes another program, a process has no command line.
+            self.assertTrue(support.wait_for(runs, process))
             process.kill()
         deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and any(seconds.encode() in line for line in command_lines()):
+        while time.monotonic() < deadline and runs():
             time.sleep(0.02)
-        self.assertFalse([line for line in command_lines() if seconds.encode() in line])
+        self.assertFalse(runs())
         self.assertEqual((os.listdir(links), self.read(mounts)), before)
 
 
