@@ -17,7 +17,7 @@ OF_THE_START = ("elapsed_seconds", "provenance")
 OF_THE_SENTENCES = ("step", "epoch", "target_tokens", "learning_rate")
 LOSSES = ("loss", "nll")
 NEAR = 1e-5
-NEAR_STEPS = 10
+NEAR_STEPS = 5
 
 # What a run folder may hold when no program works on it.
 KNOWN_FILES = (
