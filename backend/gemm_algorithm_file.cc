@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -48,7 +49,8 @@ bool read_line(const std::string& line, std::string& shape, GemmAlgorithm& algor
 /// for two seconds.
 class Lock {
  public:
-  explicit Lock(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  explicit Lock(const std::string& path)
+      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644)) {
     constexpr int kTries = 100;
     for (int i = 0; file_ >= 0 && i < kTries && flock(file_, LOCK_EX | LOCK_NB) != 0; ++i) {
       if (errno != EWOULDBLOCK && errno != EINTR) break;  // some network file systems have none
@@ -100,14 +102,18 @@ void GemmAlgorithmFile::load() {
 }
 
 void GemmAlgorithmFile::save() {
-  const std::string temporary = fmt::format("{}.{}.tmp", path_, getpid());
-  std::ofstream file(temporary, std::ios::trunc);
-  file << kMagic << '\n' << identity_ << '\n';
-  for (const auto& [shape, algorithm] : algorithms_) file << line_of(shape, algorithm) << '\n';
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path_.c_str()) != 0) {
+  std::string text = fmt::format("{}\n{}\n", kMagic, identity_);
+  for (const auto& [shape, algorithm] : algorithms_) text += line_of(shape, algorithm) + '\n';
+  // A name that others cannot foretell, and nothing that they put there: they may share the folder.
+  uint64_t number = 0;
+  static_cast<void>(getrandom(&number, sizeof(number), 0));
+  const std::string temporary = fmt::format("{}.{:016x}.tmp", path_, number);
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  bool written = file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  written = file >= 0 && close(file) == 0 && written;
+  if (!written || std::rename(temporary.c_str(), path_.c_str()) != 0) {
     const std::string why = std::strerror(errno);
-    static_cast<void>(std::remove(temporary.c_str()));
+    if (file >= 0) static_cast<void>(std::remove(temporary.c_str()));
     tell(why);
   }
 }

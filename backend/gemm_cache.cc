@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
 #include "backend/arena.h"
 #include "backend/error.h"
 #include "backend/gemm.h"
+#include "backend/memory_room.h"
 
 // The only file that speaks to oneDNN. It compiles with oneDNN 2 and 3.
 
@@ -18,6 +20,10 @@ namespace ventris {
 namespace {
 
 using dnnl::memory;
+
+// oneDNN writes its code through a null pointer where the system gives it no page for it. With 16 MiB it
+// still did: other threads reserve heaps of their own meanwhile.
+constexpr size_t kRoomForPrimitive = size_t{64} << 20;
 
 const char* name_of(dnnl::cpu_isa isa) {
   switch (isa) {
@@ -81,6 +87,7 @@ struct Arguments {
   memory bias;
   memory c;
   memory scratchpad;
+  mutable bool has_run = false;
 };
 
 struct Primitive {
@@ -115,6 +122,7 @@ bool GemmCache::prepare(const GemmShape& shape) {
   if (const auto found = impl_->primitives.find(shape); found != impl_->primitives.end()) {
     return static_cast<bool>(found->second.primitive);
   }
+  require_memory_room(kRoomForPrimitive, "a matrix product of oneDNN");
   omp_set_num_threads(1);  // what is made for one thread needs scratch for one thread
   Primitive made;
   try {
@@ -135,6 +143,7 @@ bool GemmCache::prepare(const GemmShape& shape) {
       made.arguments.push_back(std::move(arguments));
     }
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
     if (error.status != dnnl_unimplemented) {
       fail(ExitCode::kInternal, "oneDNN makes no matrix product of {} x {} x {} ({}, result {}): {}", shape.m,
            shape.n, shape.k, name_of(shape.dtype), name_of(shape.c_dtype), error.what());
@@ -152,6 +161,10 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
   VENTRIS_CHECK(found != impl_->primitives.end(), "no primitive of {} x {} x {} was prepared", shape.m,
                 shape.n, shape.k);
   const Arguments& arguments = found->second.arguments[static_cast<size_t>(thread)];
+  if (!arguments.has_run) {  // oneDNN makes the code that copies operands when it first needs it
+    require_memory_room(kRoomForPrimitive, "a matrix product of oneDNN");
+    arguments.has_run = true;
+  }
   Arena& scratchpad = impl_->scratchpads[static_cast<size_t>(thread)];
   const size_t mark = scratchpad.used();
   std::array<dnnl_exec_arg_t, 5> list;
@@ -169,8 +182,14 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
   scratchpad.release_to(mark);
   const dnnl_status_t status = dnnl_primitive_execute(
       found->second.primitive.get(), impl_->streams[static_cast<size_t>(thread)].get(), count, list.data());
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
   VENTRIS_CHECK(status == dnnl_success, "oneDNN failed with status {} on {} x {} x {}",
                 static_cast<int>(status), shape.m, shape.n, shape.k);
+}
+
+bool library_rounds_rows_alike() {
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
 std::string gemm_library() {

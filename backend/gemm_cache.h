@@ -40,6 +40,11 @@ struct GemmShapeHash {
   }
 };
 
+/// Whether a row of an f32 product of the library has the same bits whatever the number of rows. oneDNN's
+/// products for processors without AVX-512 round it differently where the rows are fewer than a block of its
+/// code.
+bool library_rounds_rows_alike();
+
 /// Made primitives of oneDNN, by shape, with the memory that each thread needs to run them. Making one
 /// compiles machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose
 /// shapes are all known makes none.

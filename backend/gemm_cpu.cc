@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "backend/chained_gemm_cpu.h"
 #include "backend/gemm_cache.h"
 
 namespace ventris {
@@ -206,6 +207,7 @@ void gemm_cpu(Context& context, const GemmArgs& args) {
   const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
   const DType dtype = args.a.dtype;
   if (dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
+  if (dtype == DType::kF32 && !library_rounds_rows_alike()) return chained_gemm_cpu(context, args);
   // Cutting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
   const bool cut_depth =
       args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;

@@ -32,6 +32,8 @@ void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_tensor(args.c, args.a.rows, args.b.cols, args.c.dtype == DType::kF32 ? DType::kF32 : args.b.dtype,
                "c");
   check_optional(args.bias, 1, args.b.cols, DType::kF32, "bias");
+  VENTRIS_CHECK(!args.accumulate || args.c.dtype == DType::kF32, "sums that go on from {}",
+                name_of(args.c.dtype));
   packed_gemm_cpu(context, args);
 }
 

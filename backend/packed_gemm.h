@@ -18,8 +18,8 @@ struct PackedMatrix {
 
 size_t packed_bytes(int64_t rows, int64_t cols, DType dtype);
 
-/// Writes columns [first_column, first_column + source columns) of `to`, rounded to its dtype. Memory of `to`
-/// that no column covers must be zero.
+/// Writes columns [first_column, first_column + source columns) of `to`, rounded to its dtype. Memory of a
+/// bf16 `to` that no column covers must be zero.
 struct PackArgs {
   ConstTensor source;  // [to.rows, columns] f32, or [columns, to.rows] with transpose
   bool transpose = false;
@@ -28,7 +28,7 @@ struct PackArgs {
 };
 void pack(Context& context, const PackArgs& args);
 
-/// c = a b [+ bias] [then ReLU], for inference on the CPU. Every element is one chain of multiply-adds in
+/// c = [c +] a b [+ bias] [then ReLU] on the CPU. Every element is one chain of multiply-adds in
 /// order of k, in f32 (for bf16, pairs of k where the processor multiplies pairs): its bits depend on its row
 /// of a and its column of b, not on how many rows there are.
 struct PackedGemmArgs {
@@ -37,6 +37,7 @@ struct PackedGemmArgs {
   Tensor c;               // [m, n] T or f32
   ConstTensor bias = {};  // [1, n] f32, or empty
   bool relu = false;
+  bool accumulate = false;  // the chains go on from c, which is f32 then
 };
 void packed_gemm(Context& context, const PackedGemmArgs& args);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/packed_layout_cpu.h"
 #include "backend/simd_cpu.h"
 #include "backend/small_matmul_cpu.h"
 
@@ -17,19 +18,9 @@ namespace {
 using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
-constexpr int64_t kPanel = kVectors * kLanes<float>;  // columns of a panel
-constexpr int kRows = block_rows(kVectors);           // rows whose sums are in registers together
-constexpr int64_t kTaskRows = 16 * kRows;             // most rows of a task, whose sums stay in the L1 cache
-constexpr int64_t kDepth = 128;  // rows of a panel that go through a task's rows together
-
-/// Rows of b that lie interleaved: a register holds a whole number of sums.
-template <typename T>
-constexpr int64_t kStep = 4 / static_cast<int64_t>(sizeof(T));
-
-template <typename T>
-int64_t panel_size(int64_t depth) {
-  return (depth + kStep<T> - 1) / kStep<T> * kStep<T> * kPanel;
-}
+constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers together
+constexpr int64_t kTaskRows = 16 * kRows;    // most rows of a task, whose sums stay in the L1 cache
+constexpr int64_t kDepth = 128;              // rows of a panel that go through a task's rows together
 
 /// sum[i] += row i of a times `depth` rows of the panel b.
 template <int kCount>
@@ -38,7 +29,7 @@ template <int kCount>
   for (int64_t k = 0; k < depth; ++k) {
     Sum row[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPanel + v * kLanes<float>);
+    for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPackedPanel + v * kLanes<float>);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
       const float factor = a[i * a_stride + k];
@@ -82,7 +73,7 @@ template <int kCount>
     Pairs row[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      std::memcpy(&row[v], b + k * kPanel + v * 2 * kLanes<float>, sizeof(Pairs));
+      std::memcpy(&row[v], b + k * kPackedPanel + v * 2 * kLanes<float>, sizeof(Pairs));
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
@@ -105,12 +96,13 @@ class Task {
         depth_(args.b.rows),
         row_(row),
         rows_(rows),
-        column_(panel * kPanel),
-        b_(static_cast<const T*>(args.b.data) + panel * panel_size<T>(depth_)) {}
+        column_(panel * kPackedPanel),
+        b_(static_cast<const T*>(args.b.data) + panel * packed_panel_size<T>(depth_)) {}
 
   void run() {
     const int64_t blocks = (rows_ + kRows - 1) / kRows;
     const int64_t step = blocks == 1 ? depth_ : kDepth;
+    if (args_.accumulate) begin_with_c();
     int64_t begin = 0;
     do {  // at least once: without depth the sums are zero
       const int64_t end = std::min(depth_, begin + step);
@@ -123,6 +115,14 @@ class Task {
   }
 
  private:
+  void begin_with_c() {
+    const int64_t count = std::min(kPackedPanel, args_.c.cols - column_);
+    for (int64_t i = 0; i < rows_; ++i) {
+      const C* c = args_.c.row<C>(row_ + i) + column_;
+      for (int64_t j = 0; j < count; ++j) partial_[i * kPackedPanel + j] = load(c[j]);
+    }
+  }
+
   void block_of(int count, int64_t first, int64_t begin, int64_t end) {
     [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
       static_cast<void>(((count == kLess + 1 && (block<kLess + 1>(first, begin, end), true)) || ...));
@@ -133,26 +133,30 @@ class Task {
   template <int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
     Sum sum[kCount][kVectors];
-    float* partial = partial_ + first * kPanel;
+    float* partial = partial_ + first * kPackedPanel;
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        sum[i][v] = begin == 0 ? Sum{} : load_vector(partial + i * kPanel + v * kLanes<float>);
+        sum[i][v] = begin == 0 && !args_.accumulate
+                        ? Sum{}
+                        : load_vector(partial + i * kPackedPanel + v * kLanes<float>);
       }
     }
-    multiply(end - begin, args_.a.row<T>(row_ + first) + begin, args_.a.stride, b_ + begin * kPanel, sum);
+    multiply(end - begin, args_.a.row<T>(row_ + first) + begin, args_.a.stride, b_ + begin * kPackedPanel,
+             sum);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) store_vector(partial + i * kPanel + v * kLanes<float>, sum[i][v]);
+      for (int v = 0; v < kVectors; ++v)
+        store_vector(partial + i * kPackedPanel + v * kLanes<float>, sum[i][v]);
     }
     if (end < depth_) return;
-    for (int i = 0; i < kCount; ++i) finish(partial + i * kPanel, row_ + first + i);
+    for (int i = 0; i < kCount; ++i) finish(partial + i * kPackedPanel, row_ + first + i);
   }
 
   void finish(const float* sums, int64_t row) const {
-    const int64_t count = std::min(kPanel, args_.c.cols - column_);
+    const int64_t count = std::min(kPackedPanel, args_.c.cols - column_);
     const float* bias = args_.bias ? args_.bias.as<float>() + column_ : nullptr;
     C* c = args_.c.row<C>(row) + column_;
     if (bias != nullptr && args_.relu) {
@@ -168,9 +172,9 @@ class Task {
 
   template <typename Value>
   static void write(int64_t count, C* c, Value&& value) {
-    if (count == kPanel) {
+    if (count == kPackedPanel) {
 #pragma omp simd
-      for (int64_t j = 0; j < kPanel; ++j) store(c[j], value(j));
+      for (int64_t j = 0; j < kPackedPanel; ++j) store(c[j], value(j));
     } else {
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) store(c[j], value(j));
@@ -183,7 +187,7 @@ class Task {
   int64_t rows_;
   int64_t column_;
   const T* b_;
-  alignas(64) float partial_[kTaskRows * kPanel];
+  alignas(64) float partial_[kTaskRows * kPackedPanel];
 };
 
 /// Whether a product is over before another thread has heard of it: it costs a multiply-add for each element
@@ -196,7 +200,7 @@ bool is_small(int64_t m, int64_t n, int64_t k) {
 template <typename T, typename C>
 void multiply_all(Context& context, const PackedGemmArgs& args) {
   const int64_t m = args.a.rows;
-  const int64_t panels = (args.b.cols + kPanel - 1) / kPanel;
+  const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
   const int64_t threads = context.pool().threads();
   // Tasks of few rows only where there would be too few tasks for the threads.
   const int64_t wanted = std::max((m + kTaskRows - 1) / kTaskRows, std::min(m / kRows, 4 * threads / panels));
@@ -213,48 +217,7 @@ void multiply_all(Context& context, const PackedGemmArgs& args) {
   }
 }
 
-template <typename T>
-void pack_all(Context& context, const PackArgs& args) {
-  const int64_t cols = args.transpose ? args.source.rows : args.source.cols;
-  const int64_t depth = args.to.rows;
-  const int64_t first_panel = args.first_column / kPanel;
-  const int64_t end_panel = (args.first_column + cols + kPanel - 1) / kPanel;
-  context.pool().for_each(cols == 0 ? 0 : end_panel - first_panel, [&](int64_t index, int) {
-    const int64_t panel = first_panel + index;
-    const int64_t begin = std::max(args.first_column, panel * kPanel);
-    const int64_t end = std::min(args.first_column + cols, (panel + 1) * kPanel);
-    T* to = static_cast<T*>(args.to.data) + panel * panel_size<T>(depth);
-    for (int64_t k = 0; k < depth; ++k) {
-      T* row = to + k / kStep<T> * kStep<T> * kPanel + k % kStep<T>;
-      for (int64_t column = begin; column < end; ++column) {
-        const int64_t from = column - args.first_column;
-        store(row[(column - panel * kPanel) * kStep<T>],
-              args.transpose ? args.source.row<float>(from)[k] : args.source.row<float>(k)[from]);
-      }
-    }
-  });
-}
-
 }  // namespace
-
-size_t packed_bytes(int64_t rows, int64_t cols, DType dtype) {
-  const int64_t panels = (cols + kPanel - 1) / kPanel;
-  const int64_t size = dtype == DType::kBF16 ? panel_size<BF16>(rows) : panel_size<float>(rows);
-  return static_cast<size_t>(panels * size) * size_of(dtype);
-}
-
-void pack_cpu(Context& context, const PackArgs& args) {
-  args.to.dtype == DType::kBF16 ? pack_all<BF16>(context, args) : pack_all<float>(context, args);
-}
-
-template <typename T>
-void copy_column(const PackedMatrix& packed, int64_t column, T* to) {
-  const T* from = static_cast<const T*>(packed.data) + column / kPanel * panel_size<T>(packed.rows) +
-                  column % kPanel * kStep<T>;
-  for (int64_t k = 0; k < packed.rows; ++k) to[k] = from[k / kStep<T> * kStep<T> * kPanel + k % kStep<T>];
-}
-template void copy_column<float>(const PackedMatrix&, int64_t, float*);
-template void copy_column<BF16>(const PackedMatrix&, int64_t, BF16*);
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   const bool full = args.c.dtype == DType::kF32;

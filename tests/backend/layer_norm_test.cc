@@ -40,33 +40,38 @@ struct Problem {
     key = {.rate = rate, .seed = 99, .place = 0x200, .position = &kPosition};
   }
 
+  LayerNormForwardArgs forward_args() {
+    return {.x = x.view(),
+            .residual = residual.view(),
+            .dropout = key,
+            .gamma = gamma.view(),
+            .beta = beta.view(),
+            .sum = sum.view(),
+            .mean = mean.view(),
+            .rstd = rstd.view(),
+            .y = y.view()};
+  }
+  LayerNormBackwardArgs backward_args() {
+    return {.d_y = d_y.view(),
+            .d_sum_in = d_sum_in.view(),
+            .sum = sum.view(),
+            .mean = mean.view(),
+            .rstd = rstd.view(),
+            .gamma = gamma.view(),
+            .dropout = key,
+            .d_residual = d_residual.view(),
+            .d_x = d_x.view(),
+            .d_gamma = d_gamma.view(),
+            .d_beta = d_beta.view(),
+            .d_bias = d_bias.view()};
+  }
   void forward(int threads = 1) {
     Context context({.threads = threads, .scratch_bytes = 1 << 16});
-    layer_norm_forward(context, {.x = x.view(),
-                                 .residual = residual.view(),
-                                 .dropout = key,
-                                 .gamma = gamma.view(),
-                                 .beta = beta.view(),
-                                 .sum = sum.view(),
-                                 .mean = mean.view(),
-                                 .rstd = rstd.view(),
-                                 .y = y.view()});
+    layer_norm_forward(context, forward_args());
   }
-
   void backward(int threads = 1) {
     Context context({.threads = threads, .scratch_bytes = 1 << 16});
-    layer_norm_backward(context, {.d_y = d_y.view(),
-                                  .d_sum_in = d_sum_in.view(),
-                                  .sum = sum.view(),
-                                  .mean = mean.view(),
-                                  .rstd = rstd.view(),
-                                  .gamma = gamma.view(),
-                                  .dropout = key,
-                                  .d_residual = d_residual.view(),
-                                  .d_x = d_x.view(),
-                                  .d_gamma = d_gamma.view(),
-                                  .d_beta = d_beta.view(),
-                                  .d_bias = d_bias.view()});
+    layer_norm_backward(context, backward_args());
   }
 
   double mask(int64_t r, int64_t c) const {
@@ -294,20 +299,52 @@ TEST(LayerNorm, GradientsOfParametersAccumulate) {
   EXPECT_EQ(testing::to_doubles(p.d_x), once_x);
 }
 
+/// Calls with each of the fields one column too narrow, which must be refused by name.
+template <typename Args, typename... Fields>
+void expect_shapes_checked(void (*run)(Context&, const Args&), const Args& args, Fields... fields) {
+  Context context({.scratch_bytes = 1 << 16});
+  const auto expect_checked = [&](const auto& field) {
+    Args wrong = args;
+    --(wrong.*field.second).cols;
+    try {
+      run(context, wrong);
+      ADD_FAILURE() << field.first << " of another shape was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kInternal);
+      EXPECT_NE(std::string(error.what()).find(std::string(field.first) + " is ["), std::string::npos)
+          << error.what();
+    }
+  };
+  (expect_checked(fields), ...);
+}
+
 TEST(LayerNorm, WrongShapesAreNamed) {
   Problem p(4, 8, DType::kF32, 0.0F);
-  Buffer narrow(1, 7, DType::kF32);
+  using F = LayerNormForwardArgs;
+  expect_shapes_checked(layer_norm_forward, p.forward_args(), std::pair("x", &F::x),
+                        std::pair("gamma", &F::gamma), std::pair("beta", &F::beta), std::pair("sum", &F::sum),
+                        std::pair("mean", &F::mean), std::pair("rstd", &F::rstd), std::pair("y", &F::y));
+  using B = LayerNormBackwardArgs;
+  expect_shapes_checked(layer_norm_backward, p.backward_args(), std::pair("d_sum_in", &B::d_sum_in),
+                        std::pair("sum", &B::sum), std::pair("mean", &B::mean), std::pair("rstd", &B::rstd),
+                        std::pair("gamma", &B::gamma), std::pair("d_residual", &B::d_residual),
+                        std::pair("d_x", &B::d_x), std::pair("d_gamma", &B::d_gamma),
+                        std::pair("d_beta", &B::d_beta), std::pair("d_bias", &B::d_bias));
+}
+
+TEST(LayerNorm, BackwardNeedsDXForDropoutAndTheBias) {
+  Problem p(4, 8, DType::kF32, 0.3F);
   Context context({.scratch_bytes = 1 << 16});
-  try {
-    layer_norm_forward(
-        context,
-        {.residual = p.residual.view(), .gamma = narrow.view(), .beta = p.beta.view(), .y = p.y.view()});
-    FAIL() << "a gamma of 7 columns was taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kInternal);
-    EXPECT_NE(std::string(error.what()).find("gamma is [1, 7], expected [1, 8]"), std::string::npos)
-        << error.what();
-  }
+  LayerNormBackwardArgs args = p.backward_args();
+  args.d_x = {};
+  EXPECT_THROW(layer_norm_backward(context, args), Error);
+  args.d_bias = {};
+  EXPECT_THROW(layer_norm_backward(context, args), Error);
+  args.dropout = {};
+  p.forward();
+  layer_norm_backward(context, args);
+  args.d_bias = p.d_bias.view();
+  EXPECT_THROW(layer_norm_backward(context, args), Error);
 }
 
 }  // namespace
