@@ -46,12 +46,15 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
 namespace {
 
 template <typename M>
-void fill_sinusoids(const Tensor& positions) {
+void fill_sinusoids(const Tensor& positions, Sinusoids sinusoids) {
   const int64_t d = positions.cols;
+  // The exponent of pair i is -i / steps.
+  const double half = static_cast<double>(d) / 2.0;
+  const double steps = sinusoids == Sinusoids::kMarian ? half - 1.0 : half;
   for (int64_t p = 0; p < positions.rows; ++p) {
     M* row = positions.row<M>(p);
     for (int64_t c = 0; c < d; ++c) {
-      const double exponent = static_cast<double>(c / 2 * 2) / static_cast<double>(d);  // 2i / d
+      const double exponent = static_cast<double>(c / 2) / steps;
       const double angle = static_cast<double>(p) / std::pow(10000.0, exponent);
       row[c] = static_cast<M>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
@@ -60,12 +63,14 @@ void fill_sinusoids(const Tensor& positions) {
 
 }  // namespace
 
-void sinusoidal_positions(Tensor positions) {
+void sinusoidal_positions(Tensor positions, Sinusoids sinusoids) {
+  VENTRIS_CHECK(sinusoids == Sinusoids::kPaper || positions.cols >= 4,
+                "Marian's sinusoids have at least 4 channels, not {}", positions.cols);
   check_tensor(positions, positions.rows, positions.cols, master_dtype(positions.dtype), "positions");
   if (positions.dtype == DType::kF64) {
-    fill_sinusoids<double>(positions);
+    fill_sinusoids<double>(positions, sinusoids);
   } else {
-    fill_sinusoids<float>(positions);
+    fill_sinusoids<float>(positions, sinusoids);
   }
 }
 

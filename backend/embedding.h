@@ -8,7 +8,8 @@
 
 namespace ventris {
 
-/// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper.
+/// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper. With
+/// zero_start the word at position 0 is zeros, whatever its id is.
 struct EmbeddingForwardArgs {
   const int32_t* ids;              // [rows], each in [0, vocab)
   const int32_t* position;         // [rows], index of the token in its sentence, each in [0, max_positions)
@@ -16,26 +17,33 @@ struct EmbeddingForwardArgs {
   PackedMatrix packed_table = {};  // [d, vocab] T, the transposed table, on the CPU alone
   ConstTensor positions;           // [max_positions, d] master: sinusoids or learned
   float scale;                     // sqrt(d_model)
+  bool zero_start;
   DropoutKey dropout;
   Tensor out;  // [rows, d] T
 };
 void embedding_forward(Context& context, const EmbeddingForwardArgs& args);
 
 /// d_table[id] += scale * mask * d_out over the rows with that id, in order of t; d_positions likewise where
-/// wanted, without the scale. d_out is zero in rows of padding.
+/// wanted, without the scale. With zero_start rows at position 0 give d_table nothing. d_out is zero in rows
+/// of padding.
 struct EmbeddingBackwardArgs {
   const int32_t* ids;       // [rows]
   const int32_t* position;  // [rows]
   ConstTensor d_out;        // [rows, d] T
   float scale;
+  bool zero_start;
   DropoutKey dropout;
   Tensor d_table;           // [vocab, d] master, accumulated
   Tensor d_positions = {};  // [max_positions, d] master, accumulated; empty for sinusoids
 };
 void embedding_backward(Context& context, const EmbeddingBackwardArgs& args);
 
-/// positions[p][2i] = sin(p / 10000^(2i/d)), positions[p][2i+1] = cos(p / 10000^(2i/d)), section 3.5 of the
-/// paper. `positions`: [max_positions, d] master, on the CPU.
-void sinusoidal_positions(Tensor positions);
+/// How fast the pairs of channels oscillate. kPaper, section 3.5: 10000^(-2i/d). kMarian, for d of at least
+/// 4: 10000^(-i/(d/2-1)), so that the last pair reaches 1/10000.
+enum class Sinusoids { kPaper, kMarian };
+
+/// positions[p][2i] = sin(p * frequency of pair i), positions[p][2i+1] = cos(p * frequency of pair i).
+/// `positions`: [max_positions, d] master, on the CPU.
+void sinusoidal_positions(Tensor positions, Sinusoids sinusoids);
 
 }  // namespace ventris

@@ -48,35 +48,37 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
       VENTRIS_CHECK(position >= 0 && position < args.positions.rows,
                     "position[{}] is {}, the table of positions holds {}", t, position, args.positions.rows);
       const T* word = word_of(args, id, all_words + thread * d);
+      const M word_scale = args.zero_start && position == 0 ? M{0} : table_scale;
       const M* place = args.positions.row<M>(position);
       T* out = args.out.row<T>(t);
       if (args.dropout.active()) {
         dropout_row(args.dropout, static_cast<uint32_t>(t), d, 0, bits);
 #pragma omp simd
         for (int64_t c = 0; c < d; ++c) {
-          const M kept = (table_scale * load(word[c]) + place[c]) * mask_scale;
+          const M kept = (word_scale * load(word[c]) + place[c]) * mask_scale;
           store(out[c], bits[c] < threshold ? M{0} : kept);
         }
       } else {
 #pragma omp simd
-        for (int64_t c = 0; c < d; ++c) store(out[c], table_scale * load(word[c]) + place[c]);
+        for (int64_t c = 0; c < d; ++c) store(out[c], word_scale * load(word[c]) + place[c]);
       }
     }
   });
 }
 
-/// to[index[t]] += scale * mask * d_out[t] for the rows t whose index belongs to `part` of `parts`. Every row
-/// of `to` is summed by one part in order of t: the sums do not depend on the number of parts.
+/// to[index[t]] += scale * mask * d_out[t] for the rows t whose index belongs to `part` of `parts`, without
+/// those at position 0 if they are to be left out. Every row of `to` is summed by one part in order of t: the
+/// sums do not depend on the number of parts.
 template <typename T>
-void scatter(const EmbeddingBackwardArgs& args, const int32_t* index, double scale, const Tensor& to,
-             int64_t part, int64_t parts, uint16_t* bits) {
+void scatter(const EmbeddingBackwardArgs& args, const int32_t* index, double scale, bool without_start,
+             const Tensor& to, int64_t part, int64_t parts, uint16_t* bits) {
   using M = Master<T>;
   const int64_t d = args.d_out.cols;
   const bool masked = args.dropout.active();
   const auto threshold = static_cast<uint16_t>(args.dropout.threshold());
   const M factor = static_cast<M>(scale * (masked ? args.dropout.scale() : 1.0));
   for (int64_t t = 0; t < args.d_out.rows; ++t) {
-    if (index[t] % parts != part) continue;
+    if (index[t] % parts != part || (without_start && args.position[t] == 0)) continue;
     const T* d_out = args.d_out.row<T>(t);
     M* sum = to.row<M>(index[t]);
     if (masked) {
@@ -110,8 +112,9 @@ void backward(Context& context, const EmbeddingBackwardArgs& args) {
   const int64_t parts = threads;
   context.pool().for_each(parts, [&](int64_t part, int thread) {
     uint16_t* bits = all_bits + thread * room;
-    scatter<T>(args, args.ids, static_cast<double>(args.scale), args.d_table, part, parts, bits);
-    if (args.d_positions) scatter<T>(args, args.position, 1.0, args.d_positions, part, parts, bits);
+    scatter<T>(args, args.ids, static_cast<double>(args.scale), args.zero_start, args.d_table, part, parts,
+               bits);
+    if (args.d_positions) scatter<T>(args, args.position, 1.0, false, args.d_positions, part, parts, bits);
   });
 }
 

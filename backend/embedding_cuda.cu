@@ -26,6 +26,7 @@ struct Forward {
   int64_t vocab;
   int64_t max_positions;
   float scale;
+  bool zero_start;
   Mask mask;
 };
 
@@ -38,6 +39,7 @@ __global__ void embed(Forward<T> f) {
   const int32_t id = f.ids[r];
   const int32_t position = f.position[r];
   const bool known = id >= 0 && id < f.vocab && position >= 0 && position < f.max_positions;
+  const float scale = f.zero_start && position == 0 ? 0.0F : f.scale;
   for (int64_t begin = int64_t{lane} * kPack; begin < f.cols; begin += kLanePack) {
     float v[kPack];
     float place[kPack];
@@ -45,7 +47,7 @@ __global__ void embed(Forward<T> f) {
       load_pack<kVectors>(f.table.row(id), begin, f.cols, v);
       load_pack<kVectors>(f.positions.row(position), begin, f.cols, place);
     }
-    for (int i = 0; i < kPack; ++i) v[i] = known ? f.scale * v[i] + place[i] : nanf("");
+    for (int i = 0; i < kPack; ++i) v[i] = known ? scale * v[i] + place[i] : nanf("");
     f.mask.apply(static_cast<uint32_t>(r), static_cast<uint32_t>(begin / kPack), v);
     store_pack<kVectors>(f.out.row(r), begin, f.cols, v);
   }
@@ -96,6 +98,7 @@ template <typename T>
 struct Scatter {
   const int32_t* index;
   const int32_t* order;  // rows, sorted by index
+  const int32_t* start;  // where a row has 0, it counts as zeros; or null
   Rows<const T> d_out;
   Rows<float> to;
   Rows<float>
@@ -126,7 +129,8 @@ __global__ void sum_runs(Scatter<T> f) {
     float v[kPack];
     load_pack<kVectors>(f.d_out.row(t), begin, f.cols, v);
     f.mask.apply(static_cast<uint32_t>(t), static_cast<uint32_t>(begin / kPack), v);
-    for (int k = 0; k < kPack; ++k) sum[k] += f.scale * v[k];
+    const float scale = f.start != nullptr && f.start[t] == 0 ? 0.0F : f.scale;
+    for (int k = 0; k < kPack; ++k) sum[k] += scale * v[k];
     const bool goes_on = i + 1 < f.rows && f.index[f.order[i + 1]] == id;
     if (goes_on && i + 1 < end) continue;
     if (enters || goes_on) {
@@ -176,7 +180,7 @@ __global__ void join_runs(Scatter<T> f) {
 /// summed.
 template <typename T>
 void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t* index, float scale,
-             const Tensor& to) {
+             const int32_t* start, const Tensor& to) {
   const int rows = static_cast<int>(args.d_out.rows);
   const int64_t cols = args.d_out.cols;
   const int64_t pieces = (rows + kPiece - 1) / kPiece;
@@ -197,6 +201,7 @@ void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t*
          invert_ranks, rank, rows, order);
   const Scatter<T> f{.index = index,
                      .order = order,
+                     .start = start,
                      .d_out = rows_of<T>(args.d_out),
                      .to = rows_of<float>(to),
                      .spans = rows_of<float>(spans),
@@ -228,6 +233,7 @@ void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args) 
                        .vocab = args.table.rows,
                        .max_positions = args.positions.rows,
                        .scale = args.scale,
+                       .zero_start = args.zero_start,
                        .mask = Mask(args.dropout)};
     dispatch_flag(all_vectors_fit(args.table, args.positions, args.out), [&](auto vectors) {
       launch({.name = "embed", .grid = blocks_for(f.rows, kWarps), .block = kWarps * kWarp},
@@ -240,8 +246,8 @@ void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args
   if (args.d_out.rows == 0) return;
   dispatch_device_dtype(args.d_out.dtype, "embedding_backward", [&](auto tag) {
     using T = decltype(tag);
-    scatter<T>(context, args, args.ids, args.scale, args.d_table);
-    if (args.d_positions) scatter<T>(context, args, args.position, 1.0F, args.d_positions);
+    scatter<T>(context, args, args.ids, args.scale, args.zero_start ? args.position : nullptr, args.d_table);
+    if (args.d_positions) scatter<T>(context, args, args.position, 1.0F, nullptr, args.d_positions);
   });
 }
 

@@ -29,5 +29,6 @@
 #include "backend/not_finite.h"
 #include "backend/packed_gemm.h"
 #include "backend/repetition_penalty.h"
+#include "backend/swish.h"
 #include "backend/top_k.h"
 #include "backend/update_plan.h"

@@ -20,11 +20,11 @@ ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor s
   return learned != nullptr ? store.logical_value(*learned) : sinusoids;
 }
 
-void fill_sinusoids(Context& context, Tensor sinusoids) {
+void fill_sinusoids(Context& context, const TransformerConfig& config, Tensor sinusoids) {
   std::vector<char> bytes(static_cast<size_t>(sinusoids.size()) * size_of(sinusoids.dtype));
   Tensor host = sinusoids;
   host.data = bytes.data();
-  sinusoidal_positions(host);
+  sinusoidal_positions(host, config.marian_positions ? Sinusoids::kMarian : Sinusoids::kPaper);
   copy_to_device(context, sinusoids.data, host.data, bytes.size());
 }
 
@@ -37,6 +37,7 @@ void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
                                    .packed_table = packed_table,
                                    .positions = positions_,
                                    .scale = embedding_scale(pass.config),
+                                   .zero_start = zero_start(pass),
                                    .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
                                    .out = out});
 }
@@ -49,6 +50,7 @@ void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
                                     .position = packed.position,
                                     .d_out = d_out,
                                     .scale = embedding_scale(pass.config),
+                                    .zero_start = zero_start(pass),
                                     .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
                                     .d_table = pass.store.gradient(table_),
                                     .d_positions = learned_ >= 0 ? pass.store.gradient(learned_) : Tensor{}});

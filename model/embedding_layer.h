@@ -9,11 +9,11 @@ namespace ventris {
 /// embedding is in that dtype.
 ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids);
 
-/// Fills device memory with the sinusoids of section 3.5 of the paper: [max_positions, d_model] master.
-void fill_sinusoids(Context& context, Tensor sinusoids);
+/// Fills device memory with the sinusoids of the model: [max_positions, d_model] master.
+void fill_sinusoids(Context& context, const TransformerConfig& config, Tensor sinusoids);
 
 /// out = dropout(sqrt(d_model) * table[id] + positions[position]) for one stack (sections 3.4 and 3.5 of the
-/// paper).
+/// paper); with config.zero_start the decoder has zeros in the place of its first word.
 class EmbeddingLayer {
  public:
   /// `positions`: [max_positions, d_model] master, sinusoids or learned; `learned` names the learned ones, or
@@ -26,6 +26,8 @@ class EmbeddingLayer {
   void backward(Pass& pass, ConstTensor d_out) const;
 
  private:
+  bool zero_start(const Pass& pass) const { return stack_ == Stack::kDecoder && pass.config.zero_start; }
+
   Stack stack_;
   ParameterId table_;
   ParameterId learned_;

@@ -6,11 +6,12 @@
 namespace ventris {
 
 /// The position-wise feed-forward sublayer with its residual and norm (section 3.3 of the paper):
-///   branch = ReLU(input W1 + b1) W2 + b2
+///   branch = f(input W1 + b1) W2 + b2, with f ReLU, or swish with config.swish
 class FeedForwardLayer {
  public:
   struct Saved {
-    Tensor hidden;  // [capacity, d_ff] T: ReLU(input W1 + b1)
+    Tensor hidden;  // [capacity, d_ff] T: f(input W1 + b1)
+    Tensor inner;   // [capacity, d_ff] T: input W1 + b1 where f is swish
     Tensor branch;  // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;
     ConstTensor input = {};  // [rows, d_model] T

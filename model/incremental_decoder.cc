@@ -25,7 +25,7 @@ Tensor make_sinusoids(Arena& memory, Context& context, const TransformerConfig& 
   memory = Arena(context.device(),
                  static_cast<size_t>(config.max_positions) * config.d_model * size_of(master) + 128);
   const Tensor sinusoids = memory.allocate(config.max_positions, config.d_model, master);
-  fill_sinusoids(context, sinusoids);
+  fill_sinusoids(context, config, sinusoids);
   return sinusoids;
 }
 
@@ -40,7 +40,7 @@ IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig
       embedding_(Stack::kDecoder, ids.embedding, ids.target_positions,
                  positions_of(store, "target_positions", sinusoids_)),
       memory_projection_(ids.memory_key_value),
-      output_(ids.embedding),
+      output_(ids),
       final_norm_(ids.decoder_norm),
       staged_(context) {
   for (const DecoderLayerIds& layer : ids.decoder) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/bias_relu.h"
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
@@ -36,7 +37,8 @@ OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& con
   return memory;
 }
 
-/// With logits Z = h E^T and dZ from the cross-entropy: d_h = dZ E;  dE += dZ^T h.
+/// With logits Z = h E^T + b and dZ from the cross-entropy: d_h = dZ E;  dE += dZ^T h;  db += column sums of
+/// dZ.
 void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
   const int64_t all_rows = hidden.rows;
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
@@ -58,6 +60,7 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
     gemm(pass.context, {.a = z, .b = pass.store.value(embedding_), .c = d_hidden.row_range(begin, rows)});
     gemm(pass.context,
          {.a = z, .b = h, .c = pass.store.gradient(embedding_), .transpose_a = true, .accumulate = true});
+    if (bias_ >= 0) bias_backward(pass.context, {.d_y = z, .d_bias = pass.store.gradient(bias_)});
   }
   loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),
                           .nll = memory.nll.col_range(0, all_rows),
@@ -77,10 +80,13 @@ void OutputLayer::log_probabilities(Pass& pass, ConstTensor hidden, float* out, 
 }
 
 void OutputLayer::logits(Pass& pass, ConstTensor hidden, Tensor logits) const {
+  ConstTensor bias;
+  if (bias_ >= 0) bias = logits.dtype == hidden.dtype ? pass.store.bias(bias_) : pass.store.value(bias_);
   if (const PackedMatrix table = pass.store.packed(embedding_)) {
-    return packed_gemm(pass.context, {.a = hidden, .b = table, .c = logits});
+    return packed_gemm(pass.context, {.a = hidden, .b = table, .c = logits, .bias = bias});
   }
-  gemm(pass.context, {.a = hidden, .b = pass.store.value(embedding_), .c = logits, .transpose_b = true});
+  gemm(pass.context,
+       {.a = hidden, .b = pass.store.value(embedding_), .c = logits, .transpose_b = true, .bias = bias});
 }
 
 }  // namespace ventris

@@ -4,10 +4,12 @@
 #include "backend/tensor.h"
 #include "model/pass.h"
 #include "model/transformer.h"
+#include "model/transformer_parameters.h"
 
 namespace ventris {
 
-/// Output projection with the shared embedding E and label-smoothed cross-entropy: logits = h E^T. Works on a
+/// Output projection with the shared embedding E and label-smoothed cross-entropy: logits = h E^T + b, b only
+/// with config.output_bias. Works on a
 /// fixed number of rows at a time, forward and backward at once, so that the memory of logits and their
 /// gradient is bounded.
 class OutputLayer {
@@ -19,14 +21,14 @@ class OutputLayer {
     double* totals;  // [2] sums of loss and nll over micro-batches
   };
 
-  explicit OutputLayer(ParameterId embedding) : embedding_(embedding) {}
+  explicit OutputLayer(const TransformerIds& ids) : embedding_(ids.embedding), bias_(ids.output_bias) {}
 
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
                      int64_t capacity);
 
   /// hidden: [target rows, d_model] T. Adds the loss to memory.totals. With d_hidden, [target rows, d_model]
   /// T, that is overwritten by the gradient of *batch.gradient_scale times the summed loss, and the
-  /// embedding's gradient gets its share.
+  /// gradients of embedding and bias get their shares.
   void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
@@ -37,6 +39,7 @@ class OutputLayer {
 
  private:
   ParameterId embedding_;
+  ParameterId bias_;  // [padded_vocab], or -1
 };
 
 }  // namespace ventris

@@ -47,8 +47,11 @@ ParameterId ParameterStore::declare_matrix(const std::string& name, int64_t rows
   return declare({name}, rows, cols, padded_rows, false, initializer);
 }
 
-ParameterId ParameterStore::declare_vector(const std::string& name, int64_t size, Initializer initializer) {
-  return declare({name}, 1, size, 1, true, initializer);
+ParameterId ParameterStore::declare_vector(const std::string& name, int64_t size, Initializer initializer,
+                                           int64_t padded_size) {
+  const ParameterId id = declare({name}, 1, std::max(size, padded_size), 1, true, initializer);
+  logical_.back().cols = size;
+  return id;
 }
 
 ParameterId ParameterStore::declare_fused_matrix(const std::vector<std::string>& names, int64_t rows,

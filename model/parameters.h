@@ -43,7 +43,9 @@ class ParameterStore {
   /// its id.
   ParameterId declare_matrix(const std::string& name, int64_t rows, int64_t cols, Initializer initializer,
                              int64_t padded_rows = 0);
-  ParameterId declare_vector(const std::string& name, int64_t size, Initializer initializer);
+  /// Declares a vector (padded to `padded_size` elements of storage if that is larger).
+  ParameterId declare_vector(const std::string& name, int64_t size, Initializer initializer,
+                             int64_t padded_size = 0);
   /// Several parameters of equal shape, stored side by side as blocks of columns of one tensor (query, key,
   /// value).
   ParameterId declare_fused_matrix(const std::vector<std::string>& names, int64_t rows, int64_t cols_each,

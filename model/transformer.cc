@@ -67,12 +67,12 @@ struct Transformer::Impl {
         encoder(ids_in, positions_of(store, "source_positions", activations.sinusoids)),
         decoder(ids_in, positions_of(store, "target_positions", activations.sinusoids)),
         ids(ids_in),
-        output(ids.embedding) {}
+        output(ids) {}
 
   Activations plan() {
     Activations planned;
     planned.plan(memory, config, context.device(), store.dtype(), capacity, training);
-    if (planned.sinusoids) fill_sinusoids(context, planned.sinusoids);
+    if (planned.sinusoids) fill_sinusoids(context, config, planned.sinusoids);
     return planned;
   }
 

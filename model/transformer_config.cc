@@ -34,6 +34,18 @@ void TransformerConfig::validate() const {
     fail(ExitCode::kBadConfiguration,
          "--d-model is {}: it must be even (sine and cosine positions come in pairs)", d_model);
   }
+  if (marian_positions && learned_positions) {
+    fail(ExitCode::kBadConfiguration,
+         "--positions is marian and --learned-positions is given: positions are sinusoids or learned");
+  }
+  if (marian_positions && d_model < 4) {
+    fail(ExitCode::kBadConfiguration, "--d-model is {}: it must be at least 4 with --positions marian",
+         d_model);
+  }
+  if (zero_start && zero_word >= 0) {
+    fail(ExitCode::kBadConfiguration, "the model begins with zeros and has a zero embedding for word {}",
+         zero_word);
+  }
   if (d_model % heads != 0) {
     fail(ExitCode::kBadConfiguration, "--heads is {}: it must divide --d-model, which is {}", heads, d_model);
   }

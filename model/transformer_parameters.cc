@@ -101,6 +101,10 @@ TransformerIds declare_transformer(const TransformerConfig& config, ParameterSto
     ids.decoder.push_back(layer_ids);
   }
   if (config.pre_norm) ids.decoder_norm = declare.norm("decoder/norm");
+  if (config.output_bias) {
+    ids.output_bias =
+        store.declare_vector(kOutputBias, config.vocab_size, Initializer::kZero, config.padded_vocab());
+  }
   return ids;
 }
 

@@ -7,6 +7,9 @@
 
 namespace ventris {
 
+/// The logical name of the bias of the output layer.
+inline constexpr const char* kOutputBias = "output/bias";
+
 struct LinearIds {
   ParameterId weight;  // [in, out]: y = x weight + bias
   ParameterId bias;    // [out]
@@ -58,6 +61,7 @@ struct TransformerIds {
                                // 1, ...
   std::vector<DecoderLayerIds> decoder;
   NormIds decoder_norm = {-1, -1};  // pre-norm only
+  ParameterId output_bias = -1;     // [padded_vocab] where there is one
 };
 
 /// Declares all parameters of the model. Logical names:
@@ -67,7 +71,8 @@ struct TransformerIds {
 ///   encoder/layers/N/feed_forward/{inner,outer}/{weight,bias};
 ///   encoder/layers/N/feed_forward/norm/{gamma,beta};
 ///   decoder/layers/N/... likewise, with cross_attention/... too;
-///   encoder/norm/{gamma,beta} and decoder/norm/{gamma,beta} in a pre-norm model.
+///   encoder/norm/{gamma,beta} and decoder/norm/{gamma,beta} in a pre-norm model;
+///   output/bias with an output bias.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
 /// Where config.zero_word is a word, clears its embedding in `flat`, the values or the gradients of the

@@ -42,6 +42,7 @@ struct Problem {
                                 .table = table.view(),
                                 .positions = positions.view(),
                                 .scale = kScale,
+                                .zero_start = zero_start,
                                 .dropout = key,
                                 .out = out.view()});
   }
@@ -52,6 +53,7 @@ struct Problem {
                                  .position = position.data(),
                                  .d_out = d_out.view(),
                                  .scale = kScale,
+                                 .zero_start = zero_start,
                                  .dropout = key,
                                  .d_table = d_table.view(),
                                  .d_positions = d_positions.view()});
@@ -68,6 +70,7 @@ struct Problem {
   static constexpr float kScale = 2.5F;
   int64_t rows;
   int64_t d;
+  bool zero_start = false;
   DropoutKey key;
   std::vector<int32_t> ids;
   std::vector<int32_t> position;
@@ -78,8 +81,10 @@ TEST(Embedding, ForwardAndBackwardMatchTheirFormula) {
   for (const DType dtype : kAllDTypes) {
     for (const int64_t rows : {1, 7, 67}) {
       for (const int64_t d : {1, 31, 130}) {
-        for (const float rate : {0.0F, 0.3F}) {
+        for (const auto& [rate, zero_start] :
+             {std::pair{0.0F, false}, {0.3F, false}, {0.0F, true}, {0.3F, true}}) {
           Problem p(rows, d, dtype, rate);
+          p.zero_start = zero_start;
           p.forward();
           p.backward();
           std::vector<double> out;
@@ -88,11 +93,11 @@ TEST(Embedding, ForwardAndBackwardMatchTheirFormula) {
           for (int64_t t = 0; t < rows; ++t) {
             const int64_t id = p.ids[static_cast<size_t>(t)];
             const int64_t place = p.position[static_cast<size_t>(t)];
+            const double scale = zero_start && place == 0 ? 0.0 : Problem::kScale;
             for (int64_t c = 0; c < d; ++c) {
-              out.push_back(p.mask(t, c) *
-                            (Problem::kScale * p.table.get(id, c) + p.positions.get(place, c)));
+              out.push_back(p.mask(t, c) * (scale * p.table.get(id, c) + p.positions.get(place, c)));
               const double gradient = p.mask(t, c) * p.d_out.get(t, c);
-              d_table[static_cast<size_t>(id * d + c)] += Problem::kScale * gradient;
+              d_table[static_cast<size_t>(id * d + c)] += scale * gradient;
               d_positions[static_cast<size_t>(place * d + c)] += gradient;
             }
           }
@@ -107,14 +112,17 @@ TEST(Embedding, ForwardAndBackwardMatchTheirFormula) {
 }
 
 TEST(Embedding, BackwardMatchesFiniteDifferences) {
-  Problem p(17, 9, DType::kF64, 0.3F);
-  const auto loss = [&] {
-    p.forward();
-    return testing::dot(p.out, p.d_out);
-  };
-  p.backward();
-  testing::check_gradient("table", loss, p.table, p.d_table);
-  testing::check_gradient("positions", loss, p.positions, p.d_positions);
+  for (const bool zero_start : {false, true}) {
+    Problem p(17, 9, DType::kF64, 0.3F);
+    p.zero_start = zero_start;
+    const auto loss = [&] {
+      p.forward();
+      return testing::dot(p.out, p.d_out);
+    };
+    p.backward();
+    testing::check_gradient("table", loss, p.table, p.d_table);
+    testing::check_gradient("positions", loss, p.positions, p.d_positions);
+  }
 }
 
 TEST(Embedding, BitsDoNotDependOnTheNumberOfThreads) {
@@ -147,7 +155,7 @@ TEST(SinusoidalPositions, FollowThePaper) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     for (const int64_t d : {1, 7, 64, 512}) {
       Buffer positions(300, d, dtype);
-      sinusoidal_positions(positions.view());
+      sinusoidal_positions(positions.view(), Sinusoids::kPaper);
       for (int64_t p = 0; p < 300; p += 23) {
         for (int64_t i = 0; 2 * i < d; ++i) {
           const double angle = static_cast<double>(p) /
@@ -162,9 +170,25 @@ TEST(SinusoidalPositions, FollowThePaper) {
   }
 }
 
+TEST(SinusoidalPositions, OfMarianReachTheSlowestFrequency) {
+  constexpr int64_t kWidth = 6;
+  Buffer positions(300, kWidth, DType::kF32);
+  sinusoidal_positions(positions.view(), Sinusoids::kMarian);
+  const double frequencies[] = {1.0, 0.01, 0.0001};
+  for (int64_t p = 0; p < 300; p += 23) {
+    for (int64_t i = 0; 2 * i < kWidth; ++i) {
+      const double angle = static_cast<double>(p) * frequencies[i];
+      ASSERT_NEAR(positions.get(p, 2 * i), std::sin(angle), 1e-6);
+      ASSERT_NEAR(positions.get(p, 2 * i + 1), std::cos(angle), 1e-6);
+    }
+  }
+  Buffer narrow(2, 2, DType::kF32);
+  EXPECT_THROW(sinusoidal_positions(narrow.view(), Sinusoids::kMarian), Error);
+}
+
 TEST(SinusoidalPositions, HaveSineOnEvenAndCosineOnOddChannels) {
   Buffer positions(2, 512, DType::kF32);
-  sinusoidal_positions(positions.view());
+  sinusoidal_positions(positions.view(), Sinusoids::kPaper);
   EXPECT_EQ(positions.get(0, 0), 0.0);
   EXPECT_EQ(positions.get(0, 1), 1.0);
   EXPECT_NEAR(positions.get(1, 0), 0.8414709848, 1e-7);  // sin 1

@@ -179,6 +179,7 @@ void embedding(benchmark::State& state, bool forward) {
                                   .table = table.view(),
                                   .positions = positions.view(),
                                   .scale = 1.0F,
+                                  .zero_start = false,
                                   .dropout = key,
                                   .out = out.view()});
     } else {
@@ -186,6 +187,7 @@ void embedding(benchmark::State& state, bool forward) {
                                    .position = position.data(),
                                    .d_out = out.view(),
                                    .scale = 1.0F,
+                                   .zero_start = false,
                                    .dropout = key,
                                    .d_table = table.view()});
     }

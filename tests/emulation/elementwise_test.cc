@@ -76,6 +76,27 @@ TEST(CudaAdam, MatchesCpu) {
   }
 }
 
+TEST(CudaSwish, MatchesCpu) {
+  for (const DType dtype : kDeviceDTypes) {
+    for (const Size& size : kSizes) {
+      Buffer x = Buffer::random(size.rows, size.cols, dtype, 1, 4.0);
+      x.set(0, -200.0);
+      Buffer y(size.rows, size.cols, dtype);
+      Buffer gradient = Buffer::random(size.rows, size.cols, dtype, 2);
+      const DeviceMatrix device_x(x, size.gap), device_gradient(gradient, size.gap);
+      const DeviceMatrix device_y(size.rows, size.cols, dtype, size.gap);
+      swish_forward(cpu_context(), {.x = x.view(), .y = y.view()});
+      swish_forward(cuda_context(), {.x = device_x.view(), .y = device_y.view()});
+      expect_matches("y", device_y, y, dtype);
+      swish_backward(cpu_context(), {.x = x.view(), .d_y = gradient.view()});
+      swish_backward(cuda_context(), {.x = device_x.view(), .d_y = device_gradient.view()});
+      expect_matches("d_x", device_gradient, gradient, dtype);
+      swish_forward(cuda_context(), {.x = device_x.view(), .y = device_x.view()});
+      expect_matches("y in place", device_x, y, dtype);
+    }
+  }
+}
+
 TEST(CudaAdd, MatchesCpuBitByBitAlsoInPlace) {
   for (const int64_t n : {1, 7, 64, 5003}) {
     for (const int64_t gap : {0, 1}) {  // 1: not aligned

@@ -37,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
 
 /// Dropout on, two micro-batches, padding of rows and sentences on the device alone.
 TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
-  for (const bool pre_norm : {false, true}) {
-    const TransformerConfig config = testing::tiny_config(pre_norm, /*learned_positions=*/pre_norm);
+  for (const TransformerConfig& config : {testing::tiny_config(false), testing::tiny_config(true, true),
+                                          testing::marian_config(false), testing::marian_config(true)}) {
     TinyModel cpu(config, DType::kF32);
     TinyModel device(config, DType::kF32, cuda());
     for (TinyModel* tiny : {&cpu, &device}) tiny->zero_gradients();
@@ -63,7 +63,7 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
 TEST(CudaModel, RepetitionChangesNoBit) {
   const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9));
   const auto run = [&] {
-    TinyModel tiny(testing::tiny_config(false), DType::kBF16, cuda());
+    TinyModel tiny(testing::marian_config(false), DType::kBF16, cuda());
     tiny.zero_gradients();
     const double loss = tiny.step(batch).loss;
     std::vector<double> result = tiny.gradients();
@@ -85,8 +85,7 @@ TEST(CudaModel, TranslationsAreThoseOfTheCpu) {
   const auto pairs = random_sentences({{3, 0}, {7, 0}, {1, 0}, {5, 0}}, 19, 5);
   std::vector<std::vector<int32_t>> sources = {{}};
   for (const auto& pair : pairs) sources.push_back(pair.source);
-  for (const bool pre_norm : {false, true}) {
-    const TransformerConfig config = testing::tiny_config(pre_norm);
+  for (const TransformerConfig& config : {testing::tiny_config(false), testing::marian_config(true)}) {
     for (const BeamSearchOptions& options :
          {BeamSearchOptions{.beam_size = 3, .n_best = 2}, BeamSearchOptions{.sample = true},
           BeamSearchOptions{.min_length = 5, .no_repeat_ngram = 1, .repetition_penalty = 1.3F}}) {

@@ -137,7 +137,7 @@ TEST(CudaLayerNorm, BackwardMatchesCpuAndRepeatsItsBits) {
 TEST(CudaEmbedding, ForwardMatchesCpu) {
   for (const DType dtype : kDeviceDTypes) {
     for (const int64_t d : {1, 7, 64, 300}) {
-      for (const float rate : {0.0F, 0.3F}) {
+      for (const auto& [rate, zero_start] : {std::pair{0.0F, false}, {0.3F, false}, {0.3F, true}}) {
         const Buffer table = Buffer::random(11, d, dtype, 1);
         const Buffer positions = Buffer::random(9, d, DType::kF32, 2);
         std::vector<int32_t> ids, position;
@@ -148,6 +148,7 @@ TEST(CudaEmbedding, ForwardMatchesCpu) {
                                         .table = table.view(),
                                         .positions = positions.view(),
                                         .scale = 2.5F,
+                                        .zero_start = zero_start,
                                         .dropout = key_of(rate),
                                         .out = out.view()};
         embedding_forward(cpu_context(), args);
@@ -182,6 +183,7 @@ TEST(CudaEmbedding, BackwardMatchesCpuAndRepeatsItsBits) {
                                          .position = position.data(),
                                          .d_out = d_out.view(),
                                          .scale = 2.5F,
+                                         .zero_start = d == 5,
                                          .dropout = key_of(0.3F),
                                          .d_table = d_table.view(),
                                          .d_positions = d_positions.view()};

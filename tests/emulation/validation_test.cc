@@ -36,7 +36,7 @@ class CudaValidation : public ::testing::Test {
     Transformer transformer(context, model->config, model->store, model->ids,
                             Validation::capacity(corpus_, rows), /*training=*/false);
     Validation validation(context, *communicator_, corpus_, run_, rows);
-    return validation.run(transformer, model->store, model->ids, 1).value();
+    return validation.run(transformer, model->store, model->ids, 1, [] {}).value();
   }
 
   TemporaryFolder folder_;

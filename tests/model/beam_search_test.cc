@@ -103,20 +103,22 @@ void expect_same(const std::vector<Hypothesis>& got, const std::vector<Hypothesi
 
 TEST(BeamSearch, EqualsASearchThatRecomputesTheWholeDecoder) {
   const Sources sources = some_sources();
-  for (bool pre_norm : {false, true}) {
-    for (bool learned : {false, true}) {
-      TinyModel tiny(testing::tiny_config(pre_norm, learned), DType::kF32, 1, false);
-      for (int beam : {1, 2, 4}) {
-        const BeamSearchOptions options{.beam_size = beam, .max_extra_length = 4, .n_best = beam};
-        const auto results = translate(tiny, options, sources);
-        ASSERT_EQ(results.size(), sources.size());
-        for (size_t s = 0; s < sources.size(); ++s) {
-          SCOPED_TRACE(::testing::Message()
-                       << "sentence " << s << " beam " << beam << " pre-norm " << pre_norm);
-          expect_same(results[s], reference(tiny, options, sources[s]), 1e-4);
-        }
+  const auto check = [&](const TransformerConfig& config) {
+    TinyModel tiny(config, DType::kF32, 1, false);
+    for (int beam : {1, 2, 4}) {
+      const BeamSearchOptions options{.beam_size = beam, .max_extra_length = 4, .n_best = beam};
+      const auto results = translate(tiny, options, sources);
+      ASSERT_EQ(results.size(), sources.size());
+      for (size_t s = 0; s < sources.size(); ++s) {
+        SCOPED_TRACE(::testing::Message()
+                     << "sentence " << s << " beam " << beam << " pre-norm " << config.pre_norm);
+        expect_same(results[s], reference(tiny, options, sources[s]), 1e-4);
       }
     }
+  };
+  for (bool pre_norm : {false, true}) {
+    for (bool learned : {false, true}) check(testing::tiny_config(pre_norm, learned));
+    check(testing::marian_config(pre_norm));
   }
 }
 

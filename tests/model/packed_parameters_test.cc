@@ -15,14 +15,16 @@ namespace {
 using testing::PackedBatch;
 using testing::TinyModel;
 
-/// dtype and whether pre-norm with learned positions.
-class PackedParameters : public ::testing::TestWithParam<std::tuple<DType, bool>> {
+struct Variant {
+  const char* name;
+  TransformerConfig config;
+};
+
+class PackedParameters : public ::testing::TestWithParam<std::tuple<DType, Variant>> {
  protected:
   DType dtype() const { return std::get<0>(GetParam()); }
   TinyModel tiny() const {
-    const bool pre_norm = std::get<1>(GetParam());
-    return TinyModel(testing::tiny_config(pre_norm, /*learned_positions=*/pre_norm), dtype(), /*threads=*/2,
-                     /*training=*/false);
+    return TinyModel(std::get<1>(GetParam()).config, dtype(), /*threads=*/2, /*training=*/false);
   }
 };
 
@@ -92,12 +94,15 @@ TEST_P(PackedParameters, KeepNoOtherFormOfAWeight) {
   EXPECT_THROW(packed_copy(model.context(), model.ids(), store), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, PackedParameters,
-                         ::testing::Combine(::testing::Values(DType::kF32, DType::kBF16), ::testing::Bool()),
-                         [](const auto& info) {
-                           return std::string(name_of(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) ? "_pre_norm" : "_post_norm");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Variants, PackedParameters,
+    ::testing::Combine(::testing::Values(DType::kF32, DType::kBF16),
+                       ::testing::Values(Variant{"post_norm", testing::tiny_config(false)},
+                                         Variant{"pre_norm", testing::tiny_config(true, true)},
+                                         Variant{"marian", testing::marian_config(true)})),
+    [](const auto& info) {
+      return std::string(name_of(std::get<0>(info.param))) + "_" + std::get<1>(info.param).name;
+    });
 
 }  // namespace
 }  // namespace ventris

@@ -196,6 +196,8 @@ TEST(TransformerParameters, PreNormAndLearnedPositionsAddTheirTensors) {
   EXPECT_EQ(count_of(config), plain + 2 * 2 * 8);
   config.learned_positions = true;
   EXPECT_EQ(count_of(config), plain + 2 * 2 * 8 + 2 * 20 * 8);
+  config.output_bias = true;
+  EXPECT_EQ(count_of(config), plain + 2 * 2 * 8 + 2 * 20 * 8 + 50);
 }
 
 TEST(TransformerParameters, NamesArePartsOfPaths) {

@@ -73,6 +73,11 @@ TEST(TransformerGradients, LearnedPositionsMatchFiniteDifferences) {
   check_all_gradients(testing::tiny_config(false, true));
 }
 
+TEST(TransformerGradients, OfMariansFunctionMatchFiniteDifferences) {
+  check_all_gradients(testing::marian_config(false));
+  check_all_gradients(testing::marian_config(true));
+}
+
 TEST(TransformerGradients, UnequalStacksAndOneHeadMatchFiniteDifferences) {
   TransformerConfig config = testing::tiny_config(true, true);
   config.encoder_layers = 1;

@@ -17,19 +17,27 @@ using testing::random_sentences;
 using testing::SentencePair;
 using testing::TinyModel;
 
-class TransformerBehaviour : public ::testing::TestWithParam<std::tuple<bool, DType>> {
+struct Variant {
+  const char* name;
+  TransformerConfig config;
+};
+
+class TransformerBehaviour : public ::testing::TestWithParam<std::tuple<Variant, DType>> {
  protected:
-  TransformerConfig config() const { return testing::tiny_config(std::get<0>(GetParam())); }
+  TransformerConfig config() const { return std::get<0>(GetParam()).config; }
   DType dtype() const { return std::get<1>(GetParam()); }
   std::vector<SentencePair> sentences() const { return random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Variants, TransformerBehaviour,
-                         ::testing::Combine(::testing::Bool(), ::testing::Values(DType::kF32, DType::kBF16)),
-                         [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param) ? "pre_norm_" : "post_norm_") +
-                                  name_of(std::get<1>(instance.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Variants, TransformerBehaviour,
+    ::testing::Combine(::testing::Values(Variant{"post_norm", testing::tiny_config(false)},
+                                         Variant{"pre_norm", testing::tiny_config(true)},
+                                         Variant{"marian", testing::marian_config(false)}),
+                       ::testing::Values(DType::kF32, DType::kBF16)),
+    [](const auto& instance) {
+      return std::string(std::get<0>(instance.param).name) + "_" + name_of(std::get<1>(instance.param));
+    });
 
 /// Rows [begin, end) of the logits.
 std::vector<double> rows_of(TinyModel& tiny, const std::vector<SentencePair>& pairs, size_t begin,
@@ -210,6 +218,28 @@ TEST_P(TransformerBehaviour, GapsAndPaddedWordsHaveNoGradient) {
     if (!real[i]) {
       ASSERT_EQ(gradients[i], 0.0) << "element " << i << " belongs to no parameter";
     }
+  }
+}
+
+TEST(Transformer, ThatBeginsWithZerosDoesNotSeeTheBeginMark) {
+  const PackedBatch batch(random_sentences({{3, 4}, {1, 7}}, 19, 9));
+  for (const bool zero_start : {false, true}) {
+    TransformerConfig config = testing::tiny_config(false);
+    config.zero_start = zero_start;
+    TinyModel tiny(config, DType::kF32, 1, false);
+    const auto width = static_cast<size_t>(config.padded_vocab());
+    constexpr size_t kBegin = 1;
+    std::vector<double> before = tiny.logits(batch);
+    tiny.change(tiny.store().values(), [&](Tensor all) {
+      const Tensor table = tiny.store().logical_block(all, *tiny.store().find("embedding"));
+      for (int64_t c = 0; c < table.cols; ++c) table.row<float>(kBegin)[c] += 1.0F;
+    });
+    std::vector<double> after = tiny.logits(batch);
+    for (size_t i = kBegin; i < before.size(); i += width) {  // its own logit may change
+      EXPECT_NE(before[i], after[i]);
+      before[i] = after[i] = 0.0;
+    }
+    EXPECT_EQ(before == after, zero_start);
   }
 }
 

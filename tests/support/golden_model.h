@@ -11,6 +11,7 @@
 
 #include "backend/adam.h"
 #include "tests/support/golden_file.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/tiny_model.h"
 
 // The whole model against PyTorch (tests/golden/make_transformer_golden.py), on any device.
@@ -30,8 +31,7 @@ inline constexpr Bounds kBF16Bounds = {3e-2, 1e-2, 0.3, 0.08, 0.1};
 class GoldenModel {
  public:
   GoldenModel(const std::string& name, DType dtype, const ContextOptions& options)
-      : golden_(
-            read_golden(std::string(VENTRIS_SOURCE_DIR) + "/tests/golden/transformer_" + name + ".golden")),
+      : golden_(read_golden(source_dir() + "/tests/golden/transformer_" + name + ".golden")),
         tiny_(config(), dtype, options),
         batch_(sentences()) {
     ParameterStore& store = tiny_.store();

@@ -31,6 +31,17 @@ inline TransformerConfig tiny_config(bool pre_norm, bool learned_positions = fal
           .attention_dropout = 0.1F};
 }
 
+/// The same with all that Marian's function has besides.
+inline TransformerConfig marian_config(bool pre_norm) {
+  TransformerConfig config = tiny_config(pre_norm);
+  config.layer_norm_epsilon = 1e-6F;
+  config.marian_positions = true;
+  config.zero_start = true;
+  config.swish = true;
+  config.output_bias = true;
+  return config;
+}
+
 /// A model with its parameters, on any device. After initialize() biases and norms are random too, so that no
 /// gradient is trivial.
 class TinyModel {

@@ -1,0 +1,29 @@
+#include "backend/swish.h"
+
+#include "backend/op_checks.h"
+#include "backend/swish_cpu.h"
+#include "backend/swish_cuda.h"
+
+namespace ventris {
+
+void swish_forward(Context& context, const SwishForwardArgs& args) {
+  const DType dtype = args.y.dtype;
+  check_tensor(args.y, args.y.rows, args.y.cols, dtype, "y");
+  check_tensor(args.x, args.y.rows, args.y.cols, dtype, "x");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return swish_forward_cuda(context, args);
+  }
+  swish_forward_cpu(context, args);
+}
+
+void swish_backward(Context& context, const SwishBackwardArgs& args) {
+  const DType dtype = args.d_y.dtype;
+  check_tensor(args.d_y, args.d_y.rows, args.d_y.cols, dtype, "d_y");
+  check_tensor(args.x, args.d_y.rows, args.d_y.cols, dtype, "x");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return swish_backward_cuda(context, args);
+  }
+  swish_backward_cpu(context, args);
+}
+
+}  // namespace ventris
