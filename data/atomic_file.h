@@ -10,9 +10,9 @@ namespace ventris::data {
 
 class TemporaryFile;
 
-/// A file that is written to a temporary name in the same folder; commit() fsyncs it, renames it to `path`
-/// and fsyncs the folder. Without commit() the temporary file is removed. Errors: DataError kCannotCreate,
-/// kIo with the path and the reason of the system.
+/// A file that appears under its name, whole and on the disk, with commit(), in place of one that had it;
+/// else nothing is left of it (data/temporary_file.h). Errors: DataError kCannotCreate, kIo with the path and
+/// the reason of the system.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -24,13 +24,20 @@ class AtomicFile {
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
   /// Replaces bytes that were written before.
   void replace(int64_t offset, std::string_view bytes);
-  int64_t size() const { return size_; }
+  int64_t size() const { return written_ + static_cast<int64_t>(buffer_.size()); }
   void commit();
 
  private:
+  void flush();
+
   std::unique_ptr<TemporaryFile> file_;
-  int64_t size_ = 0;
+  int64_t written_ = 0;       // bytes in the file
+  std::vector<char> buffer_;  // those that follow
 };
+
+/// Writes what was appended to a file to the disk; a file that is not there has nothing. Throws DataError
+/// kIo.
+void sync_file(const std::string& path);
 
 /// All bytes of a regular file. Throws DataError kMissingInput, or kIo.
 std::vector<uint8_t> read_file(const std::string& path);

@@ -270,14 +270,25 @@ DemoPair ordinal_phrase(Random& random) {
           std::string(definite_nominative(noun.gender)) + " " + german_ordinal(n) + "e " + noun.german};
 }
 
+/// What sentences hold, alone: "half past seven", "twelve euros", "on the third of May", "seven tables".
+/// Nothing whose translation depends on its place in a sentence.
+DemoPair short_phrase(Random& random) {
+  const int64_t kind = random.below(100);
+  if (kind < 50) return random_time(random);
+  if (kind < 65) return random_price(random);
+  if (kind < 80) return date_on(random);
+  return counted(random, kCountDigits);
+}
+
 }  // namespace
 
 DemoPair sentence(Random& random) {
   const int64_t kind = random.below(100);
-  if (kind < 16) {
+  if (kind < 12) {
     const int64_t n = random.chance(1) ? 0 : random_number(random, random.chance(50) ? 5 : kCardinalDigits);
     return {english_cardinal(n), german_cardinal(n)};
   }
+  if (kind < 16) return short_phrase(random);
   if (kind < 22) return ordinal_phrase(random);
   if (kind < 34) return time_sentence(random);
   if (kind < 43) return price_sentence(random);

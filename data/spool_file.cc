@@ -1,7 +1,6 @@
 #include "data/spool_file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "data/disk_room.h"
 #include "data/error.h"
+#include "data/temporary_name.h"
 
 namespace ventris::data {
 
@@ -20,8 +20,10 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 SpoolFile::SpoolFile(const std::string& output, ElementType type)
     : output_(output), type_(type), width_(static_cast<int64_t>(size_of(type))) {
-  std::string name = output + ".spool.XXXXXX";
-  file_ = FileHandle(::mkostemp(name.data(), O_CLOEXEC));
+  file_ = open_unnamed(folder_of(output));
+  if (file_.valid()) return;
+  const std::string name = temporary_name(output);
+  file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file_.valid()) {
     fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
          system_reason(errno));

@@ -11,9 +11,9 @@
 
 namespace ventris::data {
 
-/// A row of elements that grows on the disk until its length is known. The file has no name from the start:
-/// nothing is left of it however the process ends. Errors: DataError kCannotCreate, kIo, naming the output
-/// that it is for.
+/// A row of elements that grows on the disk until its length is known. The file has no name, or, where the
+/// file system has none without, only for a moment: nothing is left of it however the process ends. Errors:
+/// DataError kCannotCreate, kIo, naming the output that it is for.
 class SpoolFile {
  public:
   SpoolFile(const std::string& output, ElementType type);

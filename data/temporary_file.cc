@@ -14,18 +14,44 @@
 namespace ventris::data {
 
 TemporaryFile::TemporaryFile(const std::string& path, int64_t expected_bytes)
-    : path_(path), temporary_(temporary_name(path)), expected_bytes_(expected_bytes) {
+    : path_(path), expected_bytes_(expected_bytes) {
   check_is_no_other_thing(path_);
-  file_ = FileHandle(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file_.valid()) {
-    const int error = errno;
-    fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}.{}", path_,
-         folder_of(path_), system_reason(error), room_at(path_));
+  remove_abandoned(path_);
+  file_ = open_unnamed(folder_of(path_));
+  if (!file_.valid()) create_named();
+  struct stat status {};
+  if (::stat(folder_of(path_).c_str(), &status) != 0) return;
+  folder_device_ = status.st_dev;
+  folder_number_ = status.st_ino;
+}
+
+void TemporaryFile::check_folder() const {
+  struct stat status {};
+  const bool there = ::stat(folder_of(path_).c_str(), &status) == 0;
+  if (there && status.st_dev == folder_device_ && status.st_ino == folder_number_) return;
+  fail(ErrorKind::kIo,
+       "{}: the folder was moved, removed or replaced while the file was written; it gets no name", path_);
+}
+
+void TemporaryFile::create_named() {
+  constexpr int kAttempts = 8;  // a name that is there already is none that chance gave
+  int error = EEXIST;
+  for (int attempt = 0; attempt < kAttempts && error == EEXIST; ++attempt) {
+    const std::string name = temporary_name(path_);
+    file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (file_.valid()) {
+      temporary_ = name;
+      mark_as_being_written(file_.fd());
+      return;
+    }
+    error = errno;
   }
+  fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}.{}", path_, folder_of(path_),
+       system_reason(error), room_at(path_));
 }
 
 TemporaryFile::~TemporaryFile() {
-  if (!published_) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void TemporaryFile::write(const void* data, int64_t bytes, int64_t offset) {
@@ -34,17 +60,28 @@ void TemporaryFile::write(const void* data, int64_t bytes, int64_t offset) {
   if (!reason.empty()) fail_writing(fmt::format("cannot write {} bytes at byte {}", bytes, offset), reason);
 }
 
-void TemporaryFile::publish() {
-  if (::fsync(file_.fd()) != 0) fail_writing("cannot write the file to the disk", system_reason(errno));
+void TemporaryFile::take_name() {
+  if (temporary_.empty()) {
+    if (link_unnamed(file_.fd(), path_) == 0) return;
+    const std::string name = temporary_name(path_);
+    const int error = errno == EEXIST ? (link_unnamed(file_.fd(), name) == 0 ? 0 : errno) : errno;
+    if (error != 0) fail_writing("cannot give the file its name", system_reason(error));
+    temporary_ = name;
+  }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     fail_writing(fmt::format("cannot rename {} to it", temporary_), system_reason(errno));
   }
+  temporary_.clear();
+}
+
+void TemporaryFile::publish() {
+  if (::fsync(file_.fd()) != 0) fail_writing("cannot write the file to the disk", system_reason(errno));
+  check_folder();
+  take_name();
   published_ = true;
-  const FileHandle folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems cannot sync a folder (EINVAL); the file itself is safe then.
-  if (!folder.valid() || (::fsync(folder.fd()) != 0 && errno != EINVAL)) {
+  if (const int error = sync_folder(folder_of(path_)); error != 0) {
     fail(ErrorKind::kIo, "{}: the file is complete, but its folder cannot be written to the disk: {}", path_,
-         system_reason(errno));
+         system_reason(error));
   }
 }
 

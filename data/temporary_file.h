@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -9,9 +11,14 @@
 
 namespace ventris::data {
 
-/// A file that is written to a temporary name (data/temporary_name.h) in the same folder; publish() fsyncs
-/// it, renames it to PATH and fsyncs the folder. Without publish() it is removed. Errors: DataError
-/// kCannotCreate and kIo with the path, the reason of the system, and the room there is.
+/// A file that has no name while it is written (O_TMPFILE): nothing is left of it however the process ends.
+/// publish() fsyncs it, gives it the name PATH, and fsyncs the folder. Where another file has that name, it
+/// is replaced at once; for that moment the file has a temporary name (data/temporary_name.h) beside it.
+/// Where the file system has no files without names, it has the temporary one from the start, and is removed
+/// without publish(); what a process that was killed left behind is removed by the next that writes PATH.
+/// Nothing is written through a link or into a file that others made, nor, where the folder was moved or
+/// replaced meanwhile, into another folder. The mode is that of the umask. Errors:
+/// DataError kCannotCreate and kIo with the path, the reason of the system, and the room there is.
 class TemporaryFile {
  public:
   /// `expected_bytes`, if known, are those of the whole file, for messages.
@@ -21,7 +28,6 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::string& temporary() const { return temporary_; }
   int fd() const { return file_.fd(); }
   /// Writes all the bytes at an offset.
   void write(const void* data, int64_t bytes, int64_t offset);
@@ -32,10 +38,18 @@ class TemporaryFile {
   [[noreturn]] void fail_writing(const std::string& what, const std::string& reason) const;
 
  private:
+  /// Makes the file under a temporary name.
+  void create_named();
+  /// Throws kIo unless the folder of PATH is the one that the file was made in.
+  void check_folder() const;
+  void take_name();
+
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;  // its name, or "" where it has none or that of path_
   int64_t expected_bytes_;
   FileHandle file_;
+  dev_t folder_device_ = 0;  // of the folder that the file was made in
+  ino_t folder_number_ = 0;
   bool published_ = false;
 };
 

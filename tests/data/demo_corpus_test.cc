@@ -220,6 +220,8 @@ TEST(DemoPhrases, VerbsTakeTheirPlaces) {
       {"She was born on the seventh of May", "", "Sie wurde am siebten Mai", " geboren."},
       {"The red table costs ", "", "Der rote Tisch kostet ", "."},
       {"the third dog", "", "der dritte Hund", ""},
+      {"half past seven", "", "halb acht", ""},
+      {"on the third of May", "", "am dritten Mai", ""},
       {"She paid ", " for the dog", "Sie zahlte ", " für den Hund."},
   };
   std::map<const Shape*, int> found;
@@ -249,6 +251,38 @@ TEST_F(DemoCorpusFiles, SetsAreDisjointAndOfTheSizeAskedFor) {
     EXPECT_EQ(lines("new/folder/" + name + ".de").size(), count);
     for (const std::string& line : english) EXPECT_TRUE(seen.insert(line).second) << line;
   }
+}
+
+TEST_F(DemoCorpusFiles, TeachesNearlyAllTimesOfTheClockAsLinesOfTheirOwn) {
+  DemoCorpusOptions all = options("a");
+  all.train_pairs = DemoCorpusOptions().train_pairs;
+  write_demo_corpus(all);
+  const auto english = lines("a/train.en");
+  const std::set<std::string> known(english.begin(), english.end());
+  int times = 0;
+  for (int hour = 1; hour <= 12; ++hour) {
+    for (int minute = 0; minute < 60; minute += 5)
+      times += static_cast<int>(known.count(demo::clock_time(hour, minute).english));
+  }
+  EXPECT_GE(times, 12 * 12 * 9 / 10);  // the others are held out
+}
+
+TEST_F(DemoCorpusFiles, VerbsOfAgesFitTheirSubjectsInBothLanguages) {
+  write_demo_corpus(options("a"));
+  const auto english = lines("a/train.en");
+  const auto german = lines("a/train.de");
+  const std::pair<const char*, const char*> verbs[] = {
+      {" am ", " bin "}, {" are ", " sind "}, {" is ", " ist "}};
+  int ages = 0;
+  for (size_t i = 0; i < english.size(); ++i) {
+    if (english[i].find(" years old") == std::string::npos) continue;
+    ++ages;
+    for (const auto& [one, other] : verbs) {
+      EXPECT_EQ(english[i].find(one) != std::string::npos, german[i].find(other) != std::string::npos)
+          << english[i] << " / " << german[i];
+    }
+  }
+  EXPECT_GT(ages, 10);
 }
 
 TEST_F(DemoCorpusFiles, LinesAreCleanText) {

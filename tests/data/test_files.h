@@ -13,6 +13,7 @@
 
 #include "data/error.h"
 #include "data/text_reader.h"
+#include "tests/support/source_dir.h"
 
 namespace ventris::data {
 
@@ -81,8 +82,7 @@ inline bool contains(const std::string& text, const std::string& part) {
 /// The folder with the data that tests share with other programs; a test skips where it is absent.
 inline std::string shared_data(const std::string& path) {
   const char* const folder = std::getenv("VENTRIS_SHARED_DATA");
-  return (folder != nullptr ? std::string(folder) : std::string(VENTRIS_SOURCE_DIR) + "/../shared/data") +
-         "/" + path;
+  return (folder != nullptr ? std::string(folder) : testing::source_dir() + "/../shared/data") + "/" + path;
 }
 
 #define VENTRIS_NEEDS_SHARED_DATA(path)                             \
