@@ -20,6 +20,7 @@ class CachedEncoder {
   CachedEncoder(const Tokenizer& tokenizer, bool independent_words);
 
   void encode(std::string_view text, std::vector<int32_t>& ids);  // overwrites ids
+  const Tokenizer& tokenizer() const { return tokenizer_; }
 
  private:
   struct Entry {

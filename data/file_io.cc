@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 #include <vector>
 
@@ -31,6 +32,17 @@ XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std
     at += bytes;
   }
   return digest.value();
+}
+
+FileHandle open_to_read(const std::string& path) {
+  return FileHandle(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
+std::string digest_of_file(const std::string& path) {
+  const FileHandle file = open_to_read(path);
+  struct stat status {};
+  if (!file.valid() || ::fstat(file.fd(), &status) != 0) fail_opening(path, errno);
+  return hexadecimal(digest_of_range(file.fd(), 0, status.st_size, path));
 }
 
 std::string write_all(int fd, const void* data, int64_t bytes, int64_t offset) {
@@ -65,6 +77,35 @@ void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::stri
   }
 }
 
+namespace {
+
+/// A path by which the system finds an open file, whatever its name.
+std::string path_of(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
+}
+
+}  // namespace
+
+FileHandle open_unnamed(const std::string& folder) {
+  FileHandle file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+  struct stat by_fd {};
+  struct stat by_path {};
+  if (!file.valid() || ::fstat(file.fd(), &by_fd) != 0 || ::stat(path_of(file.fd()).c_str(), &by_path) != 0 ||
+      by_fd.st_dev != by_path.st_dev || by_fd.st_ino != by_path.st_ino) {
+    return {};
+  }
+  return file;
+}
+
+int link_unnamed(int fd, const std::string& path) {
+  return ::linkat(AT_FDCWD, path_of(fd).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
+}
+
+int sync_folder(const std::string& folder) {
+  const FileHandle opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened.valid() && (::fsync(opened.fd()) == 0 || errno == EINVAL) ? 0 : errno;
+}
+
 void fail_opening(const std::string& path, int error) {
   constexpr std::array kOfTheName = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EBADF};
   const bool of_the_name = std::find(kOfTheName.begin(), kOfTheName.end(), error) != kOfTheName.end();
@@ -74,9 +115,34 @@ void fail_opening(const std::string& path, int error) {
 
 void check_is_no_other_thing(const std::string& path) {
   struct stat status {};
+  // A name of an open file, such as /dev/stdout: to replace it would take it from all programs.
+  constexpr int kMostLinks = 40;
+  std::filesystem::path name = path;
+  for (int links = 0; links < kMostLinks && ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+       ++links) {
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::read_symlink(name, error);
+    if (name.native().starts_with("/proc/") || target.native().starts_with("/proc/")) {
+      fail(ErrorKind::kCannotCreate,
+           "{}: cannot create the file: the name stands for an open file of a process. Give the name of a "
+           "file",
+           path);
+    }
+    name = target.is_absolute() ? target : name.parent_path() / target;
+  }
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
   fail(ErrorKind::kCannotCreate, "{}: cannot create the file: {} has this name", path,
        S_ISDIR(status.st_mode) ? "a folder" : "a device or a pipe");
+}
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
 }
 
 std::string folder_of(const std::string& path) {

@@ -43,6 +43,17 @@ std::string write_all(int fd, const void* data, int64_t bytes, int64_t offset);
 /// Reads all the bytes at an offset. Throws DataError kIo with the path and the system's reason.
 void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path);
 
+/// A new file of the folder to be written and read, with a mode by the umask, that has no name and is gone
+/// with its last descriptor; none where the file system has no such files, or where link_unnamed() could not
+/// name it (without /proc).
+FileHandle open_unnamed(const std::string& folder);
+/// Gives such a file its first name, if nothing has it. Returns 0, or -1 and errno.
+int link_unnamed(int fd, const std::string& path);
+
+/// Writes the names in a folder to the disk. Returns 0 or errno. A folder that the file system cannot sync
+/// (EINVAL) counts as synced.
+int sync_folder(const std::string& folder);
+
 /// Throws for a file that could not be opened to be read: DataError kMissingInput where errno speaks of the
 /// path, else kIo: a disk that fails, or no descriptor left.
 [[noreturn]] void fail_opening(const std::string& path, int error);
@@ -50,6 +61,18 @@ void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::stri
 /// Requires that a file may be made at the path by renaming: nothing is there, or a regular file. Throws
 /// DataError kCannotCreate for a folder, a device or a pipe.
 void check_is_no_other_thing(const std::string& path);
+
+/// A file to be read, not valid where it cannot be opened (errno tells why). A pipe without a writer is not
+/// waited for: that it is no regular file is for the caller to see.
+FileHandle open_to_read(const std::string& path);
+
+/// XXH3-128 of all bytes of a file, in hexadecimal digits. Throws DataError kMissingInput or kIo.
+std::string digest_of_file(const std::string& path);
+
+/// Whether something is at the path, or a folder. False also where it may not be looked at: opening it tells
+/// why.
+bool is_there(const std::string& path);
+bool is_folder(const std::string& path);
 
 /// The folder of a path, "." if it names none; and the path without its folder.
 std::string folder_of(const std::string& path);

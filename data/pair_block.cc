@@ -124,6 +124,11 @@ void PairBlock::encode(CachedEncoder& encoder, int32_t unknown_id, const Prepare
     counts.repaired_crlf += crlf ? 1 : 0;
     counts.repaired_nul += nul ? 1 : 0;
     ++counts.kept;
+    for (const auto& [ids, text] :
+         {std::pair(&source_ids, clean_source.text), {&target_ids, clean_target.text}}) {
+      if (std::find(ids->begin(), ids->end(), unknown_id) != ids->end())
+        encoder.tokenizer().count_unknown(text, counts.unknown_characters);
+    }
     add_lengths(source_tokens, source_lengths, source_ids);
     add_lengths(target_tokens, target_lengths, target_ids);
     if (!set.drop) {
@@ -148,6 +153,7 @@ void add(PrepareCounts& sum, const PrepareCounts& counts) {
   sum.source_words += counts.source_words;
   sum.target_words += counts.target_words;
   sum.unknown_words += counts.unknown_words;
+  for (const auto& [character, count] : counts.unknown_characters) sum.unknown_characters[character] += count;
 }
 
 }  // namespace ventris::data

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "data/atomic_file.h"
 #include "data/cached_encoder.h"
 #include "data/corpus_format.h"
 #include "data/error.h"
@@ -116,49 +116,21 @@ class SideSpool {
   int64_t end_ = 0;
 };
 
-/// The file of dropped and repaired pairs; takes its name with commit().
+/// The file of dropped and repaired pairs, where one is asked for; takes its name with commit().
 class DroppedReport {
  public:
-  explicit DroppedReport(const std::string& path)
-      : path_(path), temporary_(fmt::format("{}.tmp.{}", path, ::getpid())) {
-    if (!path.empty()) {
-      file_ = std::fopen(temporary_.c_str(), "we");
-      if (file_ == nullptr) {
-        fail(ErrorKind::kCannotCreate, "{}: cannot create the report: {}", path, system_reason(errno));
-      }
-    }
+  explicit DroppedReport(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
   }
-  ~DroppedReport() {
-    if (file_ != nullptr) {
-      std::fclose(file_);
-      ::unlink(temporary_.c_str());
-    }
-  }
-  DroppedReport(const DroppedReport&) = delete;
-  DroppedReport& operator=(const DroppedReport&) = delete;
-
   void append(const std::string& text) {
-    if (file_ != nullptr && std::fwrite(text.data(), 1, text.size(), file_) != text.size()) {
-      fail_write();
-    }
+    if (file_) file_->write(text);
   }
   void commit() {
-    if (file_ == nullptr) {
-      return;
-    }
-    if (std::fflush(file_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      fail_write();
-    }
-    std::fclose(std::exchange(file_, nullptr));
+    if (file_) file_->commit();
   }
 
  private:
-  [[noreturn]] void fail_write() {
-    fail(ErrorKind::kIo, "{}: cannot write the report: {}", path_, system_reason(errno));
-  }
-  std::string path_;
-  std::string temporary_;
-  FILE* file_ = nullptr;
+  std::optional<AtomicFile> file_;
 };
 
 /// The tokenizer's training text: pairs at even distances. Where the sample is full, every second pair leaves

@@ -34,6 +34,7 @@ struct PrepareCounts {
   int64_t source_words = 0;   // of kept pairs, without marks
   int64_t target_words = 0;
   int64_t unknown_words = 0;
+  CharacterCounts unknown_characters;  // of kept pairs
 };
 
 struct PrepareReport {

@@ -1,16 +1,10 @@
 #include "data/text_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
-
-#include <cerrno>
 #include <cstring>
 #include <vector>
 
+#include "data/byte_source.h"
 #include "data/error.h"
-#include "data/file_io.h"
 
 namespace ventris::data {
 
@@ -21,56 +15,23 @@ constexpr size_t kBufferBytes = size_t{1} << 18;
 }  // namespace
 
 struct TextReader::Impl {
-  std::string path;
-  int64_t max_line_bytes;
+  ByteSource source;
   int64_t line_number = 0;
-  gzFile file = nullptr;
   std::vector<char> buffer = std::vector<char>(kBufferBytes);
   size_t begin = 0;
   size_t end = 0;
 
-  Impl(std::string file_path, int64_t max_bytes) : path(std::move(file_path)), max_line_bytes(max_bytes) {
-    FileHandle input(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (path == "-") path = "standard input";
-    if (!input.valid()) fail_opening(path, errno);
-    struct stat status {};
-    if (::fstat(input.fd(), &status) == 0 && S_ISDIR(status.st_mode)) {
-      fail(ErrorKind::kMissingInput, "{}: a folder, where a text file is expected", path);
-    }
-    file = gzdopen(input.fd(), "rb");
-    if (file == nullptr) {
-      fail(ErrorKind::kIo, "{}: cannot read the file: {}", path, system_reason(errno));
-    }
-    input.release();
-    gzbuffer(file, kBufferBytes);
-  }
-
-  ~Impl() { gzclose(file); }
+  explicit Impl(const std::string& path) : source(path) {}
 
   /// Reads on; false at the end of the text.
   bool fill() {
-    const int bytes = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
-    int code = Z_OK;
-    const char* const message = gzerror(file, &code);
-    if (code == Z_ERRNO) {
-      fail(ErrorKind::kIo, "{}: cannot read on after line {}: {}", path, line_number, system_reason(errno));
-    }
-    // zlib hands over what it has of a truncated stream, with this code.
-    if (bytes < 0 || code == Z_BUF_ERROR) {
-      // The message begins with a name for the descriptor, which says nothing.
-      const char* const reason = std::strncmp(message, "<fd:", 4) == 0 ? std::strchr(message, ' ') : nullptr;
-      fail(ErrorKind::kBadData, "{}:{}: the gzip data is {}: {}. Fetch or compress the file again.", path,
-           line_number + 1, code == Z_BUF_ERROR ? "truncated" : "corrupt",
-           reason == nullptr ? message : reason + 1);
-    }
     begin = 0;
-    end = static_cast<size_t>(bytes);
-    return bytes > 0;
+    end = source.read(buffer, line_number);
+    return end > 0;
   }
 };
 
-TextReader::TextReader(std::string path, int64_t max_line_bytes)
-    : impl_(std::make_unique<Impl>(std::move(path), max_line_bytes)) {}
+TextReader::TextReader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 TextReader::~TextReader() = default;
 
 bool TextReader::next(std::string& line) {
@@ -87,9 +48,9 @@ bool TextReader::next(std::string& line) {
     const size_t left = in.end - in.begin;
     const auto* const line_end = static_cast<const char*>(std::memchr(from, '\n', left));
     const size_t bytes = line_end == nullptr ? left : static_cast<size_t>(line_end - from);
-    if (static_cast<int64_t>(line.size() + bytes) > in.max_line_bytes) {
+    if (line.size() + bytes > kMostLineBytes) {
       fail(ErrorKind::kBadData, "{}:{}: the line is longer than {} bytes; one sentence a line is expected",
-           in.path, in.line_number + 1, in.max_line_bytes);
+           in.source.path(), in.line_number + 1, kMostLineBytes);
     }
     line.append(from, bytes);
     in.begin += bytes;
@@ -105,7 +66,7 @@ int64_t TextReader::line_number() const {
   return impl_->line_number;
 }
 const std::string& TextReader::path() const {
-  return impl_->path;
+  return impl_->source.path();
 }
 
 int64_t find_invalid_utf8(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -7,20 +8,24 @@
 
 namespace ventris::data {
 
-/// Reads lines of a plain or gzipped file ("-" is the standard input). A last line without LF counts as a
-/// line. Errors: DataError kMissingInput, kBadData (truncated or corrupt gzip, a line over max_line_bytes)
-/// with file and line.
+/// Bytes of the longest line that any command reads.
+inline constexpr size_t kMostLineBytes = size_t{1} << 20;
+
+/// Reads lines of a plain or gzipped file ("-" is the standard input), each as soon as it is there. A last
+/// line without LF counts as a line. It holds a line and a buffer, however long the text is. Errors:
+/// DataError kMissingInput, kIo, kBadData (truncated or corrupt gzip, a line over kMostLineBytes) with file
+/// and line.
 class TextReader {
  public:
-  explicit TextReader(std::string path, int64_t max_line_bytes = int64_t{1} << 20);
+  explicit TextReader(const std::string& path);
   ~TextReader();
   TextReader(const TextReader&) = delete;
   TextReader& operator=(const TextReader&) = delete;
 
   /// False at the end. The LF is removed; a CR before it stays.
   bool next(std::string& line);
-  int64_t line_number() const;  // of the last line read, from 1
-  const std::string& path() const;
+  int64_t line_number() const;      // of the last line read, from 1
+  const std::string& path() const;  // "standard input" for "-"
 
  private:
   struct Impl;

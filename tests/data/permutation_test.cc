@@ -30,6 +30,18 @@ TEST(PermutationTest, IsABijectionOfSmallSizes) {
   }
 }
 
+// A run that goes on with a later version of the program must see the pairs in the order in which it began.
+TEST(PermutationTest, IsTheSameInEveryVersion) {
+  const Permutation order(10, 7, 2);
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < order.size(); ++i) values.push_back(order(i));
+  EXPECT_EQ(values, (std::vector<int64_t>{8, 1, 5, 4, 7, 0, 6, 2, 3, 9}));
+  const Permutation large(164000, 1, 0);
+  EXPECT_EQ(large(0), 45094);
+  EXPECT_EQ(large(1), 56878);
+  EXPECT_EQ(large(163999), 120410);
+}
+
 TEST(PermutationTest, IsABijectionOfLargeSizes) {
   for (const int64_t size : {1023, 1024, 1025, 4096, 4097, 164000, 1048577}) {
     expect_bijection(size, 3, 1);

@@ -53,6 +53,22 @@ TEST_F(TextReaderTest, TwoGzipFilesEndToEndAreOneText) {
             (Strings{"one", "two", "three"}));
 }
 
+TEST_F(TextReaderTest, ZerosMayFollowGzipDataAndOtherBytesMayNot) {
+  const std::string zipped = bytes_of(put_gzip("a.gz", "one\ntwo\n"));
+  for (const size_t zeros : {1, 1000, 300000}) {
+    EXPECT_EQ(lines_of(put("b.gz", zipped + std::string(zeros, '\0'))), (Strings{"one", "two"}));
+    EXPECT_EQ(lines_of(put("b.gz", zipped + std::string(zeros, '\0') + zipped)),
+              (Strings{"one", "two", "one", "two"}));
+  }
+  for (const std::string rest : {"\x1f", "text\n", "\x1fx"}) {
+    for (const size_t zeros : {0, 1, 300000}) {
+      EXPECT_THROW(lines_of(put("b.gz", zipped + std::string(zeros, '\0') + rest)), DataError);
+    }
+  }
+  EXPECT_EQ(lines_of(put("c", "\x1f")), (Strings{"\x1f"}));
+  EXPECT_EQ(lines_of(put("c", "\x1f\n\x8b\n")), (Strings{"\x1f", "\x8b"}));
+}
+
 TEST_F(TextReaderTest, AMissingFileAndAFolderAreTold) {
   EXPECT_TRUE(contains(message_of(ErrorKind::kMissingInput, [&] { TextReader reader(in_folder("absent")); }),
                        in_folder("absent")));
@@ -80,24 +96,57 @@ TEST_F(TextReaderTest, CorruptGzipIsAnError) {
 }
 
 TEST_F(TextReaderTest, ALineThatIsTooLongIsNamed) {
-  const std::string longest(1 << 20, 'a');
+  const std::string longest(kMostLineBytes, 'a');
   EXPECT_EQ(lines_of(put("a", "one\n" + longest + "\n")).size(), 2u);
   const std::string path = put("a", "one\n" + longest + "a\n");
   EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { lines_of(path); }), path + ":2:"));
 }
 
+/// The standard input is a pipe for a while.
+class StandardInput {
+ public:
+  StandardInput() : saved_(::dup(0)) {
+    EXPECT_EQ(::pipe(ends_), 0);
+    EXPECT_EQ(::dup2(ends_[0], 0), 0);
+  }
+  ~StandardInput() {
+    ::dup2(saved_, 0);
+    ::close(saved_);
+    ::close(ends_[0]);
+  }
+  void write(const std::string& bytes) const {
+    ASSERT_EQ(::write(ends_[1], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  void end() const { ::close(ends_[1]); }
+
+ private:
+  int saved_;
+  int ends_[2] = {-1, -1};
+};
+
 TEST_F(TextReaderTest, TheStandardInputCanBeRead) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const int saved = ::dup(0);
-  ASSERT_EQ(::dup2(ends[0], 0), 0);
-  ASSERT_EQ(::write(ends[1], "one\ntwo\n", 8), 8);
-  ::close(ends[1]);
-  const Strings lines = lines_of("-");
-  ::dup2(saved, 0);
-  ::close(saved);
-  ::close(ends[0]);
-  EXPECT_EQ(lines, (Strings{"one", "two"}));
+  const StandardInput input;
+  input.write("one\ntwo\n");
+  input.end();
+  EXPECT_EQ(lines_of("-"), (Strings{"one", "two"}));
+}
+
+TEST_F(TextReaderTest, ALineOfAPipeIsThereBeforeTheNextIsWritten) {
+  for (const bool zipped : {false, true}) {
+    const std::string bytes = bytes_of(zipped ? put_gzip("a.gz", "one\n") : put("a", "one\n"));
+    const StandardInput input;
+    TextReader reader("-");
+    std::string line;
+    for (int i = 1; i <= 3; ++i) {
+      input.write(bytes.substr(0, 1));
+      input.write(bytes.substr(1));
+      ASSERT_TRUE(reader.next(line));
+      EXPECT_EQ(line, "one");
+      EXPECT_EQ(reader.line_number(), i);
+    }
+    input.end();
+    EXPECT_FALSE(reader.next(line));
+  }
 }
 
 TEST(Utf8Test, ValidTextIsAccepted) {
