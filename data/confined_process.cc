@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,15 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPipe = 3;             // the child's descriptor of its answer; 0 to 2 are /dev/null
 constexpr int kMostDescriptors = 5;  // one more file may be open
 
+/// What the work itself may end with. All others but SIGKILL are blocked in the child.
+constexpr int kSignalsOfTheWork[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT,
+                                     SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ};
+
+bool is_of_the_work(int number) {
+  return std::find(std::begin(kSignalsOfTheWork), std::end(kSignalsOfTheWork), number) !=
+         std::end(kSignalsOfTheWork);
+}
+
 void limit_to(int resource, rlim_t most) {
   rlimit bound{};
   ::getrlimit(static_cast<__rlimit_resource>(resource), &bound);
@@ -35,14 +45,13 @@ void limit_to(int resource, rlim_t most) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &bound);
 }
 
-/// Bytes of the address space, or 0 where the system does not tell.
-size_t address_space() {
-  const FileHandle file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
-  std::array<char, 64> text{};
-  const ssize_t length = file.valid() ? ::read(file.fd(), text.data(), text.size()) : 0;
-  size_t pages = 0;
-  if (length > 0) std::from_chars(text.data(), text.data() + length, pages);
-  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+/// At the lower of the two limits comes SIGXCPU, at the upper SIGKILL, as from outside.
+void limit_cpu_to(rlim_t seconds) {
+  rlimit bound{};
+  ::getrlimit(RLIMIT_CPU, &bound);
+  bound.rlim_max = std::min(bound.rlim_max, seconds + 1);
+  bound.rlim_cur = bound.rlim_max - std::min<rlim_t>(bound.rlim_max, 1);
+  ::setrlimit(RLIMIT_CPU, &bound);
 }
 
 void confine(int answer, const ConfinedLimits& limits) {
@@ -50,11 +59,15 @@ void confine(int answer, const ConfinedLimits& limits) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &standard, nullptr);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // What is sent to the process group, by mpirun or a terminal, is for this program, which ends the child
+  // itself.
+  sigset_t sent;
+  ::sigfillset(&sent);
+  for (const int own : kSignalsOfTheWork) ::sigdelset(&sent, own);
+  ::sigprocmask(SIG_SETMASK, &sent, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 
-  const size_t space = address_space();
+  const size_t space = address_space_bytes();
   const int from = ::fcntl(answer, F_DUPFD, kMostDescriptors);  // away from 0 to 3
   const int nowhere = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd < kPipe; ++fd) ::dup2(nowhere, fd);
@@ -62,7 +75,7 @@ void confine(int answer, const ConfinedLimits& limits) {
   ::close_range(kPipe + 1, ~0U, 0);
 
   if (space > 0) limit_to(RLIMIT_AS, space + limits.memory_bytes);
-  limit_to(RLIMIT_CPU, limits.cpu_seconds);
+  limit_cpu_to(limits.cpu_seconds);
   limit_to(RLIMIT_CORE, 0);
   limit_to(RLIMIT_FSIZE, 0);
   limit_to(RLIMIT_NOFILE, kMostDescriptors);
@@ -112,12 +125,23 @@ bool read_answer(int fd, void* data, size_t bytes, Clock::time_point deadline) {
 }
 
 std::string reason_of_death(int status) {
-  if (WIFSIGNALED(status)) {
-    const int number = WTERMSIG(status);
-    return number == SIGXCPU || number == SIGKILL ? "it took too long"
-                                                  : fmt::format("it ended with {}", ::strsignal(number));
-  }
-  return "it ran out of memory";
+  if (!WIFSIGNALED(status)) return "it ran out of memory";
+  const int number = WTERMSIG(status);
+  return number == SIGXCPU ? "it took too long" : fmt::format("it ended with {}", ::strsignal(number));
+}
+
+/// Whether a child whose pipe is closed ends of itself: at once, unless it closed the pipe and stays.
+bool ends_soon(pid_t child) {
+  constexpr auto kSoon = std::chrono::seconds(1);
+  constexpr int kLookEveryMs = 5;
+  const Clock::time_point deadline = Clock::now() + kSoon;
+  do {
+    siginfo_t ended{};
+    const int rc = ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (rc != 0 || ended.si_pid == child) return true;
+    ::poll(nullptr, 0, kLookEveryMs);
+  } while (Clock::now() < deadline);
+  return false;
 }
 
 /// One child; no answer at all where it was ended for not answering before the deadline.
@@ -129,9 +153,16 @@ std::optional<ConfinedAnswer> attempt(const ConfinedLimits& limits, const std::f
   }
   const FileHandle from(ends[0]);
   FileHandle to(ends[1]);
+  // In the child until it has its own.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t child = ::fork();
-  if (child < 0) fail(ErrorKind::kIo, "cannot start a process: {}", system_reason(errno));
   if (child == 0) be_the_child(to.fd(), limits, work);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) fail(ErrorKind::kIo, "cannot start a process: {}", system_reason(error));
   to.close();
 
   ConfinedAnswer answer;
@@ -143,6 +174,7 @@ std::optional<ConfinedAnswer> attempt(const ConfinedLimits& limits, const std::f
     answer.complete = read_answer(from.fd(), answer.text.data(), length, deadline);
   }
   const bool too_late = !answer.complete && !too_long && Clock::now() >= deadline;
+  const bool stays = !answer.complete && !too_long && !too_late && !ends_soon(child);
   // It may still wait: to write the rest, for a lock, or because a hostile file told it to. One that is
   // ending keeps the reason that it has.
   ::kill(child, SIGKILL);
@@ -155,17 +187,39 @@ std::optional<ConfinedAnswer> attempt(const ConfinedLimits& limits, const std::f
   // Where the process ignores SIGCHLD there is no status; whether the answer came counts.
   if (too_long) {
     answer.text = "its answer is too long";
+  } else if (stays) {
+    answer.text = "it gave no answer and did not end";
   } else if (!answer.complete) {
     answer.text = ended == child ? reason_of_death(status) : "it ended early";
+    if (ended == child && WIFSIGNALED(status) && !is_of_the_work(WTERMSIG(status))) {
+      answer.killed_by = WTERMSIG(status);
+    }
   }
   return answer;
 }
 
 }  // namespace
 
+size_t address_space_bytes() {
+  const FileHandle file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t length = file.valid() ? ::read(file.fd(), text.data(), text.size()) : 0;
+  size_t pages = 0;
+  if (length > 0) std::from_chars(text.data(), text.data() + length, pages);
+  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
-  for (const std::chrono::milliseconds patience : limits.patience) {
-    if (std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + patience)) return *answer;
+  bool killed = false;
+  for (size_t i = 0; i < limits.patience.size();) {
+    const std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + limits.patience[i]);
+    if (!answer) {
+      ++i;
+    } else if (answer->killed_by == 0 || killed) {
+      return *answer;
+    } else {
+      killed = true;
+    }
   }
   const auto longest = limits.patience.empty() ? std::chrono::milliseconds(0) : limits.patience.back();
   return {.text = fmt::format("it gave no answer in {} attempts, the last of {:g} s", limits.patience.size(),

@@ -8,6 +8,9 @@
 
 namespace ventris::data {
 
+/// Bytes of addresses that this process uses, or 0 where the system does not tell. Takes no memory.
+size_t address_space_bytes();
+
 struct ConfinedLimits {
   size_t memory_bytes;  // that may be added to what the process has
   unsigned cpu_seconds;
@@ -23,14 +26,17 @@ struct ConfinedLimits {
 struct ConfinedAnswer {
   bool complete = false;
   std::string text;  // the answer, or why there is none
+  /// The signal from outside that ended the child, or 0: then the file is not to blame.
+  int killed_by = 0;
 };
 
 /// Runs `work` in a child process (fork without exec) and returns its answer, for code of a library that may
 /// crash on hostile input. The child has no file of this process but the pipe of its answer, can open one
-/// file and write none, prints nothing, dies silently, and never returns from here. `work` may call no MPI,
-/// no CUDA, no thread and no stdio; locks that it needs are held by the caller. It may run more than once
-/// (ConfinedLimits::patience), each time in a child of its own. Throws DataError kIo where no process can be
-/// made.
+/// file and write none, prints nothing, dies silently and with this process, is ended by no signal that
+/// others send but SIGKILL, and never returns from here. `work` may call no MPI, no CUDA, no thread and no
+/// stdio; locks that it needs are held by the caller. It may run more than once, each time in a child of its
+/// own: after a child that did not answer (ConfinedLimits::patience), and once after one that was killed from
+/// outside, as by a system that is out of memory. Throws DataError kIo where no process can be made.
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work);
 
 }  // namespace ventris::data

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <csignal>
 #include <cstring>
 #include <numeric>
 
@@ -89,6 +90,13 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int64_t bytes) {
   {
     const Hdf5Lock lock;
     answer = run_confined(limits, [&] { return list_hdf5(path, bytes); });
+  }
+  if (answer.killed_by != 0) {
+    fail(ErrorKind::kIo,
+         "{}: the process that reads it was ended twice by signal {} ({}), which others sent{}. The file is "
+         "not to blame: start the same command again",
+         path, answer.killed_by, ::strsignal(answer.killed_by),
+         answer.killed_by == SIGKILL ? ", such as a system that is out of memory" : "");
   }
   if (!answer.complete) {
     fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: {}. Was it made to do harm?", path,

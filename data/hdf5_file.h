@@ -15,9 +15,9 @@ enum class ElementType { kF32, kF64, kI32, kI64, kU8 };
 const char* name_of(ElementType type);
 size_t size_of(ElementType type);
 
-/// Writes one HDF5 file of ours: to a temporary name in the same folder; commit() flushes, fills the 512-byte
-/// user block (magic "VENTRIS1", length and XXH3-128 of everything after the block), fsyncs, renames to
-/// `path` and fsyncs the folder. Without commit() the temporary file is removed. Library version bounds v110,
+/// Writes one HDF5 file of ours, under its name when it is whole and on the disk (data/temporary_file.h):
+/// commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length and XXH3-128 of everything after
+/// the block), fsyncs, gives the name and fsyncs the folder. Library version bounds v110,
 /// creation order tracked, no object times: equal content gives equal bytes. Errors: DataError kCannotCreate
 /// (cannot open), kIo (disk full and the like, with the path, the reason of the system, and how many bytes
 /// are needed and free).

@@ -35,7 +35,7 @@ struct Hdf5Reader::Impl {
 };
 
 FileHandle Hdf5Reader::Impl::open() {
-  FileHandle opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  FileHandle opened = open_to_read(path);
   if (!opened.valid()) fail_opening(path, errno);
   struct stat status {};
   if (::fstat(opened.fd(), &status) != 0) {

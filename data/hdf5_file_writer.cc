@@ -10,6 +10,7 @@
 
 #include "data/error.h"
 #include "data/file_io.h"
+#include "data/hdf5_descriptor.h"
 #include "data/hdf5_file.h"
 #include "data/hdf5_handle.h"
 #include "data/temporary_file.h"
@@ -75,8 +76,8 @@ Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes) : target
   set_object_properties(creation.id(), true);
   H5Pset_userblock(creation.id(), kUserBlockBytes);
   const Hdf5Handle access = hdf5_file_access();
-  file =
-      Hdf5Handle(H5Fcreate(target.temporary().c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose);
+  use_descriptor(access.id(), target.fd());
+  file = Hdf5Handle(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose);
   if (!file.valid()) fail_here("cannot start an HDF5 file");
 }
 

@@ -87,6 +87,72 @@ TEST(ConfinedProcess, ACrashIsNotTriedAgain) {
   EXPECT_EQ(*attempts, 1);
 }
 
+/// The answer after SIGKILL from outside ended the first `killed` children.
+ConfinedAnswer answer_after(int killed, SharedCounter& attempts) {
+  const auto work = [&]() -> std::string {
+    if ((*attempts).fetch_add(1) < killed) ::kill(::getpid(), SIGKILL);
+    return "done";
+  };
+  return run_confined(limits_with({milliseconds(60'000)}), work);
+}
+
+TEST(ConfinedProcess, AChildThatOthersKillIsReplacedOnce) {
+  SharedCounter once;
+  const ConfinedAnswer second = answer_after(1, once);
+  EXPECT_TRUE(second.complete) << second.text;
+  EXPECT_EQ(second.text, "done");
+  SharedCounter twice;
+  const ConfinedAnswer none = answer_after(2, twice);
+  EXPECT_FALSE(none.complete);
+  EXPECT_EQ(none.killed_by, SIGKILL);
+  EXPECT_EQ(*twice, 2);
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, WorkThatComputesForTooLongIsNotTriedAgain) {
+  SharedCounter attempts;
+  const auto work = [&]() -> std::string {
+    ++*attempts;
+    while (true) {
+      volatile int more = 0;
+      static_cast<void>(more);
+    }
+  };
+  ConfinedLimits limits = limits_with({milliseconds(60'000)});
+  limits.cpu_seconds = 1;
+  const ConfinedAnswer answer = run_confined(limits, work);
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.text, "it took too long");
+  EXPECT_EQ(answer.killed_by, 0);
+  EXPECT_EQ(*attempts, 1);
+}
+
+TEST(ConfinedProcess, WorkThatTakesMoreMemoryThanItMayEnds) {
+  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), [] {
+    const std::string much(size_t{1} << 30, 'x');
+    return much.substr(0, 10);
+  });
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.killed_by, 0);
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, SignalsOfOthersDoNotEndIt) {
+  // mpirun and terminals send them to the whole process group.
+  const auto work = []() -> std::string {
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGALRM}) {
+      ::kill(::getpid(), number);
+    }
+    return "alive";
+  };
+  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), work);
+  EXPECT_TRUE(answer.complete) << answer.text;
+  EXPECT_EQ(answer.text, "alive");
+  sigset_t mask;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  EXPECT_FALSE(::sigismember(&mask, SIGTERM)) << "this process is to hear them";
+}
+
 TEST(ConfinedProcess, AnAnswerThatIsTooLongIsRefused) {
   // Longer than a pipe holds, so that the child would wait for its reader.
   const ConfinedAnswer answer =
@@ -101,7 +167,9 @@ TEST(ConfinedProcess, AChildThatClosesItsPipeAndStaysIsEnded) {
     ::close(3);
     wait_for_ever();
   };
-  EXPECT_FALSE(run_confined(limits_with({milliseconds(60'000)}), work).complete);
+  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), work);
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.killed_by, 0) << "it is this process that ends it";
   expect_no_children();
 }
 
