@@ -9,6 +9,7 @@
 
 #include "data/bleu_counter.h"
 #include "data/error.h"
+#include "data/line_tokenizer.h"
 #include "data/metric.h"
 
 namespace ventris::data {
@@ -83,8 +84,25 @@ const char* name_of(BleuTokenizer tokenizer) {
       return "intl";
     case BleuTokenizer::kChinese:
       return "zh";
+    case BleuTokenizer::kJapaneseMecab:
+      return "ja-mecab";
+    case BleuTokenizer::kKoreanMecab:
+      return "ko-mecab";
+    case BleuTokenizer::kSentencePiece:
+      return "spm";
+    case BleuTokenizer::kFlores101:
+      return "flores101";
+    case BleuTokenizer::kFlores200:
+      return "flores200";
   }
   return "";
+}
+
+std::optional<BleuTokenizer> bleu_tokenizer_named(std::string_view name) {
+  for (const BleuTokenizer tokenizer : kBleuTokenizers) {
+    if (name == name_of(tokenizer)) return tokenizer;
+  }
+  return std::nullopt;
 }
 
 const char* name_of(BleuSmoothing smoothing) {
@@ -122,6 +140,8 @@ BleuCounter::BleuCounter(const BleuOptions& options) : options_(options) {
     fail(ErrorKind::kUsage, "the longest n-grams of BLEU must have 1 to {} words, not {}", kMaxBleuOrder,
          options.max_ngram_order);
   }
+  if (needs_line_tokenizer(options) && !options.line_tokenizer)
+    fail(ErrorKind::kUsage, "the tokenizer {} is not loaded", name_of(options.tokenizer));
 }
 
 std::span<const int32_t> BleuCounter::symbols_of(std::string_view line, TokenizedLine& tokenized) {
@@ -205,6 +225,10 @@ BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
   return bleu_of_counts(counts, options);
 }
 
+std::string tokenizer_label(const BleuOptions& options) {
+  return needs_line_tokenizer(options) ? options.line_tokenizer->label : name_of(options.tokenizer);
+}
+
 std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials) {
   std::string smoothing = name_of(options.smoothing);
   if (options.smoothing == BleuSmoothing::kFloor || options.smoothing == BleuSmoothing::kAddK) {
@@ -212,7 +236,7 @@ std::string bleu_signature(const BleuOptions& options, int references, const std
   }
   return fmt::format("nrefs:{}|{}{}case:{}|eff:{}|tok:{}|smooth:{}|version:{}", references, trials,
                      trials.empty() ? "" : "|", options.lowercase ? "lc" : "mixed",
-                     options.effective_order ? "yes" : "no", name_of(options.tokenizer), smoothing,
+                     options.effective_order ? "yes" : "no", tokenizer_label(options), smoothing,
                      kSacrebleuVersion);
 }
 

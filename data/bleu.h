@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,16 +11,39 @@
 
 namespace ventris::data {
 
-enum class BleuTokenizer { k13a, kNone, kChar, kInternational, kChinese };
+struct LineTokenizer;
+
+/// Those from kJapaneseMecab on need a LineTokenizer.
+enum class BleuTokenizer {
+  k13a,
+  kNone,
+  kChar,
+  kInternational,
+  kChinese,
+  kJapaneseMecab,
+  kKoreanMecab,
+  kSentencePiece,
+  kFlores101,
+  kFlores200
+};
 enum class BleuSmoothing { kExp, kFloor, kAddK, kNone };
 
 constexpr int kMaxBleuOrder = 8;
 
+inline constexpr std::array kBleuTokenizers = {BleuTokenizer::k13a,         BleuTokenizer::kNone,
+                                               BleuTokenizer::kChar,        BleuTokenizer::kInternational,
+                                               BleuTokenizer::kChinese,     BleuTokenizer::kJapaneseMecab,
+                                               BleuTokenizer::kKoreanMecab, BleuTokenizer::kSentencePiece,
+                                               BleuTokenizer::kFlores101,   BleuTokenizer::kFlores200};
+
 const char* name_of(BleuTokenizer tokenizer);
+std::optional<BleuTokenizer> bleu_tokenizer_named(std::string_view name);
 const char* name_of(BleuSmoothing smoothing);
 
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::k13a;
+  std::string tokenizer_path = {};  // what the tokenizer works with, where it needs a file
+  std::shared_ptr<const LineTokenizer> line_tokenizer = {};  // made of it by load_line_tokenizer()
   BleuSmoothing smoothing = BleuSmoothing::kExp;
   double smoothing_value = -1.0;  // of floor (0.1 unless given) and add-k (1 unless given)
   bool lowercase = false;
@@ -66,6 +91,10 @@ double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& 
 /// naming them, or without references.
 BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
                       const std::vector<std::vector<std::string>>& references, const BleuOptions& options);
+
+/// The tokenizer in signatures: its name, with what it works with where that decides. Requires that it is
+/// loaded.
+std::string tokenizer_label(const BleuOptions& options);
 
 /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
 /// with. `trials`, if any, stands after nrefs: "bs:1000|seed:12345".

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/bleu_unicode.h"
+#include "data/line_tokenizer.h"
 #include "data/score_text.h"
 #include "data/unicode_pairs.h"
 
@@ -139,6 +140,13 @@ void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine
       tokenize_chinese(text, result.scratch);
       break;
     case BleuTokenizer::kNone:
+      break;
+    case BleuTokenizer::kJapaneseMecab:
+    case BleuTokenizer::kKoreanMecab:
+    case BleuTokenizer::kSentencePiece:
+    case BleuTokenizer::kFlores101:
+    case BleuTokenizer::kFlores200:
+      text = options.line_tokenizer->cut(text);
       break;
   }
   split_words(text, result.words);

@@ -24,7 +24,7 @@ struct TokenizedLine {
   std::vector<Character> characters;
 };
 
-/// The words of bleu_tokenize().
+/// The words of bleu_tokenize(). Requires a loaded tokenizer.
 void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine& result);
 
 }  // namespace ventris::data

@@ -7,12 +7,35 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <utility>
 
+#include "data/bleu_unicode.h"
 #include "data/error.h"
 #include "data/file_io.h"
 #include "data/sentencepiece_format.h"
 
 namespace ventris::data {
+
+std::string listing(const CharacterCounts& counts) {
+  constexpr size_t kMost = 20;
+  std::vector<std::pair<int64_t, char32_t>> order;  // most frequent first
+  int64_t all = 0;
+  for (const auto& [character, count] : counts) {
+    order.emplace_back(-count, character);
+    all += count;
+  }
+  std::sort(order.begin(), order.end());
+  std::string text = fmt::format("{} character{}, {} time{}:", order.size(), order.size() == 1 ? "" : "s",
+                                 all, all == 1 ? "" : "s");
+  for (size_t i = 0; i < std::min(kMost, order.size()); ++i) {
+    const char32_t c = order[i].second;
+    const bool seen = unicode::is_alphabetic(c) || unicode::is_number(c) || unicode::is_punctuation(c) ||
+                      unicode::is_symbol(c);
+    text += fmt::format("{} {}{}U+{:04X} {}", i == 0 ? "" : ",", seen ? unicode::encode({&c, 1}) : "",
+                        seen ? " " : "", static_cast<uint32_t>(c), -order[i].first);
+  }
+  return order.size() > kMost ? text + ", ..." : text;
+}
 
 struct Tokenizer::Impl {
   std::string model;
@@ -44,7 +67,6 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
     }
   };
   require(unknown_id(), "mark for unknown words");
-  require(begin_id(), "begin mark");
   require(end_id(), "end mark");
 }
 
@@ -53,7 +75,7 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 Tokenizer Tokenizer::from_file(const std::string& path) {
-  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileHandle file = open_to_read(path);
   struct stat status {};
   if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
     fail(ErrorKind::kMissingInput, "{}: cannot open the tokenizer model: {}", path, system_reason(errno));
@@ -78,6 +100,23 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   encode(text, ids);
   return ids;
+}
+
+std::vector<std::string> Tokenizer::pieces(std::string_view text) const {
+  std::vector<std::string> pieces;
+  const auto status = impl_->processor.Encode(text, &pieces);
+  if (!status.ok()) {
+    fail(ErrorKind::kBadData, "{}: the tokenizer cannot encode a line of {} bytes: {}", impl_->origin,
+         text.size(), status.error_message());
+  }
+  return pieces;
+}
+
+void Tokenizer::count_unknown(std::string_view text, CharacterCounts& counts) const {
+  for (const std::string& piece : pieces(text)) {
+    if (impl_->processor.PieceToId(piece) != unknown_id()) continue;
+    for (const char32_t c : unicode::decode(piece)) ++counts[c];
+  }
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
@@ -117,7 +156,8 @@ int32_t Tokenizer::unknown_id() const {
   return impl_->processor.unk_id();
 }
 int32_t Tokenizer::begin_id() const {
-  return impl_->processor.bos_id();
+  const int32_t begin = impl_->processor.bos_id();
+  return begin >= 0 ? begin : unknown_id();
 }
 int32_t Tokenizer::end_id() const {
   return impl_->processor.eos_id();

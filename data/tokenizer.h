@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,10 +9,18 @@
 
 namespace ventris::data {
 
+/// How often each character comes.
+using CharacterCounts = std::map<char32_t, int64_t>;
+/// "3 characters, 12 times: 猫 U+732B 8, U+200B 3, ...", the most frequent first, at most twenty. Characters
+/// that are not seen have their number alone.
+std::string listing(const CharacterCounts& counts);
+
 enum class TokenizerKind { kBpe, kUnigram };
 
 /// A SentencePiece model: text to word ids and back. Marks: unknown 0, begin 1, end 2 in models that we
-/// train; a given model may have others, but must have all three. Thread-safe for const use.
+/// train; a given model may have others, but must have the first and the last. Where it has no begin mark, as
+/// those that Marian trains, the unknown word stands in its place: both are never given. Thread-safe for
+/// const use.
 class Tokenizer {
  public:
   /// From the bytes of a SentencePiece model. Throws DataError kBadData, naming `origin`, if they are none or
@@ -25,6 +34,10 @@ class Tokenizer {
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const;  // overwrites ids; no marks
   std::vector<int32_t> encode(std::string_view text) const;
+  /// The pieces that the ids of a line stand for; an unknown one is what stands in the text.
+  std::vector<std::string> pieces(std::string_view text) const;
+  /// Adds the characters of a line, normalised, that the vocabulary has no piece for.
+  void count_unknown(std::string_view text, CharacterCounts& counts) const;
   /// One line: line feeds, which a model with pieces for bytes can make, become blanks.
   std::string decode(const std::vector<int32_t>& ids) const;
   std::string piece(int32_t id) const;

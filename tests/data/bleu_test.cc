@@ -9,6 +9,7 @@
 #include "data/bleu_unicode.h"
 #include "data/error.h"
 #include "score_cases.h"
+#include "tests/support/source_dir.h"
 
 namespace ventris::data {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 TEST(Bleu, AgreesWithSacrebleuOnOddTextWithAllOptions) {
-  const json golden = json::parse(std::ifstream(VENTRIS_SOURCE_DIR "/tests/golden/bleu.json"));
+  const json golden = json::parse(std::ifstream(testing::source_dir() + "/tests/golden/bleu.json"));
   int64_t cases = 0;
   int corpus_index = 0;
   for (const json& corpus : golden.at("corpora")) {

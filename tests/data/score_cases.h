@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/metric.h"
+#include "tests/support/source_dir.h"
 
 namespace ventris::data {
 
@@ -18,8 +19,7 @@ using Lines = std::vector<std::string>;
 
 inline std::string shared_data(const std::string& name) {
   const char* folder = std::getenv("VENTRIS_SHARED_DATA");
-  return (folder != nullptr ? std::string(folder) : std::string(VENTRIS_SOURCE_DIR "/../shared/data")) + "/" +
-         name;
+  return (folder != nullptr ? std::string(folder) : testing::source_dir() + "/../shared/data") + "/" + name;
 }
 
 /// Lines of a plain or gzipped file, split at LF only.

@@ -19,7 +19,8 @@ constexpr uint64_t kSeed = 12345;
 
 std::ifstream open_cases() {
   const char* path = std::getenv("VENTRIS_SCORE_CASES");
-  return std::ifstream(path != nullptr ? path : VENTRIS_SOURCE_DIR "/tests/golden/scores.jsonl");
+  return std::ifstream(path != nullptr ? std::string(path)
+                                       : testing::source_dir() + "/tests/golden/scores.jsonl");
 }
 
 bool near(double x, double y) {

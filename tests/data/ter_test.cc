@@ -49,6 +49,18 @@ TEST(Ter, CountsInsertionsDeletionsSubstitutionsAndShifts) {
   EXPECT_EQ(ter("b c d e a", "a b c d e"), 20.0);
 }
 
+TEST(Ter, ShiftsTenWordsAtOnce) {
+  const std::string more = "k l m n o p q r s t u v";
+  EXPECT_NEAR(ter(more + " a b c d e f g h i j", "a b c d e f g h i j " + more), 100.0 / 22, 1e-12);
+  EXPECT_NEAR(ter(more + " a b c d e f g h i j z", "a b c d e f g h i j z " + more), 200.0 / 23, 1e-12);
+}
+
+// The other way round it would be twelve words in two shifts.
+TEST(Ter, ShiftsAWordToTheEnd) {
+  const std::string words = "a b c d e f g h i j k l";
+  EXPECT_NEAR(ter("z " + words, words + " z"), 100.0 / 13, 1e-12);
+}
+
 TEST(Ter, HasAScoreForEmptyText) {
   EXPECT_EQ(ter("", "a b"), 100.0);
   EXPECT_EQ(ter("a b", ""), 100.0);

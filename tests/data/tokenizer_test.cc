@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "tests/data/sentencepiece_model.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {
@@ -137,24 +138,6 @@ TEST(TokenizerTest, AnUnknownCharacterGetsTheUnknownMark) {
   std::vector<int32_t> overwritten = {5, 6, 7};
   tokenizer.encode("", overwritten);
   EXPECT_TRUE(overwritten.empty());
-}
-
-/// A field of a protocol buffer.
-std::string field(int number, const std::string& bytes) {
-  std::string text(1, static_cast<char>(number << 3 | 2));
-  size_t size = bytes.size();
-  for (; size > 127; size >>= 7) text += static_cast<char>((size & 127) | 128);
-  return text + static_cast<char>(size) + bytes;
-}
-
-/// A piece of a SentencePiece model. Types: 1 normal, 2 unknown, 3 a mark, 6 a byte.
-std::string piece(const std::string& text, char type = 1) {
-  return field(1, field(1, text) + std::string({3 << 3, type}));
-}
-
-const std::string& marks() {
-  static const std::string text = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3);
-  return text;
 }
 
 const std::string kBpe = {3 << 3, 2};  // of the options of the training
