@@ -64,6 +64,15 @@ class Communicator {
   /// that leaves with an exception, before it frees memory of the device.
   virtual void abandon() {}
 
+  /// Tells the other ranks, once and without waiting for them, that this one was asked to stop: for ranks
+  /// that compute and come to no collective for long.
+  virtual void pass_stop_on() {}
+  /// Whether another rank has told so. Cheap.
+  virtual bool stop_was_passed_on() { return false; }
+  /// Waits for what pass_stop_on() sent on so many ranks, this one perhaps among them, which all ranks have
+  /// agreed on since. Then it is as if none had told, unless `ranks` is 0.
+  virtual void receive_stops(int /*ranks*/) {}
+
   virtual void barrier() = 0;
   /// The bytes of rank `root` on every rank.
   virtual std::string broadcast(const std::string& bytes, int root) = 0;

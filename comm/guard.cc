@@ -9,9 +9,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
+#include "comm/process.h"
 #include "comm/wait_clock.h"
 
 namespace ventris {
@@ -67,8 +70,12 @@ std::map<int, int> local_ranks() {
 
 }  // namespace
 
-Guard::Guard(double seconds, Actions actions)
-    : actions_(std::move(actions)), thread_([this, seconds] { watch(seconds); }) {}
+Guard::Guard(double seconds, Actions actions) : actions_(std::move(actions)) {
+  try {
+    thread_ = std::thread([this, seconds] { watch(seconds); });
+  } catch (const std::system_error&) {  // the call is not watched
+  }
+}
 
 Guard::~Guard() {
   {
@@ -76,7 +83,7 @@ Guard::~Guard() {
     over_ = true;
   }
   ends_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Guard::watch(double seconds) {
@@ -89,18 +96,14 @@ void Guard::watch(double seconds) {
 }
 
 std::string state_of_process(int pid) {
-  const std::string text = content_of(fmt::format("/proc/{}/stat", pid));
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) return "gone";
-  switch (text[name_end + 2]) {
+  const std::optional<Process> process = process_of(pid);
+  if (!process || process->ended()) return "gone";
+  switch (process->state) {
     case 'T':
     case 't':
       return "stopped";
     case 'D':
       return "waiting for a disk";
-    case 'Z':
-    case 'X':
-      return "gone";
     default:
       return "";
   }

@@ -11,7 +11,7 @@ namespace ventris {
 /// Watches a call that cannot be given a limit, such as MPI_Init_thread, from a thread of its own. While the
 /// object lives and `seconds` have passed (0: never; time in which this process was stopped does not count),
 /// it calls `late`; when `stop_requested` (may be empty) returns true it calls `stopped`. Both end the
-/// process.
+/// process. Where the system starts no thread, the call goes unwatched.
 class Guard {
  public:
   struct Actions {

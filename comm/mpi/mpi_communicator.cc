@@ -22,6 +22,7 @@ namespace ventris {
 namespace {
 
 constexpr const char* kGathering = "a gathering from all ranks";
+constexpr int kStopTag = 2;
 constexpr int kFirstTreeTag = 16;                // after those of other messages
 constexpr int64_t kMaxCount = int64_t{1} << 30;  // elements of one call: MPI counts are int
 
@@ -120,6 +121,33 @@ class MpiCommunicator : public Communicator {
 
   void finish_reductions() override { finish("the sum of gradients"); }
 
+  void pass_stop_on() override {
+    VENTRIS_CHECK(!told_stop_, "the other ranks know already");
+    told_stop_ = true;
+    for (int other = 0; other < size_; ++other) {
+      if (other == rank_) continue;
+      MPI_Request request = MPI_REQUEST_NULL;
+      check_mpi(MPI_Isend(nullptr, 0, MPI_CHAR, other, kStopTag, comm_, &request), "MPI_Isend");
+      check_mpi(MPI_Request_free(&request), "MPI_Request_free");
+    }
+  }
+
+  bool stop_was_passed_on() override {
+    while (stop_has_come()) take_stop();
+    return stops_heard_ > 0;
+  }
+
+  void receive_stops(int ranks) override {
+    if (ranks == 0) return;  // a word may have come already from a rank in its next step
+    const auto done = [&] {
+      static_cast<void>(stop_was_passed_on());
+      return stops_heard_ + (told_stop_ ? 1 : 0) >= ranks;
+    };
+    wait_until(done, "words of ranks that were asked to stop");
+    told_stop_ = false;
+    stops_heard_ = 0;
+  }
+
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
@@ -197,6 +225,17 @@ class MpiCommunicator : public Communicator {
         std::chrono::seconds(tells ? 0 : 3));
   }
 
+  bool stop_has_come() {
+    int found = 0;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kStopTag, comm_, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    return found != 0;
+  }
+
+  void take_stop() {
+    check_mpi(MPI_Recv(nullptr, 0, MPI_CHAR, MPI_ANY_SOURCE, kStopTag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+    ++stops_heard_;
+  }
+
   bool test_all() {
     int done = 1;
     check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
@@ -223,6 +262,8 @@ class MpiCommunicator : public Communicator {
   std::vector<MPI_Request> requests_;
   std::vector<RankPlace> ranks_;
   std::deque<MpiTreeSum> tree_sums_;  // under way, and those done since finish()
+  bool told_stop_ = false;
+  int stops_heard_ = 0;  // of other ranks
   Bf16Sum bf16_sum_;
   RollCall roll_call_{comm_};
 };

@@ -48,6 +48,19 @@ TEST(Communicator, SumsF32AndF64OverTheRanks) {
   }
 }
 
+TEST(Communicator, AStopReachesRanksThatCompute) {
+  const int callers = world().size() / 2;
+  const auto calls = [](int rank) { return rank % 2 == 1; };
+  EXPECT_FALSE(world().stop_was_passed_on());
+  world().barrier();
+  if (calls(world().rank())) world().pass_stop_on();
+  if (callers > (calls(world().rank()) ? 1 : 0)) {
+    while (!world().stop_was_passed_on()) std::this_thread::yield();
+  }
+  world().receive_stops(callers);
+  EXPECT_FALSE(world().stop_was_passed_on());
+}
+
 TEST(Communicator, SumsOfRoundedNumbersHaveTheSameBitsOnEveryRank) {
   std::vector<float> data(70001);
   for (size_t i = 0; i < data.size(); ++i) data[i] = 1.0F / static_cast<float>(i + 3 + 7 * world().rank());
