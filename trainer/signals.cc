@@ -1,40 +1,95 @@
+#include "trainer/signals.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
 #include <csignal>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 #include "backend/error.h"
-#include "trainer/trainer.h"
 
 namespace ventris {
 namespace {
 
-volatile std::sig_atomic_t stop = 0;
+std::atomic<int> last_signal = 0;
+std::atomic<bool> sigterm_ends = false;
+// Of types that need no destruction: the thread that waits lives until the process ends.
+std::mutex notice_mutex;
+const std::function<void(int)>* current_notice = nullptr;
 
-extern "C" void request_stop(int signal) {
-  // A second Ctrl-C ends the program at once.
-  if (stop != 0 && signal == SIGINT) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
+/// Lets the signal have its default action, which ends the process and tells its parent so, on this thread.
+void unblock(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void notify(int signal) {
+  const std::lock_guard lock(notice_mutex);
+  if (current_notice != nullptr) (*current_notice)(signal);
+}
+
+void wait_for_signals(sigset_t set) {
+  for (int signal = 0; sigwait(&set, &signal) == 0;) {
+    if (signal == SIGTERM && sigterm_ends) {
+      unblock(SIGTERM);
+      std::raise(SIGTERM);
+    }
+    const bool first = last_signal.exchange(signal) == 0;
+    if (signal == SIGINT) {  // the next one is not waited for, even if telling of this one should hang
+      sigdelset(&set, SIGINT);
+      unblock(SIGINT);
+    }
+    if (first || signal == SIGINT) notify(signal);
   }
-  stop = signal;
 }
 
 }  // namespace
 
-void install_stop_handlers() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
-    struct sigaction action = {};
-    action.sa_handler = request_stop;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    VENTRIS_CHECK(sigaction(signal, &action, nullptr) == 0, "signal {} cannot be handled", signal);
+void watch_stop_signals() {
+  struct sigaction inherited = {};
+  sigaction(SIGHUP, nullptr, &inherited);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    if (signal == SIGHUP && inherited.sa_handler == SIG_IGN) continue;
+    std::signal(signal, SIG_DFL);  // shells start programs in the background with some of them ignored
+    sigaddset(&set, signal);
   }
+  VENTRIS_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0, "signals cannot be blocked");
+  std::thread(wait_for_signals, set).detach();
 }
 
 bool stop_requested() {
-  return stop != 0;
+  return last_signal != 0;
 }
 
 int stop_signal() {
-  return stop;
+  return last_signal;
+}
+
+void end_at_sigterm() {
+  sigterm_ends = true;
+}
+
+std::string stop_text(int signal) {
+  if (signal == SIGINT) return "stopping after this step; again to quit without saving";
+  const char* name = ::sigabbrev_np(signal);
+  return fmt::format("SIG{} came; stopping after this step", name == nullptr ? "?" : name);
+}
+
+StopNotice::StopNotice(std::function<void(int signal)> notice) : notice_(std::move(notice)) {
+  const std::lock_guard lock(notice_mutex);
+  current_notice = &notice_;
+}
+
+StopNotice::~StopNotice() {
+  const std::lock_guard lock(notice_mutex);
+  if (current_notice == &notice_) current_notice = nullptr;
 }
 
 }  // namespace ventris

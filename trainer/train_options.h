@@ -19,8 +19,8 @@ struct TrainOptions {
   std::string corpus;
   std::string model_dir;
   std::string preset = "base";
-  TransformerConfig model;  // vocab_size comes from the corpus, zero_word from it and the next
-  std::string begin_embedding = "learned";  // of the begin mark: learned, or held at zero
+  TransformerConfig model;  // vocab_size comes from the corpus, zero_word and zero_start from it and the next
+  std::string begin_embedding = "learned";  // of the begin mark: learned, held at zero, or none
 
   // Data and batches
   int64_t batch_source_tokens = 25000;  // of a global batch
@@ -51,16 +51,23 @@ struct TrainOptions {
   float valid_length_penalty = 0.6F;
   bool valid_bleu = true;
   bool valid_chrf = false;
-  int64_t valid_max_sentences = 0;    // sentences translated for BLEU and chrF; 0: all
-  std::string valid_metric = "bleu";  // best checkpoint by bleu, chrf, loss or perplexity
-  int patience = 0;                   // stop after so many validations without a better one; 0: never
-  int64_t save_every = 1000;          // steps; 0: only at the end
-  int keep_checkpoints = 10;          // the newest; the best stays besides
+  int64_t valid_max_sentences = 0;       // sentences translated for BLEU and chrF; 0: all
+  std::string valid_tokenize = "13a";    // of BLEU: a name of data/bleu.h
+  std::string valid_tokenize_with = {};  // its file, where it needs one
+  std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or as
+                                         // resolve_valid_metric() says
+  int patience = 0;                      // stop after so many validations without a better one; 0: never
+  double valid_target = 0.0;             // end where valid_metric is as good as this; 0: never
+  int64_t save_every = 1000;             // steps; 0: only at the end
+  int keep_checkpoints = 10;             // the newest; the best stays besides
   int64_t log_every = 50;
+  double log_seconds = 10.0;         // after which something is said, though no interval ends; 0: never
+  std::string progress = "auto";     // auto, live, lines or none
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
   OnDivergence on_divergence = OnDivergence::kStop;
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
   std::string resume = "auto";  // auto, never, or a checkpoint file
+  std::string initial_model;    // whose parameters a new run begins with; empty: random ones
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda

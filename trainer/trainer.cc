@@ -14,7 +14,7 @@ TrainResult train(TrainingRun& run) {
   if (run.validation_is_pending()) run.validate();
   while (run.goes_on()) {
     const data::GlobalBatch batch = run.begin_step();
-    run.compute_step(batch);
+    if (!run.compute_step(batch)) break;
     run.complete_step(batch);
     if (run.validation_is_due()) run.validate();
     if (run.save_is_due()) run.save();

@@ -21,6 +21,7 @@ struct TrainResult {
   int64_t step = 0;
   int64_t best_step = 0;
   double best_metric = 0.0;
+  std::string valid_metric;  // bleu, chrf, loss or perplexity: what best_metric is
   std::string last_checkpoint;
 
   // Of this run alone, over all ranks, without validation and checkpoints.
@@ -37,11 +38,5 @@ struct TrainResult {
 /// of the beginning, of steps and of checkpoints.
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
                   const std::string& command, RunStatus* status = nullptr);
-
-/// Installs handlers for SIGINT, SIGTERM and SIGUSR1 that ask train() to save and stop at the end of the
-/// step.
-void install_stop_handlers();
-bool stop_requested();
-int stop_signal();  // the last of them that came, or 0
 
 }  // namespace ventris

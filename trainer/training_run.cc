@@ -2,32 +2,31 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include "backend/error.h"
 #include "backend/moving_average.h"
 #include "backend/profile.h"
+#include "backend/transfer.h"
 #include "comm/affinity.h"
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
+#include "trainer/launcher.h"
 #include "trainer/model_files.h"
+#include "trainer/run_environment.h"
+#include "trainer/run_shape.h"
+#include "trainer/signals.h"
+#include "trainer/start_report.h"
 #include "trainer/text.h"
+#include "trainer/validation_metric.h"
+#include "trainer/weights.h"
 
 namespace ventris {
 namespace {
 
 // Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
-
-// Where --micro-batch-tokens is 0. A GPU takes the batches of the paper in one piece.
-constexpr int64_t kCpuMicroBatchTokens = 4096;
-constexpr int64_t kCudaMicroBatchTokens = 32768;
-// The fewest where they must not depend on the ranks: up to so many ranks all have the same work.
-constexpr int64_t kReproducibleShards = 8;
 
 // Of rank 0, which waits for a disk, towards the others.
 constexpr std::chrono::milliseconds kLongestSilence{50};
@@ -44,13 +43,36 @@ int64_t peak_memory_bytes() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
-/// Makes the run folder, and holds it on rank 0.
-std::optional<data::FolderLock> lock_folder(const Communicator& communicator, const std::string& folder) {
-  if (communicator.rank() != 0) return std::nullopt;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail(ExitCode::kCannotCreate, "the folder {} cannot be made: {}", folder, error.message());
-  return std::make_optional<data::FolderLock>(folder);
+/// Whether the best model so far is as good as --valid-target.
+bool target_is_reached(const TrainOptions& options, const TrainingState& state) {
+  return options.valid_target > 0.0 && state.best_step > 0 &&
+         !is_better(options.valid_metric, options.valid_target, state.best_metric);
+}
+
+/// Fills the store with the parameters of options.initial_model.
+void take_initial_model(Context& context, const TrainOptions& options, const data::Corpus& corpus,
+                        ParameterStore& store, Progress& progress) {
+  Context host(ContextOptions{.threads = 1});
+  const auto model = load_model(host, options.initial_model, DType::kF32);
+  // What changes no shape and no meaning of a parameter is the run's own.
+  TransformerConfig theirs = model->config;
+  theirs.dropout = options.model.dropout;
+  theirs.attention_dropout = options.model.attention_dropout;
+  theirs.label_smoothing = options.model.label_smoothing;
+  if (!theirs.learned_positions) theirs.max_positions = options.model.max_positions;
+  if (theirs != options.model) {
+    fail(ExitCode::kBadConfiguration, "{} has another model than this run: {}. Give the options of its model",
+         model->path, differences(theirs, options.model));
+  }
+  if (model->tokenizer->model() != corpus.tokenizer().model()) {
+    fail(ExitCode::kBadConfiguration,
+         "{} has other words than {}; prepare the corpus with its tokenizer (--tokenizer-model)", model->path,
+         corpus.path());
+  }
+  const ConstTensor values = model->store.values();
+  copy_to_device(context, store.values().data, values.data,
+                 static_cast<size_t>(values.size()) * size_of(values.dtype));
+  progress.message(fmt::format("beginning with the parameters of {}", model->path));
 }
 
 }  // namespace
@@ -79,60 +101,19 @@ TrainOptions checked_options(const TrainOptions& options) {
   require(options.reduction == Reduction::kFast || options.gradient_dtype == DType::kF32, "--gradient-dtype",
           "bf16", "f32 with --reduction reproducible, which sums in f32");
   const std::string& metric = options.valid_metric;
-  require(metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
-          "--valid-metric", metric, "bleu, chrf, loss or perplexity");
+  require(
+      metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
+      "--valid-metric", metric, "auto, bleu, chrf, loss or perplexity");
   require(options.valid_every == 0 || options.valid_bleu || metric != "bleu", "--valid-metric", metric,
           "chrf, loss or perplexity where --valid-bleu is off");
   require(options.valid_every == 0 || options.valid_chrf || metric != "chrf", "--valid-metric", metric,
           "bleu, loss or perplexity where --valid-chrf is off");
+  require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
+          "positive with --valid-target, which a validation has to reach");
+  valid_bleu_options(options);
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   return options;
-}
-
-void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus) {
-  model.vocab_size = corpus.tokenizer().vocab_size();
-  if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizer().begin_id();
-  model.validate();
-  if (corpus.max_length() >= model.max_positions) {
-    fail(ExitCode::kBadConfiguration,
-         "the longest sentence of {} has {} words; with its end mark it needs --max-positions {} or more, "
-         "not {}",
-         corpus.path(), corpus.max_length(), corpus.max_length() + 1, model.max_positions);
-  }
-}
-
-/// Rows are a multiple of the tiles of matrix products on GPUs.
-MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
-  constexpr int64_t kTileRows = 128;
-  const auto padded = [](int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; };
-  return {.source_rows = padded(batches.shard_source_capacity()),
-          .target_rows = padded(batches.shard_target_capacity()),
-          .sentences =
-              static_cast<int>(std::min(batches.shard_source_capacity(), batches.shard_target_capacity()))};
-}
-
-MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,
-                                  Device device) {
-  const MicroBatchCapacity training = training_capacity(batches);
-  const MicroBatchCapacity validating = Validation::capacity(corpus, validation_rows_of(device));
-  return {std::max(training.source_rows, validating.source_rows),
-          std::max(training.target_rows, validating.target_rows),
-          std::max(training.sentences, validating.sentences)};
-}
-
-int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device) {
-  if (options.logical_shards > 0) return options.logical_shards;
-  if (from.logical_shards > 0) return from.logical_shards;
-  const int64_t most = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
-                       : device == Device::kCpu       ? kCpuMicroBatchTokens
-                                                      : kCudaMicroBatchTokens;
-  const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
-  const int64_t least = (tokens + most - 1) / most;
-  if (options.reduction == Reduction::kReproducible) {
-    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(least, kReproducibleShards))));
-  }
-  return static_cast<int>((least + ranks - 1) / ranks * ranks);
 }
 
 TrainingRun::TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
@@ -142,9 +123,10 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       options_(checked_options(options)),
       command_(command),
       status_(status),
-      progress_(communicator.rank() == 0, options.max_steps),
+      progress_(communicator.rank() == 0, options_),
+      corpus_watch_(options.corpus),
       corpus_(options.corpus),
-      folder_lock_(lock_folder(communicator, options_.model_dir)),
+      folder_lock_(hold_run_folder(communicator, options_.model_dir, progress_)),
       resume_point_(
           find_resume_point(communicator, options_, folder_lock_ && folder_lock_->held(), progress_)),
       shards_(resolved_shards(options, resume_point_, communicator.size(), context.device())),
@@ -154,12 +136,19 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                  .seed = options.seed}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
+  resolve_valid_metric(options_, resume_point_.valid_metric, corpus_);
   complete_model(options_.model, options_, corpus_);
+  if (options_.valid_target > 0.0 && corpus_.valid().size() == 0) {
+    fail(ExitCode::kBadConfiguration,
+         "--valid-target is {:g}, but {} has no validation pairs; 'ventris prepare --valid-sets' adds them",
+         options_.valid_target, options_.corpus);
+  }
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
-  state_.valid_metric = options_.valid_metric;
+  state_.valid_metric = recorded_metric(options_);
   state_.logical_shards = shards_;
+  state_.environment = run_environment(communicator_);
 
   make_model();
   last_checkpoint_ = resume_point_.path;
@@ -167,9 +156,13 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (!last_checkpoint_.empty()) {
     saved_step_ = state_.step;
     optimizer_->set_updates(state_.step - state_.skipped_steps);
-    progress_.message(fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
+    nothing_to_do_ = !goes_on() && !validation_is_pending();
+    progress_.message(nothing_to_do_
+                          ? fmt::format("nothing to do: {} {}", last_checkpoint_, what_is_done())
+                          : fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
   }
-  describe_run();  // not before: a run that is refused leaves what describes the one it found
+  // Not before: a run that is refused leaves what describes the one it found.
+  if (!nothing_to_do_) describe_run();
   if (communicator_.rank() == 0) {
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
                      validation_is_pending());
@@ -178,7 +171,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .config = options_.model,
                                         .tokenizer_model = corpus_.tokenizer().model(),
                                         .keep = options_.keep_checkpoints,
-                                        .limit_seconds = options_.save_timeout});
+                                        .limit_seconds = options_.save_timeout,
+                                        .begun_from = resume_point_.path,
+                                        .folder = folder_lock_.get()});
   }
   if (status_ != nullptr) {
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
@@ -190,17 +185,10 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
                 BatchFeed::Start{state_.position, state_.step + 1});
   if (options_.profile) context_.profile().clear();
-  progress_.message(fmt::format("{} parameters, {} sentence pairs, {}, batches of {} tokens in {}",
-                                store_.parameter_count(), corpus_.train().size(),
-                                counted(communicator_.size(), "rank"), options_.batch_target_tokens,
-                                counted(shards_, "shard")));
-  if (shards_ < communicator_.size()) {
-    progress_.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {}",
-                                  communicator_.size() - shards_, communicator_.size(),
-                                  counted(shards_, "logical shard")));
+  if (!nothing_to_do_) {
+    report_start(progress_, communicator_, context_, options_, corpus_, store_.parameter_count(),
+                 state_.step);
   }
-  if (!validation_ && options_.valid_every > 0)
-    progress_.warning("the corpus has no validation pairs; there is no validation");
   double asked = stop_requested() ? 1.0 : 0.0;  // while all this was made
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
   stop_ = asked > 0.0;
@@ -211,6 +199,8 @@ void TrainingRun::make_model() {
   store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
   store_.initialize(context_, options_.seed);
   clear_zero_word(context_, options_.model, ids_, store_, store_.values());
+  if (resume_point_.path.empty() && !options_.initial_model.empty())
+    take_initial_model(context_, options_, corpus_, store_, progress_);
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_);
   transformer_.emplace(context_, options_.model, store_, ids_,
@@ -223,14 +213,25 @@ void TrainingRun::make_model() {
 
 void TrainingRun::describe_run() {
   if (communicator_.rank() != 0) return;
-  write_file_atomically(options_.model_dir + "/config.json", to_json(options_) + "\n");
-  write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
+  warn_of_changed_options(progress_, options_);
+  write_file_atomically(options_.model_dir + "/config.json", to_json(options_, state_.environment) + "\n");
+  write_file_atomically(options_.model_dir + "/command.txt", given_command(command_) + "\n");
 }
 
 bool TrainingRun::goes_on() const {
   return !stop_ && !out_of_time_ && state_.step < options_.max_steps &&
          (options_.max_epochs == 0 || state_.position.epoch < options_.max_epochs) &&
-         (options_.patience == 0 || state_.validations_without_improvement < options_.patience);
+         (options_.patience == 0 || state_.validations_without_improvement < options_.patience) &&
+         !target_is_reached(options_, state_);
+}
+
+std::string TrainingRun::what_is_done() const {
+  if (state_.step >= options_.max_steps) return fmt::format("has all {} steps", options_.max_steps);
+  if (target_is_reached(options_, state_))
+    return fmt::format("has reached --valid-target {:g}", options_.valid_target);
+  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs)
+    return fmt::format("has all {}", counted(options_.max_epochs, "epoch"));
+  return fmt::format("has seen {} without a better one", counted(options_.patience, "validation"));
 }
 
 data::GlobalBatch TrainingRun::begin_step() {
@@ -249,25 +250,64 @@ bool TrainingRun::measures_step() const {
          (context_.device() == Device::kCpu || later % kCudaMeasuredSteps == 0);
 }
 
-void TrainingRun::compute_step(const data::GlobalBatch& batch) {
-  last_learning_rate_ = schedule_.learning_rate(state_.step);
-  const double flops = step_->enqueue(*feed_, last_learning_rate_);
+bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
+  const double learning_rate = schedule_.learning_rate(state_.step);
+  const TrainingStep::Enqueued step = step_->enqueue(
+      *feed_, learning_rate, [this] { return stop_is_asked_for(); },
+      [this](int64_t done, int64_t of) {
+        if (done == of) return;
+        progress_.goes_on(state_.step, fmt::format("micro-batch {} of {} of this rank", done, of));
+      });
+  const bool abandoned = agree_with_all_ranks(step);
+  if (context_.profile().measuring()) context_.profile().end_step();
+  if (abandoned) {
+    take_step_back(step);
+    return false;
+  }
+  last_learning_rate_ = learning_rate;
   read_reports(StepReports::kMost - 1);
   reports_->request(
       *optimizer_,
       {.step = state_.step, .target_tokens = batch.target_tokens, .source_tokens = batch.source_tokens});
-  agree_with_all_ranks(flops);
-  if (context_.profile().measuring()) context_.profile().end_step();
+  return true;
 }
 
-void TrainingRun::agree_with_all_ranks(double flops) {
+bool TrainingRun::stop_is_asked_for() {
+  if (stop_requested() && !told_stop_) {
+    told_stop_ = true;
+    communicator_.pass_stop_on();
+  }
+  return told_stop_ || communicator_.stop_was_passed_on();
+}
+
+bool TrainingRun::agree_with_all_ranks(const TrainingStep::Enqueued& step) {
   const bool late = communicator_.rank() == 0 && options_.max_minutes > 0.0 &&
                     seconds_of_run() >= 60.0 * options_.max_minutes;
-  double totals[3] = {stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, flops};
-  communicator_.all_reduce_sum({totals, 1, 3, 3, DType::kF64});
+  double totals[5] = {stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, step.flops, step.abandoned ? 1.0 : 0.0,
+                      told_stop_ ? 1.0 : 0.0};
+  communicator_.all_reduce_sum({totals, 1, 5, 5, DType::kF64});
   stop_ = totals[0] > 0.0;
   out_of_time_ = totals[1] > 0.0;
-  flops_ += totals[2];
+  communicator_.receive_stops(static_cast<int>(totals[4]));
+  const bool abandoned = totals[3] > 0.0;
+  if (!abandoned) flops_ += totals[2];
+  return abandoned;
+}
+
+void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
+  const auto [begin, end] = step_->share();
+  progress_.message(fmt::format(
+      "step {} is abandoned for the stop, {} of {} micro-batches of this rank done; the next start "
+      "does it anew",
+      state_.step, step.micro_batches, end - begin));
+  // Nothing else waits for the sums of this step: no rank may leave while the device of another is at them.
+  synchronize(context_);
+  step_->check_sums();
+  communicator_.barrier();
+  communicator_.set_step(--state_.step);
+  if (status_ != nullptr) status_->reach(state_.step);
+  read_reports(0);
+  if (interval_.seconds > 0.0) log_interval();
 }
 
 bool TrainingRun::validation_is_pending() const {
@@ -287,7 +327,8 @@ void TrainingRun::exchange_with_average() {
 void TrainingRun::validate() {
   const Clock::time_point begin = Clock::now();
   exchange_with_average();
-  const auto measured = validation_->run(*transformer_, store_, ids_, state_.step);
+  const auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
+                                         [this] { progress_.goes_on(state_.step, "validating"); });
   exchange_with_average();
   validated_step_ = state_.step;
   const bool was_pending = state_.validation_pending != 0;
@@ -311,6 +352,11 @@ void TrainingRun::validate() {
   }
   if (metrics_) metrics_->write(metrics);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
+  if (target_is_reached(options_, state_)) {
+    progress_.message(fmt::format("valid {} {:.4g} of step {} reaches the target, {:g}: training is done",
+                                  options_.valid_metric, state_.best_metric, state_.best_step,
+                                  options_.valid_target));
+  }
   if (better) {
     save(CheckpointSaver::Best{options_.valid_metric, metric});
   } else if (was_pending) {
@@ -325,8 +371,14 @@ bool TrainingRun::save_is_due() const {
          goes_on();
 }
 
+void TrainingRun::check_surroundings() const {
+  corpus_watch_.check();
+  if (folder_lock_) folder_lock_->check();
+}
+
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
+  check_surroundings();
   check_ranks();  // a checkpoint is of a state on which all agree
   wait_for_save();
   std::string path;
@@ -341,6 +393,7 @@ void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
 
 void TrainingRun::wait_for_save() {
   for (double waits = 1.0; waits > 0.0;) {
+    progress_.goes_on(state_.step, "waiting for a checkpoint to be on the disk");
     waits = saver_ && !saver_->wait(kLongestSilence) ? 1.0 : 0.0;
     communicator_.all_reduce_sum({&waits, 1, 1, 1, DType::kF64});
   }
@@ -362,13 +415,17 @@ TrainResult TrainingRun::finish() {
   const bool stopped = stop_ && (early || state_.validation_pending != 0);
   if (saved_step_ != state_.step) save();
   wait_for_save();
-  progress_.message(fmt::format("{} at step {} after {}, saved in {}",
-                                stopped ? "stopped on request" : "done", state_.step,
-                                duration_text(state_.elapsed_seconds), last_checkpoint_));
+  check_surroundings();
+  if (!nothing_to_do_) {
+    progress_.message(fmt::format("{} at step {} after {}, saved in {}",
+                                  stopped ? "stopped on request" : "done", state_.step,
+                                  duration_text(state_.elapsed_seconds), last_checkpoint_));
+  }
   TrainResult result = {.end = stopped ? TrainEnd::kStoppedOnRequest : TrainEnd::kDone,
                         .step = state_.step,
                         .best_step = state_.best_step,
                         .best_metric = state_.best_metric,
+                        .valid_metric = options_.valid_metric,
                         .last_checkpoint = last_checkpoint_};
   if (whole_run_.seconds > 0.0) {
     result.target_tokens_per_second = static_cast<double>(whole_run_.target_tokens) / whole_run_.seconds;
@@ -377,10 +434,12 @@ TrainResult TrainingRun::finish() {
   double memory = static_cast<double>(peak_memory_bytes());
   communicator_.all_reduce_sum({&memory, 1, 1, 1, DType::kF64});
   result.peak_memory_bytes = static_cast<int64_t>(memory);
-  progress_.message(
-      fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {}",
-                  result.target_tokens_per_second, 1e-9 * result.flops_per_second,
-                  result.peak_memory_bytes >> 20, counted(communicator_.size(), "rank")));
+  if (!nothing_to_do_) {
+    progress_.message(
+        fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {}",
+                    result.target_tokens_per_second, 1e-9 * result.flops_per_second,
+                    result.peak_memory_bytes >> 20, counted(communicator_.size(), "rank")));
+  }
   if (options_.profile) result.profile = train_profile(context_, step_->measured_flops(), options_.precision);
   return result;
 }

@@ -8,14 +8,15 @@
 #include "comm/communicator.h"
 #include "data/batches.h"
 #include "data/corpus.h"
-#include "data/folder_lock.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
 #include "trainer/checkpoint_saver.h"
+#include "trainer/corpus_watch.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
+#include "trainer/run_folder.h"
 #include "trainer/run_status.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
@@ -25,19 +26,8 @@
 
 namespace ventris {
 
-/// Micro-batches of a global batch: options.logical_shards; else those that the run began with, if it goes
-/// on; else so many that each has at most micro_batch_tokens of a side: the smallest multiple of the ranks,
-/// or, where the reduction is reproducible, the smallest power of two from 8 on.
-int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device);
 /// The options, or Error(kBadConfiguration) for one that no run can have.
 TrainOptions checked_options(const TrainOptions& options);
-/// Takes from the corpus what the model's shape needs of it. Throws Error(kBadConfiguration) where they do
-/// not suit each other.
-void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);
-/// Room for every micro-batch of training; and for those of validation, too.
-MicroBatchCapacity training_capacity(const data::BatchSource& batches);
-MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,
-                                  Device device);
 
 /// What train() works with: the parts of a training run and the chores between its steps. Every call is made
 /// on all ranks.
@@ -47,12 +37,13 @@ class TrainingRun {
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
               const std::string& command, RunStatus* status = nullptr);
 
-  /// False at the end of training: by steps, epochs, minutes, patience or request.
+  /// False at the end of training: by steps, epochs, minutes, patience, target or request.
   bool goes_on() const;
   /// Counts the step and gives its sentence pairs.
   data::GlobalBatch begin_step();
   /// Gives the device the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep).
-  void compute_step(const data::GlobalBatch& batch);
+  /// False where it was abandoned for a stop, on all ranks: then the state is that after the step before.
+  bool compute_step(const data::GlobalBatch& batch);
   /// Moves on past the batch and tells what is due. Throws Error(kDiverged) when the tenth step in a row had
   /// a loss or gradient that is not finite.
   void complete_step(const data::GlobalBatch& batch);
@@ -78,23 +69,32 @@ class TrainingRun {
   void make_model();
   /// Whether the profile measures the step that begins.
   bool measures_step() const;
-  /// Sums the numbers of a step that the hosts have, without waiting for the device.
-  void agree_with_all_ranks(double flops);
+  /// Whether this rank or another is asked to stop; then they all know soon.
+  bool stop_is_asked_for();
+  /// Sums the numbers of a step that the hosts have, without waiting for the device. Returns whether a rank
+  /// abandoned the step.
+  bool agree_with_all_ranks(const TrainingStep::Enqueued& step);
+  void take_step_back(const TrainingStep::Enqueued& step);
   /// Reads the reports of steps, waiting for the device, until at most so many are on their way.
   void read_reports(size_t most_left);
   void count_step(const StepReports::Arrived& arrived);
   void count_skipped_step(const StepReports::Arrived& arrived);
+  void log_interval();
   bool log_is_due() const;
   bool digest_is_due() const;
   void report_digest();
   bool rank_check_is_due() const;
   /// Compares the training state of all ranks, once after a step (trainer/replicas.h).
   void check_ranks();
+  /// Throws where the corpus changed, or the run folder is not the one that rank 0 holds any more.
+  void check_surroundings() const;
   /// Whether something follows the step that needs the numbers of all steps.
   bool reports_are_due() const;
   /// Puts the average of the parameters, where there is one, in their place, and back.
   void exchange_with_average();
   void describe_run();
+  /// Of a run that does not go on: which of its limits it reached.
+  std::string what_is_done() const;
   /// Waits for the checkpoint under way; meanwhile the ranks hear of one another.
   void wait_for_save();
   void record_save();  // in status.json: the last checkpoint is on the disk
@@ -110,11 +110,12 @@ class TrainingRun {
   RunStatus* const status_;  // or null
   const Clock::time_point begin_ = Clock::now();
   Progress progress_;
+  const CorpusWatch corpus_watch_;
   data::Corpus corpus_;
   ParameterStore store_;
   TransformerIds ids_;
 
-  std::optional<data::FolderLock> folder_lock_;  // of rank 0
+  const std::unique_ptr<data::FolderLock> folder_lock_;  // of rank 0
   const ResumePoint resume_point_;
   const int shards_;
   const data::BatchSource batches_;
@@ -134,16 +135,14 @@ class TrainingRun {
   double last_gradient_norm_ = 0.0;
   double last_learning_rate_ = 0.0;
   std::string first_not_finite_;
-  bool stop_ = false;         // asked for on some rank
-  bool out_of_time_ = false;  // by max_minutes, on the clock of rank 0
-  double elapsed_before_ = 0.0;
+  bool nothing_to_do_ = false;  // the checkpoint to go on from is the last
+  bool stop_ = false;           // asked for on some rank
+  bool told_stop_ = false;      // to the other ranks
+  bool out_of_time_ = false;    // by max_minutes, on the clock of rank 0
+  double elapsed_before_ = 0.0, first_epoch_ = 0.0;
   IntervalSums whole_run_;
   double flops_ = 0.0;  // of the model, all ranks
-  int64_t first_step_ = 0;
-  double first_epoch_ = 0.0;
-  int64_t validated_step_ = -1;
-  int64_t saved_step_ = -1;
-  int64_t checked_step_ = -1;
+  int64_t first_step_ = 0, validated_step_ = -1, saved_step_ = -1, checked_step_ = -1;
   std::string last_checkpoint_;
 };
 

@@ -7,6 +7,8 @@
 namespace ventris {
 namespace {
 
+constexpr int64_t kStepsToKnowTheRate = 10;
+constexpr double kWorthTelling = 10.0;  // seconds
 constexpr int64_t kSkippedStepsToDivergence = 10;
 
 }  // namespace
@@ -20,16 +22,27 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   whole_run_.seconds += seconds;
   whole_run_.target_tokens += batch.target_tokens;
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
+  if (state_.step - first_step_ == kStepsToKnowTheRate && seconds_left() >= kWorthTelling) {
+    const bool may_end_before = options_.valid_target > 0.0 || options_.patience > 0;
+    progress_.message(fmt::format("{} steps in {}: at this rate the rest takes {} {}", kStepsToKnowTheRate,
+                                  duration_text(seconds_of_run()), may_end_before ? "at most" : "about",
+                                  duration_text(seconds_left())));
+  }
   if (log_is_due()) {
-    const IntervalMetrics metrics = interval_metrics();
-    if (metrics_) metrics_->write(metrics);
-    progress_.interval(metrics, seconds_left());
-    interval_ = {};
-  } else if (progress_.wants_live_line()) {
-    progress_.live_line(interval_metrics(), seconds_left());
+    check_surroundings();
+    log_interval();
+  } else if (progress_.wants_line()) {
+    progress_.line(interval_metrics(), seconds_left());
   }
   if (rank_check_is_due()) check_ranks();
   if (digest_is_due()) report_digest();
+}
+
+void TrainingRun::log_interval() {
+  const IntervalMetrics metrics = interval_metrics();
+  if (metrics_) metrics_->write(metrics);
+  progress_.line(metrics, seconds_left());
+  interval_ = {};
 }
 
 bool TrainingRun::digest_is_due() const {
@@ -110,10 +123,7 @@ void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
   while (reports_->next(0)) {
   }
   communicator_.barrier();
-  if (saver_) {
-    const std::string verified = saver_->last_verified();
-    if (!verified.empty()) last_checkpoint_ = verified;
-  }
+  last_checkpoint_ = communicator_.broadcast(saver_ ? saver_->last_verified() : "", 0);
   fail(ExitCode::kDiverged,
        "training diverged: the loss or a gradient was NaN or Inf in {} steps in a row, first seen in {}. {}. "
        "Try a smaller "
@@ -143,15 +153,11 @@ double TrainingRun::epochs() const {
 }
 
 double TrainingRun::seconds_left() const {
-  const double spent = seconds_of_run();
-  const auto steps = static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
-  double left = spent / steps * static_cast<double>(options_.max_steps - state_.step);
-  const double epochs_done = epochs() - first_epoch_;
-  if (options_.max_epochs > 0 && epochs_done > 0.0) {
-    left = std::min(left, spent / epochs_done * (static_cast<double>(options_.max_epochs) - epochs()));
-  }
-  if (options_.max_minutes > 0.0) left = std::min(left, 60.0 * options_.max_minutes - spent);
-  return left;
+  return ventris::seconds_left(options_, {.first_step = first_step_,
+                                          .step = state_.step,
+                                          .first_epoch = first_epoch_,
+                                          .epoch = epochs(),
+                                          .seconds = seconds_of_run()});
 }
 
 }  // namespace ventris

@@ -1,8 +1,10 @@
 #include "trainer/training_step.h"
 
 #include <exception>
+#include <limits>
 
 #include "backend/profile.h"
+#include "backend/transfer.h"
 
 namespace ventris {
 namespace {
@@ -37,14 +39,26 @@ BatchFeed::Share TrainingStep::share() const {
   return {terms.begin, terms.end};
 }
 
-double TrainingStep::enqueue(BatchFeed& feed, double learning_rate) {
+TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_rate,
+                                             const std::function<bool()>& stops,
+                                             const std::function<void(int64_t done, int64_t of)>& enqueued) {
   optimizer_.set_learning_rate(learning_rate);
   const GradientsReady ready = [this](int64_t begin) { reduce(begin); };
   const auto [begin, end] = share();
-  double flops = 0.0;
+  Enqueued step;
+  const bool may_stop = !context_.profile().measuring();
+  // Sums between devices are captured with the last micro-batch, at its stage; it therefore is computed in
+  // any case, and those before it are taken.
+  const bool last_is_due = device_communicator_ != nullptr;
   for (int64_t s = begin; s < end; ++s) {
-    const BatchFeed::Piece piece = next_micro_batch(feed);
     const bool last = s + 1 == end;
+    if (!step.abandoned && may_stop && stops()) {
+      step.abandoned = true;
+      spoil_loss();
+    }
+    if (step.abandoned && !last_is_due) continue;
+    const BatchFeed::Piece piece = next_micro_batch(feed);
+    if (step.abandoned && !last) continue;
     run(piece, last, [&] {
       transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady());
       if (last) finish();
@@ -53,14 +67,21 @@ double TrainingStep::enqueue(BatchFeed& feed, double learning_rate) {
       const ProfileRange range(context_, kSumsPhase);
       tree_reducer_->set_aside(s);
     }
-    flops += piece.flops.total();
+    step.flops += piece.flops.total();
+    enqueued(++step.micro_batches, end - begin);
   }
-  if (begin == end) {  // a rank without shards takes part all the same
+  if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards takes part all the same
     reduce(0);
     finish();
   }
   check_sums();  // a replayed graph does not look for failures
-  return flops;
+  return step;
+}
+
+/// Backward passes and sums only add to the loss, so NaN remains.
+void TrainingStep::spoil_loss() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  copy_to_device(context_, transformer_.loss_sums().data, &nan, sizeof(nan));
 }
 
 BatchFeed::Piece TrainingStep::next_micro_batch(BatchFeed& feed) {

@@ -31,9 +31,21 @@ class TrainingStep {
 
   /// Rank r of W computes the shards [r K / W, (r + 1) K / W) of every batch.
   BatchFeed::Share share() const;
-  /// Enqueues a step with the next micro-batches of the feed and returns the floating-point operations of
-  /// this rank. Waits only where the device is two micro-batches behind (BatchFeed::next_micro_batch).
-  double enqueue(BatchFeed& feed, double learning_rate);
+  struct Enqueued {
+    double flops = 0.0;         // floating-point operations of this rank
+    int64_t micro_batches = 0;  // of this rank
+    bool abandoned = false;     // on this rank
+  };
+  /// Enqueues a step with the next micro-batches of the feed. Waits only where the device is two
+  /// micro-batches behind (BatchFeed::next_micro_batch). Tells after each how many of this rank's are
+  /// enqueued.
+  ///
+  /// Where `stops` is true before a micro-batch, on some rank, the step is abandoned: this rank leaves out
+  /// the micro-batches that are left, takes part in the sums, and makes the loss not finite, so that the step
+  /// updates nothing on any rank (Optimizer::update). Whether a rank did so the others have to be told
+  /// before they go on, and after it no step follows. A step that the profile measures is done to its end.
+  Enqueued enqueue(BatchFeed& feed, double learning_rate, const std::function<bool()>& stops,
+                   const std::function<void(int64_t done, int64_t of)>& enqueued);
   /// Throws Error(kUnavailable) if a sum over the ranks has failed: what the device told since is worth
   /// nothing.
   void check_sums();
@@ -54,6 +66,7 @@ class TrainingStep {
   /// Elements of the gradients from `begin` on are those of all shards of this rank.
   void reduce(int64_t begin);
   void finish();
+  void spoil_loss();
 
   Context& context_;
   Communicator& communicator_;

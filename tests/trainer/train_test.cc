@@ -1,13 +1,23 @@
 #include "trainer/trainer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <limits>
+#include <thread>
+#include <utility>
 
 #include "backend/error.h"
+#include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
+#include "trainer/run_shape.h"
+#include "trainer/signals.h"
 #include "trainer/training_run.h"
 
 namespace ventris {
@@ -200,6 +210,106 @@ TEST_F(TrainTest, WhereNoCheckpointIsSoundTheRunIsRefusedAndNothingIsOverwritten
   EXPECT_NE(again.find("damaged checkpoints of an earlier run and no other"), std::string::npos) << again;
 }
 
+/// Writes the state of a checkpoint again, as that of another step and with one thing changed.
+template <typename Change>
+std::string write_changed(const std::string& checkpoint, const TrainOptions& run, int64_t step,
+                          const Change& change) {
+  LoadedState loaded = state_of(checkpoint, run);
+  change(loaded);
+  loaded.state.step = step;
+  Context context(ContextOptions{});
+  const auto flat = [](std::vector<float>& data) {
+    const auto size = static_cast<int64_t>(data.size());
+    return Tensor{data.data(), 1, size, size, DType::kF32};
+  };
+  TransformerConfig config = run.model;
+  config.vocab_size = kTinyVocabulary;
+  return save_checkpoint(context, run.model_dir, loaded.state, config, loaded.store,
+                         {.m = flat(loaded.m), .v = flat(loaded.v)},
+                         data::Corpus(run.corpus).tokenizer().model(), "a test");
+}
+
+TEST_F(TrainTest, CheckpointsOfAnUnsoundStateArePassedOverByName) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const std::pair<const char*, std::function<void(LoadedState&)>> faults[] = {
+      {"NaN or Inf in /model/", [](LoadedState& of) { of.store.values().as<float>()[0] = kInf; }},
+      {"NaN or Inf in /adam/m", [](LoadedState& of) { of.m[3] = std::nanf(""); }},
+      {"NaN or Inf in /adam/v", [](LoadedState& of) { of.v.back() = -kInf; }},
+      {"a negative number in /adam/v", [](LoadedState& of) { of.v.back() = -1e-3F; }},
+      {"-1 in epoch_index", [](LoadedState& of) { of.state.position.index = -1; }},
+      {"9007199254740993 in target_tokens",
+       [](LoadedState& of) { of.state.target_tokens = (int64_t{1} << 53) + 1; }},
+      {"100 skipped steps at step", [](LoadedState& of) { of.state.skipped_steps = 100; }},
+      {"best_step 99 at step", [](LoadedState& of) { of.state.best_step = 99; }},
+      {"a negative number in elapsed_seconds", [](LoadedState& of) { of.state.elapsed_seconds = -1.0; }},
+      {"NaN or Inf in elapsed_seconds", [](LoadedState& of) { of.state.elapsed_seconds = std::nan(""); }},
+      {"NaN or Inf in best_metric", [](LoadedState& of) { of.state.best_metric = kInf; }}};
+  TrainOptions run = options("run");
+  run.save_every = 4;
+  const TrainResult whole = train_alone(run);
+  const LoadedState expected = state_of(whole.last_checkpoint, run);
+  const std::string sound = path_of_checkpoint(run.model_dir, 4);
+  int64_t step = 4;
+  for (const auto& [place, change] : faults) {
+    for (const std::string& later : list_checkpoints(run.model_dir)) {
+      if (later != sound) std::filesystem::remove(later);
+    }
+    const std::string bad = write_changed(sound, run, ++step, change);
+    TrainOptions given = run;
+    given.resume = bad;
+    std::string message = message_of(ExitCode::kBadData, [&] { train_alone(given); });
+    EXPECT_NE(message.find(bad), std::string::npos) << message;
+    // The parameters are read by what reads weights files, too.
+    const bool of_the_state = std::string(place).find("/model") == std::string::npos;
+    EXPECT_NE(message.find(of_the_state ? place : "NaN or Inf"), std::string::npos) << message;
+    ::testing::internal::CaptureStderr();
+    const TrainResult again = train_alone(run);
+    message = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(message.find(fmt::format("{}: there is {}", bad, place)), std::string::npos) << message;
+    EXPECT_NE(message.find("going on from " + sound), std::string::npos) << message;
+    EXPECT_EQ(again.step, whole.step);
+    EXPECT_TRUE(state_of(again.last_checkpoint, run).values == expected.values);
+    EXPECT_TRUE(std::filesystem::exists(sound));
+  }
+}
+
+TEST_F(TrainTest, AStateThatIsNotFiniteEndsTheRunBeforeItIsSaved) {
+  TrainOptions run = options("run");
+  run.max_steps = 4;
+  const std::string sound = train_alone(run).last_checkpoint;
+  run.learning_rate_scale = 1e300;
+  run.max_steps = 12;
+  for (const int save_every : {1, 0}) {  // before and after the loss tells
+    run.save_every = save_every;
+    for (int start = 0; start < 2; ++start) {
+      const std::string message = message_of(ExitCode::kDiverged, [&] { train_alone(run); });
+      EXPECT_NE(message.find("The last checkpoint is " + sound), std::string::npos) << message;
+      EXPECT_EQ(list_checkpoints(run.model_dir), std::vector<std::string>{sound});
+    }
+  }
+  run.model_dir = runs_ / "anew";
+  run.save_every = 1;
+  const std::string message = message_of(ExitCode::kDiverged, [&] { train_alone(run); });
+  EXPECT_NE(message.find("No checkpoint was saved"), std::string::npos) << message;
+}
+
+TEST_F(TrainTest, ABestThatCannotBeReadIsToldAtTheStart) {
+  TrainOptions run = options("run");
+  run.max_steps = 4;
+  train_alone(run);
+  const std::string best = run.model_dir + "/best.json";
+  std::ofstream(best) << "{}";
+  run.max_steps = 8;
+  const std::string message = message_of(ExitCode::kBadData, [&] { train_alone(run); });
+  EXPECT_NE(message.find(best), std::string::npos) << message;
+  EXPECT_EQ(metrics_of(run).back()["step"], 4);
+  std::filesystem::remove(best);
+  ASSERT_EQ(::mkfifo(best.c_str(), 0600), 0);  // nobody writes into it
+  EXPECT_NE(message_of(ExitCode::kBadData, [&] { train_alone(run); }).find(best), std::string::npos);
+  std::filesystem::remove(best);
+  EXPECT_EQ(train_alone(run).step, 8);
+}
+
 TEST_F(TrainTest, AFinishedRunIsLeftAsItIs) {
   const TrainOptions run = options("run");
   const TrainResult first = train_alone(run);
@@ -259,7 +369,7 @@ TEST_F(TrainTest, NaNsAreSkippedAndTenInARowEndTheRunWithTheirPlace) {
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(lines.back()["skipped_steps"], 9);
   for (const auto& line : lines) {
-    for (const auto& value : line) EXPECT_TRUE(value.is_number()) << line;
+    for (const auto& [key, value] : line.items()) EXPECT_TRUE(key == "type" || value.is_number()) << line;
   }
 }
 
@@ -296,8 +406,9 @@ TEST_F(TrainTest, ASignalBeforeTheFirstStepStopsThereAndSaves) {
   // In a process of its own, because the request stays.
   EXPECT_EXIT(
       {
-        install_stop_handlers();
-        std::raise(SIGTERM);
+        watch_stop_signals();
+        ::kill(::getpid(), SIGTERM);
+        while (!stop_requested()) std::this_thread::yield();
         const TrainResult result = train_alone(run);
         std::_Exit(result.end == TrainEnd::kStoppedOnRequest && result.step == 0 ? 42 : 1);
       },
@@ -354,6 +465,7 @@ TEST_F(TrainTest, BadOptionsAreRefusedByName) {
   run = options("run");
   run.valid_every = 1;
   run.valid_bleu = false;
+  run.valid_metric = "bleu";
   EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--valid-metric"),
             std::string::npos);
 }
