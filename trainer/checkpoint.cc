@@ -6,13 +6,11 @@
 #include "backend/transfer.h"
 #include "data/hdf5_file.h"
 #include "trainer/model_files.h"
+#include "trainer/sound_state.h"
 #include "trainer/weights.h"
 
 namespace ventris {
 namespace {
-
-constexpr const char* kFirstMoment = "/adam/m";
-constexpr const char* kSecondMoment = "/adam/v";
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
@@ -33,6 +31,14 @@ int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& to
   const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
   return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(tokenizer_model.size()) +
          (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
+}
+
+void check_sound(const std::string& fault, const std::string& path) {
+  if (fault.empty()) return;
+  fail(ExitCode::kBadData,
+       "{}: there is {}: the run that wrote it had diverged, or the file was changed; use an earlier "
+       "checkpoint",
+       path, fault);
 }
 
 size_t flat_bytes(const ParameterStore& store) {
@@ -89,6 +95,7 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "valid_metric", state.valid_metric);
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
   writer.write_attribute("/", "resume_signature", state.resume_signature);
+  if (!state.environment.empty()) writer.write_attribute("/", "environment", state.environment);
   writer.commit();
   writer.verify();
   return path;
@@ -130,15 +137,15 @@ void load_checkpoint(Context& context, const std::string& path, const Transforme
   }
   read.corpus_digest = reader.string_attribute("/", "corpus_digest");
   read.resume_signature = reader.string_attribute("/", "resume_signature");
-  if (read.step < 0 || read.position.epoch < 0 || read.position.index < 0) {
-    fail(ExitCode::kBadData, "{}: step {}, epoch {} or place in the epoch {} is negative", path, read.step,
-         read.position.epoch, read.position.index);
-  }
+  if (reader.has_attribute("/", "environment"))
+    read.environment = reader.string_attribute("/", "environment");
+  check_sound(fault_in(read), path);
   read_model(context, reader, store);
   const std::vector<int64_t> flat = {store.flat_size()};
   std::vector<float> moment(static_cast<size_t>(store.flat_size()));
   const auto read_moment = [&](const char* name, const Tensor& to) {
     reader.read(name, data::ElementType::kF32, flat, moment.data());
+    check_sound(fault_in(moment, name), path);
     copy_to_device(context, to.data, moment.data(), moment.size() * sizeof(float));
   };
   read_moment(kFirstMoment, optimizer.m);

@@ -29,6 +29,7 @@ struct TrainingState {
   std::string valid_metric;        // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/config_json.h
+  std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
 };
 
 /// Calls each(name, member) for every number of the state, in a fixed order.
@@ -51,6 +52,10 @@ void for_each_number(State& state, Each&& each) {
 /// The name of the checkpoint of a step, and the step of a name like that (a path or a file name), or -1.
 std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
 int64_t step_of_checkpoint(const std::string& path);
+
+/// Adam's moments in a checkpoint.
+inline constexpr const char* kFirstMoment = "/adam/m";
+inline constexpr const char* kSecondMoment = "/adam/v";
 
 /// What an optimizer keeps beside the parameters, on the context's device.
 struct OptimizerState {
@@ -99,7 +104,8 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
                             const std::string& provenance);
 
 /// Fills store (masters, on the context's device), optimizer and state. Throws kBadData if the file is
-/// damaged, of another model, or without an average that is wanted.
+/// damaged, of another model, without an average that is wanted, or of no sound state
+/// (trainer/sound_state.h).
 void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
                      ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
 

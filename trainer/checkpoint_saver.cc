@@ -5,7 +5,11 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "backend/memory_room.h"
 #include "comm/affinity.h"
+#include "data/atomic_file.h"
+#include "data/error.h"
+#include "trainer/sound_state.h"
 
 namespace ventris {
 namespace {
@@ -13,12 +17,18 @@ namespace {
 // The newest may turn out to be damaged when it is needed.
 constexpr int kLeastKept = 2;
 
+// For the HDF5 library and the bytes that are being written; the snapshot has its own.
+constexpr size_t kRoomForSaving = size_t{32} << 20;
+
 constexpr std::chrono::milliseconds kLook{50};
 
 }  // namespace
 
 CheckpointSaver::CheckpointSaver(Context& context, const ParameterStore& store, bool with_average, Run run)
-    : run_(std::move(run)), snapshot_(context, store, with_average) {}
+    : run_(std::move(run)),
+      snapshot_(context, store, with_average),
+      written_(run_.begun_from),
+      last_verified_(run_.begun_from) {}
 
 CheckpointSaver::~CheckpointSaver() {
   if (under_way_.valid()) under_way_.wait();
@@ -80,12 +90,37 @@ std::string CheckpointSaver::last_verified() {
   return last_verified_;
 }
 
+void CheckpointSaver::check_folder() const {
+  if (run_.folder != nullptr) run_.folder->check();
+}
+
 void CheckpointSaver::write(const std::string& provenance, const std::optional<Best>& best) {
-  const std::string path =
-      write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizer_model, provenance);
-  written_ = path;
-  if (best) write_best(run_.model_dir, path, best->metric, best->value);
-  prune_checkpoints(run_.model_dir, std::max(run_.keep, kLeastKept));
+  try {
+    check_folder();
+    write_sound(provenance);
+    check_folder();
+    if (best) write_best(run_.model_dir, written_, best->metric, best->value);
+    check_folder();
+    prune_checkpoints(run_.model_dir, std::max(run_.keep, kLeastKept));
+  } catch (const data::DataError&) {
+    check_folder();  // the reason of what failed, where the folder is another one
+    throw;
+  }
+}
+
+void CheckpointSaver::write_sound(const std::string& provenance) {
+  if (const std::string fault = fault_in(snapshot_); !fault.empty()) {
+    fail(ExitCode::kDiverged,
+         "training diverged: after step {} there is {}. That state is not saved. {}. Try a "
+         "smaller --learning-rate-scale, more --warmup-steps, or --clip-norm 1",
+         snapshot_.state().step, fault,
+         written_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + written_);
+  }
+  // Where there is less, HDF5 fails in the middle, and takes that for a fault of the disk.
+  require_memory_room(kRoomForSaving, "saving a checkpoint");
+  // A start from the checkpoint goes on behind its lines, and would never write them again.
+  data::sync_file(run_.model_dir + "/metrics.jsonl");
+  written_ = write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizer_model, provenance);
 }
 
 }  // namespace ventris

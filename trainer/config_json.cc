@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "backend/error.h"
+#include "trainer/json_number.h"
 #include "trainer/json_text.h"
 
 namespace ventris {
@@ -17,11 +20,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kZeroWord = "zero_word";
 constexpr const char* kModel = "model";
+constexpr const char* kEnvironment = "environment";
 
-// Calls visit(key, field) for each field, so that writing and reading cannot differ. zero_word is written
-// only where there is one: files from before it was there have none.
+/// Written only where it is not the default: files from before it was there have none.
+constexpr const char* kLaterKeys[] = {"zero_word", "marian_positions", "zero_start", "swish", "output_bias"};
+
+bool is_later(std::string_view key) {
+  return std::find(std::begin(kLaterKeys), std::end(kLaterKeys), key) != std::end(kLaterKeys);
+}
+
+// Calls visit(key, field) for each field, so that writing and reading cannot differ.
 template <typename Config, typename Visit>
 void visit_fields(Config& config, Visit&& visit) {
   visit("encoder_layers", config.encoder_layers);
@@ -37,7 +46,11 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("attention_dropout", config.attention_dropout);
   visit("label_smoothing", config.label_smoothing);
   visit("layer_norm_epsilon", config.layer_norm_epsilon);
-  visit(kZeroWord, config.zero_word);
+  visit("zero_word", config.zero_word);
+  visit("marian_positions", config.marian_positions);
+  visit("zero_start", config.zero_start);
+  visit("swish", config.swish);
+  visit("output_bias", config.output_bias);
 }
 
 // All but the model. Files from before an option was there lack it, and then it has its default.
@@ -71,15 +84,21 @@ void visit_options(Options& options, Visit&& visit) {
   visit("valid_bleu", options.valid_bleu);
   visit("valid_chrf", options.valid_chrf);
   visit("valid_max_sentences", options.valid_max_sentences);
+  visit("valid_tokenize", options.valid_tokenize);
+  visit("valid_tokenize_with", options.valid_tokenize_with);
   visit("valid_metric", options.valid_metric);
   visit("patience", options.patience);
+  visit("valid_target", options.valid_target);
   visit("save_every", options.save_every);
   visit("keep_checkpoints", options.keep_checkpoints);
   visit("log_every", options.log_every);
+  visit("log_seconds", options.log_seconds);
+  visit("progress", options.progress);
   visit("digest_every", options.digest_every);
   visit("check_ranks_every", options.check_ranks_every);
   visit("on_divergence", options.on_divergence);
   visit("resume", options.resume);
+  visit("initial_model", options.initial_model);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
   visit("profile", options.profile);
@@ -109,15 +128,15 @@ json to_value(const T& value) {
 }
 
 template <typename T>
-bool holds(const json& value) {
-  if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
-  if constexpr (std::is_floating_point_v<T>) return value.is_number();
-  return value.is_number_integer();
+std::vector<T> values_of() {
+  if constexpr (std::is_same_v<T, DType>) return {DType::kF32, DType::kBF16, DType::kF64};
+  if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
+  if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }
 
 template <typename T>
-bool read_name(const json& from, std::initializer_list<T> values, T& to) {
-  for (const T value : values) {
+bool read_name(const json& from, T& to) {
+  for (const T value : values_of<T>()) {
     if (from != json(name_of(value))) continue;
     to = value;
     return true;
@@ -125,31 +144,54 @@ bool read_name(const json& from, std::initializer_list<T> values, T& to) {
   return false;
 }
 
-/// False if the JSON value is none of that type.
+/// False if the JSON value is none of that type, or out of its range.
 template <typename T>
 bool read_value(const json& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
     if (!from.is_string()) return false;
     to = from.get<std::string>();
     return true;
-  } else if constexpr (std::is_same_v<T, DType>) {
-    return read_name(from, {DType::kF32, DType::kBF16, DType::kF64}, to);
-  } else if constexpr (std::is_same_v<T, Reduction>) {
-    return read_name(from, {Reduction::kFast, Reduction::kReproducible}, to);
-  } else if constexpr (std::is_same_v<T, OnDivergence>) {
-    return read_name(from, {OnDivergence::kStop, OnDivergence::kRepair}, to);
-  } else {
-    if (!holds<T>(from)) return false;
-    to = from.get<T>();
+  } else if constexpr (std::is_enum_v<T>) {
+    return read_name(from, to);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!from.is_boolean()) return false;
+    to = from.get<bool>();
     return true;
+  } else {
+    return read_number(from, to);
   }
 }
 
-json model_json(const TransformerConfig& config) {
+/// What read_value() takes, in words.
+template <typename T>
+std::string expected_value() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return expected_number<T>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return "a text";
+  } else {
+    std::string names;
+    for (const T value : values_of<T>()) names += (names.empty() ? "" : " or ") + std::string(name_of(value));
+    return names;
+  }
+}
+
+json all_keys(const TransformerConfig& config) {
   json object = json::object();
   visit_fields(config, [&](const char* key, const auto& field) { object[key] = to_value(field); });
-  if (config.zero_word < 0) object.erase(kZeroWord);
   return object;
+}
+
+json model_json(const TransformerConfig& config) {
+  const json object = all_keys(config);
+  const json defaults = all_keys(TransformerConfig());
+  json written = json::object();
+  for (const auto& [key, value] : object.items()) {
+    if (!is_later(key) || value != defaults[key]) written[key] = value;
+  }
+  return written;
 }
 
 }  // namespace
@@ -158,10 +200,22 @@ std::string to_json(const TransformerConfig& config) {
   return model_json(config).dump();
 }
 
-std::string to_json(const TrainOptions& options) {
+std::string differences(const TransformerConfig& theirs, const TransformerConfig& ours) {
+  const json expected = all_keys(ours);
+  const json found = all_keys(theirs);
+  std::string text;
+  for (const auto& [key, value] : found.items()) {
+    if (value == expected[key]) continue;
+    text += fmt::format("{}{} {}, not {}", text.empty() ? "" : "; ", key, value.dump(), expected[key].dump());
+  }
+  return text;
+}
+
+std::string to_json(const TrainOptions& options, const std::string& environment) {
   json object = {{kModel, model_json(options.model)}};
+  if (!environment.empty()) object[kEnvironment] = parse_json(environment);
   visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
-  return object.dump(2);
+  return json_text(object, 2);
 }
 
 TrainOptions train_options_from_json(const std::string& text, const std::string& origin) {
@@ -171,12 +225,13 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
   }
   TrainOptions options;
   options.model = transformer_config_from_json(object[kModel].dump(), origin);
-  std::set<std::string> known = {kModel};
+  std::set<std::string> known = {kModel, kEnvironment};
   visit_options(options, [&](const char* key, auto& option) {
     known.insert(key);
     const auto found = object.find(key);
     if (found != object.end() && !read_value(*found, option)) {
-      fail(ExitCode::kBadData, "{}: {} is {}, which is no value of that option", origin, key, found->dump());
+      fail(ExitCode::kBadData, "{}: {} is {}, which is no value of that option; expected is {}", origin, key,
+           found->dump(), expected_value<std::remove_reference_t<decltype(option)>>());
     }
   });
   for (const auto& [key, value] : object.items()) {
@@ -197,21 +252,18 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
   visit_fields(config, [&](const char* key, auto& field) {
     using Field = std::remove_reference_t<decltype(field)>;
     const auto found = object.find(key);
-    if (found == object.end() && std::string_view(key) == kZeroWord) return;
+    if (found == object.end() && is_later(key)) return;
     if (found == object.end()) {
       fail(ExitCode::kBadData, "{}: the model's configuration lacks the key {}", origin, key);
     }
-    if (!holds<Field>(*found)) {
-      fail(ExitCode::kBadData, "{}: {} of the model's configuration is {}, which is of another type", origin,
-           key, found->dump());
+    if (!read_value(*found, field)) {
+      fail(ExitCode::kBadData, "{}: {} of the model's configuration is {}; expected is {}", origin, key,
+           found->dump(), expected_value<Field>());
     }
-    field = found->template get<Field>();
     ++known;
   });
   if (object.size() != known) {
-    TransformerConfig any;
-    any.zero_word = 0;
-    const json expected = model_json(any);
+    const json expected = all_keys(config);
     for (const auto& [key, value] : object.items()) {
       if (!expected.contains(key)) {
         fail(ExitCode::kBadData,
@@ -226,8 +278,9 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
 
 std::string resume_signature(const TrainOptions& options) {
   std::string lines;
+  const json written = model_json(options.model);
   visit_fields(options.model, [&](const char* key, const auto& field) {
-    if (std::string_view(key) == kZeroWord && options.model.zero_word < 0) return;
+    if (!written.contains(key)) return;
     lines += fmt::format("{}: {}\n", key, field);
   });
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace ventris {
@@ -12,5 +13,12 @@ constexpr size_t kMostJsonBytes = size_t{64} << 10;
 
 /// A value that is_discarded() for text that is no JSON or longer than kMostJsonBytes.
 nlohmann::json parse_json(std::string_view text);
+
+/// The text of a value, which may hold paths: bytes that are no UTF-8 become U+FFFD. Where `indent` is not
+/// negative, a line for each member.
+template <typename Json>
+std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
 
 }  // namespace ventris

@@ -1,5 +1,7 @@
 #include "trainer/metrics.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -8,17 +10,28 @@
 
 #include "backend/error.h"
 #include "data/disk_room.h"
+#include "trainer/json_number.h"
+#include "trainer/json_text.h"
 #include "trainer/model_files.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kValidation = "validation";
+
+// Lines of before they had types have the step and numbers of the validation alone.
 bool is_of_validation(const Json& line) {
+  if (line.contains("type")) return line["type"] == kValidation;
   return std::all_of(line.items().begin(), line.items().end(), [](const auto& item) {
     return item.key() == "step" || item.key().starts_with("valid_");
   });
+}
+
+Json line_of(int64_t step, const char* type) {
+  return {{"step", step}, {"type", type}, {"time", now_utc()}};
 }
 
 std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step, bool validates_last_step) {
@@ -28,9 +41,9 @@ std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step,
   if (!in && errno == ENOENT) return kept;
   for (std::string line; std::getline(in, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const bool whole = object.is_object() && object.contains("step") && object["step"].is_number_integer();
+    int64_t step = 0;
+    const bool whole = object.is_object() && object.contains("step") && read_number(object["step"], step);
     if (!whole) continue;
-    const auto step = object["step"].get<int64_t>();
     const bool again = validates_last_step && step == last_step && is_of_validation(object);
     if (step <= last_step && !again) kept.push_back(line);
   }
@@ -74,7 +87,7 @@ bool is_better(const std::string& metric, double a, double b) {
 }
 
 MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step)
-    : path_(model_dir + "/metrics.jsonl") {
+    : path_(model_dir + "/metrics.jsonl"), folder_(model_dir) {
   std::string kept;
   for (const std::string& line : lines_up_to(path_, last_step, validates_last_step)) kept += line + '\n';
   write_file_atomically(path_, kept);
@@ -82,7 +95,23 @@ MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool val
   if (!file_) fail(ExitCode::kCannotCreate, "{}: cannot open the file: {}", path_, std::strerror(errno));
 }
 
-void MetricsLog::write_line(const std::string& line) {
+bool MetricsLog::was_removed() const {
+  struct stat status {};
+  return ::stat(path_.c_str(), &status) != 0 && errno == ENOENT && folder_.holds();
+}
+
+void MetricsLog::write_line(const Json& line) {
+  if (was_removed()) {
+    file_.close();
+    file_.open(path_, std::ios::app);
+    Json event = line_of(line["step"], "event");
+    event["event"] = "removed";
+    append(json_text(event));
+  }
+  append(json_text(line));
+}
+
+void MetricsLog::append(const std::string& line) {
   file_ << line << std::endl;
   if (file_) return;
   const int error = errno;
@@ -91,8 +120,7 @@ void MetricsLog::write_line(const std::string& line) {
 }
 
 void MetricsLog::write(const IntervalMetrics& metrics) {
-  Json line;
-  line["step"] = metrics.step;
+  Json line = line_of(metrics.step, "interval");
   line["epoch"] = metrics.epoch;
   if (metrics.has_loss()) {
     line["loss"] = metrics.loss();
@@ -106,26 +134,29 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   line["source_tokens_per_second"] = metrics.source_tokens_per_second();
   line["elapsed_seconds"] = metrics.elapsed_seconds;
   line["skipped_steps"] = metrics.skipped_steps;
-  write_line(line.dump());
+  write_line(line);
 }
 
 void MetricsLog::write_digest(int64_t step, const std::string& digest) {
-  write_line(Json{{"step", step}, {"digest", digest}}.dump());
+  Json line = line_of(step, "digest");
+  line["digest"] = digest;
+  write_line(line);
 }
 
 void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
-  write_line(Json{{"step", step}, {"event", "repair"}, {"part", part}, {"ranks", ranks}}.dump());
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", "repair"}, {"part", part}, {"ranks", ranks}});
+  write_line(line);
 }
 
 void MetricsLog::write(const ValidationMetrics& metrics) {
-  Json line;
-  line["step"] = metrics.step;
+  Json line = line_of(metrics.step, kValidation);
   // A model that has diverged may have no finite loss; the object then says so by leaving it out.
   if (std::isfinite(metrics.loss)) line["valid_loss"] = metrics.loss;
   if (std::isfinite(metrics.nll)) line["valid_perplexity"] = metrics.perplexity();
   if (metrics.has_bleu) line["valid_bleu"] = metrics.bleu;
   if (metrics.has_chrf) line["valid_chrf"] = metrics.chrf;
-  write_line(line.dump());
+  write_line(line);
 }
 
 }  // namespace ventris

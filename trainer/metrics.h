@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <fstream>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "data/folder_lock.h"
 
 namespace ventris {
 
@@ -56,8 +59,10 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
-/// Appends to metrics.jsonl in a run folder: one JSON object a line. Values are numbers, but for digests
-/// and events. Throws Error(kIo, kCannotCreate).
+/// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line and
+/// the time at which it was written (now_utc()). Other values are numbers, but for digests and events. A log
+/// that was removed meanwhile is begun anew, with an event that says so, unless the folder is another one.
+/// Throws Error(kIo, kCannotCreate).
 class MetricsLog {
  public:
   /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others; where that
@@ -65,14 +70,17 @@ class MetricsLog {
   MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step = false);
   void write(const IntervalMetrics& metrics);
   void write(const ValidationMetrics& metrics);
-  /// {"step": ..., "digest": "..."}: the digest of the parameters after a step.
+  /// {..., "digest": "..."}: the digest of the parameters after a step.
   void write_digest(int64_t step, const std::string& digest);
-  /// {"step": ..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
+  /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
 
  private:
-  void write_line(const std::string& line);
+  void write_line(const nlohmann::ordered_json& line);
+  void append(const std::string& line);
+  bool was_removed() const;
   std::string path_;
+  data::FolderIdentity folder_;  // at the start
   std::ofstream file_;
 };
 

@@ -16,6 +16,7 @@
 #include "data/hdf5_file.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
+#include "trainer/json_number.h"
 #include "trainer/parameter_digest.h"
 #include "trainer/training_run.h"
 
@@ -63,11 +64,11 @@ void add_metrics(const std::string& folder, RunRecord& record) {
   std::ifstream file(fs::path(folder) / "metrics.jsonl");
   for (std::string line; std::getline(file, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    int64_t step = 0;
     const bool tells = object.is_object() && object.contains("digest") && object["digest"].is_string() &&
-                       object.contains("step") && object["step"].is_number_integer();
+                       object.contains("step") && read_number(object["step"], step);
     if (!tells) continue;
-    record.digests[object["step"].get<int64_t>()].push_back(
-        {"metrics.jsonl", object["digest"].get<std::string>()});
+    record.digests[step].push_back({"metrics.jsonl", object["digest"].get<std::string>()});
   }
 }
 
@@ -132,7 +133,10 @@ TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoi
   options.max_epochs = 0;
   options.max_minutes = 0.0;
   options.patience = 0;
+  options.valid_target = 0.0;
   options.valid_every = 0;
+  options.valid_tokenize = TrainOptions().valid_tokenize;  // its file may be gone
+  options.valid_tokenize_with.clear();
   options.save_every = 0;
   options.log_every = std::max<int64_t>(last_step, 1);
   options.digest_every = 0;

@@ -12,10 +12,15 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "data/error.h"
+#include "data/file_io.h"
 #include "data/hdf5_file.h"
 #include "data/temporary_name.h"
+#include "trainer/json_text.h"
 #include "trainer/progress.h"
 #include "trainer/replicas.h"
+#include "trainer/run_environment.h"
+#include "trainer/sound_state.h"
+#include "trainer/validation_metric.h"
 
 namespace ventris {
 namespace {
@@ -55,20 +60,32 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
   }
 }
 
-int read_logical_shards(const std::string& path) {
-  const data::Hdf5Reader reader(path);
+int read_logical_shards(const data::Hdf5Reader& reader) {
   if (!reader.has_attribute("/", "logical_shards")) return 0;
   const int64_t shards = reader.int_attribute("/", "logical_shards");
   if (shards < 1 || shards > std::numeric_limits<int>::max())
-    fail(ExitCode::kBadData, "{}: batches of {} logical shards; expected 1 or more", path, shards);
+    fail(ExitCode::kBadData, "{}: batches of {} logical shards; expected 1 or more", reader.path(), shards);
   return static_cast<int>(shards);
 }
 
-/// True if the file is one of ours and as it was written; then with its shards.
+/// Checkpoints that do not tell are from when BLEU was the metric unless another was given.
+std::string read_valid_metric(const data::Hdf5Reader& reader) {
+  return reader.has_attribute("/", "valid_metric") ? reader.string_attribute("/", "valid_metric") : "bleu";
+}
+
+ResumePoint resume_point_of(const std::string& path, const data::Hdf5Reader& reader) {
+  return {path, read_logical_shards(reader), read_valid_metric(reader)};
+}
+
+/// True if the file is one of ours, as it was written, of a sound state; then with what it tells.
 bool is_sound(ResumePoint& point, std::string& why) {
   try {
-    point.logical_shards = read_logical_shards(point.path);
-    return true;
+    const data::Hdf5Reader reader(point.path);
+    point = resume_point_of(point.path, reader);
+    const std::string fault = fault_in(reader);
+    if (fault.empty()) return true;
+    why = fmt::format("{}: there is {}: the run had diverged, or the file was changed.", point.path, fault);
+    return false;
   } catch (const data::DataError& error) {
     if (error.kind() != data::ErrorKind::kBadData) throw;
     why = error.what();
@@ -104,7 +121,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     }
     return {};
   }
-  if (options.resume != "auto") return {options.resume, read_logical_shards(options.resume)};
+  if (options.resume != "auto") return resume_point_of(options.resume, data::Hdf5Reader(options.resume));
   std::string why;
   std::vector<std::string> damaged;
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
@@ -126,7 +143,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
          "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
          options.model_dir, why);
   }
-  if (!fs::is_directory(options.model_dir)) return {};
+  if (!data::is_folder(options.model_dir)) return {};
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
     const std::string name = entry.path().filename().string();
     if (!is_set_aside(name)) continue;
@@ -154,14 +171,14 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
 /// run ended after it wrote the best and before it recorded that.
 void restore_best(const TrainOptions& options, const TrainingState& state) {
   const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
-  if (state.best_step == 0 || read_best(options.model_dir) == best || !fs::exists(best)) return;
+  if (state.best_step == 0 || read_best(options.model_dir) == best || !data::is_there(best)) return;
   write_best(options.model_dir, best, options.valid_metric, state.best_metric);
 }
 
 /// Removes what earlier processes of the run left half-written.
 void remove_leftovers(const TrainOptions& options, bool alone, Progress& progress) {
-  static const std::set<std::string> kNames = {"best.json", "command.txt", "config.json", "metrics.jsonl",
-                                               "status.json"};
+  static const std::set<std::string> kNames = {".lease",      "best.json",     "command.txt",
+                                               "config.json", "metrics.jsonl", "status.json"};
   const std::vector<std::string> removed = data::remove_abandoned_files(
       options.model_dir,
       [](const std::string& name) { return kNames.contains(name) || step_of_checkpoint(name) >= 0; }, alone);
@@ -188,13 +205,23 @@ void load_on_first_rank(Context& context, const std::string& path, const TrainOp
     refuse(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
   }
   check_nothing_newer(options, path, loaded.step);
-  if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != options.valid_metric) {
+  const std::string metric = recorded_metric(options);
+  if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != metric) {
     progress.warning(fmt::format("--valid-metric was {} and is {}: the best checkpoint is looked for anew",
-                                 loaded.valid_metric, options.valid_metric));
+                                 loaded.valid_metric, metric));
     loaded.best_step = 0;
     loaded.validations_without_improvement = 0;
   }
-  loaded.valid_metric = options.valid_metric;
+  loaded.valid_metric = metric;
+  const std::string changes = environment_changes(loaded.environment, state.environment);
+  if (!changes.empty()) {
+    progress.warning(
+        fmt::format("{} was computed with other libraries or instructions: {}. Steps from here on may differ "
+                    "in last bits "
+                    "from those that would have followed there",
+                    path, changes));
+  }
+  loaded.environment = state.environment;
   restore_best(options, loaded);
   state = loaded;
 }
@@ -202,7 +229,7 @@ void load_on_first_rank(Context& context, const std::string& path, const TrainOp
 void copy_state_from_first_rank(Communicator& communicator, TrainingState& state) {
   Json mine;
   for_each_number(state, [&](const char* name, const auto& number) { mine[name] = number; });
-  const Json first = Json::parse(communicator.broadcast(mine.dump(), 0));
+  const Json first = Json::parse(communicator.broadcast(json_text(mine), 0));
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
 }
 
@@ -213,10 +240,12 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   ResumePoint point;
   if (communicator.rank() == 0) {
     remove_leftovers(options, alone, progress);
+    static_cast<void>(read_best(options.model_dir));  // a bad one now, not at the first save
     point = find_checkpoint(options, progress);
   }
   point.path = communicator.broadcast(point.path, 0);
   point.logical_shards = std::stoi(communicator.broadcast(std::to_string(point.logical_shards), 0));
+  point.valid_metric = communicator.broadcast(point.valid_metric, 0);
   return point;
 }
 

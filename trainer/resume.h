@@ -14,8 +14,9 @@ class Progress;
 
 /// What a run goes on from.
 struct ResumePoint {
-  std::string path;        // of the checkpoint; "" where the run starts anew
-  int logical_shards = 0;  // that it was trained with; 0 where it does not tell
+  std::string path;               // of the checkpoint; "" where the run starts anew
+  int logical_shards = 0;         // that it was trained with; 0 where it does not tell
+  std::string valid_metric = {};  // recorded_metric() of that run
 };
 
 /// The checkpoint that options.resume names, on every rank; rank 0 looks for it. With "auto" that is the

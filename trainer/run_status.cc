@@ -1,16 +1,17 @@
 #include "trainer/run_status.h"
 
-#include <fmt/chrono.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
 #include "trainer/checkpoint.h"
+#include "trainer/json_number.h"
+#include "trainer/json_text.h"
 #include "trainer/model_files.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -20,14 +21,6 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFile = "/status.json";
 constexpr int kSignals = 128;  // and the number of a signal: how shells and launchers tell of one
 constexpr std::streamsize kMostBytes = 1 << 20;
-
-std::string now_utc() {
-  const auto now = std::chrono::system_clock::now();
-  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
-  const auto part = std::chrono::duration_cast<std::chrono::milliseconds>(now - whole).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(whole)),
-                     part);
-}
 
 }  // namespace
 
@@ -50,6 +43,7 @@ bool is_worth_restarting(int exit_code, bool begun) {
 
 void RunStatus::begin(const Place& place, int64_t step, const std::string& last_checkpoint) {
   model_dir_ = place.model_dir;
+  folder_.emplace(model_dir_);
   record_ = {.state = "running",
              .step = step,
              .last_checkpoint = last_checkpoint,
@@ -81,6 +75,7 @@ void RunStatus::end(int exit_code, const std::string& message) {
 }
 
 void RunStatus::write() const {
+  if (!folder_->holds()) return;
   Json json = {{"state", record_.state}};
   if (record_.ended.empty()) {
     json["exit_code"] = nullptr;
@@ -100,8 +95,7 @@ void RunStatus::write() const {
                {"ended", record_.ended.empty() ? Json(nullptr) : Json(record_.ended)}});
   try {
     constexpr int kIndent = 2;
-    write_file_atomically(model_dir_ + kFile,
-                          json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_file_atomically(model_dir_ + kFile, json_text(json, kIndent) + "\n");
   } catch (const std::exception&) {
   }
 }
@@ -113,24 +107,29 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   text.resize(static_cast<size_t>(file.gcount()));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
-    const auto number = [&](const char* name) {
-      return json.at(name).is_null() ? 0 : json.at(name).get<int64_t>();
+    bool good = true;
+    const auto number = [&]<typename T>(const char* name, T none) {
+      if (!json.at(name).is_null()) good = read_number(json.at(name), none) && good;
+      return none;
     };
     const auto words = [&](const char* name) {
       return json.at(name).is_null() ? std::string() : json.at(name).get<std::string>();
     };
-    return StatusRecord{.state = words("state"),
-                        .exit_code = static_cast<int>(number("exit_code")),
-                        .retryable = !json.at("retryable").is_null() && json.at("retryable").get<bool>(),
-                        .step = number("step"),
-                        .last_checkpoint = words("last_checkpoint"),
-                        .message = words("message"),
-                        .host = words("host"),
-                        .pid = number("pid"),
-                        .rank = static_cast<int>(number("rank")),
-                        .ranks = static_cast<int>(number("ranks")),
-                        .started = words("started"),
-                        .ended = words("ended")};
+    const StatusRecord none;
+    StatusRecord record = {.state = words("state"),
+                           .exit_code = number("exit_code", none.exit_code),
+                           .retryable = !json.at("retryable").is_null() && json.at("retryable").get<bool>(),
+                           .step = number("step", none.step),
+                           .last_checkpoint = words("last_checkpoint"),
+                           .message = words("message"),
+                           .host = words("host"),
+                           .pid = number("pid", none.pid),
+                           .rank = number("rank", none.rank),
+                           .ranks = number("ranks", none.ranks),
+                           .started = words("started"),
+                           .ended = words("ended")};
+    if (!good) return std::nullopt;
+    return record;
   } catch (const Json::exception&) {
     return std::nullopt;
   }

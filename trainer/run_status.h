@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "data/folder_lock.h"
+
 namespace ventris {
 
 /// What status.json of a run folder says (docs/formats.md).
@@ -32,8 +34,9 @@ bool is_worth_restarting(int exit_code, bool begun);
 
 /// Keeps status.json of a run folder: rank 0 writes it when training begins and whenever a checkpoint is
 /// there, and the rank that tells of the end of the run, or of its failure, writes the last word. Before
-/// begin() nothing is written, so a run that is refused leaves what describes the run it found. A file that
-/// cannot be written is left as it is and nothing is thrown: the end of the run counts.
+/// begin() nothing is written, so a run that is refused leaves what describes the run it found; nor after the
+/// folder at that path has become another one. A file that cannot be written is left as it is and nothing is
+/// thrown: the end of the run counts.
 class RunStatus {
  public:
   struct Place {
@@ -57,6 +60,7 @@ class RunStatus {
   void write() const;
 
   std::string model_dir_;
+  std::optional<data::FolderIdentity> folder_;
   StatusRecord record_;
 };
 

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <limits>
 #include <thread>
 
+#include "backend/error.h"
 #include "data/error.h"
 #include "data/temporary_name.h"
 #include "tests/trainer/small_model.h"
@@ -124,6 +127,45 @@ TEST_F(Saver, KeepsTheNewestTwoAtLeastAndTheBest) {
   }
 }
 
+TEST_F(Saver, AnUnsoundStateIsNotWrittenAndNothingIsRemovedForIt) {
+  const float kInf = std::numeric_limits<float>::infinity();
+  const auto last = static_cast<size_t>(model_.store.offset(model_.store.logical().back().tensor));
+  const std::string& last_name = model_.store.logical_at(static_cast<int64_t>(last)).name;
+  float* const values = model_.store.values().as<float>();
+  const struct {
+    float* value;
+    float bad;
+    std::string place;
+  } faults[] = {{values, kInf, "NaN or Inf in /model, at " + model_.store.logical_at(0).name},
+                {m_.data(), -kInf, "NaN or Inf in /adam/m, at " + model_.store.logical_at(0).name},
+                {v_.data() + last, std::nanf(""), "NaN or Inf in /adam/v, at " + last_name},
+                {v_.data(), -0.5F, "a negative number in /adam/v, at " + model_.store.logical_at(0).name},
+                {average_.data() + last, kInf, "NaN or Inf in /ema, at " + last_name}};
+  CheckpointSaver saver = make_saver(folder_.string(), /*keep=*/2, /*with_average=*/true);
+  const OptimizerState all = {.m = flat(m_), .v = flat(v_), .average = flat(average_)};
+  const auto save_bad = [&](int64_t step, const std::string& place, const std::string& last_checkpoint) {
+    saver.save(at(step), all, "", CheckpointSaver::Best{"bleu", 99.0});
+    expect_failure<Error>([&] { saver.finish(); }, ExitCode::kDiverged,
+                          {fmt::format("after step {} ", step), place, last_checkpoint});
+  };
+  fill(0.5F);
+  *faults[0].value = faults[0].bad;
+  save_bad(1, faults[0].place, "No checkpoint was saved");
+  fill(0.5F);
+  std::vector<std::string> files;
+  for (const int64_t step : {2, 3}) files.push_back(saver.save(at(step), all, ""));
+  saver.finish();
+  int64_t step = 4;
+  for (const auto& fault : faults) {
+    fill(0.5F);
+    *fault.value = fault.bad;
+    save_bad(step++, fault.place, "The last checkpoint is " + files.back());
+    EXPECT_EQ(list_checkpoints(folder_.string()), files);
+    EXPECT_EQ(read_best(folder_.string()), "");
+    EXPECT_EQ(saver.last_verified(), files.back());
+  }
+}
+
 TEST_F(Saver, ThrowsWhatWentWrongOnceAndCanGoOn) {
   const std::string folder = path("run");
   CheckpointSaver saver = make_saver(folder);
@@ -197,13 +239,15 @@ TEST_F(Saver, FilesOfProcessesThatAreGoneAreRemovedAndNoOthers) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 
   const std::string ours = data::temporary_name(path("checkpoint-00000002.h5"));
-  const std::string stem = ours.substr(0, ours.rfind('.') + 1);
-  const std::string gone = stem + std::to_string(child);
-  const std::string foreign = data::temporary_name(path("notes.txt"));
-  const std::string foreign_gone = foreign.substr(0, foreign.rfind('.') + 1) + std::to_string(child);
+  const auto of_child = [&](const std::string& name) {  // as earlier versions named it
+    const size_t random = name.rfind('.');
+    return name.substr(0, name.rfind('.', random - 1) + 1) + std::to_string(child);
+  };
+  const std::string gone = of_child(ours);
+  const std::string foreign_gone = of_child(data::temporary_name(path("notes.txt")));
   const std::string other_host = path("checkpoint-00000002.h5.tmp.another-host.") + std::to_string(child);
   const std::string other_host_old = path("checkpoint-00000003.h5.tmp.another-host.") + std::to_string(child);
-  const std::string no_number = stem + "12x";
+  const std::string no_number = gone + "x";
   const std::string whole = path("checkpoint-00000002.h5");
   for (const std::string& file : {ours, gone, foreign_gone, other_host, other_host_old, no_number, whole}) {
     write(file, "x");

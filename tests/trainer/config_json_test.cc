@@ -37,16 +37,26 @@ TEST(ConfigJson, RoundTripIsExact) {
   EXPECT_NE(to_json(config).find("\"dropout\":0.3,"), std::string::npos) << to_json(config);
 }
 
-TEST(ConfigJson, WithoutAZeroWordIsAsItWasBeforeThereWasOne) {
-  TransformerConfig config = awkward_config();
-  EXPECT_EQ(to_json(config).find("zero_word"), std::string::npos);
-  TrainOptions options;
-  EXPECT_EQ(resume_signature(options).find("zero_word"), std::string::npos);
-  const std::string before = resume_signature(options);
-  config.zero_word = 1;
-  options.model.zero_word = 1;
-  EXPECT_EQ(transformer_config_from_json(to_json(config), "here").zero_word, 1);
-  EXPECT_NE(resume_signature(options), before);
+TEST(ConfigJson, NamesWhatCameLaterOnlyWhereItDiffers) {
+  const std::string text = to_json(awkward_config());
+  const std::string before = resume_signature(TrainOptions());
+  const auto changed_by = [&](const char* key, const auto& change) {
+    EXPECT_EQ(text.find(key), std::string::npos);
+    EXPECT_EQ(before.find(key), std::string::npos);
+    TransformerConfig config = awkward_config();
+    TrainOptions options;
+    change(config);
+    change(options.model);
+    EXPECT_NE(to_json(config).find(key), std::string::npos);
+    EXPECT_EQ(transformer_config_from_json(to_json(config), "here"), config);
+    EXPECT_NE(resume_signature(options).find(key), std::string::npos);
+    expect_refused(text.substr(0, text.size() - 1) + ",\"" + key + "\":\"x\"}", key);
+  };
+  changed_by("zero_word", [](TransformerConfig& config) { config.zero_word = 1; });
+  changed_by("marian_positions", [](TransformerConfig& config) { config.marian_positions = true; });
+  changed_by("zero_start", [](TransformerConfig& config) { config.zero_start = true; });
+  changed_by("swish", [](TransformerConfig& config) { config.swish = true; });
+  changed_by("output_bias", [](TransformerConfig& config) { config.output_bias = true; });
 }
 
 TEST(ConfigJson, RefusesAMissingAnUnknownAndAWrongKeyByName) {
@@ -63,6 +73,29 @@ TEST(ConfigJson, RefusesAMissingAnUnknownAndAWrongKeyByName) {
   expect_refused(text, "heads");
 }
 
+TEST(ConfigJson, RefusesNumbersBeyondTheirTypeInsteadOfCuttingThem) {
+  const std::string text = to_json(awkward_config());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return changed.replace(at, from.size(), to);
+  };
+  // 2^32 + 8: its lower half is the right number.
+  expect_refused(
+      with("\"heads\":8", "\"heads\":4294967304"),
+      "heads of the model's configuration is 4294967304; expected is an integer from -2147483648 to "
+      "2147483647");
+  expect_refused(with("\"heads\":8", "\"heads\":-4294967288"), "heads");
+  expect_refused(with("\"heads\":8", "\"heads\":8.0"), "heads of the model's configuration is 8.0");
+  // 2^64 + 10007 is no integer of JSON's any more; 2^63 is one that is not ours.
+  expect_refused(with("\"vocab_size\":10007", "\"vocab_size\":18446744073709561623"), "vocab_size");
+  expect_refused(with("\"vocab_size\":10007", "\"vocab_size\":9223372036854775808"),
+                 "from -9223372036854775808 to 9223372036854775807");
+  expect_refused(with("\"dropout\":0.3", "\"dropout\":1e39"), "dropout");
+  expect_refused(with("\"pre_norm\":true", "\"pre_norm\":1"), "expected is true or false");
+}
+
 TEST(ConfigJson, OfARunIsReadBackExactly) {
   TrainOptions options = preset_options("tiny");
   options.model = awkward_config();
@@ -77,6 +110,9 @@ TEST(ConfigJson, OfARunIsReadBackExactly) {
   const std::string text = to_json(options);
   const TrainOptions read = train_options_from_json(text, "config.json");
   EXPECT_EQ(to_json(read), text);
+  const std::string recorded = to_json(options, R"({"onednn": "2.6.3"})");
+  EXPECT_NE(recorded.find("2.6.3"), std::string::npos);
+  EXPECT_EQ(to_json(train_options_from_json(recorded, "config.json")), text);
   EXPECT_EQ(read.seed, options.seed);
   EXPECT_EQ(read.ema, options.ema);
   EXPECT_EQ(read.model, options.model);
@@ -107,6 +143,9 @@ TEST(ConfigJson, OfARunRefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing)
   expect_refused_options(replaced("\"log_every\"", "\"colour\""), "colour");
   expect_refused_options(replaced("\"log_every\": 50", "\"log_every\": \"often\""), "log_every is \"often\"");
   expect_refused_options(replaced("\"precision\": \"f32\"", "\"precision\": \"f8\""), "precision is \"f8\"");
+  expect_refused_options(replaced("\"keep_checkpoints\": 10", "\"keep_checkpoints\": 4294967306"),
+                         "keep_checkpoints is 4294967306");
+  expect_refused_options(replaced("\"seed\": 1,", "\"seed\": -1,"), "from 0 to 18446744073709551615");
 }
 
 TEST(ConfigJson, SignatureHoldsWhatMustNotChangeAndNothingElse) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
+#include "data/folder_lock.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/progress.h"
 
@@ -32,6 +33,48 @@ IntervalMetrics some_metrics(int64_t step) {
           .target_tokens = 4000,
           .elapsed_seconds = 12.5,
           .skipped_steps = 1};
+}
+
+TEST(Metrics, EveryLineHasItsTypeAndItsTime) {
+  const TemporaryFolder folder;
+  MetricsLog log(folder / "", 0);
+  log.write(some_metrics(50));
+  log.write(ValidationMetrics{.step = 50});
+  log.write_digest(50, "0123");
+  log.write_repair(50, "parameters", {1});
+  std::vector<std::string> types;
+  for (const auto& line : lines_of(folder / "metrics.jsonl")) {
+    EXPECT_EQ(line.at("step"), 50);
+    types.push_back(line.at("type"));
+    const auto time = line.at("time").get<std::string>();
+    EXPECT_EQ(time.size(), std::string("2026-11-22T08:43:51.196Z").size()) << time;
+    EXPECT_EQ(time.back(), 'Z') << time;
+  }
+  EXPECT_EQ(types, (std::vector<std::string>{"interval", "validation", "digest", "event"}));
+}
+
+TEST(Metrics, ALogThatIsRemovedIsBegunAnewUnlessTheFolderIsAnother) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  std::filesystem::create_directory(run);
+  const data::FolderLock lock(run);  // its file tells one folder from another
+  MetricsLog log(run, 0);
+  log.write_digest(1, "01");
+  std::filesystem::remove(run + "/metrics.jsonl");
+  log.write_digest(2, "02");
+  log.write_digest(3, "03");
+  const auto lines = lines_of(run + "/metrics.jsonl");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].at("event"), "removed");
+  EXPECT_EQ(lines[0].at("step"), 2);
+  EXPECT_EQ(lines[1].at("digest"), "02");
+  EXPECT_EQ(lines[2].at("digest"), "03");
+
+  std::filesystem::rename(run, folder / "moved");
+  std::filesystem::create_directory(run);
+  log.write_digest(4, "04");
+  EXPECT_TRUE(std::filesystem::is_empty(run));
+  EXPECT_EQ(lines_of(folder / "moved/metrics.jsonl").back().at("digest"), "04");
 }
 
 TEST(Metrics, AnIntervalIsOneObjectOfNumbers) {
@@ -83,7 +126,9 @@ TEST(Metrics, AValidationIsOneObjectAndNothingIsEverNaN) {
   EXPECT_FALSE(lines[1].contains("valid_bleu"));
   EXPECT_FALSE(lines[2].contains("loss"));
   for (const auto& line : lines) {
-    for (const auto& value : line) EXPECT_TRUE(value.is_number()) << line;
+    for (const auto& [key, value] : line.items()) {
+      EXPECT_TRUE(key == "type" || key == "time" || value.is_number()) << line;
+    }
   }
 }
 
@@ -134,9 +179,9 @@ TEST(Progress, TellsNumbersAndTimeToAPerson) {
   EXPECT_EQ(duration_text(12.4), "12 s");
   EXPECT_EQ(duration_text(200), "3 min 20 s");
   EXPECT_EQ(duration_text(3900), "1 h 05 min");
-  const std::string text = progress_text(some_metrics(50), 1000, 90.0);
-  for (const char* part : {"step 50/1000", "epoch 1.25", "loss 2.5", "perplexity 7.39", "lr 1.000e-03",
-                           "100 target tokens/s", "1 skipped", "1 min 30 s left"}) {
+  const std::string text = progress_text(some_metrics(50), 1000, 90.0, /*smooths=*/true);
+  for (const char* part : {"step 50/1000", "epoch 1.25", "smoothed loss 2.5", "perplexity 7.39",
+                           "lr 1.000e-03", "100 target tokens/s", "1 skipped", "1 min 30 s left"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
   }
 }

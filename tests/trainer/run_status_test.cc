@@ -52,6 +52,22 @@ TEST(RunStatus, TellsWhereTheRunIsAndHowItEnded) {
   EXPECT_GE(ended, json["started"].get<std::string>());
 }
 
+TEST(RunStatus, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  std::filesystem::create_directory(run);
+  const data::FolderLock lock(run);
+  RunStatus status;
+  status.begin({.model_dir = run, .host = "a", .rank = 0, .ranks = 1}, 0, "");
+  std::filesystem::rename(run, folder / "moved");
+  std::filesystem::create_directory(run);
+  const data::FolderLock other(run);
+  status.saved(8, "checkpoint-00000008.h5");
+  status.end(74, "the folder was moved");
+  EXPECT_FALSE(read_status(run));
+  EXPECT_EQ(read_status(folder / "moved")->state, "running");
+}
+
 TEST(RunStatus, OnlyTheFirstRankWritesBeforeTheEnd) {
   const TemporaryFolder folder;
   RunStatus status;
@@ -75,6 +91,21 @@ TEST(RunStatus, AFileThatIsNoStatusIsPassedOver) {
     std::ofstream((folder / "status.json")) << text;
     EXPECT_FALSE(read_status(folder / "")) << text;
   }
+}
+
+TEST(RunStatus, NumbersBeyondTheirTypeAreNotCut) {
+  const TemporaryFolder folder;
+  RunStatus status;
+  status.begin({.model_dir = folder / "", .host = "a", .rank = 0, .ranks = 1}, 0, "");
+  nlohmann::json json = status_of(folder / "");
+  for (const char* key : {"ranks", "pid", "step"}) {
+    nlohmann::json changed = json;
+    changed[key] = key == std::string("ranks") ? (uint64_t{1} << 32) + 1 : (uint64_t{1} << 63);
+    std::ofstream((folder / "status.json")) << changed;
+    EXPECT_FALSE(read_status(folder / "")) << key;
+  }
+  std::ofstream((folder / "status.json")) << json;
+  EXPECT_TRUE(read_status(folder / ""));
 }
 
 TEST(RunStatus, CodesThatAreWorthARestart) {

@@ -1,0 +1,125 @@
+#include "trainer/corpus_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/unspaced_text.h"
+#include "trainer/text.h"
+#include "trainer/validation_metric.h"
+
+namespace ventris {
+namespace {
+
+// An entry of the vocabulary that comes less often is hardly learned.
+constexpr int64_t kFewTokensOfAWord = 50;
+constexpr int64_t kGoodTokensOfAWord = 100;
+// Enough to know how often words come.
+constexpr int64_t kSampledTokens = 1000000;
+// Nats a token by which the other side must explain a side better.
+constexpr double kClearlyBetter = 0.1;
+
+/// How often words come in the first sentences of a side.
+class WordCounts {
+ public:
+  WordCounts(const data::SentenceArray& sentences, int vocab_size)
+      : counts_(static_cast<size_t>(vocab_size), 0) {
+    for (int64_t i = 0; i < sentences.size() && total_ < kSampledTokens; ++i) {
+      for (const int32_t word : sentences[i]) ++counts_[static_cast<size_t>(word)];
+      total_ += sentences.length(i);
+    }
+  }
+
+  int64_t total() const { return total_; }
+
+  /// Nats that a word of `other` takes on average, coded by these counts, each one more.
+  double cross_entropy(const WordCounts& other) const {
+    const double all = static_cast<double>(total_) + static_cast<double>(counts_.size());
+    double sum = 0.0;
+    for (size_t word = 0; word < counts_.size(); ++word) {
+      if (other.counts_[word] == 0) continue;
+      sum -= static_cast<double>(other.counts_[word]) *
+             std::log((static_cast<double>(counts_[word]) + 1.0) / all);
+    }
+    return sum / static_cast<double>(other.total_);
+  }
+
+ private:
+  std::vector<int64_t> counts_;
+  int64_t total_ = 0;
+};
+
+// End marks counted, as batches count.
+double tokens_of(const data::SentenceArray& side) {
+  return static_cast<double>(side.total_tokens() + side.size());
+}
+
+/// Of the raw text that translations are compared with.
+void add_reference_warnings(const TrainOptions& options, const data::Corpus& corpus,
+                            std::vector<std::string>& warnings) {
+  if (options.valid_bleu && valid_words_are_phrases(options, corpus)) {
+    warnings.push_back(
+        data::warning_of_phrases("the validation references", valid_bleu_options(options)) +
+        fmt::format(" (--valid-tokenize). The best checkpoint is that of the best {} (--valid-metric)",
+                    options.valid_metric));
+  }
+  data::CharacterCounts unknown;
+  for (int64_t i = 0; i < corpus.valid().size(); ++i) {
+    const auto words = corpus.valid().target[i];
+    if (std::find(words.begin(), words.end(), corpus.tokenizer().unknown_id()) != words.end())
+      corpus.tokenizer().count_unknown(corpus.valid_reference(i), unknown);
+  }
+  if (!unknown.empty()) {
+    warnings.push_back(fmt::format(
+        "the validation references have characters that the vocabulary lacks, so that no translation has "
+        "them: {}. 'ventris prepare --character-coverage 1' takes those that the training text has",
+        data::listing(unknown)));
+  }
+}
+
+}  // namespace
+
+double steps_per_epoch(const TrainOptions& options, const data::SentencePairs& pairs) {
+  return std::max(tokens_of(pairs.source) / static_cast<double>(options.batch_source_tokens),
+                  tokens_of(pairs.target) / static_cast<double>(options.batch_target_tokens));
+}
+
+std::vector<std::string> corpus_warnings(const TrainOptions& options, const data::Corpus& corpus) {
+  const data::SentencePairs& train = corpus.train();
+  const int vocab_size = corpus.tokenizer().vocab_size();
+  std::vector<std::string> warnings;
+  if (const double steps = steps_per_epoch(options, train); steps < 1.0) {
+    warnings.push_back(fmt::format(
+        "a batch is larger than the corpus: one step is {:.3g} epochs. Smaller --batch-source-tokens "
+        "and --batch-target-tokens give more steps for the same time",
+        1.0 / steps));
+  }
+  const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
+  if (tokens / vocab_size < kFewTokensOfAWord) {
+    warnings.push_back(
+        fmt::format("the vocabulary is large for the text: {} words for {}, so that each comes {} times on "
+                    "average; 'ventris prepare --vocab-size {}' or less lets more be learned of each",
+                    thousands(vocab_size), thousands(tokens), tokens / vocab_size,
+                    std::max<int64_t>(8, tokens / kGoodTokensOfAWord)));
+  }
+  if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
+    warnings.push_back(
+        "source and target of the validation pairs look swapped: their words are those of the other side of "
+        "the training pairs. Look at the order of the files after --valid-sets of 'ventris prepare'");
+  }
+  if (options.valid_every > 0) add_reference_warnings(options, corpus, warnings);
+  return warnings;
+}
+
+bool sides_are_swapped(const data::SentencePairs& train, const data::SentencePairs& valid, int vocab_size) {
+  const WordCounts train_source(train.source, vocab_size);
+  const WordCounts train_target(train.target, vocab_size);
+  const WordCounts source(valid.source, vocab_size);
+  const WordCounts target(valid.target, vocab_size);
+  if (source.total() == 0 || target.total() == 0) return false;
+  return train_target.cross_entropy(source) + kClearlyBetter < train_source.cross_entropy(source) &&
+         train_source.cross_entropy(target) + kClearlyBetter < train_target.cross_entropy(target);
+}
+
+}  // namespace ventris

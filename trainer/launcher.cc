@@ -1,0 +1,52 @@
+#include "trainer/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "comm/process.h"
+#include "trainer/text.h"
+
+namespace ventris {
+namespace {
+
+std::vector<std::string> words_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", process), std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+bool starts_trainings(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  return is_mpirun(std::filesystem::path(words.front()).filename().string()) ||
+         (words.size() > 1 && words[1] == "supervise");
+}
+
+}  // namespace
+
+bool is_mpirun(std::string_view name) {
+  constexpr std::string_view kNames[] = {"mpirun", "mpiexec", "orterun", "prterun"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+std::string given_command(const std::string& command) {
+  std::string given = command;
+  for (pid_t pid = ::getppid(); pid > 1;) {
+    const std::vector<std::string> words = words_of(pid);
+    const std::optional<Process> process = process_of(pid);
+    if (!process || !starts_trainings(words)) break;
+    pid = process->parent;
+    given.clear();
+    for (const std::string& word : words) given += (given.empty() ? "" : " ") + shell_word(word);
+  }
+  return given;
+}
+
+}  // namespace ventris

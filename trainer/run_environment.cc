@@ -1,0 +1,80 @@
+#include "trainer/run_environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "backend/device.h"
+#include "backend/gemm.h"
+#include "comm/communicator.h"
+#include "comm/mpi_environment.h"
+#include "trainer/json_text.h"
+
+namespace ventris {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+#if defined(__clang__)
+constexpr const char* kCompiler = "Clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
+
+// As messages call them.
+constexpr std::pair<const char*, const char*> kNames[] = {{"instruction_set", "instruction set"},
+                                                          {"onednn", "oneDNN"},
+                                                          {"compiler", "compiler"},
+                                                          {"mpi", "MPI"},
+                                                          {"cuda", "CUDA"}};
+
+Json of_this_rank() {
+  const std::string library = gemm_library();  // "oneDNN 2.6.3, AVX2"
+  const size_t comma = library.find(", ");
+  return {{"instruction_set", comma == std::string::npos ? "" : library.substr(comma + 2)},
+          {"onednn", library.substr(library.find(' ') + 1, comma - library.find(' ') - 1)},
+          {"compiler", kCompiler},
+          {"mpi", mpi_library()},
+          {"cuda", cuda_build()}};
+}
+
+std::string text_of(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+}  // namespace
+
+std::string run_environment(Communicator& communicator) {
+  std::map<std::string, std::vector<std::string>> values;
+  for (const std::string& text : communicator.all_gather(json_text(of_this_rank()))) {
+    const nlohmann::json rank = nlohmann::json::parse(text);
+    for (const auto& [key, name] : kNames) {
+      const std::string value = text_of(rank, key);
+      std::vector<std::string>& seen = values[key];
+      if (std::find(seen.begin(), seen.end(), value) == seen.end()) seen.push_back(value);
+    }
+  }
+  Json all = Json::object();
+  for (const auto& [key, name] : kNames) all[key] = fmt::format("{}", fmt::join(values[key], " and "));
+  return json_text(all);
+}
+
+std::string environment_changes(const std::string& before, const std::string& now) {
+  const nlohmann::json old_values = parse_json(before);
+  const nlohmann::json new_values = parse_json(now);
+  if (!old_values.is_object() || !new_values.is_object()) return "";
+  std::vector<std::string> changes;
+  for (const auto& [key, name] : kNames) {
+    const std::string from = text_of(old_values, key);
+    const std::string to = text_of(new_values, key);
+    if (!from.empty() && from != to) changes.push_back(fmt::format("{} from {} to {}", name, from, to));
+  }
+  return fmt::format("{}", fmt::join(changes, "; "));
+}
+
+}  // namespace ventris

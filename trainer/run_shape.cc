@@ -1,0 +1,66 @@
+#include "trainer/run_shape.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backend/error.h"
+#include "trainer/validation.h"
+
+namespace ventris {
+namespace {
+
+// Where --micro-batch-tokens is 0. A GPU takes the batches of the paper in one piece.
+constexpr int64_t kCpuMicroBatchTokens = 4096;
+constexpr int64_t kCudaMicroBatchTokens = 32768;
+// The fewest where they must not depend on the ranks: up to so many ranks all have the same work.
+constexpr int64_t kReproducibleShards = 8;
+
+}  // namespace
+
+void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus) {
+  model.vocab_size = corpus.tokenizer().vocab_size();
+  if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizer().begin_id();
+  model.zero_start = options.begin_embedding == "none";
+  model.validate();
+  if (corpus.max_length() >= model.max_positions) {
+    fail(ExitCode::kBadConfiguration,
+         "the longest sentence of {} has {} words; with its end mark it needs --max-positions {} or more, "
+         "not {}",
+         corpus.path(), corpus.max_length(), corpus.max_length() + 1, model.max_positions);
+  }
+}
+
+/// Rows are a multiple of the tiles of matrix products on GPUs.
+MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
+  constexpr int64_t kTileRows = 128;
+  const auto padded = [](int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; };
+  return {.source_rows = padded(batches.shard_source_capacity()),
+          .target_rows = padded(batches.shard_target_capacity()),
+          .sentences =
+              static_cast<int>(std::min(batches.shard_source_capacity(), batches.shard_target_capacity()))};
+}
+
+MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,
+                                  Device device) {
+  const MicroBatchCapacity training = training_capacity(batches);
+  const MicroBatchCapacity validating = Validation::capacity(corpus, validation_rows_of(device));
+  return {std::max(training.source_rows, validating.source_rows),
+          std::max(training.target_rows, validating.target_rows),
+          std::max(training.sentences, validating.sentences)};
+}
+
+int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device) {
+  if (options.logical_shards > 0) return options.logical_shards;
+  if (from.logical_shards > 0) return from.logical_shards;
+  const int64_t most = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
+                       : device == Device::kCpu       ? kCpuMicroBatchTokens
+                                                      : kCudaMicroBatchTokens;
+  const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
+  const int64_t least = (tokens + most - 1) / most;
+  if (options.reduction == Reduction::kReproducible) {
+    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(least, kReproducibleShards))));
+  }
+  return static_cast<int>((least + ranks - 1) / ranks * ranks);
+}
+
+}  // namespace ventris
