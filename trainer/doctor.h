@@ -20,6 +20,7 @@ struct RankFacts {
   std::string program;
   std::string mpi;
   std::string thread_level;  // "" where MPI is not active
+  bool root = false;         // runs for root
   std::string nccl;
   std::string cuda;           // what the program was built with, or "no"
   std::string driver;         // CUDA version that it supports, or ""
@@ -36,6 +37,7 @@ struct RankFacts {
   double link_rate = 0.0;           // bytes a second of the fastest network device; 0: not known
   bool sees_folder = false;         // read what rank 0 wrote there
   std::string folder_error;         // what failed there, or ""
+  std::string folder_lock_error;    // why flock fails there, or ""
   int64_t folder_free = -1;
 };
 

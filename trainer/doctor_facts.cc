@@ -25,6 +25,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {
@@ -95,13 +96,13 @@ ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& 
 }  // namespace
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, cores, core_share, host_cores,
-                                   program, mpi, thread_level, nccl, cuda, driver, device, device_reason,
-                                   open_files, locked_memory, core_files, file_size, shared_memory_free,
-                                   clock_ahead, clock_error, copy_rate, link_rate, sees_folder, folder_error,
-                                   folder_free)
+                                   program, mpi, thread_level, root, nccl, cuda, driver, device,
+                                   device_reason, open_files, locked_memory, core_files, file_size,
+                                   shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
+                                   sees_folder, folder_error, folder_lock_error, folder_free)
 
 std::string to_json(const RankFacts& facts) {
-  return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json(facts));
 }
 
 RankFacts rank_facts_from_json(const std::string& json) {
@@ -112,6 +113,7 @@ void look_at_host(RankFacts& facts) {
   const std::vector<uint8_t> mask = affinity_mask();
   facts.cores = static_cast<int>(std::count(mask.begin(), mask.end(), 1));
   facts.host_cores = static_cast<int>(std::thread::hardware_concurrency());
+  facts.root = geteuid() == 0;
   facts.open_files = limit_of(RLIMIT_NOFILE);
   facts.locked_memory = limit_of(RLIMIT_MEMLOCK);
   facts.core_files = limit_of(RLIMIT_CORE);

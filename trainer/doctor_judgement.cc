@@ -86,6 +86,11 @@ std::vector<Finding> judge_programs(const DoctorFacts& facts) {
                           ? fmt::format("{}, not active: one process without a launcher", first.mpi)
                           : fmt::format("{}, thread level {}", first.mpi, first.thread_level),
                       ""});
+  if (first.root && first.thread_level.empty() && first.mpi.find("Open MPI") != std::string::npos) {
+    findings.push_back({Severity::kNote, "root", "Open MPI starts no ranks for root unless told to",
+                        "mpirun --allow-run-as-root, or OMPI_ALLOW_RUN_AS_ROOT=1 and "
+                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment"});
+  }
   return findings;
 }
 
@@ -129,7 +134,8 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
       findings.push_back({Severity::kWarning, "cores",
                           fmt::format("{} has {} and {}", own.host, counted(own.local_size, "rank"),
                                       counted(own.host_cores, "core")),
-                          "start at most as many ranks on a host as it has cores"});
+                          "start at most as many ranks on a host as it has cores; mpirun starts more with "
+                          "--oversubscribe alone, and they are slow"});
     } else if (2 * own.core_share * own.local_size <= own.host_cores) {
       findings.push_back({Severity::kWarning, "cores",
                           fmt::format("the {} of {} may use {} each of its {}: most of the host is idle",
@@ -139,7 +145,13 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
     }
   }
   if (findings.empty()) {
-    findings.push_back({Severity::kFine, "cores", fmt::format("{} or more for each rank", least), ""});
+    const bool alone = facts.ranks[0].thread_level.empty();
+    findings.push_back({Severity::kFine, "cores",
+                        alone ? fmt::format("{}; mpirun starts more ranks than there are cores with "
+                                            "--oversubscribe alone",
+                                            counted(least, "core"))
+                              : fmt::format("{} or more for each rank", least),
+                        ""});
   }
   return findings;
 }
@@ -235,7 +247,15 @@ std::vector<Finding> judge_folder(const DoctorFacts& facts) {
                 : Finding{Severity::kWarning, "disk", text,
                           "'ventris plan --model-dir' says how much a run needs"}};
   }
-  return {{Severity::kFine, "folder", text + "; rename and fsync work", ""}};
+  if (!facts.ranks[0].folder_lock_error.empty()) {
+    return {
+        {Severity::kWarning, "folder",
+         fmt::format("{}; rename and fsync work, locks do not (flock: {})", text,
+                     facts.ranks[0].folder_lock_error),
+         "a second run there is kept out by a file that the first renews, and after a kill the next start "
+         "waits for 30 s; let the server of the file system have locks (NFS: rpc.statd, no nolock)"}};
+  }
+  return {{Severity::kFine, "folder", text + "; rename, fsync and locks work", ""}};
 }
 
 std::vector<Finding> judge_limits(const DoctorFacts& facts) {

@@ -5,6 +5,7 @@
 
 #include "trainer/doctor.h"
 #include "trainer/doctor_facts.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -35,7 +36,7 @@ std::string doctor_json(const DoctorFacts& facts, const std::vector<Finding>& fi
                                  {"ranks", ranks},
                                  {"sum_latency_seconds", facts.sums.latency},
                                  {"sum_bytes_per_second", facts.sums.bandwidth}};
-  return object.dump();
+  return json_text(object);
 }
 
 }  // namespace ventris

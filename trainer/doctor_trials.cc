@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -44,6 +45,14 @@ class FolderTrial {
   FolderTrial& operator=(const FolderTrial&) = delete;
 
   const std::string& error() const { return error_; }
+  /// Why the file cannot be locked, or "".
+  std::string lock_error() const {
+    const int file = ::open(token_.c_str(), O_RDWR | O_CLOEXEC);
+    const bool locked = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0;
+    const int error = errno;
+    if (file >= 0) ::close(file);
+    return locked ? "" : std::strerror(error);
+  }
 
  private:
   static constexpr const char* kUnfinished = ".unfinished";
@@ -165,7 +174,10 @@ int64_t try_folder(Communicator& communicator, const std::string& folder, RankFa
   if (communicator.rank() == 0) {
     trial.emplace(folder, token);
     facts.folder_error = trial->error();
-    if (facts.folder_error.empty()) largest = largest_checkpoint(folder);
+    if (facts.folder_error.empty()) {
+      facts.folder_lock_error = trial->lock_error();
+      largest = largest_checkpoint(folder);
+    }
     struct statvfs space {};
     if (statvfs(folder.c_str(), &space) == 0)
       facts.folder_free = static_cast<int64_t>(space.f_bavail) * static_cast<int64_t>(space.f_frsize);

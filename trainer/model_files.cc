@@ -67,11 +67,15 @@ void write_best(const std::string& model_dir, const std::string& checkpoint_path
                 double value) {
   const json best = {
       {"checkpoint", fs::path(checkpoint_path).filename().string()}, {"metric", metric}, {"value", value}};
-  write_file_atomically((fs::path(model_dir) / kBestFile).string(), best.dump(2) + "\n");
+  write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
 }
 
 std::string read_best(const std::string& model_dir) {
   const fs::path path = fs::path(model_dir) / kBestFile;
+  std::error_code error;
+  if (fs::is_other(fs::status(path, error))) {  // a pipe would be waited for
+    fail(ExitCode::kBadData, "{}: is not a regular file; remove it", path.string());
+  }
   errno = 0;
   std::ifstream file(path);
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return "";

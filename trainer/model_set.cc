@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/error.h"
+#include "data/file_io.h"
 
 namespace ventris {
 namespace {
@@ -50,6 +51,12 @@ size_t ModelSet::longest_sentence() const {
   int least = models_.front()->config.max_positions;
   for (const auto& model : models_) least = std::min(least, model->config.max_positions);
   return static_cast<size_t>(least - 1);
+}
+
+std::vector<std::string> ModelSet::file_digests() const {
+  std::vector<std::string> digests;
+  for (const auto& model : models_) digests.push_back(data::digest_of_file(model->path));
+  return digests;
 }
 
 std::vector<int64_t> ModelSet::averaged_checkpoints() const {

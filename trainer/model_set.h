@@ -27,6 +27,8 @@ class ModelSet {
   size_t longest_sentence() const;
   /// Of each model, how many checkpoints it is the mean of.
   std::vector<int64_t> averaged_checkpoints() const;
+  /// XXH3-128 of the bytes of each file that was read, which is read again for it.
+  std::vector<std::string> file_digests() const;
   /// The files that were read, separated by commas.
   std::string path() const;
 

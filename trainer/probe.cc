@@ -10,6 +10,7 @@
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
 #include "model/transformer.h"
+#include "trainer/json_number.h"
 #include "trainer/json_text.h"
 
 namespace ventris {
@@ -181,18 +182,17 @@ std::vector<Probe> probes_from_json(const std::string& text, const std::string& 
   if (good) {
     for (const json& entry : object["probes"]) {
       Probe probe;
-      const auto take = [&](const char* key, auto& values, bool whole) {
+      const auto take = [&](const char* key, auto& values) {
         const auto found = entry.is_object() ? entry.find(key) : entry.end();
         if (found == entry.end() || !found->is_array()) return false;
         for (const json& value : *found) {
-          if (whole ? !value.is_number_integer() : !value.is_number()) return false;
-          values.push_back(value.get<typename std::decay_t<decltype(values)>::value_type>());
+          if (!read_number(value, values.emplace_back())) return false;
         }
         return true;
       };
-      good = good && take("source", probe.source, true) && take("target", probe.target, true) &&
-             take("log_probabilities", probe.log_probabilities, false) &&
-             take("top_words", probe.top_words, true) && take("top_logits", probe.top_logits, false);
+      good = good && take("source", probe.source) && take("target", probe.target) &&
+             take("log_probabilities", probe.log_probabilities) && take("top_words", probe.top_words) &&
+             take("top_logits", probe.top_logits);
       const size_t rows = probe.target.size() + 1;
       good = good && probe.log_probabilities.size() == rows &&
              probe.top_words.size() == rows * Probe::kTopWords &&

@@ -3,13 +3,28 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <mutex>
+
+#include "trainer/live_line.h"
+#include "trainer/message_terminal.h"
+#include "trainer/signals.h"
+#include "trainer/train_options.h"
 
 namespace ventris {
+
+double seconds_left(const TrainOptions& options, const RunProgress& run) {
+  const auto steps = static_cast<double>(std::max<int64_t>(1, run.step - run.first_step));
+  double left = run.seconds / steps * static_cast<double>(options.max_steps - run.step);
+  const double epochs = run.epoch - run.first_epoch;
+  if (options.max_epochs > 0 && epochs > 0.0)
+    left = std::min(left, run.seconds / epochs * (static_cast<double>(options.max_epochs) - run.epoch));
+  if (options.max_minutes > 0.0) left = std::min(left, 60.0 * options.max_minutes - run.seconds);
+  return left;
+}
 
 std::string duration_text(double seconds) {
   const auto total = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
@@ -20,99 +35,121 @@ std::string duration_text(double seconds) {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLivePeriod{500};
+
 // A model that is diverging has a perplexity of hundreds of digits.
 std::string perplexity_text(double perplexity) {
   return perplexity < 1e7 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
 }
 
-std::string loss_text(const IntervalMetrics& metrics) {
-  if (!metrics.has_loss()) return "loss not finite";
-  return fmt::format("loss {:.4f}  perplexity {}", metrics.loss(), perplexity_text(metrics.perplexity()));
+// Training's loss is that with smoothed labels, whose exponential is no perplexity.
+std::string loss_text(double loss, double perplexity, bool smooths) {
+  return fmt::format("{}loss {:.4f}  perplexity {}", smooths ? "smoothed " : "", loss,
+                     perplexity_text(perplexity));
 }
 
-// 0 if the terminal does not tell.
-size_t terminal_columns() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
+  if (metrics.has_loss()) return loss_text(metrics.loss(), metrics.perplexity(), smooths);
+  return metrics.skipped_steps > 0 ? "loss not finite" : "loss not read yet";
 }
 
 // What matters most comes first: a narrow terminal cuts the end off.
 std::string short_progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
-  return fmt::format("step {}/{}  {}  {} left  {:.0f} tokens/s", metrics.step, max_steps, loss_text(metrics),
-                     duration_text(seconds_left), metrics.target_tokens_per_second());
+  return fmt::format("step {}/{}  {}  {} left  {:.0f} tokens/s", metrics.step, max_steps,
+                     loss_text(metrics, false), duration_text(seconds_left),
+                     metrics.target_tokens_per_second());
 }
 
 }  // namespace
 
-std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
+std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left,
+                          bool smooths) {
   const std::string skipped =
       metrics.skipped_steps > 0 ? fmt::format("  {} skipped", metrics.skipped_steps) : "";
   return fmt::format("step {}/{}  epoch {:.2f}  {}  lr {:.3e}  {:.0f} target tokens/s{}  {} left",
-                     metrics.step, max_steps, metrics.epoch, loss_text(metrics), metrics.learning_rate,
-                     metrics.target_tokens_per_second(), skipped, duration_text(seconds_left));
+                     metrics.step, max_steps, metrics.epoch, loss_text(metrics, smooths),
+                     metrics.learning_rate, metrics.target_tokens_per_second(), skipped,
+                     duration_text(seconds_left));
 }
 
 struct Progress::Impl {
-  bool speaks;
-  bool terminal;
-  int64_t max_steps;
-  bool line_is_open = false;
-  std::chrono::steady_clock::time_point next_line = std::chrono::steady_clock::now();
+  const MessageTerminal terminal;
+  const bool live;
+  const bool lines;
+  const int64_t max_steps;
+  const bool smooths;
+  const double log_seconds;
+  mutable std::mutex mutex;  // of the rest: a thread tells of a stop while another trains
+  LiveLine live_line{terminal.reflows()};
+  Clock::time_point last_word = Clock::now();  // when something was said
   spdlog::logger log{"ventris", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
 
-  Impl(bool speaks_in, int64_t max_steps_in)
-      : speaks(speaks_in), terminal(speaks && isatty(STDERR_FILENO) == 1), max_steps(max_steps_in) {
+  Impl(bool speaks, const TrainOptions& options)
+      : live(speaks && (options.progress == "live" || (options.progress == "auto" && terminal.exists()))),
+        lines(speaks && !live && options.progress != "none"),
+        max_steps(options.max_steps),
+        smooths(options.model.label_smoothing > 0.0F),
+        log_seconds(options.log_seconds) {
     log.set_pattern("%Y-%m-%d %H:%M:%S  %v");
     log.set_level(speaks ? spdlog::level::info : spdlog::level::off);
     log.flush_on(spdlog::level::info);
   }
-  void close_line() {
-    if (line_is_open) std::fputs("\r\033[K", stderr);
-    line_is_open = false;
+  bool is_silent_for(std::chrono::duration<double> time) const {
+    const std::lock_guard lock(mutex);
+    return Clock::now() - last_word >= time;
+  }
+  bool is_silent_for_long() const {
+    return (live || lines) && log_seconds > 0.0 && is_silent_for(std::chrono::duration<double>(log_seconds));
   }
   void say(spdlog::level::level_enum level, const std::string& text) {
-    close_line();
+    const std::lock_guard lock(mutex);
+    std::fputs(live_line.remove(terminal.columns()).c_str(), stderr);
     log.log(level, "{}", text);
+    last_word = Clock::now();
   }
+  void show(const std::string& text, const std::string& short_text) {
+    const std::lock_guard lock(mutex);
+    const size_t columns = terminal.columns();
+    const bool fits = columns == 0 || text.size() < columns;
+    std::fputs(live_line.replace(fits ? text : short_text, columns).c_str(), stderr);
+    std::fflush(stderr);
+    last_word = Clock::now();
+  }
+  // The last: it uses the others.
+  const StopNotice stop_notice{[this](int signal) { say(spdlog::level::info, stop_text(signal)); }};
 };
 
-Progress::Progress(bool speaks, int64_t max_steps) : impl_(std::make_unique<Impl>(speaks, max_steps)) {}
+Progress::Progress(bool speaks, const TrainOptions& options)
+    : impl_(std::make_unique<Impl>(speaks, options)) {}
 
 Progress::~Progress() {
-  if (impl_->line_is_open) std::fputc('\n', stderr);
+  if (impl_->live_line.is_open()) std::fputc('\n', stderr);
 }
 
-bool Progress::wants_live_line() const {
-  return impl_->terminal && std::chrono::steady_clock::now() >= impl_->next_line;
+bool Progress::wants_line() const {
+  return impl_->live ? impl_->is_silent_for(kLivePeriod) : impl_->is_silent_for_long();
 }
 
-void Progress::live_line(const IntervalMetrics& metrics, double seconds_left) {
-  if (!impl_->terminal) return;
-  impl_->next_line = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  std::string text = progress_text(metrics, impl_->max_steps, seconds_left);
-  // A line that wraps could not be written over.
-  const size_t columns = terminal_columns();
-  if (columns > 0 && text.size() >= columns) {
-    text = short_progress_text(metrics, impl_->max_steps, seconds_left).substr(0, columns - 1);
-  }
-  std::fprintf(stderr, "\r\033[K%s", text.c_str());
-  std::fflush(stderr);
-  impl_->line_is_open = true;
+void Progress::line(const IntervalMetrics& metrics, double seconds_left) {
+  const std::string text = progress_text(metrics, impl_->max_steps, seconds_left, impl_->smooths);
+  if (impl_->live) impl_->show(text, short_progress_text(metrics, impl_->max_steps, seconds_left));
+  if (impl_->lines) message(text);
 }
 
-void Progress::interval(const IntervalMetrics& metrics, double seconds_left) {
-  if (impl_->terminal) {
-    live_line(metrics, seconds_left);
-  } else {
-    message(progress_text(metrics, impl_->max_steps, seconds_left));
-  }
+void Progress::goes_on(int64_t step, const std::string& what) {
+  if (!impl_->is_silent_for_long()) return;
+  const std::string text = fmt::format("step {}/{}  {}", step, impl_->max_steps, what);
+  if (impl_->live) impl_->show(text, text);
+  if (impl_->lines) message(text);
 }
 
 void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
   const std::string bleu = metrics.has_bleu ? fmt::format("  BLEU {:.2f}", metrics.bleu) : "";
   const std::string chrf = metrics.has_chrf ? fmt::format("  chrF {:.2f}", metrics.chrf) : "";
-  message(fmt::format("step {}  validation: loss {:.4f}  perplexity {}{}{}{}  ({})", metrics.step,
-                      metrics.loss, perplexity_text(metrics.perplexity()), bleu, chrf,
+  message(fmt::format("step {}  validation: {}{}{}{}  ({})", metrics.step,
+                      loss_text(metrics.loss, metrics.perplexity(), impl_->smooths), bleu, chrf,
                       best ? "  best so far" : "", duration_text(seconds)));
 }
 

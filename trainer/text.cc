@@ -1,8 +1,10 @@
 #include "trainer/text.h"
 
-#include <fmt/core.h>
+#include <fmt/chrono.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace ventris {
 
@@ -17,8 +19,34 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
+std::string thousands(int64_t value) {
+  std::string text = std::to_string(value);
+  for (auto place = std::ssize(text) - 3; place > (value < 0 ? 1 : 0); place -= 3)
+    text.insert(static_cast<size_t>(place), ",");
+  return text;
+}
+
 std::string counted(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string now_utc() {
+  const auto now = std::chrono::system_clock::now();
+  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
+  const auto part = std::chrono::duration_cast<std::chrono::milliseconds>(now - whole).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(whole)),
+                     part);
+}
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 }  // namespace ventris

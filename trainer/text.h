@@ -11,7 +11,16 @@ namespace ventris {
 /// Bytes as "1.5 GiB".
 std::string bytes_text(int64_t bytes);
 
+/// "1,234,567".
+std::string thousands(int64_t value);
+
+/// The time as "2026-11-22T08:43:51.196Z" (ISO 8601, UTC).
+std::string now_utc();
+
 /// A number of things as "1 rank" or "2 ranks"; of a noun whose plural ends in s.
 std::string counted(int64_t count, std::string_view noun);
+
+/// A word of a command line as a shell takes it: in quotes where it needs them.
+std::string shell_word(const std::string& word);
 
 }  // namespace ventris

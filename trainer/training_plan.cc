@@ -12,6 +12,7 @@
 #include "model/beam_search.h"
 #include "model/transformer.h"
 #include "trainer/optimizer.h"
+#include "trainer/run_shape.h"
 #include "trainer/text.h"
 #include "trainer/training_run.h"
 #include "trainer/validation.h"

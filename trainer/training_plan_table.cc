@@ -8,12 +8,6 @@
 namespace ventris {
 namespace {
 
-std::string thousands(int64_t value) {
-  std::string text = std::to_string(value);
-  for (auto place = std::ssize(text) - 3; place > 0; place -= 3) text.insert(static_cast<size_t>(place), ",");
-  return text;
-}
-
 void add_line(std::string& text, const std::string& what, const std::string& value) {
   text += fmt::format("{:<32}{:>12}", what, value);
 }

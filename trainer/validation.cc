@@ -9,8 +9,9 @@
 #include "data/metric.h"
 #include "model/beam_search.h"
 #include "trainer/batch_feed.h"
-#include "trainer/trainer.h"
+#include "trainer/signals.h"
 #include "trainer/translation.h"
+#include "trainer/validation_metric.h"
 
 namespace ventris {
 namespace {
@@ -53,16 +54,22 @@ MicroBatchCapacity Validation::capacity(const data::Corpus& corpus, ValidationRo
 }
 
 std::optional<ValidationMetrics> Validation::run(Transformer& transformer, ParameterStore& store,
-                                                 const TransformerIds& ids, int64_t step) {
+                                                 const TransformerIds& ids, int64_t step,
+                                                 const std::function<void()>& goes_on) {
+  const auto stops = [&goes_on] {
+    goes_on();
+    return stop_requested();
+  };
   ValidationMetrics metrics;
   metrics.step = step;
-  if (!add_loss(transformer, metrics)) return std::nullopt;
+  if (!add_loss(transformer, metrics, stops)) return std::nullopt;
   const bool scores = options_.valid_bleu || options_.valid_chrf;
-  if (scores && !add_scores(transformer.config(), store, ids, metrics)) return std::nullopt;
+  if (scores && !add_scores(transformer.config(), store, ids, metrics, stops)) return std::nullopt;
   return metrics;
 }
 
-bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) {
+bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
+                          const std::function<bool()>& stops) {
   const data::SentencePairs& pairs = corpus_.valid();
   const auto ranks = static_cast<size_t>(communicator_.size());
   // Each rank fills in the sums of its batches; added in the order of the batches they are the same for any
@@ -70,7 +77,7 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) 
   std::vector<double> sums(2 * batches_.size() + 1, 0.0);
   data::PackedBatch packed;
   for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches_.size(); b += ranks) {
-    if (stop_requested()) {
+    if (stops()) {
       sums.back() = 1.0;
       break;
     }
@@ -97,7 +104,7 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics) 
 }
 
 bool Validation::add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
-                            ValidationMetrics& metrics) {
+                            ValidationMetrics& metrics, const std::function<bool()>& stops) {
   const data::SentencePairs& pairs = corpus_.valid();
   const data::Tokenizer& tokenizer = corpus_.tokenizer();
   const int64_t limit = options_.valid_max_sentences;
@@ -116,7 +123,7 @@ bool Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
                      .begin_id = tokenizer.begin_id(),
                      .end_id = tokenizer.end_id(),
                      .unknown_id = tokenizer.unknown_id()});
-  const auto translated = translate_on_all_ranks(communicator_, search, sources, stop_requested);
+  const auto translated = translate_on_all_ranks(communicator_, search, sources, stops);
   if (!translated) return false;
   std::vector<std::string> hypotheses;
   for (const auto& found : *translated) {
@@ -124,7 +131,7 @@ bool Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
   }
   if (options_.valid_bleu) {
     metrics.has_bleu = true;
-    metrics.bleu = data::corpus_bleu(hypotheses, references, {}).score;
+    metrics.bleu = data::corpus_bleu(hypotheses, references, valid_bleu_options(options_)).score;
   }
   if (options_.valid_chrf) {
     metrics.has_chrf = true;

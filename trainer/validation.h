@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -38,16 +39,18 @@ class Validation {
 
   /// Loss per target token without dropout and, where asked for, BLEU and chrF of beam search against the raw
   /// reference lines. Nothing where a stop was asked for meanwhile (stop_requested()), on all ranks: a rank
-  /// ends before its next batch of sentences, and the others hear of it when they have done theirs.
+  /// ends before its next batch of sentences, and the others hear of it when they have done theirs. Calls
+  /// `goes_on` before each batch.
   std::optional<ValidationMetrics> run(Transformer& transformer, ParameterStore& store,
-                                       const TransformerIds& ids, int64_t step);
+                                       const TransformerIds& ids, int64_t step,
+                                       const std::function<void()>& goes_on);
 
  private:
   /// Both return false where validation is to be abandoned.
-  bool add_loss(Transformer& transformer, ValidationMetrics& metrics);
+  bool add_loss(Transformer& transformer, ValidationMetrics& metrics, const std::function<bool()>& stops);
   /// Translates, and compares with the raw reference lines.
   bool add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
-                  ValidationMetrics& metrics);
+                  ValidationMetrics& metrics, const std::function<bool()>& stops);
 
   Context& context_;
   Communicator& communicator_;

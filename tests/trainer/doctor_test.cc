@@ -96,6 +96,23 @@ TEST(DoctorTest, Idle_and_shared_cores_are_told) {
   expect(judge_cores(facts), Severity::kWarning, "cores", "may use 1 core each of its 8");
   for (RankFacts& rank : facts.ranks) rank.host_cores = 1;
   expect(judge_cores(facts), Severity::kWarning, "cores", "node1 has 2 ranks and 1 core");
+  facts = fit();
+  facts.ranks[1].core_share = 3;
+  facts.ranks[2].core_share = 5;
+  expect(judge_cores(facts), Severity::kFine, "cores", "3 or more for each rank");
+}
+
+TEST(DoctorTest, What_mpirun_will_ask_of_root_and_of_many_ranks_is_told) {
+  DoctorFacts facts = fit();
+  facts.ranks.resize(1);
+  facts.ranks[0].root = true;
+  for (const Finding& finding : judge_programs(facts)) EXPECT_NE(finding.check, "root");  // mpirun was told
+  facts.ranks[0].thread_level.clear();
+  expect(judge_programs(facts), Severity::kNote, "root", "Open MPI starts no ranks for root");
+  expect(judge_cores(facts), Severity::kFine, "cores",
+         "4 cores; mpirun starts more ranks than there are cores");
+  facts.ranks[0].root = false;
+  for (const Finding& finding : judge_programs(facts)) EXPECT_NE(finding.check, "root");
 }
 
 TEST(DoctorTest, Devices_are_judged_by_what_was_asked_for) {

@@ -130,7 +130,8 @@ TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
                           Validation::capacity(corpus, rows),
                           /*training=*/false);
   Validation validation(context, *self, corpus, run, rows);
-  EXPECT_EQ(with[1]["valid_loss"], validation.run(transformer, model->store, model->ids, 12).value().loss);
+  EXPECT_EQ(with[1]["valid_loss"],
+            validation.run(transformer, model->store, model->ids, 12, [] {}).value().loss);
   EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation changes no parameter";
   EXPECT_EQ(translated_with(run.model_dir), translated_with(read_best(run.model_dir)));
   EXPECT_NE(translated_with(run.model_dir), values(run, step_of_checkpoint(read_best(run.model_dir))));

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "backend/error.h"
 #include "model/transformer.h"
 #include "tests/support/tiny_run.h"
-#include "trainer/training_run.h"
+#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {
@@ -67,6 +68,25 @@ TEST_F(TrainingPlanTest, Memory_is_what_the_parts_of_a_run_allocate) {
   }
 }
 
+TEST_F(TrainingPlanTest, Translating_for_validation_takes_memory_where_a_score_asks_for_it) {
+  const auto translates = [](const TrainOptions& train) {
+    const TrainingPlan plan = plan_training(train, {});
+    return std::any_of(plan.memory.begin(), plan.memory.end(),
+                       [](const PlannedMemory& part) { return part.name == "translating for validation"; });
+  };
+  TrainOptions train = options("scores");
+  train.valid_every = 5;
+  train.valid_bleu = train.valid_chrf = false;
+  EXPECT_FALSE(translates(train));
+  train.valid_chrf = true;
+  EXPECT_TRUE(translates(train));
+  train.valid_chrf = false;
+  train.valid_bleu = true;
+  EXPECT_TRUE(translates(train));
+  train.valid_every = 0;
+  EXPECT_FALSE(translates(train));
+}
+
 TEST_F(TrainingPlanTest, A_reproducible_run_needs_partial_sums) {
   TrainOptions train = options("tree");
   train.logical_shards = 4;
@@ -89,6 +109,22 @@ TEST_F(TrainingPlanTest, Steps_and_the_size_of_a_checkpoint_are_those_of_a_run) 
   EXPECT_EQ(plan.epochs, 1.0);
   const auto file = static_cast<int64_t>(std::filesystem::file_size(result.last_checkpoint));
   EXPECT_NEAR(static_cast<double>(plan.checkpoint_bytes), static_cast<double>(file), 16384.0);
+}
+
+TEST_F(TrainingPlanTest, The_nearer_of_two_ends_counts) {
+  TrainOptions train = options("ends");
+  train.save_every = 1;
+  train.max_epochs = 2;
+  const int64_t epoch = plan_training(train, {}).steps_per_epoch;
+  ASSERT_GT(epoch, 1);
+  train.max_steps = 2 * epoch + 1;
+  EXPECT_EQ(plan_training(train, {}).steps, 2 * epoch);
+  train.max_steps = 2 * epoch - 1;
+  EXPECT_EQ(plan_training(train, {}).steps, 2 * epoch - 1);
+  train.max_steps = 3;
+  train.keep_checkpoints = 8;
+  EXPECT_EQ(plan_training(train, {}).checkpoints,
+            4 + 2);  // of steps 0 to 3, the best and the one being written
 }
 
 TEST_F(TrainingPlanTest, What_does_not_fit_is_told_with_what_would) {

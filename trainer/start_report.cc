@@ -1,0 +1,145 @@
+#include "trainer/start_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "backend/context.h"
+#include "backend/device.h"
+#include "backend/error.h"
+#include "backend/gemm.h"
+#include "comm/affinity.h"
+#include "comm/communicator.h"
+#include "data/atomic_file.h"
+#include "data/file_io.h"
+#include "trainer/config_json.h"
+#include "trainer/corpus_warnings.h"
+#include "trainer/export_limits.h"
+#include "trainer/progress.h"
+#include "trainer/text.h"
+
+namespace ventris {
+namespace {
+
+// A line of the table.
+std::string row(const char* what, const std::string& text) {
+  return fmt::format("\n  {:<12}{}", what, text);
+}
+
+// "2 on node1" or "4 on 2 hosts, 2 a host".
+std::string ranks_text(const std::vector<std::string>& host_of_rank) {
+  const std::set<std::string> hosts(host_of_rank.begin(), host_of_rank.end());
+  const auto ranks = std::ssize(host_of_rank);
+  if (hosts.size() == 1) return fmt::format("{} on {}", ranks, host_of_rank.front());
+  int64_t least = ranks;
+  int64_t most = 0;
+  for (const std::string& host : hosts) {
+    const int64_t here = std::count(host_of_rank.begin(), host_of_rank.end(), host);
+    least = std::min(least, here);
+    most = std::max(most, here);
+  }
+  const std::string each = least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
+  return fmt::format("{} on {} hosts, {} a host", ranks, hosts.size(), each);
+}
+
+std::string device_text(Context& context, const TrainOptions& options) {
+  const std::string kind = context.device() == Device::kCpu ? "CPU" : "CUDA";
+  const std::string library = context.device() == Device::kCpu ? gemm_library() : cuda_build();
+  return fmt::format("{}, {} a rank, {}, {}", kind, counted(context.pool().threads(), "thread"),
+                     name_of(options.precision), library);
+}
+
+std::string steps_text(double steps) {
+  return steps < 10.0 ? fmt::format("{:.2g}", steps) : thousands(std::llround(steps));
+}
+
+std::string corpus_text(const data::Corpus& corpus) {
+  const data::SentencePairs& train = corpus.train();
+  return fmt::format(
+      "{} pairs to train on, {} to validate; {} source and {} target words of a vocabulary of {}",
+      thousands(train.size()), thousands(corpus.valid().size()), thousands(train.source.total_tokens()),
+      thousands(train.target.total_tokens()), thousands(corpus.tokenizer().vocab_size()));
+}
+
+std::string limits_text(const TrainOptions& options, double steps, int64_t first_step) {
+  std::string text = fmt::format("to step {}, {:.3g} epochs", thousands(options.max_steps),
+                                 static_cast<double>(options.max_steps) / steps);
+  if (first_step > 0) text = fmt::format("from step {} ", thousands(first_step)) + text;
+  if (options.max_epochs > 0) text += fmt::format("; at most {}", counted(options.max_epochs, "epoch"));
+  if (options.max_minutes > 0.0) text += fmt::format("; at most {:g} minutes", options.max_minutes);
+  if (options.valid_target > 0.0)
+    text += fmt::format("; until valid {} is {:g}", options.valid_metric, options.valid_target);
+  return text;
+}
+
+}  // namespace
+
+void report_start(Progress& progress, Communicator& communicator, Context& context,
+                  const TrainOptions& options, const data::Corpus& corpus, int64_t parameters,
+                  int64_t first_step) {
+  const std::vector<std::string> hosts = communicator.all_gather(host_name());
+  if (communicator.rank() != 0) return;
+  const TransformerConfig& model = options.model;
+  const double steps = steps_per_epoch(options, corpus.train());
+  const int shards = options.logical_shards;
+  const int ranks = communicator.size();
+  progress.message(
+      fmt::format("training in {} on {}", options.model_dir, options.corpus) +
+      row("ranks", ranks_text(hosts)) + row("computing", device_text(context, options)) +
+      row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(parameters),
+                               model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
+      row("corpus", corpus_text(corpus)) +
+      row("step", fmt::format("up to {} source and {} target words, in {}, {} a rank",
+                              thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
+                              shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
+                              (shards + ranks - 1) / ranks)) +
+      row("epoch", fmt::format("about {} steps", steps_text(steps))) +
+      row("training", limits_text(options, steps, first_step)) +
+      row("exports", describe_exports(model, corpus.tokenizer().begin_id())));
+  for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
+  if (shards < ranks) {
+    progress.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {}", ranks - shards,
+                                 ranks, counted(shards, "logical shard")));
+  }
+  if (corpus.valid().size() == 0 && options.valid_every > 0)
+    progress.warning("the corpus has no validation pairs; there is no validation");
+}
+
+void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
+  const std::string path = options.model_dir + "/config.json";
+  if (!data::is_there(path)) return;
+  try {
+    const std::vector<uint8_t> bytes = data::read_file(path);
+    const TrainOptions before = train_options_from_json({bytes.begin(), bytes.end()}, path);
+    const std::vector<std::string> changed = changed_options(before, options);
+    if (changed.empty()) return;
+    progress.warning(fmt::format("options that changed since the last start: {}", fmt::join(changed, "; ")));
+  } catch (const std::exception& error) {
+    progress.warning(fmt::format("what options changed since the last start is not known: {}", error.what()));
+  }
+}
+
+std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now) {
+  static const std::set<std::string> kOfThePlace = {"model_dir", "resume", "vocab_size", "zero_word",
+                                                    "zero_start"};
+  const nlohmann::json old_values = nlohmann::json::parse(to_json(before)).flatten();
+  const nlohmann::json new_values = nlohmann::json::parse(to_json(now)).flatten();
+  std::vector<std::string> changed;
+  for (const auto& [path, value] : new_values.items()) {
+    std::string name = path.substr(path.rfind('/') + 1);
+    const auto old_value = old_values.find(path);
+    if (kOfThePlace.contains(name) || old_value == old_values.end() || *old_value == value) continue;
+    std::replace(name.begin(), name.end(), '_', '-');
+    const auto text = [](const nlohmann::json& of) {
+      return of.is_string() ? of.get<std::string>() : of.dump();
+    };
+    changed.push_back(fmt::format("--{} from {} to {}", name, text(*old_value), text(value)));
+  }
+  std::sort(changed.begin(), changed.end());
+  return changed;
+}
+
+}  // namespace ventris
