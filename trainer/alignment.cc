@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/unspaced_text.h"
 #include "trainer/work_sharing.h"
 
 namespace ventris {
@@ -65,8 +67,9 @@ std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vecto
   return numbers;
 }
 
-Aligner::Aligner(Context& context, Communicator& communicator, const ModelSet& models, int layer)
-    : communicator_(communicator), tokenizer_(models.tokenizer()) {
+Aligner::Aligner(Context& context, Communicator& communicator, const ModelSet& models, int layer,
+                 AlignmentUnit unit)
+    : communicator_(communicator), tokenizer_(models.tokenizer()), unit_(unit) {
   for (const SearchModel& model : models.search_models()) {
     const int layers = model.config.decoder_layers;
     if (layer < 0 || layer > layers) {
@@ -121,10 +124,19 @@ std::vector<std::vector<std::string>> Aligner::align(const std::vector<Translate
   return texts;
 }
 
+std::vector<int> Aligner::unit_numbers(const std::vector<int32_t>& pieces) const {
+  const bool tokens = unit_ == AlignmentUnit::kToken ||
+                      (unit_ == AlignmentUnit::kAuto && data::is_unspaced(tokenizer_.decode(pieces)));
+  if (!tokens) return word_numbers(tokenizer_, pieces);
+  std::vector<int> numbers(pieces.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
 std::string Aligner::text_of(const WordPair& pair, const std::vector<AttentionMap>& maps,
                              AlignmentForm form) const {
-  const std::vector<int> source = word_numbers(tokenizer_, {pair.source.begin(), pair.source.end()});
-  const std::vector<int> target = word_numbers(tokenizer_, {pair.target.begin(), pair.target.end()});
+  const std::vector<int> source = unit_numbers({pair.source.begin(), pair.source.end()});
+  const std::vector<int> target = unit_numbers({pair.target.begin(), pair.target.end()});
   WordWeights weights(static_cast<size_t>(target.back()) + 1,
                       std::vector<double>(static_cast<size_t>(source.back()) + 1, 0.0));
   std::vector<int> pieces(weights.size(), 0);

@@ -11,19 +11,25 @@ namespace ventris {
 
 enum class AlignmentForm { kNone, kSoft, kHard };
 
+/// What an alignment numbers: words between spaces; tokens, the pieces of the vocabulary; or for each side of
+/// each line tokens where it is_unspaced() (data/unspaced_text.h), else words.
+enum class AlignmentUnit { kAuto, kWord, kToken };
+
 /// The number of the word that each piece of the vocabulary belongs to, from 0. A piece that begins with
 /// U+2581 begins a word.
 std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vector<int32_t>& pieces);
 
-/// Links the words of translations to those of their sources by cross-attention: the translation is forced
-/// through the decoder; the weight of a source word is the sum over its pieces, and that of a target word the
-/// mean over its pieces. Weights are means over the heads of one layer, and over the models of an ensemble.
+/// Links the words (or tokens) of translations to those of their sources by cross-attention: the translation
+/// is forced through the decoder; the weight of a source word is the sum over its pieces, and that of a
+/// target word the mean over its pieces. Weights are means over the heads of one layer, and over the models
+/// of an ensemble.
 class Aligner {
  public:
   /// The references outlive the object. `layer` of the decoder counts from 1; 0 is the one before the last
   /// where there are more than four, else the last. Throws Error(kBadConfiguration) if a model has no such
   /// layer.
-  Aligner(Context& context, Communicator& communicator, const ModelSet& models, int layer);
+  Aligner(Context& context, Communicator& communicator, const ModelSet& models, int layer,
+          AlignmentUnit unit);
 
   /// One text for each translation of each line, on every rank; all ranks call it with the same lines.
   ///   hard: SOURCE-TARGET, from 0, the likeliest source word of each target word, ordered by source word;
@@ -34,10 +40,12 @@ class Aligner {
   std::vector<std::vector<std::string>> align(const std::vector<TranslatedLine>& lines, AlignmentForm form);
 
  private:
+  std::vector<int> unit_numbers(const std::vector<int32_t>& pieces) const;
   std::string text_of(const WordPair& pair, const std::vector<AttentionMap>& maps, AlignmentForm form) const;
 
   Communicator& communicator_;
   const data::Tokenizer& tokenizer_;
+  const AlignmentUnit unit_;
   std::vector<std::unique_ptr<AttentionMapper>> mappers_;  // of each model
   std::vector<int> layers_;                                // from 0
 };

@@ -1,9 +1,13 @@
 #include "trainer/export.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "backend/error.h"
+#include "data/atomic_folder.h"
 #include "trainer/export_formats.h"
+#include "trainer/export_limits.h"
 #include "trainer/model_files.h"
 #include "trainer/probe.h"
 #include "trainer/safetensors_model.h"
@@ -13,22 +17,56 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error || !fs::is_directory(folder)) {
-    fail(ExitCode::kCannotCreate, "{}: cannot make the folder: {}", folder,
-         error ? error.message() : "a file has this name");
+/// The file of a format without which no program takes the folder.
+std::string weights_of(ExportFormat format) {
+  return format == ExportFormat::kCtranslate2   ? "model.bin"
+         : format == ExportFormat::kHuggingface ? "model.safetensors"
+                                                : "model.npz";
+}
+
+/// The formats have files of the same name and other content: of two in one folder one would be spoiled.
+void refuse_another_format(const std::string& folder, const std::string& weights) {
+  for (const char* other : {"model.bin", "model.safetensors", "model.npz"}) {
+    std::error_code error;
+    if (other != weights && fs::exists(fs::path(folder) / other, error)) {
+      fail(ExitCode::kCannotCreate,
+           "{}: holds {}, of another format, with which this one shares names of files. Give a folder of its "
+           "own, "
+           "or remove that file",
+           folder, other);
+    }
   }
 }
 
-}  // namespace
+std::vector<std::string> write_folder(Context& context, const LoadedModel& model, ExportFormat format,
+                                      const std::string& output, const std::string& probes) {
+  const std::string weights = weights_of(format);
+  refuse_another_format(output, weights);
+  data::AtomicFolder folder(output);
+  const auto write = [&](const std::string& to) {
+    if (format == ExportFormat::kCtranslate2) return export_ctranslate2(context, model, to);
+    if (format == ExportFormat::kHuggingface) return export_huggingface(context, model, to);
+    return export_marian(context, model, to);
+  };
+  std::vector<std::string> files = write(folder.written_in());
+  files.push_back(write_in_folder(folder.written_in(), "probe.json", probes + "\n"));
+  folder.commit(weights);
+  for (std::string& file : files) file = (fs::path(output) / fs::path(file).filename()).string();
+  return files;
+}
 
-void refuse_export(const LoadedModel& model, const std::string& format, const std::string& what) {
+void check_expressible(const LoadedModel& model, ExportFormat format) {
+  std::string all;
+  for (const ExportLimit& limit : export_limits(format, model.config, model.tokenizer->begin_id())) {
+    all += fmt::format("{}{} (train with {})", all.empty() ? "" : "; ", limit.what, limit.remedy);
+  }
+  if (all.empty()) return;
   fail(ExitCode::kBadConfiguration,
        "{}: the format '{}' cannot express this model: it has {}. hdf5, safetensors and ctranslate2 can",
-       model.path, format, what);
+       model.path, name_of(format), all);
 }
+
+}  // namespace
 
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content) {
   const std::string path = (fs::path(folder) / name).string();
@@ -48,6 +86,7 @@ std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
 
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& provenance) {
+  check_expressible(model, format);
   const std::string probes = to_json(make_probes(context, model));
   if (format == ExportFormat::kHdf5) {
     save_weights(context, output, model.config, model.store, model.tokenizer->model(), provenance, probes,
@@ -58,15 +97,7 @@ std::vector<std::string> export_model(Context& context, LoadedModel& model, Expo
     save_safetensors(context, output, model, provenance, probes);
     return {output};
   }
-  make_folder(output);
-  const auto write = [&] {
-    if (format == ExportFormat::kCtranslate2) return export_ctranslate2(context, model, output);
-    if (format == ExportFormat::kHuggingface) return export_huggingface(context, model, output);
-    return export_marian(context, model, output);
-  };
-  std::vector<std::string> files = write();
-  files.push_back(write_in_folder(output, "probe.json", probes + "\n"));
-  return files;
+  return write_folder(context, model, format, output, probes);
 }
 
 }  // namespace ventris

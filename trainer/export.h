@@ -11,9 +11,9 @@ namespace ventris {
 enum class ExportFormat { kHdf5, kSafetensors, kCtranslate2, kHuggingface, kMarian };
 
 /// Writes a model, with a set of probes (trainer/probe.h), to `output`: a file (kHdf5, kSafetensors) or a
-/// folder that is made where it is missing. Equal models give equal bytes on one machine. The context is on
-/// the CPU, the model in f32. Returns the files written. Throws Error(kBadConfiguration) for a model that the
-/// format cannot express, saying what and which format can.
+/// folder (data/atomic_folder.h) that is made where it is missing. Equal models give equal bytes on one
+/// machine. The context is on the CPU, the model in f32. Returns the files written. Throws
+/// Error(kBadConfiguration) for a model that the format cannot express, saying what and which format can.
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& provenance);
 

@@ -128,7 +128,7 @@ class Writer {
   void stack(const std::string& name, const TransformerConfig& config) {
     file_.add(name + "/num_heads", static_cast<int16_t>(config.heads));
     file_.add(name + "/pre_norm", static_cast<int8_t>(config.pre_norm));
-    file_.add(name + "/activation", int8_t{0});  // ReLU
+    file_.add(name + "/activation", config.swish ? int8_t{2} : int8_t{0});  // else ReLU
     file_.add(name + "/scale_embeddings", int8_t{1});
     if (config.pre_norm) norm(name + "/layer_norm", name + "/norm");
   }
@@ -148,8 +148,8 @@ void write_positions(ModelFile& file, const ModelArrays& arrays, const Transform
   }
   Array sinusoids{.rows = config.max_positions, .cols = config.d_model, .vector = false, .values = {}};
   sinusoids.values.resize(static_cast<size_t>(sinusoids.rows * sinusoids.cols));
-  sinusoidal_positions(
-      {sinusoids.values.data(), sinusoids.rows, sinusoids.cols, sinusoids.cols, DType::kF32});
+  sinusoidal_positions({sinusoids.values.data(), sinusoids.rows, sinusoids.cols, sinusoids.cols, DType::kF32},
+                       config.marian_positions ? Sinusoids::kMarian : Sinusoids::kPaper);
   file.add(decoder, sinusoids);
   file.alias(encoder, decoder);
 }
@@ -160,6 +160,7 @@ void write_model_file(const std::string& path, const ModelArrays& arrays, const 
   file.add("decoder/embeddings/weight", arrays.get("embedding"));
   file.alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
   file.alias("decoder/projection/weight", "decoder/embeddings/weight");
+  if (config.output_bias) file.add("decoder/projection/bias", arrays.get(kOutputBias));
   write_positions(file, arrays, config);
   writer.stack("encoder", config);
   file.add("encoder/embeddings_merge", int8_t{0});
@@ -173,10 +174,10 @@ void write_model_file(const std::string& path, const ModelArrays& arrays, const 
   writer.stack("decoder", config);
   file.add("decoder/alignment_layer", int16_t{-1});
   file.add("decoder/alignment_heads", int16_t{1});
-  for (const char* off :
-       {"alibi", "alibi_use_positive_positions", "scale_alibi", "start_from_zero_embedding"}) {
+  for (const char* off : {"alibi", "alibi_use_positive_positions", "scale_alibi"}) {
     file.add(fmt::format("decoder/{}", off), int8_t{0});
   }
+  file.add("decoder/start_from_zero_embedding", static_cast<int8_t>(config.zero_start));
   for (int i = 0; i < config.decoder_layers; ++i) {
     const std::string to = fmt::format("decoder/layer_{}", i);
     const std::string from = fmt::format("decoder/layers/{}", i);

@@ -10,15 +10,13 @@
 
 namespace ventris {
 
-/// Each writes its files into `folder`, which is there, and returns their paths.
+/// Each writes its files into `folder`, which is there, and returns their paths. The format can express the
+/// model (trainer/export_limits.h).
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
                                             const std::string& folder);
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,
                                             const std::string& folder);
 std::vector<std::string> export_marian(Context& context, const LoadedModel& model, const std::string& folder);
-
-/// Throws Error(kBadConfiguration): the model has `what`, which `format` cannot express.
-[[noreturn]] void refuse_export(const LoadedModel& model, const std::string& format, const std::string& what);
 
 /// A file of the folder, written atomically; returns its path.
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content);

@@ -82,7 +82,11 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
   size_t next = 0;
   data::write_safetensors(path, {{"format", "pt"}}, tensors, [&](const data::SafeTensor&) {
     if (next == layout.entries().size()) {
-      array.values.assign(static_cast<size_t>(words), 0.0F);
+      if (model.config.output_bias) {
+        array = arrays.get(kOutputBias);
+      } else {
+        array.values.assign(static_cast<size_t>(words), 0.0F);
+      }
     } else {
       const Entry& entry = layout.entries()[next++];
       array = arrays.get(entry.parameter);
@@ -105,7 +109,7 @@ ordered_json model_config(const TransformerConfig& config, const data::Tokenizer
           {"decoder_attention_heads", config.heads},
           {"encoder_ffn_dim", config.d_ff},
           {"decoder_ffn_dim", config.d_ff},
-          {"activation_function", "relu"},
+          {"activation_function", config.swish ? "swish" : "relu"},
           {"max_position_embeddings", config.max_positions},
           {"static_position_embeddings", true},
           {"scale_embedding", true},
@@ -144,12 +148,6 @@ std::vector<std::string> export_huggingface(Context& context, const LoadedModel&
                                             const std::string& folder) {
   const TransformerConfig& config = model.config;
   const data::Tokenizer& tokenizer = *model.tokenizer;
-  if (config.pre_norm) refuse_export(model, "huggingface", "pre-norm layers");
-  if (config.learned_positions) refuse_export(model, "huggingface", "learned positions");
-  if (config.layer_norm_epsilon != 1e-5F) {
-    refuse_export(model, "huggingface",
-                  fmt::format("a layer-norm-epsilon of {}, not 1e-05", config.layer_norm_epsilon));
-  }
   std::vector<std::string> files;
   files.push_back(write_tensors(folder + "/model.safetensors", context, model));
   const auto write = [&](const char* name, const ordered_json& content) {

@@ -31,6 +31,8 @@ std::string yaml_quoted(const std::string& text) {
   return quoted + "\"";
 }
 
+/// The keys that make the shape of a model, with those that programs of older versions look for. No key of
+/// training or of search: what is in the model wins over what the user gives.
 std::string yaml_of(const TransformerConfig& config) {
   return fmt::format(
       "dec-cell: gru\n"
@@ -46,11 +48,11 @@ std::string yaml_of(const TransformerConfig& config) {
       "enc-cell-depth: 1\n"
       "enc-depth: {encoder_layers}\n"
       "enc-type: bidirectional\n"
-      "input-types: []\n"
-      "label-smoothing: {label_smoothing}\n"
+      "input-types:\n"
+      "  []\n"
       "layer-normalization: false\n"
       "lemma-dim-emb: 0\n"
-      "max-length: {max_positions}\n"
+      "output-omit-bias: false\n"
       "right-left: false\n"
       "skip: false\n"
       "tied-embeddings: false\n"
@@ -62,10 +64,7 @@ std::string yaml_of(const TransformerConfig& config) {
       "transformer-decoder-autoreg: self-attention\n"
       "transformer-dim-aan: 2048\n"
       "transformer-dim-ffn: {d_ff}\n"
-      "transformer-dropout: {dropout}\n"
-      "transformer-dropout-attention: {attention_dropout}\n"
-      "transformer-dropout-ffn: 0\n"
-      "transformer-ffn-activation: relu\n"
+      "transformer-ffn-activation: {activation}\n"
       "transformer-ffn-depth: 2\n"
       "transformer-guided-alignment-layer: last\n"
       "transformer-heads: {heads}\n"
@@ -84,25 +83,10 @@ std::string yaml_of(const TransformerConfig& config) {
       "version: v1.12.0\n",
       fmt::arg("decoder_layers", config.decoder_layers), fmt::arg("d_model", config.d_model),
       fmt::arg("words", config.vocab_size), fmt::arg("encoder_layers", config.encoder_layers),
-      fmt::arg("label_smoothing", config.label_smoothing), fmt::arg("max_positions", config.max_positions),
-      fmt::arg("d_ff", config.d_ff), fmt::arg("dropout", config.dropout),
-      fmt::arg("attention_dropout", config.attention_dropout), fmt::arg("heads", config.heads),
+      fmt::arg("d_ff", config.d_ff), fmt::arg("heads", config.heads),
+      fmt::arg("activation", config.swish ? "swish" : "relu"),
       fmt::arg("postprocess", config.pre_norm ? "da" : "dan"), fmt::arg("top", config.pre_norm ? "n" : ""),
       fmt::arg("preprocess", config.pre_norm ? "n" : ""));
-}
-
-void check_expressible(const LoadedModel& model) {
-  const TransformerConfig& config = model.config;
-  if (config.learned_positions) refuse_export(model, "marian", "learned positions");
-  if (config.layer_norm_epsilon != 1e-5F) {
-    refuse_export(model, "marian",
-                  fmt::format("a layer-norm-epsilon of {}, not 1e-05", config.layer_norm_epsilon));
-  }
-  if (config.zero_word != model.tokenizer->begin_id()) {
-    refuse_export(model, "marian",
-                  "a learned embedding of the begin mark, where Marian begins with zeros; train with "
-                  "--begin-embedding zero");
-  }
 }
 
 std::string write_arrays(const std::string& path, Context& context, const LoadedModel& model) {
@@ -114,9 +98,11 @@ std::string write_arrays(const std::string& path, Context& context, const Loaded
                std::vector<int64_t>{array.rows, array.cols}, array.values.data(),
                array.values.size() * sizeof(float));
   }
-  const std::vector<float> no_bias(static_cast<size_t>(model.config.vocab_size), 0.0F);
-  writer.add(kMarianOutputBias, "<f4", std::vector<int64_t>{1, model.config.vocab_size}, no_bias.data(),
-             no_bias.size() * sizeof(float));
+  if (!model.config.output_bias) {
+    const std::vector<float> no_bias(static_cast<size_t>(model.config.vocab_size), 0.0F);
+    writer.add(kMarianOutputBias, "<f4", std::vector<int64_t>{1, model.config.vocab_size}, no_bias.data(),
+               no_bias.size() * sizeof(float));
+  }
   const std::string config = yaml_of(model.config);
   const size_t bytes = config.size() + 1;  // ends with NUL
   writer.add(kMarianConfig, "|i1", std::vector<int64_t>{static_cast<int64_t>(bytes)}, config.c_str(), bytes);
@@ -128,7 +114,6 @@ std::string write_arrays(const std::string& path, Context& context, const Loaded
 
 std::vector<std::string> export_marian(Context& context, const LoadedModel& model,
                                        const std::string& folder) {
-  check_expressible(model);
   std::vector<std::string> files = {write_arrays(folder + "/model.npz", context, model)};
   std::string vocabulary;
   int id = 0;
@@ -141,8 +126,8 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
                                   "models:\n"
                                   "  - model.npz\n"
                                   "vocabs:\n"
-                                  "  - vocab.yml\n"
-                                  "  - vocab.yml\n"
+                                  "  - source.spm\n"
+                                  "  - target.spm\n"
                                   "beam-size: 4\n"
                                   "normalize: 0.6\n"));
   files.push_back(write_in_folder(folder, "source.spm", model.tokenizer->model()));

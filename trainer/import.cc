@@ -4,10 +4,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <vector>
 
 #include "backend/error.h"
 #include "data/atomic_file.h"
+#include "data/file_io.h"
 #include "data/npz.h"
 #include "trainer/marian_config.h"
 #include "trainer/marian_names.h"
@@ -46,37 +48,49 @@ std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& na
   return std::move(array.data);
 }
 
+/// The bias of Marian's output layer by its ids, or empty where it has none or zeros alone.
+std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfig& config) {
+  if (!file.contains(kMarianOutputBias)) return {};
+  const std::vector<uint8_t> bytes = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size);
+  std::vector<float> bias(bytes.size() / sizeof(float));
+  std::memcpy(bias.data(), bytes.data(), bytes.size());
+  const bool zeros = std::all_of(bias.begin(), bias.end(), [](float x) { return x == 0.0F; });
+  return zeros ? std::vector<float>() : bias;
+}
+
+/// Marian's ids of our words: of the vocabulary that is given or lies beside the model, else of the
+/// SentencePiece model, which Marian takes as a vocabulary, too.
+std::vector<int32_t> word_ids(const ImportOptions& options, const data::Tokenizer& tokenizer) {
+  const std::string path = beside(options.vocabulary, options.input, "vocab.yml");
+  if (options.vocabulary.empty() && !data::is_there(path)) {
+    std::vector<int32_t> same(static_cast<size_t>(tokenizer.vocab_size()));
+    std::iota(same.begin(), same.end(), 0);
+    return same;
+  }
+  const std::vector<uint8_t> vocabulary = data::read_file(path);
+  return marian_word_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, path,
+                         tokenizer.vocab_size(), [&](std::string_view word) { return tokenizer.find(word); });
+}
+
 std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions& options) {
   auto model = std::make_unique<LoadedModel>();
   model->path = options.input;
   const std::vector<uint8_t> bytes = data::read_file(options.input);
   const data::NpzFile file(bytes, options.input);
   TransformerConfig config = marian_config(text_of(file.read(kMarianConfig).data), options.input);
-  const std::string vocabulary_path = beside(options.vocabulary, options.input, "vocab.yml");
-  const std::string tokenizer_path = beside(options.tokenizer, options.input, "source.spm");
-  std::string tokenizer = text_of(data::read_file(tokenizer_path));
-  config.zero_word = data::Tokenizer(tokenizer, tokenizer_path).begin_id();
+  const std::vector<float> bias = output_bias(file, config);
+  config.output_bias = !bias.empty();
+  std::string tokenizer = text_of(data::read_file(beside(options.tokenizer, options.input, "source.spm")));
   begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, file.array_bytes());
-  const std::vector<uint8_t> vocabulary = data::read_file(vocabulary_path);
-  // Our words' rows of Marian's embedding.
-  const std::vector<int32_t> rows = marian_word_ids(
-      {reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, vocabulary_path,
-      model->tokenizer->vocab_size(), [&](std::string_view word) { return model->tokenizer->find(word); });
-
-  if (file.contains(kMarianOutputBias)) {
-    const std::vector<uint8_t> bias = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size);
-    for (size_t i = 0; i < bias.size(); i += sizeof(float)) {
-      float value = 0.0F;
-      std::memcpy(&value, bias.data() + i, sizeof(float));
-      if (value == 0.0F) continue;
-      fail(ExitCode::kBadData,
-           "{}: {} is not zero: our output layer has no bias (Marian trains none with --output-omit-bias)",
-           options.input, kMarianOutputBias);
-    }
-  }
+  const std::vector<int32_t> ids = word_ids(options, *model->tokenizer);
   fill_parameters(
       context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
+        if (parameter.name == kOutputBias) {
+          std::transform(ids.begin(), ids.end(), values.begin(),
+                         [&](int32_t id) { return bias[static_cast<size_t>(id)]; });
+          return;
+        }
         const std::string name = marian_name(parameter.name, config.pre_norm);
         const std::vector<uint8_t> read = f32_matrix(file, name, parameter.rows, parameter.cols);
         if (parameter.name != "embedding") {
@@ -84,16 +98,9 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
           return;
         }
         const size_t row_bytes = static_cast<size_t>(parameter.cols) * sizeof(float);
-        for (size_t word = 0; word < rows.size(); ++word) {
+        for (size_t word = 0; word < ids.size(); ++word) {
           std::memcpy(values.data() + word * static_cast<size_t>(parameter.cols),
-                      read.data() + static_cast<size_t>(rows[word]) * row_bytes, row_bytes);
-        }
-        const auto begin = values.begin() + config.zero_word * parameter.cols;
-        if (!std::all_of(begin, begin + parameter.cols, [](float x) { return x == 0.0F; })) {
-          fail(ExitCode::kBadData,
-               "{}: the embedding of the begin mark is not zero, but Marian begins with zeros: our "
-               "model needs one word for both",
-               options.input);
+                      read.data() + static_cast<size_t>(ids[word]) * row_bytes, row_bytes);
         }
       },
       OnFailure::kLoseValues);

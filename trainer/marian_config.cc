@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include "backend/error.h"
+#include "trainer/json_number.h"
 
 // The part of YAML that Marian writes: one `key: value` a line, lists as indented `- value` lines, scalars
 // plain or quoted.
@@ -121,9 +124,11 @@ class Settings {
     T value{};
     const std::string& text = found->second;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) {
-      fail(ExitCode::kBadData, "{}: {} of the model's configuration is '{}', not a number", origin_, key,
-           text);
+    bool good = error == std::errc() && end == text.data() + text.size();
+    if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(value);
+    if (!good) {
+      fail(ExitCode::kBadData, "{}: {} of the model's configuration is '{}'; expected is {}", origin_, key,
+           text, expected_number<T>());
     }
     return value;
   }
@@ -141,6 +146,29 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
+/// Whether the first two numbers of a version such as 'v1.9.0 ba91b39 2020-02-10' are there and below 1.11.
+bool before_1_11(std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  const char* const end = version.data() + version.size();
+  int64_t major = 0;
+  int64_t minor = 0;
+  const auto [dot, error] = std::from_chars(version.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') return false;
+  if (std::from_chars(dot + 1, end, minor).ec != std::errc()) return false;
+  return major < 1 || (major == 1 && minor < 11);
+}
+
+/// Marian's pre-norm had LayerNorm for the queries of self-attention alone until 1.11.0.
+void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
+  const std::string version = settings.get("version", "");
+  if (!before_1_11(version)) return;
+  fail(ExitCode::kBadData,
+       "{}: the model is pre-norm and of Marian '{}', where keys and values of self-attention had no "
+       "LayerNorm; they have it in Marian since 1.11.0, and in our model: let a newer Marian go on with its "
+       "training, or take a post-norm model",
+       origin, version);
+}
+
 }  // namespace
 
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
@@ -155,17 +183,30 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
     fail(ExitCode::kBadData, "{}: its type is '{}', not 'transformer'", origin, settings.get("type", ""));
   }
   settings.require("transformer-decoder-autoreg", {"self-attention"});
-  settings.require("transformer-ffn-activation", {"relu"});
+  settings.require("transformer-ffn-activation", {"swish", "relu"});
   settings.require("transformer-ffn-depth", {"2"});
-  settings.require("transformer-no-projection", {"false"});
+  settings.require("transformer-decoder-ffn-depth", {"0", "2"});
+  settings.require("transformer-decoder-dim-ffn", {"0", settings.get("transformer-dim-ffn", "0")});
+  settings.require("transformer-attention-mask", {"default"});
+  settings.require("transformer-tied-layers", {"", "[]"});
+  for (const char* variant : {"transformer-no-projection", "transformer-no-bias", "transformer-no-affine",
+                              "transformer-rnn-projection", "transformer-pool"}) {
+    settings.require(variant, {"false"});
+  }
   settings.require("transformer-train-position-embeddings", {"false"});
+  settings.require("transformer-disable-position-embeddings", {"false"});
   settings.require("transformer-postprocess-emb", {"d", ""});
   settings.require("tied-embeddings-all", {"true"});
   settings.require("right-left", {"false"});
   settings.require("ulr", {"false"});
   settings.require("lemma-dim-emb", {"0"});
   TransformerConfig config;
+  config.marian_positions = true;
+  config.layer_norm_epsilon = 1e-6F;
+  config.zero_start = true;
+  config.swish = settings.get("transformer-ffn-activation", "swish") == "swish";
   config.pre_norm = settings.get("transformer-preprocess", "") == "n";
+  if (config.pre_norm) refuse_old_pre_norm(settings, origin);
   settings.require("transformer-preprocess", {config.pre_norm ? "n" : ""});
   settings.require("transformer-postprocess", {config.pre_norm ? "da" : "dan"});
   settings.require("transformer-postprocess-top", {config.pre_norm ? "n" : ""});
@@ -175,13 +216,14 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.d_ff = settings.number("transformer-dim-ffn", 0);
   config.heads = settings.number("transformer-heads", 0);
   config.max_positions = settings.number("max-length", config.max_positions);
-  config.dropout = settings.number("transformer-dropout", 0.0F);
-  config.attention_dropout = settings.number("transformer-dropout-attention", 0.0F);
-  config.label_smoothing = settings.number("label-smoothing", 0.0F);
+  config.dropout = settings.number("transformer-dropout", config.dropout);
+  config.attention_dropout = settings.number("transformer-dropout-attention", config.attention_dropout);
+  config.label_smoothing = settings.number("label-smoothing", config.label_smoothing);
   const std::string words = settings.get("dim-vocabs", "");
   const std::string first = words.substr(0, words.find(','));
-  if (words != first + "," + first ||
-      std::from_chars(first.data(), first.data() + first.size(), config.vocab_size).ec != std::errc()) {
+  const char* const first_end = first.data() + first.size();
+  const auto [end, error] = std::from_chars(first.data(), first_end, config.vocab_size);
+  if (words != first + "," + first || error != std::errc() || end != first_end) {
     fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}', where one number twice is expected",
          origin, words);
   }

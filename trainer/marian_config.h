@@ -10,9 +10,10 @@
 
 namespace ventris {
 
-/// The shape of a model from the YAML text inside a Marian model ("special:model.yml"). zero_word is left to
-/// the caller. Throws Error(kBadData), naming `origin` and the key, where it is damaged or describes what our
-/// model is not.
+/// The shape of a model from the YAML text inside a Marian model ("special:model.yml"), with Marian's
+/// positions, start and epsilon of LayerNorm; what that does not tell, dropout and the longest sentence, has
+/// our defaults. output_bias is left to the caller. Throws Error(kBadData), naming `origin` and the key,
+/// where it is damaged or describes what our model is not.
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin);
 
 /// The ids that a vocabulary of Marian, `word: id` lines of YAML, gives to our words, by our id: `find` gives

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/error.h"
+#include "model/transformer_parameters.h"
 
 namespace ventris {
 namespace {
@@ -42,6 +43,7 @@ std::vector<std::string> split(const std::string& path) {
 
 std::string marian_name(const std::string& logical_name, bool pre_norm) {
   if (logical_name == "embedding") return "Wemb";
+  if (logical_name == kOutputBias) return kMarianOutputBias;
   // <stack>/norm/<kind>, or <stack>/layers/<number>/<sublayer>/<linear or norm>/<kind>
   const std::vector<std::string> parts = split(logical_name);
   VENTRIS_CHECK(parts.size() == 3 || (parts.size() == 6 && parts[1] == "layers"), "{} has no name in Marian",

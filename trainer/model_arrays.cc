@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "model/transformer_parameters.h"
 
 namespace ventris {
 namespace {
@@ -40,6 +41,7 @@ struct ResidualSides {
 };
 
 ResidualSides residual_sides(std::string_view name) {
+  if (name == kOutputBias) return {};
   const bool weight = name.ends_with("/weight");
   if (weight || name.ends_with("/bias")) {
     const std::string_view layer = name.substr(0, name.rfind('/'));

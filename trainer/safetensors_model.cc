@@ -1,14 +1,16 @@
 #include "trainer/safetensors_model.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 #include <vector>
 
 #include "backend/error.h"
 #include "data/atomic_file.h"
+#include "data/file_io.h"
 #include "data/safetensors.h"
 #include "trainer/config_json.h"
 #include "trainer/export_formats.h"
@@ -25,10 +27,12 @@ constexpr const char* kTokenizer = "tokenizer";
 
 bool is_safetensors(const std::string& path) {
   std::array<char, 9> begin{};
-  std::ifstream file(path, std::ios::binary);
-  // The header is JSON after its length; a header of 2^40 bytes and more is none.
-  return file.read(begin.data(), begin.size()) && begin[8] == '{' && begin[5] == 0 && begin[6] == 0 &&
-         begin[7] == 0;
+  const data::FileHandle file = data::open_to_read(path);
+  const auto bytes = static_cast<ssize_t>(begin.size());
+  // The header is JSON after its length; a header of 2^40 bytes and more is none. A pipe cannot be read
+  // there.
+  return file.valid() && ::pread(file.fd(), begin.data(), begin.size(), 0) == bytes && begin[8] == '{' &&
+         begin[5] == 0 && begin[6] == 0 && begin[7] == 0;
 }
 
 void load_safetensors(Context& context, LoadedModel& model, DType dtype) {

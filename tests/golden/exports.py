@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Proves exported models against the programs they are for: CTranslate2, Hugging Face's transformers, and both
-through their converters of Marian's format. Needs the Python packages ctranslate2, transformers, torch,
-sentencepiece, safetensors, pyyaml, h5py and numpy.
+"""Proves exported models against the programs they are for: CTranslate2 and Hugging Face's transformers. Needs the
+Python packages ctranslate2, transformers, torch, sentencepiece, safetensors, h5py and numpy.
 
     exports.py check --binary build/release/ventris --model weights.h5 --source test.en [--sentences 1000]
     exports.py golden --binary build/release/ventris
@@ -41,6 +40,16 @@ TINY_CONFIG = {
     "max_positions": 64,
     "pre_norm": False,
     "zero_word": 1,
+}
+# What a model as Marian computes it has besides; where the format of Marian tells nothing, our defaults.
+MARIAN_CONFIG = {
+    "attention_dropout": 0.1,
+    "dropout": 0.1,
+    "layer_norm_epsilon": 1e-06,
+    "marian_positions": True,
+    "max_positions": 1024,
+    "zero_start": True,
+    "zero_word": -1,
 }
 
 
@@ -82,6 +91,8 @@ def tensor_shapes(config, words):
             norm(f"{prefix}/feed_forward/norm")
         if config["pre_norm"]:
             norm(f"{stack}/norm")
+    if config.get("output_bias"):
+        shapes["output/bias"] = (words,)
     return shapes
 
 
@@ -161,21 +172,15 @@ def read_probes(folder):
 
 
 class CTranslate2:
-    """A folder of CTranslate2, or one that its converter makes from a folder of Marian."""
+    """A folder of CTranslate2."""
 
-    def __init__(self, folder, marian=None):
+    def __init__(self, folder):
         import ctranslate2
         import sentencepiece
 
-        if marian is not None:
-            from ctranslate2.converters import MarianConverter
-
-            vocabulary = os.path.join(marian, "vocab.yml")
-            converter = MarianConverter(os.path.join(marian, "model.npz"), [vocabulary, vocabulary])
-            converter.convert(folder, force=True)
-        self.name = f"CTranslate2 {ctranslate2.__version__}" + (", from marian" if marian else "")
+        self.name = f"CTranslate2 {ctranslate2.__version__}"
         self.translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32", intra_threads=1)
-        spm = os.path.join(marian, "source.spm") if marian else os.path.join(folder, "sentencepiece.model")
+        spm = os.path.join(folder, "sentencepiece.model")
         self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=spm)
 
     def translate(self, lines, beam):
@@ -191,7 +196,7 @@ class CTranslate2:
         )
         return [self.tokenizer.decode(result.hypotheses[0]) for result in results]
 
-    def difference(self, probes, _):
+    def difference(self, probes):
         """The greatest difference of log-probabilities of the probes' target words."""
         pieces = self.tokenizer.id_to_piece
         scores = self.translator.score_batch(
@@ -206,25 +211,18 @@ class CTranslate2:
 
 
 class Transformers:
-    """A folder of MarianMTModel, or one of Marian that a converter of transformers reads."""
+    """A folder of MarianMTModel."""
 
-    def __init__(self, folder, converter=None):
+    def __init__(self, folder):
         import torch
         import transformers
 
         transformers.logging.set_verbosity_error()
         torch.set_num_threads(1)
         self.torch = torch
-        self.name = f"transformers {transformers.__version__}" + (", from marian" if converter else "")
-        if converter is None:
-            self.model = transformers.MarianMTModel.from_pretrained(folder)
-            self.tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
-        else:
-            from pathlib import Path
-
-            state = converter.OpusState(Path(folder))
-            self.model = state.load_marian_model()
-            self.tokenizer = state.tokenizer
+        self.name = f"transformers {transformers.__version__}"
+        self.model = transformers.MarianMTModel.from_pretrained(folder)
+        self.tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
         self.model.eval()
 
     def translate(self, lines, beam):
@@ -248,7 +246,7 @@ class Transformers:
                 results[i] = self.tokenizer.decode(output, skip_special_tokens=True)
         return results
 
-    def difference(self, probes, words):
+    def difference(self, probes):
         """The greatest difference of logits of the probes' best words, and of log-probabilities."""
         config = self.model.config
         greatest = 0.0
@@ -257,8 +255,7 @@ class Transformers:
             target = self.torch.tensor([[config.decoder_start_token_id] + probe["target"]])
             with self.torch.no_grad():
                 logits = self.model(input_ids=source, decoder_input_ids=target).logits[0]
-            # A word more, where a converter adds one for padding, is no word of ours.
-            logits = logits[:, :words].double()
+            logits = logits.double()
             labels = self.torch.tensor(probe["target"] + [config.eos_token_id])
             log_probabilities = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
             expected = self.torch.tensor(probe["log_probabilities"]).double()
@@ -269,22 +266,6 @@ class Transformers:
             greatest = max(greatest, (logits.gather(1, best) - expected).abs().max().item())
             greatest = max(greatest, (logits.max(-1).values - expected[:, 0]).abs().max().item())
         return greatest
-
-
-def find_marian_converter(path):
-    """The module convert_marian_to_pytorch of transformers: in packages before 5, or from a file."""
-    import importlib
-    import importlib.util
-
-    if path:
-        spec = importlib.util.spec_from_file_location("convert_marian_to_pytorch", path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    try:
-        return importlib.import_module("transformers.models.marian.convert_marian_to_pytorch")
-    except ImportError:
-        return None
 
 
 def export(binary, model, output_format, output):
@@ -298,7 +279,7 @@ def export(binary, model, output_format, output):
     return result.returncode == 0
 
 
-def peers_of(binary, model, folder, converter_path):
+def peers_of(binary, model, folder):
     """Every program with the model, one at a time: (format, program, probes)."""
     output = os.path.join(folder, "ctranslate2")
     export(binary, model, "ctranslate2", output)
@@ -307,18 +288,6 @@ def peers_of(binary, model, folder, converter_path):
     output = os.path.join(folder, "huggingface")
     if export(binary, model, "huggingface", output):
         yield "huggingface", Transformers(output), read_probes(output)
-
-    output = os.path.join(folder, "marian")
-    if not export(binary, model, "marian", output):
-        return
-    yield "marian", CTranslate2(output + ".ctranslate2", marian=output), read_probes(output)
-    converter = find_marian_converter(converter_path)
-    if converter is None:
-        print("marian: this version of transformers has no converter; give --marian-converter")
-    elif json.loads(run(binary, "inspect", "--json", model))["config"]["pre_norm"]:
-        print("marian: the converter of transformers takes no pre-norm models")
-    else:
-        yield "marian", Transformers(output, converter), read_probes(output)
 
 
 def check_safetensors(binary, model, folder):
@@ -340,16 +309,15 @@ def check_safetensors(binary, model, folder):
     print(f"safetensors: {len(tensors)} tensors equal those of the HDF5 file, bit for bit")
 
 
-def check(binary, model, lines, converter):
+def check(binary, model, lines):
     """Prints one line for each program and beam size; returns whether all agree. Without lines only the probes
     are compared."""
     agree = True
     with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
         check_safetensors(binary, model, folder)
         ours = {beam: translate(binary, model, lines, beam) for beam in BEAMS if lines}
-        words = json.loads(run(binary, "inspect", "--json", model))["config"]["vocab_size"]
-        for output_format, peer, probes in peers_of(binary, model, folder, converter):
-            difference = peer.difference(probes, words)
+        for output_format, peer, probes in peers_of(binary, model, folder):
+            difference = peer.difference(probes)
             print(f"{output_format}: {peer.name}: probes differ by at most {difference:.2g}")
             agree = agree and difference <= 1e-4
             for beam, expected in ours.items():
@@ -434,14 +402,14 @@ def files_of(folder):
     return digests
 
 
-def make_golden(binary, converter):
+def make_golden(binary):
     with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
         golden = train_tiny_model(binary, folder)
         golden.update({"translations": {}, "files": {}})
         model = os.path.join(folder, "tiny.safetensors")
         write_tiny_model(model, golden)
-        for output_format, peer, probes in peers_of(binary, model, folder, converter):
-            if peer.difference(probes, golden["words"]) > 1e-4:
+        for output_format, peer, probes in peers_of(binary, model, folder):
+            if peer.difference(probes) > 1e-4:
                 raise RuntimeError(f"{peer.name} computes other logits")
             golden["probes"] = probes
             for beam in BEAMS:
@@ -463,16 +431,15 @@ def main():
     parser.add_argument("--model")
     parser.add_argument("--source")
     parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--marian-converter", help="convert_marian_to_pytorch.py of transformers 4")
     options = parser.parse_args()
     if options.what == "golden":
-        make_golden(options.binary, options.marian_converter)
+        make_golden(options.binary)
         return 0
     lines = []
     if options.source:
         with open(options.source, encoding="utf-8") as file:
             lines = [line for line in file.read().split("\n") if line][: options.sentences]
-    return 0 if check(options.binary, options.model, lines, options.marian_converter) else 1
+    return 0 if check(options.binary, options.model, lines) else 1
 
 
 if __name__ == "__main__":

@@ -23,10 +23,21 @@ class Export : public testing::FolderTest {
  protected:
   Context context_{ContextOptions{}};
 
-  /// A model whose begin mark has a zero embedding, as every format but the second can express.
-  static TransformerConfig marian_like(bool pre_norm = false) {
+  /// A model whose begin mark has a zero embedding.
+  static TransformerConfig zero_begin(bool pre_norm = false) {
     TransformerConfig config = small_config(pre_norm);
     config.zero_word = 1;
+    return config;
+  }
+  /// As Marian can express.
+  static TransformerConfig marian_like(bool pre_norm = false) {
+    TransformerConfig config = small_config(pre_norm);
+    config.zero_start = true;
+    config.marian_positions = true;
+    config.swish = pre_norm;  // one of each
+    config.output_bias = pre_norm;
+    config.layer_norm_epsilon = 1e-6F;
+    config.max_positions = TransformerConfig().max_positions;  // the format has no longest sentence
     return config;
   }
   std::unique_ptr<LoadedModel> load(const TransformerConfig& config) {
@@ -35,6 +46,10 @@ class Export : public testing::FolderTest {
     ParameterStore declared;
     ids = declare_transformer(config, declared);
     clear_zero_word(context_, config, ids, model.store, model.store.values());
+    if (const LogicalParameter* bias = model.store.find(kOutputBias)) {
+      float* values = model.store.logical_value(*bias).row<float>(0);
+      for (int64_t i = 0; i < bias->cols; ++i) values[i] = 0.01F * static_cast<float>(i);
+    }
     save_weights(context_, path("trained.h5"), config, model.store, small_tokenizer_model(), "a test");
     return load_model(context_, path("trained.h5"), DType::kF32);
   }
@@ -44,10 +59,10 @@ class Export : public testing::FolderTest {
 };
 
 TEST_F(Export, OfEveryFormatTwiceIsTheSameBytes) {
-  const auto model = load(marian_like());
   for (const ExportFormat format :
        {ExportFormat::kHdf5, ExportFormat::kSafetensors, ExportFormat::kCtranslate2,
         ExportFormat::kHuggingface, ExportFormat::kMarian}) {
+    const auto model = load(format == ExportFormat::kMarian ? marian_like() : zero_begin());
     const std::vector<std::string> first = write(*model, format, "first");
     const std::vector<std::string> second = write(*model, format, "second");
     ASSERT_EQ(first.size(), second.size());
@@ -83,6 +98,16 @@ TEST_F(Export, OfLearnedPositionsReturnsThroughSafetensors) {
             flat_values(model->store));
 }
 
+TEST_F(Export, OfAnOutputBiasAndSwishReturnsThroughSafetensors) {
+  TransformerConfig config = small_config();
+  config.output_bias = config.swish = config.zero_start = true;
+  const auto model = load(config);
+  write(*model, ExportFormat::kSafetensors, "w.safetensors");
+  const auto back = import_model(context_, {.input = path("w.safetensors")});
+  EXPECT_EQ(flat_values(back->store), flat_values(model->store));
+  EXPECT_EQ(back->config, config);
+}
+
 TEST_F(Export, OfWhatAFormatCannotExpressIsRefused) {
   const auto refuse = [&](const TransformerConfig& config, ExportFormat format,
                           const std::vector<std::string>& says) {
@@ -91,18 +116,26 @@ TEST_F(Export, OfWhatAFormatCannotExpressIsRefused) {
   };
   refuse(small_config(true), ExportFormat::kHuggingface, {"huggingface", "pre-norm", "ctranslate2 can"});
   refuse(small_config(false, true), ExportFormat::kHuggingface, {"learned positions"});
-  refuse(small_config(), ExportFormat::kMarian, {"marian", "--begin-embedding zero"});
-  TransformerConfig learned = marian_like();
+  refuse(zero_begin(), ExportFormat::kMarian, {"marian", "sinusoids", "--positions marian"});
+  refuse(marian_like(), ExportFormat::kHuggingface, {"Marian's sinusoids", "--positions paper"});
+  TransformerConfig begin = marian_like();
+  begin.zero_start = false;
+  refuse(begin, ExportFormat::kMarian, {"marian", "--begin-embedding none"});
+  refuse(marian_like(), ExportFormat::kHuggingface, {"huggingface", "--positions paper"});
+  TransformerConfig learned = zero_begin();
   learned.learned_positions = true;
   refuse(learned, ExportFormat::kMarian, {"learned positions"});
   TransformerConfig epsilon = marian_like();
+  epsilon.layer_norm_epsilon = 1e-5F;
+  refuse(epsilon, ExportFormat::kMarian, {"--layer-norm-epsilon 1e-06"});
+  epsilon = zero_begin();
   epsilon.layer_norm_epsilon = 1e-6F;
-  refuse(epsilon, ExportFormat::kMarian, {"layer-norm-epsilon"});
-  refuse(epsilon, ExportFormat::kHuggingface, {"layer-norm-epsilon"});
+  refuse(epsilon, ExportFormat::kHuggingface, {"--layer-norm-epsilon 1e-05"});
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
 }
 
 TEST_F(Export, WithChannelsPermutedAndBackIsTheSame) {
-  const auto model = load(marian_like());
+  const auto model = load(zero_begin());
   const ModelArrays permuted(context_, model->store, ChannelOrder::kSinesFirst);
   ParameterStore back;
   declare_transformer(model->config, back);
@@ -120,16 +153,16 @@ TEST_F(Export, WithChannelsPermutedAndBackIsTheSame) {
 }
 
 TEST_F(Export, ToAPlaceThatIsTakenIsRefused) {
-  const auto model = load(marian_like());
+  const auto model = load(zero_begin());
   write(*model, ExportFormat::kHdf5, "w.h5");
-  expect_failure<Error>([&] { write(*model, ExportFormat::kCtranslate2, "w.h5"); }, ExitCode::kCannotCreate,
-                        {path("w.h5")});
+  expect_failure<data::DataError>([&] { write(*model, ExportFormat::kCtranslate2, "w.h5"); },
+                                  data::ErrorKind::kCannotCreate, {path("w.h5")});
   expect_failure<data::DataError>([&] { write(*model, ExportFormat::kSafetensors, "."); },
                                   data::ErrorKind::kCannotCreate, {"folder"});
 }
 
 TEST_F(Export, BringsProbesThatTheModelGivesAndAnotherDoesNot) {
-  const auto model = load(marian_like());
+  const auto model = load(zero_begin());
   const std::vector<Probe> probes = make_probes(context_, *model);
   ASSERT_EQ(probes.size(), 3U);
   for (const Probe& probe : probes) {
@@ -149,7 +182,7 @@ TEST_F(Export, BringsProbesThatTheModelGivesAndAnotherDoesNot) {
 }
 
 TEST_F(Export, ProbesOfAnotherFormAreRefused) {
-  const auto model = load(marian_like());
+  const auto model = load(zero_begin());
   const std::vector<Probe> probes = make_probes(context_, *model);
   for (const char* text :
        {"", "[]", "{}", R"({"probes":7})", R"({"probes":[7]})", R"({"probes":[{}]})",
@@ -158,6 +191,11 @@ TEST_F(Export, ProbesOfAnotherFormAreRefused) {
   }
   const std::string too_long = to_json(probes) + std::string(kMostJsonBytes, ' ');
   expect_failure<Error>([&] { probes_from_json(too_long, "a test"); }, ExitCode::kBadData, {"a test"});
+  std::string cut = to_json(probes);  // the first of the top words with 2^32 added
+  const size_t words = cut.find("\"top_words\":[") + std::string("\"top_words\":[").size();
+  const size_t digits = cut.find(',', words) - words;
+  cut.replace(words, digits, std::to_string((int64_t{1} << 32) + std::stoll(cut.substr(words, digits))));
+  expect_failure<Error>([&] { probes_from_json(cut, "a test"); }, ExitCode::kBadData, {"a test"});
   std::vector<Probe> beyond = probes;
   beyond[0].target[0] = 64;
   expect_failure<Error>([&] { check_probes(context_, *model, beyond, 1e-3); }, ExitCode::kBadData,
@@ -178,12 +216,33 @@ TEST_F(Export, ImportRefusesMarianModelsThatOursCannotBe) {
                           ExitCode::kBadData, says);
   };
   refuse(words.substr(0, words.rfind('\n', words.size() - 2) + 1), {"vocab.yml", "63", "64"});
-  std::string other = words;
-  other.replace(other.find("\"<s>\": 1"), 8, "\"<s>\": 3")
-      .replace(other.find(": 3\n", other.find(": 3\n") + 4), 4, ": 1\n");
-  refuse(other, {"begin mark", "not zero"});
   expect_failure<Error>([&] { import_model(context_, {.input = path("trained.h5"), .vocabulary = "v.yml"}); },
                         ExitCode::kUsage, {"--vocabulary"});
+}
+
+TEST_F(Export, ImportOfMarianTakesIdsOfTheVocabularyOrOfTheSentencePieceModel) {
+  const auto model = load(marian_like(/*pre_norm=*/true));
+  write(*model, ExportFormat::kMarian, "marian");
+  const ImportOptions options = {.input = path("marian/model.npz")};
+  const std::vector<float> expected = flat_values(model->store);
+  std::string words = content(path("marian/vocab.yml"));
+  std::filesystem::remove(path("marian/vocab.yml"));
+  EXPECT_EQ(flat_values(import_model(context_, options)->store), expected);
+
+  // The begin mark and the fourth word change places: the decoder begins with zeros all the same.
+  words.replace(words.find(": 1\n"), 4, ": 3\n").replace(words.rfind(": 3\n"), 4, ": 1\n");
+  testing::FolderTest::write(path("marian/vocab.yml"), words);
+  const auto exchanged = import_model(context_, options);
+  EXPECT_TRUE(exchanged->config.zero_start);
+  const auto row = [](const LoadedModel& of, const char* name, int64_t word, int64_t width) {
+    const auto block = of.store.logical_value(*of.store.find(name));
+    const float* first = block.rows == 1 ? block.row<float>(0) + word : block.row<float>(word);
+    return std::vector<float>(first, first + width);
+  };
+  for (const auto& [ours, theirs] : {std::pair{1, 3}, {3, 1}, {4, 4}}) {
+    EXPECT_EQ(row(*exchanged, "embedding", ours, 16), row(*model, "embedding", theirs, 16));
+    EXPECT_EQ(row(*exchanged, kOutputBias, ours, 1), row(*model, kOutputBias, theirs, 1));
+  }
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ TEST(MarianConfig, GivesTheShapeOfTheModel) {
   EXPECT_EQ(config.vocab_size, 64);
   EXPECT_EQ(config.max_positions, 50);
   EXPECT_EQ(config.dropout, 0.25F);
+  EXPECT_TRUE(config.marian_positions);
+  EXPECT_TRUE(config.zero_start);
+  EXPECT_FALSE(config.swish);
+  EXPECT_TRUE(marian_config(replaced("transformer-ffn-activation: relu\n", ""), "m.npz").swish);
+  EXPECT_EQ(config.layer_norm_epsilon, 1e-6F);
   EXPECT_FALSE(config.pre_norm);
 }
 
@@ -41,8 +46,16 @@ TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
   const auto refuse = [](const std::string& yaml, ExitCode code, const std::vector<std::string>& says) {
     expect_failure<Error>([&] { marian_config(yaml, "m.npz"); }, code, says);
   };
-  refuse(replaced("relu", "swish"), ExitCode::kBadData, {"m.npz", "transformer-ffn-activation", "swish"});
+  refuse(replaced("relu", "gelu"), ExitCode::kBadData, {"m.npz", "transformer-ffn-activation", "gelu"});
+  for (const char* line : {"transformer-no-bias: true", "transformer-attention-mask: alibi",
+                           "transformer-decoder-ffn-depth: 3", "transformer-decoder-dim-ffn: 32",
+                           "transformer-tied-layers:\n  - 1\n  - 1", "transformer-pool: true"}) {
+    const std::string key(line, std::string_view(line).find(':'));
+    refuse(kConfig + line + "\n", ExitCode::kBadData, {"m.npz", key});
+  }
   refuse(replaced("tied-embeddings-all: true", "tied-embeddings-all: false"), ExitCode::kBadData, {"tied"});
+  refuse(kConfig + "transformer-disable-position-embeddings: true\n", ExitCode::kBadData,
+         {"transformer-disable-position-embeddings"});
   refuse(replaced("dan", "da"), ExitCode::kBadData, {"transformer-postprocess"});
   refuse(replaced("type: transformer", "type: s2s"), ExitCode::kBadData, {"s2s"});
   refuse(replaced("dim-emb: 16", "dim-emb: sixteen"), ExitCode::kBadData, {"dim-emb", "sixteen"});
@@ -50,6 +63,21 @@ TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
   refuse(replaced("enc-depth: 1\n", ""), ExitCode::kBadConfiguration, {"encoder-layers"});
   refuse("", ExitCode::kBadData, {"type"});
   refuse(kConfig + std::string(1 << 16, '\n'), ExitCode::kBadData, {"m.npz", "65536"});
+}
+
+TEST(MarianConfig, PreNormOfVersionsThatNormalizedOtherwiseIsRefused) {
+  const std::string pre_norm =
+      "transformer-preprocess: n\ntransformer-postprocess: da\ntransformer-postprocess-top: n\n";
+  for (const char* version : {"v1.9.0 ba91b39 2020-02-10", "v1.10.28", "0.9.1"}) {
+    const std::string line = "version: " + std::string(version) + "\n";
+    expect_failure<Error>([&] { marian_config(kConfig + pre_norm + line, "m.npz"); }, ExitCode::kBadData,
+                          {"m.npz", version, "pre-norm", "1.11.0"});
+    EXPECT_FALSE(marian_config(kConfig + line, "m.npz").pre_norm) << version;
+  }
+  for (const char* line : {"", "version: v1.11.0\n", "version: v1.12.42 b7be0e964 2025-05-24\n",
+                           "version: v2.0.0\n", "version: unknown\n"}) {
+    EXPECT_TRUE(marian_config(kConfig + pre_norm + line, "m.npz").pre_norm) << line;
+  }
 }
 
 /// Finds words as a tokenizer does.
