@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/option_table.h"
@@ -12,6 +13,12 @@ struct Job;
 
 struct Example {
   std::string line;  // without the leading "ventris"; or a whole shell line if it holds a "|" or "mpirun"
+  std::string meaning;
+};
+
+/// An option that the short help shows, and what it is there in a few words.
+struct CommonOption {
+  std::string name;
   std::string meaning;
 };
 
@@ -28,12 +35,19 @@ struct Command {
   std::string synopsis;                  // what follows the command's name
   std::vector<std::string> description;  // paragraphs
   std::vector<Example> examples;
+  std::vector<CommonOption> common;    // what --help shows, on one screen; empty: all options
   std::vector<ExitStatus> exit_codes;  // besides 0 and those of every command
   bool many_ranks = false;             // may run under mpirun with several ranks
+  bool alike_on_ranks = false;         // the options of all ranks are compared before it runs
   OptionTable options;
   /// Called before options are stored, with the text given for --preset ("" if none): sets defaults that
   /// depend on it.
   std::function<void(const std::string& preset)> before_store;
+  /// What a file of --config holds that is JSON: the options as a file of lines would have them. Empty: none
+  /// is taken.
+  std::function<std::vector<std::pair<std::string, std::string>>(const std::string& json,
+                                                                 const std::string& path)>
+      options_from_json;
   std::function<int(Job&)> run;  // returns the exit code
 };
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+
+#include "backend/error.h"
 
 namespace ventris {
 
@@ -49,10 +52,19 @@ std::string wrapped(const std::string& text, size_t indent, size_t hanging = 0,
 
 std::string title_of(const Option& option) {
   if (option.operand) return option.placeholder;
-  std::string title = "--" + option.name;
+  std::string title;
+  for (const std::string& alias : option.aliases) title += alias + ", ";
+  title += "--" + option.name;
   if (!option.placeholder.empty()) title += " " + option.placeholder;
   if (option.arity == Arity::kMany && title.find("...") == std::string::npos) title += "...";
   return title;
+}
+
+// The words of a choice stand there if they are short.
+std::string short_title_of(const Option& option) {
+  constexpr size_t kWidest = 30;
+  const std::string title = title_of(option);
+  return title.size() <= kWidest ? title : "--" + option.name + " NAME";
 }
 
 std::string default_of(const Option& option) {
@@ -61,6 +73,11 @@ std::string default_of(const Option& option) {
   if (option.from_preset) return "default: that of the preset";
   const std::string value = option.show();
   return value.empty() ? "" : "default: " + value;
+}
+
+// In the column of the short help.
+std::string value_of(const Option& option) {
+  return option.required ? "required" : option.show();
 }
 
 std::string notes_of(const Option& option) {
@@ -89,10 +106,29 @@ std::map<int, std::string> exit_codes_of(const Command& command) {
   return codes;
 }
 
+// One line each: the option, its value unless another is given, and what it is.
+std::string common_options(const Command& command) {
+  size_t widest_title = 0;
+  size_t widest_value = 0;
+  std::vector<const Option*> options;
+  for (const CommonOption& common : command.common) {
+    options.push_back(command.options.find(common.name));
+    VENTRIS_CHECK(options.back() != nullptr, "{} has no option {}", command.name, common.name);
+    widest_title = std::max(widest_title, short_title_of(*options.back()).size());
+    widest_value = std::max(widest_value, value_of(*options.back()).size());
+  }
+  std::string text;
+  for (size_t i = 0; i < options.size(); ++i) {
+    text += fmt::format("  {:<{}}  {:>{}}  {}\n", short_title_of(*options[i]), widest_title,
+                        value_of(*options[i]), widest_value, command.common[i].meaning);
+  }
+  return text;
+}
+
 constexpr const char* kConfigHelp =
     "Reads options from a file with lines of the form 'option = value', without the dashes; '#' begins a "
-    "comment. A switch is 'option = yes'; an option with several values stands on several lines. Options on "
-    "the command line win.";
+    "comment. A switch is 'option = yes'; an option with several values stands on several lines. train and "
+    "plan take the config.json of a run folder too. Options on the command line win.";
 
 }  // namespace
 
@@ -106,13 +142,35 @@ std::string program_help(const std::vector<Command>& commands) {
   for (const Command& command : commands) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
   text +=
       "\n"
-      "  help COMMAND  shows the options of a command, as COMMAND --help does\n"
+      "  help COMMAND  shows the common options of a command, as COMMAND --help does;\n"
+      "                help COMMAND all, or COMMAND --help all, shows all of them\n"
       "  --version     prints the version, the commit and what it was built with\n\n"
       "Results go to the standard output, messages to the standard error.\n";
   return text;
 }
 
 std::string command_help(const Command& command) {
+  if (command.common.empty()) return command_help_in_full(command);
+  std::string text = wrapped(fmt::format("ventris {} - {}", command.name, command.summary), 0, 4);
+  text += "\n" + wrapped(fmt::format("Usage: ventris {} {}", command.name, command.synopsis), 0, 11);
+  const Option* preset = command.options.find("preset");
+  text += fmt::format("\nCommon options, {}:\n", preset == nullptr
+                                                     ? "with their defaults"
+                                                     : "with their values in the preset " + preset->show());
+  text += common_options(command);
+  text += "\nExamples:\n";
+  constexpr size_t kMostExamples = 2;
+  for (size_t i = 0; i < std::min(kMostExamples, command.examples.size()); ++i)
+    text += wrapped(example_line(command.examples[i]), 2, 4, " \\");
+  return text + fmt::format("\nAll {} options, and what they mean in full: {}\n",
+                            command.options.options().size(), help_in_full_line(command));
+}
+
+std::string help_in_full_line(const Command& command) {
+  return fmt::format("ventris {} --help{}", command.name, command.common.empty() ? "" : " all");
+}
+
+std::string command_help_in_full(const Command& command) {
   std::string text = "NAME\n" + wrapped(fmt::format("ventris {} - {}", command.name, command.summary), 4, 4);
   text += "\nSYNOPSIS\n";
   text += wrapped(fmt::format("ventris {} {}", command.name, command.synopsis), 4, 4);
@@ -131,8 +189,10 @@ std::string command_help(const Command& command) {
       if (!notes.empty()) text += wrapped("[" + notes + "]", 8);
     }
   }
-  text +=
-      "\nGENERAL\n    --config FILE\n" + wrapped(kConfigHelp, 8) + "    --help\n        Prints this text.\n";
+  text += "\nGENERAL\n    --config FILE\n" + wrapped(kConfigHelp, 8) + "    --help [all]\n" +
+          wrapped(command.common.empty() ? "Prints this text."
+                                         : "Prints the common options; with 'all' this text.",
+                  8);
   text += "\nEXAMPLES\n";
   for (const Example& example : command.examples) {
     text += wrapped(example.meaning, 4) + wrapped(example_line(example), 8, 4, " \\");
@@ -157,9 +217,12 @@ std::string markdown_reference(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     text += fmt::format("| [`{0}`](#ventris-{0}) | {1} |\n", command.name, escaped(command.summary));
   }
-  text += "\nEvery command also has `--help`, and `--config FILE`: " + std::string(kConfigHelp) +
-          " Results go to the standard output, messages to the standard error. Options are written in full "
-          "and given once. [Exit codes](exit-codes.md) are the same for all commands.\n";
+  text +=
+      "\nEvery command also has `--help`, which shows the common options, `--help all`, and `--config "
+      "FILE`: " +
+      std::string(kConfigHelp) +
+      " Results go to the standard output, messages to the standard error. Options are written in full "
+      "and given once. [Exit codes](exit-codes.md) are the same for all commands.\n";
   for (const Command& command : commands) {
     text += fmt::format("\n## ventris {}\n\n```\nventris {} {}\n```\n\n", command.name, command.name,
                         command.synopsis);

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,14 +20,18 @@
 #include "comm/guard.h"
 #include "comm/mpi_environment.h"
 #include "data/error.h"
+#include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/help.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/parse.h"
+#include "launch/spelling.h"
 #include "launch/version.h"
+#include "launch/want_of_memory.h"
 #include "trainer/run_status.h"
-#include "trainer/trainer.h"
+#include "trainer/signals.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -61,18 +66,34 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
   }
   for (const Command& command : commands) {
     if (command.name != words.front()) continue;
-    write_output(command_help(command));
+    const bool in_full = words.size() > 1 && (words[1] == "all" || words[1] == "--all");
+    write_output(in_full ? command_help_in_full(command) : command_help(command));
     return 0;
   }
   fail(ExitCode::kUsage, "there is no command '{}'; {}", words.front(),
        command_suggestion(commands, words.front()));
 }
 
+// The preset whose values help shows; "" where the words name none.
+std::string preset_of(const std::vector<std::string>& words) {
+  const std::string option = "--preset";
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with(option + "=")) return words[i].substr(option.size() + 1);
+    if (words[i] == option && i + 1 < words.size()) return words[i + 1];
+  }
+  return "";
+}
+
 int run_command(const Command& command, const std::vector<std::string>& words,
                 const MpiEnvironment& environment, const std::string& command_line, RunStatus& status) {
   // After "--" stand words of another command.
-  if (std::any_of(words.begin(), std::find(words.begin(), words.end(), "--"), is_help)) {
-    if (environment.rank() == 0) write_output(command_help(command));
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const auto help = std::find_if(words.begin(), end, is_help);
+  if (help != end) {
+    const bool in_full = help + 1 != end && *(help + 1) == "all";
+    if (command.before_store) command.before_store(preset_of(words));
+    if (environment.rank() == 0)
+      write_output(in_full ? command_help_in_full(command) : command_help(command));
     return 0;
   }
   parse_options(command, words);
@@ -82,6 +103,7 @@ int run_command(const Command& command, const std::vector<std::string>& words,
   }
   const std::unique_ptr<Communicator> communicator = make_communicator(environment);
   Job job{environment, *communicator, command_line, status};
+  if (command.alike_on_ranks) check_same_command_on_all_ranks(*communicator, command);
   return command.run(job);
 }
 
@@ -125,10 +147,13 @@ Failure describe_current_exception() {
   } catch (const data::DataError& error) {
     return {static_cast<int>(error.kind()), error.what()};
   } catch (const std::bad_alloc&) {
-    return {
-        static_cast<int>(ExitCode::kInternal),
-        "out of memory; use a smaller model, smaller batches (--batch-source-tokens, --batch-target-tokens, "
-        "--batch-rows) or fewer ranks on a host"};
+    return {static_cast<int>(ExitCode::kInternal), out_of_memory_text()};
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again)
+      return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
+    return {static_cast<int>(ExitCode::kUnavailable),
+            "the system starts no further thread; raise its limits (ulimit -v, ulimit -u) or ask for fewer "
+            "--threads"};
   } catch (const std::exception& error) {
     return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
   }
@@ -139,7 +164,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
            RunStatus& status) {
   const bool many = environment.size() > 1;
   if (many && (failure.patience || environment.rank() != 0)) {
-    std::signal(SIGTERM, SIG_DFL);  // the launcher's order to end, once another rank has ended the job
+    end_at_sigterm();  // which the launcher sends once another rank has ended the job
     std::this_thread::sleep_for(failure.patience.value_or(kPatienceForRankZero));
   }
   if (!failure.message.empty()) {
@@ -193,7 +218,7 @@ double wait_limit_of(const std::vector<std::string>& words) {
 
 std::string join_command_line(int argc, char** argv) {
   std::string line = "ventris";
-  for (int i = 1; i < argc; ++i) line += std::string(" ") + argv[i];
+  for (int i = 1; i < argc; ++i) line += " " + shell_word(argv[i]);
   return line;
 }
 
@@ -203,6 +228,7 @@ std::string join_command_line(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace ventris;
   hold_standard_streams();
+  prepare_for_want_of_memory();
   // A write to a closed pipe, or past a limit on the size of files, fails with its reason instead of killing
   // the process in the middle of its files.
   std::signal(SIGPIPE, SIG_IGN);
@@ -210,11 +236,11 @@ int main(int argc, char** argv) {
   const std::string command_line = join_command_line(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   MpiLimits limits = {.seconds = wait_limit_of(words)};
-  if (!words.empty() && words.front() == "train") {
-    install_stop_handlers();
-    limits.stop_signal = stop_signal;
-  }
   try {
+    if (!words.empty() && words.front() == "train") {
+      watch_stop_signals();
+      limits.stop_signal = stop_signal;
+    }
     const MpiEnvironment environment(&argc, &argv, limits);
     RunStatus status;
     try {

@@ -84,6 +84,16 @@ Option& OptionTable::text(const std::string& name, const std::string& placeholde
   return add(std::move(option));
 }
 
+Option& OptionTable::optional_text(const std::string& name, const std::string& placeholder,
+                                   std::string& variable, const std::string& help) {
+  Option& option = text(name, placeholder, variable, help);
+  option.limits = "\"\" for none";
+  option.store = [&variable](const std::vector<std::string>& values, const std::string&) {
+    variable = values.front();
+  };
+  return option;
+}
+
 Option& OptionTable::texts(const std::string& name, const std::string& placeholder,
                            std::vector<std::string>& variable, const std::string& help) {
   Option option;

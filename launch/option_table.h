@@ -22,9 +22,11 @@ struct Option {
   std::string limits;       // "at least 1", "f32 or bf16"; empty where any text is accepted
   Arity arity = Arity::kOne;
   bool required = false;
-  bool operand = false;      // given without its name
-  bool from_preset = false;  // the default is that of the preset
-  std::string excludes;      // name of an option that says the opposite; both together are an error
+  bool operand = false;              // given without its name
+  bool is_command = false;           // an operand that is a command line of its own, behind "--"
+  bool from_preset = false;          // the default is that of the preset
+  std::vector<std::string> aliases;  // other spellings on the command line, with their dashes: "-tok"
+  std::string excludes;              // name of an option that says the opposite; both together are an error
 
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
   std::function<void(const std::vector<std::string>& values, const std::string& where)> store;
@@ -55,6 +57,10 @@ class OptionTable {
 
   Option& text(const std::string& name, const std::string& placeholder, std::string& variable,
                const std::string& help);
+  /// A text that may be absent: an empty value is none, so that one from a file of --config can be taken
+  /// back.
+  Option& optional_text(const std::string& name, const std::string& placeholder, std::string& variable,
+                        const std::string& help);
   Option& texts(const std::string& name, const std::string& placeholder, std::vector<std::string>& variable,
                 const std::string& help);
   Option& integer(const std::string& name, int& variable, Range<int> range, const std::string& help);

@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "backend/error.h"
+#include "launch/help.h"
+#include "launch/spelling.h"
 
 namespace ventris {
 
@@ -22,24 +24,6 @@ constexpr const char* kOperandKey = "operands";
 // Files of options are short, and parsed they take up to a hundred times their size.
 constexpr size_t kMostConfigBytes = size_t{64} << 10;
 using Values = std::map<std::string, std::vector<std::string>>;
-
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
-size_t edit_distance(const std::string& a, const std::string& b) {
-  const size_t width = b.size() + 1;
-  std::vector<size_t> table((a.size() + 1) * width);
-  const auto at = [&table, width](size_t i, size_t j) -> size_t& { return table[i * width + j]; };
-  for (size_t i = 0; i <= a.size(); ++i) at(i, 0) = i;
-  for (size_t j = 0; j <= b.size(); ++j) at(0, j) = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = at(i - 1, j - 1) + (a[i - 1] == b[j - 1] ? 0 : 1);
-      at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, replaced});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
-    }
-  }
-  return at(a.size(), b.size());
-}
 
 po::options_description describe(const Command& command, bool with_config) {
   po::options_description description;
@@ -57,16 +41,6 @@ po::options_description describe(const Command& command, bool with_config) {
   }
   if (with_config) description.add_options()("config", po::value<std::string>());
   return description;
-}
-
-std::string suggestion(const Command& command, const std::string& word) {
-  std::vector<std::string> names = {"config", "help"};
-  for (const Option& option : command.options.options()) {
-    if (!option.operand) names.push_back(option.name);
-  }
-  const std::string near = nearest(word, names);
-  return near.empty() ? fmt::format("'ventris {} --help' lists the options", command.name)
-                      : fmt::format("did you mean --{}?", near);
 }
 
 // Collects parsed options by name. Requires that every name is one of the table; `where` is empty for the
@@ -98,21 +72,22 @@ Values parse_words(const Command& command, const std::vector<std::string>& words
   const int style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
                     po::command_line_style::long_allow_next;
   try {
-    return collect(
-        command,
-        po::command_line_parser(words).options(description).positional(positional).style(style).run(), "");
+    po::command_line_parser parser(spelled_in_full(command, words));
+    return collect(command, parser.options(description).positional(positional).style(style).run(), "");
   } catch (const po::unknown_option& error) {
     std::string name = error.get_option_name();
     while (!name.empty() && name.front() == '-') name.erase(name.begin());
     fail(ExitCode::kUsage, "unknown option --{}; {}", name, suggestion(command, name));
   } catch (const po::too_many_positional_options_error&) {
-    std::string word;
-    for (size_t i = 0; i < words.size() && word.empty(); ++i) {
-      const bool value_of_option = i > 0 && words[i - 1].rfind("--", 0) == 0;
-      if (words[i].rfind("--", 0) != 0 && !value_of_option) word = words[i];
+    std::string unexpected;
+    bool value_follows = false;
+    for (const std::string& word : words) {
+      const bool is_option = word.starts_with("--");
+      if (unexpected.empty() && !is_option && !value_follows) unexpected = word;
+      value_follows = is_option;
     }
     fail(ExitCode::kUsage, "unexpected argument{}; 'ventris {} --help' shows the synopsis",
-         word.empty() ? std::string() : " '" + word + "'", command.name);
+         unexpected.empty() ? std::string() : " '" + unexpected + "'", command.name);
   } catch (const po::error_with_option_name& error) {
     const Option* option = command.options.find(
         error.get_option_name().substr(std::min<size_t>(2, error.get_option_name().size())));
@@ -150,21 +125,29 @@ std::string read_config(const std::string& path) {
   return text;
 }
 
+Values parse_json(const Command& command, const std::string& json, const std::string& path) {
+  if (!command.options_from_json) {
+    fail(ExitCode::kBadConfiguration, "{}: is JSON; ventris {} expects lines of the form 'option = value'",
+         path, command.name);
+  }
+  Values values;
+  for (const auto& [name, value] : command.options_from_json(json, path)) values[name] = {value};
+  return values;
+}
+
 Values parse_file(const Command& command, const std::string& path) {
-  std::istringstream stream(read_config(path));
+  const std::string text = read_config(path);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && text[first] == '{') return parse_json(command, text, path);
+  std::istringstream stream(text);
   try {
     // Unknown names are let through here so that the message can suggest a name.
     const po::parsed_options parsed = po::parse_config_file(stream, describe(command, false), true);
     for (const po::option& option : parsed.options) {
       const Option* known = command.options.find(option.string_key);
       if (known == nullptr || known->operand) {
-        std::vector<std::string> names;
-        for (const Option& candidate : command.options.options()) {
-          if (!candidate.operand) names.push_back(candidate.name);
-        }
-        const std::string near = nearest(option.string_key, names);
-        fail(ExitCode::kBadConfiguration, "{}: '{}' is no option of ventris {}{}", path, option.string_key,
-             command.name, near.empty() ? "" : "; did you mean '" + near + "'?");
+        fail(ExitCode::kBadConfiguration, "{}: '{}' is no option of ventris {}; {}", path, option.string_key,
+             command.name, suggestion(command, option.string_key, /*in_file=*/true));
       }
     }
     return collect(command, parsed, path);
@@ -201,24 +184,6 @@ std::string text_of(const Values& values, const std::string& name) {
 
 }  // namespace
 
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    // A beginning of a name is near to it, however long the rest is.
-    const bool prefix = word.size() >= 3 && candidate.rfind(word, 0) == 0;
-    // Words of very different lengths are far apart; this also bounds the table for a word of any length.
-    const size_t longer = std::max(word.size(), candidate.size());
-    if (!prefix && longer - std::min(word.size(), candidate.size()) >= best_distance) continue;
-    const size_t distance = prefix ? 1 : edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
 void parse_options(const Command& command, const std::vector<std::string>& words) {
   Values flags = parse_words(command, words);
   Values from_file;
@@ -241,8 +206,8 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   for (const Option& option : command.options.options()) {
     const std::string key = option.operand ? kOperandKey : option.name;
     if (!option.required || flags.count(key) > 0 || from_file.count(key) > 0) continue;
-    fail(ExitCode::kUsage, "{}{} is required; 'ventris {} --help' explains it", option.operand ? "" : "--",
-         option.name, command.name);
+    fail(ExitCode::kUsage, "{}{} is required; '{}' explains it", option.operand ? "" : "--", option.name,
+         help_in_full_line(command));
   }
 }
 

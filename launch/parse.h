@@ -12,7 +12,4 @@ namespace ventris {
 /// kBadConfiguration for one in the file, kMissingInput if that file cannot be read.
 void parse_options(const Command& command, const std::vector<std::string>& words);
 
-/// The candidate nearest to `word` by edit distance, "" if none is near.
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
-
 }  // namespace ventris

@@ -1,0 +1,164 @@
+#include "launch/foreign_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace ventris {
+namespace {
+
+/// An option of another toolkit and ours: of the first command's kind that has `ours`. Where `ours` is empty
+/// nothing is to be given, and the note says why.
+struct ForeignName {
+  std::string_view names;     // separated by blanks
+  std::string_view commands;  // likewise; empty: any that has `ours`
+  std::string_view ours;
+  std::string_view note;
+};
+
+constexpr std::string_view kTokens =
+    "It counts words of the vocabulary without padding, of a whole step over all ranks; so does "
+    "--batch-source-tokens";
+constexpr std::string_view kSteps = "It counts steps";
+
+constexpr auto kForeignNames = std::to_array<ForeignName>({
+    // Training
+    {"lr learn-rate -l", "train plan", "learning-rate-scale",
+     "It is a factor on the schedule of the paper, whose peak is scale * (d_model * warmup)^-0.5, and not "
+     "the "
+     "rate itself"},
+    {"arch type task -a", "train plan", "preset", "Its values are tiny, small, base and big"},
+    {"mini-batch batch-size max-sentences", "train plan", "batch-target-tokens", kTokens},
+    {"mini-batch-words max-tokens -b", "train plan", "batch-target-tokens", kTokens},
+    {"maxi-batch mini-batch-fit shuffle sync-sgd ddp-backend distributed-world-size", "train plan", "",
+     "There is nothing to give: batches are filled up to --batch-target-tokens, drawn in a new order each "
+     "epoch, and all ranks work on each"},
+    {"update-freq optimizer-delay workspace -w", "train plan", "micro-batch-tokens",
+     "A global batch is computed in pieces of so many words, and the update is the same for any number of "
+     "them: less needs less memory"},
+    {"fp16 bf16 amp", "train plan", "precision", "Its values are f32 and bf16"},
+    {"fp16 bf16", "", "precision", "Its values are f32 and bf16"},
+    {"dim-emb encoder-embed-dim decoder-embed-dim", "", "d-model", ""},
+    {"enc-depth", "", "encoder-layers", ""},
+    {"dec-depth", "", "decoder-layers", ""},
+    {"transformer-heads encoder-attention-heads decoder-attention-heads", "", "heads", ""},
+    {"transformer-dim-ffn encoder-ffn-embed-dim decoder-ffn-embed-dim", "", "d-ff", ""},
+    {"transformer-dropout", "", "dropout", ""},
+    {"transformer-dropout-attention", "", "attention-dropout", ""},
+    {"transformer-preprocess transformer-postprocess encoder-normalize-before decoder-normalize-before", "",
+     "pre-norm", "Without it LayerNorm follows each sublayer"},
+    {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "", "learned-positions",
+     ""},
+    {"tied-embeddings tied-embeddings-all share-all-embeddings", "train plan", "",
+     "There is nothing to give: source, target and output always share one embedding"},
+    {"max-update after-batches", "", "max-steps", kSteps},
+    {"after", "", "max-steps", "It counts steps; --max-epochs counts epochs"},
+    {"after-epochs max-epoch -e", "train plan", "max-epochs", ""},
+    {"lr-warmup warmup-updates", "", "warmup-steps", kSteps},
+    {"lr-scheduler lr-decay-inv-sqrt", "train plan", "warmup-steps",
+     "The schedule is always the paper's: it rises for so many steps, then falls with their inverse square "
+     "root"},
+    {"adam-betas optimizer-params", "", "beta1", "So are --beta2 and --adam-epsilon options of their own"},
+    {"adam-eps", "", "adam-epsilon", ""},
+    {"exponential-smoothing", "", "ema", "It is the decay: 0.9999 where Marian has 1e-4"},
+    {"clip-gradient", "", "clip-norm", ""},
+    {"label-smoothing-factor", "", "label-smoothing", ""},
+    {"early-stopping", "", "patience", "It counts validations"},
+    {"valid-freq validate-interval-updates validate-interval", "", "valid-every", kSteps},
+    {"save-freq save-interval-updates save-interval", "", "save-every", kSteps},
+    {"disp-freq log-interval", "", "log-every", kSteps},
+    {"valid-metrics best-checkpoint-metric", "", "valid-metric", "It is one of bleu, chrf, loss, perplexity"},
+    {"beam-size -b", "train plan", "valid-beam-size", ""},
+    {"keep-last-epochs keep-interval-updates keep-best", "", "keep-checkpoints", ""},
+    {"pretrained-model finetune-from-model", "", "initial-model",
+     "It takes a model of ours; 'ventris import' makes one of a model of Marian"},
+    {"transformer-ffn-activation activation-fn", "", "activation", "Its values are relu and swish"},
+    {"output-omit-bias", "", "output-bias", "Without it there is none"},
+    {"restore-file no-reload", "", "resume", "Without it a run goes on from its newest checkpoint"},
+    {"save-dir model -m", "train plan", "model-dir", "It is a folder"},
+    {"train-sets vocabs -t -v", "train plan", "corpus", "'ventris prepare' makes it of text"},
+    {"devices num-gpus cpu", "", "device",
+     "Its values are auto, cpu and cuda; mpirun starts a rank a device"},
+    {"cpu-threads num-workers workers nthreads", "", "threads", ""},
+    // Preparing
+    {"trainpref", "prepare", "train-sets", "It takes two files: source, target"},
+    {"validpref", "prepare", "valid-sets", "It takes two files: source, target"},
+    {"destdir model-prefix model_prefix", "prepare", "output", "It is one file"},
+    {"dim-vocabs nwordssrc nwordstgt vocab_size", "prepare", "vocab-size", "Both languages share it"},
+    {"vocabs srcdict tgtdict -v", "prepare", "tokenizer-model", "It is a SentencePiece model"},
+    {"joined-dictionary", "prepare", "", "There is nothing to give: both languages share one vocabulary"},
+    {"model-type model_type bpe", "prepare", "tokenizer", "Its values are bpe and unigram"},
+    {"character_coverage", "prepare", "character-coverage", ""},
+    // Translating
+    {"beam -b", "", "beam-size", ""},
+    {"lenpen normalize", "", "length-penalty",
+     "It is alpha of ((5 + length) / 6)^alpha, not an exponent of the length alone: scores differ"},
+    {"-n", "translate evaluate", "length-penalty",
+     "It is alpha of ((5 + length) / 6)^alpha, not an exponent of the length alone: scores differ"},
+    {"nbest", "", "n-best", "It is the number of translations a sentence"},
+    {"path models -m", "translate evaluate score attention export", "model", ""},
+    {"remove-bpe post-process detok sentencepiece -r", "translate evaluate", "",
+     "There is nothing to give: translations are plain text again"},
+    {"gen-subset input -i", "translate score", "",
+     "The text comes from the standard input, one sentence a line: ventris translate --model FILE < source"},
+    {"output -o", "translate", "",
+     "Translations go to the standard output: ventris translate --model FILE < source > translation"},
+    {"input gen-subset -i", "evaluate", "source", ""},
+    {"mini-batch maxi-batch batch-size max-sentences", "translate evaluate score", "batch-sentences",
+     "Translations do not depend on it"},
+    {"max-tokens mini-batch-words", "translate evaluate score", "batch-rows",
+     "Translations do not depend on it"},
+    {"sampling output-sampling", "", "sample", ""},
+    {"sampling-topk", "", "top-k", ""},
+    {"sampling-topp", "", "top-p", ""},
+    {"no-repeat-ngram-size", "", "no-repeat-ngram", ""},
+    {"max-len-b max-length-factor", "", "max-extra-length",
+     "A translation has at most as many words as its source and so many more"},
+    {"print-alignment", "", "alignment", "Its values are none, soft and hard"},
+    {"prefix-size", "", "prefix-column", ""},
+    // Scoring
+    {"tok", "", "tokenize", ""},
+    {"ref refs -r", "", "reference", ""},
+    {"lc", "", "lowercase", ""},
+    {"short -sh", "bleu", "score-only", ""},
+    {"num-refs -nr", "bleu", "reference",
+     "It takes one file for each reference; 'cut -f 2 FILE' has the second column of one with tabs"},
+    {"detail origlang subset -d", "bleu", "",
+     "There is nothing to give: only test sets that sacreBLEU downloads have such parts, and the program has "
+     "none"},
+    {"force", "bleu", "", "There is nothing to give: text that looks tokenised is scored with a warning"},
+    {"quiet -q", "bleu", "",
+     "There is nothing to give: the scores alone go to the standard output, and warnings to the standard "
+     "error"},
+    {"encoding -e", "bleu", "",
+     "There is nothing to give: text is UTF-8; 'iconv -t UTF-8' makes it of others"},
+    {"test-set language-pair -t -l", "bleu evaluate", "reference",
+     "There are no test sets in the program: give the file of the reference"},
+});
+
+bool has_word(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(' '), list.size());
+    if (list.substr(0, end) == word) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string advice_for_foreign_name(const Command& command, const std::string& name, bool in_file) {
+  for (const ForeignName& foreign : kForeignNames) {
+    if (!has_word(foreign.names, name)) continue;
+    if (!foreign.commands.empty() && !has_word(foreign.commands, command.name)) continue;
+    if (foreign.ours.empty()) return std::string(foreign.note);
+    if (command.options.find(std::string(foreign.ours)) == nullptr) continue;
+    const std::string ours = in_file ? fmt::format("'{}'", foreign.ours) : fmt::format("--{}", foreign.ours);
+    return fmt::format("did you mean {}?{}{}", ours, foreign.note.empty() ? "" : " ", foreign.note);
+  }
+  return "";
+}
+
+}  // namespace ventris

@@ -1,0 +1,70 @@
+#include "launch/want_of_memory.h"
+
+#include <execinfo.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "backend/error.h"
+#include "data/confined_process.h"
+
+namespace ventris {
+namespace {
+
+std::terminate_handler handler_before = nullptr;
+
+/// Without taking memory.
+[[noreturn]] void end(ExitCode code, const char* message) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, std::strlen(message));
+  ::_exit(static_cast<int>(code));
+}
+
+[[noreturn]] void at_the_end_of_memory() {
+  try {
+    if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
+  } catch (const std::bad_alloc&) {
+    end(ExitCode::kInternal,
+        "ventris: error: out of memory in a place that cannot go on without; free memory, raise its limit "
+        "(ulimit -v), or give less work at a time (fewer --threads, smaller batches)\n");
+  } catch (const std::system_error& error) {
+    if (error.code().value() == EAGAIN || error.code().value() == ENOMEM) {
+      end(ExitCode::kUnavailable,
+          "ventris: error: the system starts no further thread; raise its limits (ulimit -v, ulimit -u) or "
+          "ask for fewer --threads\n");
+    }
+  } catch (...) {  // a fault of ours, which the handler before tells
+  }
+  if (handler_before != nullptr) handler_before();
+  std::abort();
+}
+
+}  // namespace
+
+void prepare_for_want_of_memory() {
+  handler_before = std::set_terminate(at_the_end_of_memory);
+  // The C library loads what unwinds its own frames when it first needs it, and aborts where it cannot.
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
+}
+
+std::string out_of_memory_text() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  const std::string most =
+      limit.rlim_cur == RLIM_INFINITY
+          ? std::string()
+          : fmt::format(" of the {} MiB that the limit allows (ulimit -v)", limit.rlim_cur >> 20);
+  return fmt::format(
+      "out of memory: the process has {} MiB of addresses{}. Use a smaller model, smaller batches "
+      "(--batch-source-tokens, --batch-target-tokens, --batch-rows), fewer --threads or fewer ranks on a "
+      "host",
+      data::address_space_bytes() >> 20, most);
+}
+
+}  // namespace ventris
