@@ -108,6 +108,10 @@ Command attention_command() {
                        "f\u00e4hrt Fahrrad.\" "
                        "--output attention.html",
                        "With a given one:"}};
+  command.common = {{"model", "weights, checkpoint or run folder"},
+                    {"source", "the sentence"},
+                    {"target", "its translation, if not searched"},
+                    {"output", "the page for a browser"}};
   command.exit_codes = {{69, "the device is not available"}};
   OptionTable& table = command.options;
   table.group("Model, text and output");

@@ -7,6 +7,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/checkpoint.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 
@@ -42,7 +43,7 @@ int run_average(const Options& options, const Job& job) {
   const std::vector<std::string> paths = chosen(options);
   average_checkpoints(paths, options.output, job.provenance());
   if (options.json) {
-    write_output(nlohmann::json{{"output", options.output}, {"checkpoints", paths}}.dump() + "\n");
+    write_output(json_text(nlohmann::json{{"output", options.output}, {"checkpoints", paths}}) + "\n");
     return 0;
   }
   std::string text = fmt::format("{}: average of {} checkpoints\n", options.output, paths.size());

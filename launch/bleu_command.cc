@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "data/error.h"
+#include "data/line_tokenizer.h"
 #include "data/score_text.h"
 #include "data/significance.h"
+#include "data/unspaced_text.h"
 #include "launch/bleu_options.h"
 #include "launch/command.h"
 #include "launch/job.h"
@@ -22,6 +24,7 @@ constexpr int kTextWidth = 2;
 struct Options {
   std::vector<std::string> input = {"-"};
   std::vector<std::string> references;
+  std::vector<std::string> operands;  // references too, given as sacreBLEU's command takes them
   std::vector<std::string> metrics = {"bleu"};
   data::MetricOptions metric;
   ProtocolOptions protocol;
@@ -59,6 +62,8 @@ std::vector<data::Metric> metrics_of(const Options& options) {
   const std::pair<const char*, data::MetricKind> known[] = {
       {"bleu", data::MetricKind::kBleu}, {"chrf", data::MetricKind::kChrf}, {"ter", data::MetricKind::kTer}};
   for (const std::string& name : options.metrics) {
+    if (name == "chrf++" || name == "chrF++")
+      fail(ExitCode::kUsage, "--metrics: chrF++ is 'chrf' with --chrf-word-order 2");
     if (std::none_of(std::begin(known), std::end(known), [&](const auto& k) { return name == k.first; }))
       fail(ExitCode::kUsage, "--metrics: '{}' is not bleu, chrf or ter", name);
   }
@@ -99,6 +104,12 @@ void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job
       fmt::format("{} lines end in a period that stands alone. BLEU is meant for text that is not tokenised; "
                   "with --tokenize none, tokenised text is scored as it is",
                   grouped(ends)));
+}
+
+void warn_of_phrases(const Options& options, const std::vector<Lines>& references, Job& job) {
+  const data::BleuOptions& bleu = options.metric.bleu;
+  if (options.paper || !data::words_are_phrases(references.front(), bleu)) return;
+  say(job, data::warning_of_phrases("the references", bleu));
 }
 
 /// Name and signature of a metric; those of the paper's protocol instead of BLEU's where that is asked for.
@@ -188,9 +199,24 @@ std::string compared_scores(const Options& options, const std::vector<data::Metr
                       : comparison_text(comparison, options.text_width());
 }
 
+void take_operands(Options& options) {
+  if (!options.operands.empty() && !options.references.empty()) {
+    fail(ExitCode::kUsage, "references are given twice: {} after --reference, and '{}' without it",
+         options.references.front(), options.operands.front());
+  }
+  if (!options.operands.empty()) options.references.swap(options.operands);
+  if (options.references.empty()) {
+    fail(ExitCode::kUsage,
+         "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; 'ventris bleu --help' "
+         "explains it");
+  }
+}
+
 int run_bleu(const Options& given, Job& job) {
   Options options = given;
+  take_operands(options);
   options.paper = paper_protocol(options.protocol, options.metric.bleu);
+  data::load_line_tokenizer(options.metric.bleu, "--tokenize-with");
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
   if (options.paper && (metrics.size() > 1 || metrics[0].kind() != data::MetricKind::kBleu))
@@ -201,10 +227,12 @@ int run_bleu(const Options& given, Job& job) {
   for (const std::string& path : options.references) references.push_back(read_stripped(path));
   for (size_t s = 0; s < systems.size(); ++s) {
     if (systems[s].empty())
-      data::fail(data::ErrorKind::kBadData, "{} has no lines to score", options.input[s]);
+      data::fail(data::ErrorKind::kBadData, "{} has no lines to score",
+                 options.input[s] == "-" ? "the standard input (--input names a file)" : options.input[s]);
     data::check_references(references, systems[s].size());
     if (metrics.front().kind() == data::MetricKind::kBleu) warn_of_tokenized_text(options, systems[s], job);
   }
+  if (metrics.front().kind() == data::MetricKind::kBleu) warn_of_phrases(options, references, job);
   if (options.paper) {
     for (Lines& lines : systems) to_paper_words(lines, *options.paper, false);
     for (Lines& lines : references) to_paper_words(lines, *options.paper, true);
@@ -244,7 +272,7 @@ Command bleu_command() {
   Command command;
   command.name = "bleu";
   command.summary = "scores translations against references with BLEU, chrF and TER";
-  command.synopsis = "--reference FILE... [--input FILE...] [options]";
+  command.synopsis = "REFERENCE... [--input FILE...] [options]";
   command.description = {
       "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
       "and prints them with sacreBLEU's signatures, which end with the version of this program. Files are "
@@ -253,7 +281,8 @@ Command bleu_command() {
       "draws the "
       "random numbers that sacreBLEU draws, so that intervals and p-values are the same."};
   command.examples = {
-      {"bleu --input test.out --reference test.de", "One reference:"},
+      {"bleu test.de --input test.out", "One reference:"},
+      {"bleu test.de -i test.out -m bleu chrf -b -w 4", "As sacreBLEU's command takes it:"},
       {"bleu --input test.out --reference ref1.de ref2.de --lowercase --tokenize none",
        "Two references, lowercased and tokenised text:"},
       {"bleu --input test.out --reference test.de --metrics bleu chrf ter --chrf-word-order 2 --confidence",
@@ -262,25 +291,45 @@ Command bleu_command() {
        "Is the difference significant?"},
       {"bleu --input test.out --reference test.de --protocol paper --language de",
        "Tokenised BLEU, to compare with the tables of papers of that time:"}};
+  command.common = {{"reference", "references, one file each"},
+                    {"input", "translations, one file each system"},
+                    {"metrics", "bleu, chrf, ter: one or more"},
+                    {"tokenize", "how BLEU cuts words"},
+                    {"lowercase", "ignores case"},
+                    {"smooth", "of n-grams without a match"},
+                    {"chrf-word-order", "2 gives chrF++"},
+                    {"sentence-level", "a score for each line"},
+                    {"confidence", "intervals by bootstrap"},
+                    {"paired-bs", "test of significance by bootstrap"},
+                    {"paired-ar", "or by approximate randomization"},
+                    {"score-only", "prints scores without signatures"},
+                    {"json", "prints JSON"},
+                    {"width", "digits after the point"}};
   OptionTable& table = command.options;
   table.group("Input and output");
-  table.texts("reference", "FILE...", options->references, "References, one file each.").required = true;
-  table
-      .texts("input", "FILE...", options->input,
-             "The translations, one file each system; - is the standard input. With a paired test the "
-             "baseline is "
-             "first.")
-      .show = [] { return std::string("-"); };
-  table.texts("metrics", "NAME...", options->metrics, "bleu, chrf, ter: one or more.").show = [] {
-    return std::string("bleu");
-  };
-  table.toggle("sentence-level", options->sentence_level, "Prints a score for each line, of one metric.");
+  table.operands("REFERENCE...", options->operands, "References, one file each.");
+  table.texts("reference", "FILE...", options->references, "The same, by name.");
+  Option& input = table.texts(
+      "input", "FILE...", options->input,
+      "The translations, one file each system; - is the standard input. With a paired test the baseline is "
+      "first.");
+  input.aliases = {"-i"};
+  input.show = [] { return std::string("-"); };
+  Option& metrics = table.texts("metrics", "NAME...", options->metrics, "bleu, chrf, ter: one or more.");
+  metrics.aliases = {"-m"};
+  metrics.show = [] { return std::string("bleu"); };
+  table.toggle("sentence-level", options->sentence_level, "Prints a score for each line, of one metric.")
+      .aliases = {"-sl"};
   table.toggle("json", options->json, "Prints JSON: an object, or an array for several metrics or files.");
-  table.toggle("score-only", options->score_only, "Prints scores without signatures.");
-  table
-      .integer("width", options->width, {.least = 0, .most = 15},
-               "Digits after the point: 2 in text and all in JSON unless given.")
-      .show = [] { return std::string(); };
+  Option& format = table.choice<bool>("format", options->json, {{"text", false}, {"json", true}},
+                                      "The same by sacreBLEU's name, whose default is json.");
+  format.aliases = {"-f"};
+  format.excludes = "json";
+  table.toggle("score-only", options->score_only, "Prints scores without signatures.").aliases = {"-b"};
+  Option& width = table.integer("width", options->width, {.least = 0, .most = 15},
+                                "Digits after the point: 2 in text and all in JSON unless given.");
+  width.aliases = {"-w"};
+  width.show = [] { return std::string(); };
   add_protocol_options(options->protocol, table);
   add_bleu_options(options->metric.bleu, table);
   add_chrf_options(options->metric.chrf, table);

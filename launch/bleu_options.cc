@@ -2,28 +2,48 @@
 
 namespace ventris {
 
+std::vector<std::string> bleu_tokenizer_names() {
+  std::vector<std::string> names;
+  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers) names.emplace_back(name_of(tokenizer));
+  return names;
+}
+
+void list_tokenizers(Option& option) {
+  option.placeholder = "NAME";
+  for (const std::string& name : bleu_tokenizer_names())
+    option.limits += (option.limits.empty() ? "" : ", ") + name;
+}
+
 void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
   using data::BleuSmoothing;
-  using data::BleuTokenizer;
+  std::vector<std::pair<std::string, data::BleuTokenizer>> tokenizers;
+  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
+    tokenizers.emplace_back(name_of(tokenizer), tokenizer);
   table.group("BLEU");
-  table.choice<BleuTokenizer>("tokenize", bleu.tokenizer,
-                              {{"13a", BleuTokenizer::k13a},
-                               {"none", BleuTokenizer::kNone},
-                               {"char", BleuTokenizer::kChar},
-                               {"intl", BleuTokenizer::kInternational},
-                               {"zh", BleuTokenizer::kChinese}},
-                              "How both sides are cut into words; none for text that is tokenised already.");
-  table.toggle("lowercase", bleu.lowercase, "Ignores case.");
-  table.choice<BleuSmoothing>("smooth", bleu.smoothing,
-                              {{"exp", BleuSmoothing::kExp},
-                               {"floor", BleuSmoothing::kFloor},
-                               {"add-k", BleuSmoothing::kAddK},
-                               {"none", BleuSmoothing::kNone}},
-                              "Smoothing of n-gram orders without a match.");
+  Option& tokenize =
+      table.choice<data::BleuTokenizer>("tokenize", bleu.tokenizer, tokenizers,
+                                        "How both sides are cut into words; none for text that is tokenised "
+                                        "already, ja-mecab and the following "
+                                        "with a file of yours.");
+  tokenize.aliases = {"-tok"};
+  list_tokenizers(tokenize);
+  table.optional_text(
+      "tokenize-with", "PATH", bleu.tokenizer_path,
+      "For spm, flores101 and flores200 the SentencePiece model; for ja-mecab and ko-mecab the folder of "
+      "the MeCab dictionary, for ja-mecab that of Debian's package mecab-ipadic-utf8 unless given.");
+  table.toggle("lowercase", bleu.lowercase, "Ignores case.").aliases = {"-lc"};
   table
-      .number("smooth-value", bleu.smoothing_value, {.least = 0, .most = 1e6},
-              "Value of floor (0.1 unless given) and of add-k (1 unless given).")
-      .show = [] { return std::string(); };
+      .choice<BleuSmoothing>("smooth", bleu.smoothing,
+                             {{"exp", BleuSmoothing::kExp},
+                              {"floor", BleuSmoothing::kFloor},
+                              {"add-k", BleuSmoothing::kAddK},
+                              {"none", BleuSmoothing::kNone}},
+                             "Smoothing of n-gram orders without a match.")
+      .aliases = {"-s", "--smooth-method"};
+  Option& value = table.number("smooth-value", bleu.smoothing_value, {.least = 0, .most = 1e6},
+                               "Value of floor (0.1 unless given) and of add-k (1 unless given).");
+  value.aliases = {"-sv"};
+  value.show = [] { return std::string(); };
   table.toggle("effective-order", bleu.effective_order,
                "Leaves out orders of which a text has no n-gram; always so with --sentence-level.");
   table.integer("max-ngram-order", bleu.max_ngram_order, {.least = 1, .most = data::kMaxBleuOrder},

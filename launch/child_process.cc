@@ -9,9 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <system_error>
 #include <thread>
@@ -24,19 +24,24 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kSignalled = 128;  // and the number of the signal
+constexpr int kStop = SIGUSR1;   // mpirun passes it on and waits; ventris saves
 constexpr auto kLastWait = 10s;  // for processes that SIGKILL was sent to
 
+// SIGHUP not where it was ignored when the program started, as nohup has it.
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  struct sigaction inherited = {};
+  sigaction(SIGHUP, nullptr, &inherited);
+  if (inherited.sa_handler == SIG_IGN) sigdelset(&set, SIGHUP);
   return set;
 }
 
 // In the new process: only calls that are safe after fork.
 [[noreturn]] void become(char* const* words, pid_t parent, int failure_pipe) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(kSignalled + SIGTERM);
+  prctl(PR_SET_PDEATHSIG, kStop);
+  if (getppid() != parent) _exit(kSignalled + kStop);
   setpgid(0, 0);  // Ctrl-C on the terminal is for the supervisor, which passes it on once
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   sigset_t none;
@@ -46,22 +51,6 @@ sigset_t awaited_signals() {
   const int reason = errno;
   [[maybe_unused]] const ssize_t written = write(failure_pipe, &reason, sizeof(reason));
   _exit(EXIT_FAILURE);
-}
-
-// By /proc/PID/stat, whose second field may hold anything in parentheses; nothing of a process that is gone.
-std::optional<Process> process_of(const std::string& number) {
-  std::ifstream file("/proc/" + number + "/stat");
-  std::string text;
-  std::getline(file, text, '\0');  // empty if the process ends now; iterators of a stream would throw
-  const size_t name_begin = text.find('(');
-  const size_t name_end = text.rfind(')');
-  if (name_begin == std::string::npos || name_end == std::string::npos) return std::nullopt;
-  char state = 0;
-  int parent = 0;
-  if (std::sscanf(text.c_str() + name_end + 1, " %c %d", &state, &parent) != 2) return std::nullopt;
-  return Process{.parent = parent,
-                 .name = text.substr(name_begin + 1, name_end - name_begin - 1),
-                 .ended = state == 'Z' || state == 'X'};
 }
 
 }  // namespace
@@ -154,7 +143,8 @@ std::map<pid_t, Process> all_processes() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const std::string number = entry.path().filename();
     if (number.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (std::optional<Process> process = process_of(number)) found.emplace(std::stoi(number), *process);
+    const pid_t pid = std::atoi(number.c_str());
+    if (const std::optional<Process> process = process_of(pid)) found.emplace(pid, *process);
   }
   return found;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/process.h"
+
 namespace ventris {
 
 /// How a command ended: the code as shells tell it, 128 and the number for a signal.
@@ -17,8 +19,9 @@ struct CommandEnd {
 };
 
 /// A command with all that it starts, for the one program of this process that supervises. While the object
-/// lives, SIGTERM, SIGINT and SIGUSR1 do not end this process but wait for take_signal(), and processes whose
-/// parent ends become children of this one, so that none is lost sight of.
+/// lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP (unless it was ignored) do not end this process but are
+/// returned by the functions that wait, and processes whose parent ends become children of this one, so that
+/// none is lost sight of.
 class Supervision {
  public:
   Supervision();
@@ -26,8 +29,9 @@ class Supervision {
   Supervision(const Supervision&) = delete;
   Supervision& operator=(const Supervision&) = delete;
 
-  /// Starts a command, found on the path, in a process group of its own; it gets SIGTERM if this process ends
-  /// before it does. Throws Error(kMissingInput) with the reason where it cannot be started.
+  /// Starts a command, found on the path, in a process group of its own; it gets SIGUSR1, at which a training
+  /// saves and stops, if this process ends before it does, by SIGKILL for example. Throws
+  /// Error(kMissingInput) with the reason where it cannot be started.
   void start(const std::vector<std::string>& words);
   pid_t pid() const { return pid_; }
   void send(int signal) const;
@@ -48,11 +52,6 @@ class Supervision {
   std::optional<CommandEnd> end_;
 };
 
-struct Process {
-  pid_t parent = 0;
-  std::string name;    // of the program, cut to 15 characters
-  bool ended = false;  // and not waited for yet
-};
 /// The table of processes of this host.
 std::map<pid_t, Process> all_processes();
 /// All processes below `ancestor`.

@@ -1,10 +1,10 @@
 #include "launch/decoding_statistics.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "launch/output.h"
 
 namespace ventris {
 
@@ -16,7 +16,7 @@ void DecodingStatistics::print() const {
                                  {"seconds", seconds_},
                                  {"cpu_seconds", cpu_seconds_},
                                  {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
-  fmt::print(stderr, "{}\n", object.dump());
+  tell(object.dump());
 }
 
 }  // namespace ventris

@@ -6,6 +6,8 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/json_text.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -25,16 +27,16 @@ int run_demo_corpus(const Options& options, const Job& job) {
                                    {"valid_pairs", corpus.valid_pairs},
                                    {"test_pairs", corpus.test_pairs},
                                    {"seed", corpus.seed}};
-    write_output(result.dump() + "\n");
+    write_output(json_text(result) + "\n");
   } else {
     write_output(fmt::format("{}: train.en and train.de with {} pairs, valid.* with {}, test.* with {}\n",
                              corpus.output_dir, grouped(corpus.train_pairs), grouped(corpus.valid_pairs),
                              grouped(corpus.test_pairs)));
   }
+  const auto file = [&](const char* name) { return shell_word(corpus.output_dir + "/" + name); };
   say(job,
-      fmt::format("Next: ventris prepare --train-sets {0}/train.en {0}/train.de --valid-sets {0}/valid.en "
-                  "{0}/valid.de --vocab-size 2000 --output {0}/corpus.h5",
-                  corpus.output_dir));
+      fmt::format("Next: ventris prepare --train-sets {} {} --valid-sets {} {} --vocab-size 2000 --output {}",
+                  file("train.en"), file("train.de"), file("valid.en"), file("valid.de"), file("corpus.h5")));
   return 0;
 }
 

@@ -4,6 +4,9 @@
 #include <memory>
 
 #include "comm/communicator.h"
+#include "data/line_tokenizer.h"
+#include "data/unspaced_text.h"
+#include "launch/agreement.h"
 #include "launch/bleu_options.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
@@ -11,6 +14,7 @@
 #include "launch/output.h"
 #include "launch/score_protocol.h"
 #include "launch/score_report.h"
+#include "trainer/json_text.h"
 #include "trainer/model_files.h"
 #include "trainer/translation.h"
 
@@ -82,10 +86,12 @@ int run_evaluate(const Options& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   data::BleuOptions bleu = options.bleu;
   const std::optional<data::PaperProtocol> paper = paper_protocol(options.protocol, bleu);
+  data::load_line_tokenizer(bleu, "--tokenize-with");
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
   const ModelSet models(*context, decoding.models, decoding.precision);
+  check_same_models_on_all_ranks(job.communicator, models);
   Translator translator(*context, job.communicator, models, decoding.search);
   const auto start = std::chrono::steady_clock::now();
   const std::vector<TranslatedLine> translated = translator.translate(source);
@@ -102,6 +108,8 @@ int run_evaluate(const Options& options, Job& job) {
   }
   cut.tell_total(std::ssize(source));
   if (!options.output.empty()) write_file_atomically(options.output, text);
+  if (!paper && data::words_are_phrases(references.front(), bleu))
+    say(job, data::warning_of_phrases("the references", bleu));
   const ScoreReport report = score_of(hypotheses, references, bleu, paper, decoding.search, models);
   say(job, fmt::format("{}: {} sentences in {:.1f} s, {}, length penalty {}", models.path(),
                        grouped(std::ssize(source)), seconds, search_label(decoding.search),
@@ -113,7 +121,7 @@ int run_evaluate(const Options& options, Job& job) {
     result["seconds"] = seconds;
     result["beam_size"] = decoding.search.beam_size;
     result["length_penalty"] = std::stod(fmt::format("{}", decoding.search.length_penalty));
-    write_output(result.dump() + "\n");
+    write_output(json_text(result) + "\n");
   } else {
     write_output(score_line(report, kScoreDigits) + "\n");
   }
@@ -137,8 +145,22 @@ Command evaluate_command() {
       {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de --beam-size 5 "
        "--output test.out --json",
        "On two ranks, with the translations kept:"}};
-  command.exit_codes = {{69, "the device or the transport between ranks is not available"}};
+  command.exit_codes = {{69, "the device or the transport between ranks is not available"},
+                        {76, "the ranks disagree on the options or the model"}};
+  command.common = {{"model", "weights, checkpoint or run folder"},
+                    {"source", "text to translate"},
+                    {"reference", "its reference translations"},
+                    {"output", "file for the translations"},
+                    {"json", "prints one JSON object"},
+                    {"tokenize", "how BLEU cuts words"},
+                    {"lowercase", "ignores case"},
+                    {"beam-size", "hypotheses kept; 1 is greedy"},
+                    {"length-penalty", "more prefers longer translations"},
+                    {"batch-rows", "words computed together; 0: by device"},
+                    {"device", "where to compute"},
+                    {"threads", "of a rank; 0: its share of cores"}};
   command.many_ranks = true;
+  command.alike_on_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
   add_models_option(options->decoding, table);

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 
 #include "launch/command.h"
 #include "launch/export_result.h"
@@ -12,16 +13,27 @@ namespace {
 struct Options {
   std::string model;
   std::string output;
-  ExportFormat format = ExportFormat::kHdf5;
+  std::optional<ExportFormat> format;
   bool json = false;
 };
+
+/// As asked for, or else by the name of the output.
+ExportFormat format_of(const Options& options) {
+  const bool is_safetensors = options.output.ends_with(".safetensors");
+  return options.format.value_or(is_safetensors ? ExportFormat::kSafetensors : ExportFormat::kHdf5);
+}
 
 int run_export(const Options& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   const std::vector<std::string> files =
-      export_model(*context, *model, options.format, options.output, export_provenance("export", *model));
+      export_model(*context, *model, format_of(options), options.output, export_provenance("export", *model));
   write_export_result(options.output, files, *model, options.json);
+  if (format_of(options) == ExportFormat::kMarian && model->config.pre_norm) {
+    say(job,
+        "Warning: Marian 1.11.0 to 1.12.43 scores this pre-norm model and trains on from it, but its decoder "
+        "computes another function and translates badly (docs/formats.md); for it train without --pre-norm");
+  }
   return 0;
 }
 
@@ -34,7 +46,7 @@ Command export_command() {
   command.summary = "writes a trained model for this or another program";
   command.synopsis = "--model FILE|DIR [--format FORMAT] --output FILE|DIR";
   command.description = {
-      "Writes everything that translation needs. 'hdf5', the default, and 'safetensors' are one file with "
+      "Writes everything that translation needs. 'hdf5' and 'safetensors' are one file with "
       "the "
       "parameters in f32 by name, such as encoder/layers/0/self_attention/query/weight, the configuration, "
       "and "
@@ -58,15 +70,16 @@ Command export_command() {
   table
       .text("output", "FILE", options->output,
             "The file (hdf5, safetensors) or the folder (the other formats), which is made where it is "
-            "missing.")
+            "missing. A file is replaced, and so are the files of an older export in a folder, all at once.")
       .required = true;
   table.choice("format", options->format,
-               {{"hdf5", ExportFormat::kHdf5},
+               {{"auto", std::nullopt},
+                {"hdf5", ExportFormat::kHdf5},
                 {"safetensors", ExportFormat::kSafetensors},
                 {"ctranslate2", ExportFormat::kCtranslate2},
                 {"huggingface", ExportFormat::kHuggingface},
                 {"marian", ExportFormat::kMarian}},
-               "What is to read it.");
+               "What is to read it. 'auto': safetensors where the name of the output ends so, else hdf5.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_export(*options, job); };
   return command;

@@ -7,6 +7,7 @@
 
 #include "launch/output.h"
 #include "launch/version.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 
@@ -25,7 +26,7 @@ void write_export_result(const std::string& output, const std::vector<std::strin
                                    {"files", files},
                                    {"tensors", tensors},
                                    {"parameters", parameters}};
-    write_output(result.dump() + "\n");
+    write_output(json_text(result) + "\n");
   } else {
     write_output(fmt::format("{}: {} parameters in {} tensors, from {}\n", output, grouped(parameters),
                              tensors, model.path));

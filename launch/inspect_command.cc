@@ -3,22 +3,30 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 
+#include "comm/affinity.h"
+#include "comm/guard.h"
 #include "data/atomic_file.h"
 #include "data/error.h"
+#include "data/file_io.h"
 #include "data/hdf5_file.h"
 #include "data/safetensors.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/checkpoint.h"
 #include "trainer/json_text.h"
 #include "trainer/parameter_digest.h"
 #include "trainer/probe.h"
+#include "trainer/run_status.h"
 #include "trainer/safetensors_model.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -243,10 +251,143 @@ nlohmann::json json_of(const Contents& contents) {
   return result;
 }
 
+/// What a run folder holds.
+struct RunFolder {
+  std::string path;
+  std::optional<StatusRecord> status;
+  bool killed = false;                   // it was running, and its process is gone
+  std::vector<std::string> checkpoints;  // by rising step
+  std::string best;                      // path, or ""
+  std::string best_record;               // best.json, or ""
+  std::string config;                    // likewise
+  std::string command;
+};
+
+/// A small file of the folder without the end of its last line; "" where it is not there.
+std::string text_in(const std::string& folder, const char* name) {
+  const std::string path = folder + "/" + name;
+  if (!data::is_there(path)) return "";
+  if (std::filesystem::is_other(path)) fail(ExitCode::kBadData, "{}: is not a regular file", path);
+  const std::vector<uint8_t> bytes = data::read_file(path);
+  std::string text(bytes.begin(), bytes.end());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+RunFolder run_folder(const std::string& path) {
+  RunFolder folder{.path = path,
+                   .status = read_status(path),
+                   .checkpoints = list_checkpoints(path),
+                   .best = read_best(path),
+                   .best_record = text_in(path, "best.json"),
+                   .config = text_in(path, "config.json"),
+                   .command = text_in(path, "command.txt")};
+  if (!folder.status && folder.checkpoints.empty()) {
+    fail(ExitCode::kMissingInput,
+         "{}: is a folder, but none of a training run: it has no checkpoint and no status.json", path);
+  }
+  const auto& status = folder.status;
+  folder.killed = status && status->state == "running" && status->host == host_name() &&
+                  state_of_process(static_cast<int>(status->pid)) == "gone";
+  return folder;
+}
+
+nlohmann::json parsed(const std::string& text, const std::string& path) {
+  nlohmann::json json = parse_json(text);
+  if (json.is_discarded())
+    fail(ExitCode::kBadData, "{}: it is not JSON of at most {} bytes", path, kMostJsonBytes);
+  return json;
+}
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+int64_t bytes_of(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+nlohmann::json json_of(const RunFolder& folder) {
+  nlohmann::json checkpoints = nlohmann::json::array();
+  for (const std::string& path : folder.checkpoints) {
+    checkpoints.push_back(
+        {{"file", file_name(path)}, {"step", step_of_checkpoint(path)}, {"bytes", bytes_of(path)}});
+  }
+  nlohmann::json result = {
+      {"folder", folder.path}, {"checkpoints", checkpoints}, {"command", folder.command}};
+  if (folder.status) {
+    const StatusRecord& status = *folder.status;
+    result["status"] = {{"state", status.state}, {"killed", folder.killed},   {"exit_code", status.exit_code},
+                        {"step", status.step},   {"message", status.message}, {"host", status.host},
+                        {"pid", status.pid},     {"ranks", status.ranks},     {"started", status.started},
+                        {"ended", status.ended}};
+  }
+  if (!folder.checkpoints.empty()) result["newest"] = file_name(folder.checkpoints.back());
+  if (!folder.best.empty()) {
+    result["best"] = file_name(folder.best);
+    result["best_record"] = parsed(folder.best_record, folder.path + "/best.json");
+  }
+  if (!folder.config.empty()) result["config"] = parsed(folder.config, folder.path + "/config.json");
+  return result;
+}
+
+std::string state_text(const RunFolder& folder) {
+  if (!folder.status) return "no start has begun to train";
+  const StatusRecord& status = *folder.status;
+  if (folder.killed) return fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
+  if (status.state == "running") {
+    return fmt::format("running as process {} on {}", status.pid, status.host);
+  }
+  return fmt::format("{} at step {}, exit code {}{}", status.state, status.step, status.exit_code,
+                     status.retryable ? "; the same command goes on" : "");
+}
+
+std::string text_of(const RunFolder& folder) {
+  std::string text = fmt::format("{}: {}\n", folder.path, state_text(folder));
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<12} {}\n", name, value);
+  };
+  if (folder.status) {
+    const StatusRecord& status = *folder.status;
+    line("started", fmt::format("{} on {}, {}", status.started, status.host, counted(status.ranks, "rank")));
+    line("ended", status.ended);
+    line("message", status.message);
+  }
+  int64_t bytes = 0;
+  for (const std::string& path : folder.checkpoints) bytes += bytes_of(path);
+  line("checkpoints", folder.checkpoints.empty()
+                          ? "none"
+                          : fmt::format("{}, {}", folder.checkpoints.size(), bytes_text(bytes)));
+  if (!folder.checkpoints.empty()) line("newest", file_name(folder.checkpoints.back()));
+  if (!folder.best.empty()) line("best", file_name(folder.best) + " " + folder.best_record);
+  line("command", folder.command);
+  line("config", folder.config);
+  return text;
+}
+
+int inspect_file(const std::string& path, const Options& options, const Job& job);
+
+int inspect_folder(const std::string& path, const Options& options, const Job& job) {
+  const RunFolder folder = run_folder(path);
+  if (!options.verify) {
+    write_output(options.json ? json_text(json_of(folder)) + "\n" : text_of(folder));
+    return 0;
+  }
+  if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: there is no checkpoint to verify", path);
+  for (const std::string& checkpoint : folder.checkpoints) inspect_file(checkpoint, options, job);
+  return 0;
+}
+
 int run_inspect(const Options& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const std::string& path = options.files.front();
+  return data::is_folder(path) ? inspect_folder(path, options, job) : inspect_file(path, options, job);
+}
+
+int inspect_file(const std::string& path, const Options& options, const Job& job) {
   const Contents contents = is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path);
   std::string probes;
   if (options.verify) {
@@ -260,7 +401,7 @@ int run_inspect(const Options& options, const Job& job) {
   if (options.json) {
     nlohmann::json result = json_of(contents);
     if (options.verify) result["verified"] = true;
-    write_output(result.dump() + "\n");
+    write_output(json_text(result) + "\n");
   } else if (options.verify) {
     const std::string digest =
         contents.digest.empty() ? "no digest" : fmt::format("digest {} is right", contents.digest);
@@ -281,21 +422,25 @@ Command inspect_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "inspect";
-  command.summary = "shows what a corpus, checkpoint, weights or safetensors file holds";
-  command.synopsis = "FILE [--verify] [--json]";
+  command.summary = "shows what a corpus, checkpoint, weights or safetensors file, or a run folder holds";
+  command.synopsis = "FILE_OR_DIR [--verify] [--json]";
   command.description = {
       "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number of "
       "parameters and their digest, which is the same in every file with the same bits of them. Every file "
       "of ours carries a digest of its contents, which is checked before anything "
       "else: a damaged file is an error, exit code 65.",
+      "Of a run folder it tells how the newest start stands or ended, its checkpoints, the newest and the "
+      "best "
+      "among them, the command and the configuration; with --verify it verifies every checkpoint.",
       "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
       "An exported model brings probes, sentence pairs with the logits that they gave; they are computed "
       "again and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "What is in a file:"},
-                      {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"}};
+                      {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"},
+                      {"inspect model", "How a training stands:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
-  table.operands("FILE", options->files, "The file.").required = true;
+  table.operands("FILE_OR_DIR", options->files, "The file, or the run folder.").required = true;
   table.toggle("verify", options->verify, "Says whether the file is sound instead of listing it.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_inspect(*options, job); };

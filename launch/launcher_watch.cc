@@ -8,15 +8,9 @@
 #include <vector>
 
 #include "launch/child_process.h"
+#include "trainer/launcher.h"
 
 namespace ventris {
-namespace {
-
-bool is_launcher(const std::string& name) {
-  return name == "mpirun" || name == "mpiexec" || name == "orterun" || name == "prterun";
-}
-
-}  // namespace
 
 std::optional<pid_t> LauncherWatch::idle_launcher(double seconds, bool begun) {
   const std::map<pid_t, Process> processes = all_processes();
@@ -26,15 +20,15 @@ std::optional<pid_t> LauncherWatch::idle_launcher(double seconds, bool begun) {
   std::set<pid_t> busy;
   for (const pid_t pid : below) {
     const Process& process = processes.at(pid);
-    if (begun && is_launcher(process.name)) launchers_.try_emplace(pid);
+    if (begun && is_mpirun(process.name)) launchers_.try_emplace(pid);
     const auto parent = processes.find(process.parent);
-    if (process.ended || parent == processes.end() || !is_launcher(parent->second.name)) continue;
+    if (process.ended() || parent == processes.end() || !is_mpirun(parent->second.name)) continue;
     busy.insert(process.parent);
     if (process.name == self->second.name) launchers_.try_emplace(process.parent);
   }
   std::erase_if(launchers_, [&](const auto& launcher) {
     return std::find(below.begin(), below.end(), launcher.first) == below.end() ||
-           processes.at(launcher.first).ended;
+           processes.at(launcher.first).ended();
   });
   for (auto& [launcher, without_children] : launchers_) {
     if (busy.contains(launcher)) without_children.restart();

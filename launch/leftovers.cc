@@ -54,7 +54,7 @@ std::set<std::string> mapped_segments() {
     std::ifstream maps(process->path() / "maps");
     for (std::string line; std::getline(maps, line);) {
       const size_t begin = line.find(mark);
-      if (begin != std::string::npos) mapped.insert(line.substr(begin, line.find(' ', begin) - begin));
+      if (begin != std::string::npos) mapped.insert(line.substr(begin));
     }
   }
   return mapped;

@@ -11,6 +11,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
+#include "trainer/json_text.h"
 #include "trainer/training_plan.h"
 
 namespace ventris {
@@ -26,6 +27,12 @@ struct Options {
   double device_memory = 0.0;  // GiB; 0: of the device of this machine
   double host_memory = 0.0;    // GiB; 0: of this machine
 };
+
+// What of the common options of train a plan does not depend on.
+bool changes_nothing(const std::string& option) {
+  return option == "valid-metric" || option == "patience" || option == "valid-target" ||
+         option == "log-every";
+}
 
 int64_t bytes_of(double gibibytes) {
   return static_cast<int64_t>(gibibytes * kGiB);
@@ -116,7 +123,7 @@ int run_plan(Options& options) {
   const PlannedMachine machine = machine_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // which train would refuse; nothing is written here
   const TrainingPlan plan = plan_training(train, machine);
-  write_output(options.train.json ? json_of(plan).dump() + "\n" : plan_table(plan));
+  write_output(options.train.json ? json_text(json_of(plan)) + "\n" : plan_table(plan));
   if (!plan.excess.empty()) fail(ExitCode::kBadConfiguration, "{}", plan.excess);
   return 0;
 }
@@ -142,6 +149,10 @@ Command plan_command() {
       {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
        "Two hosts with eight GPUs of 80 GiB each:"}};
+  command.common = {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}};
+  for (const CommonOption& option : common_train_options()) {
+    if (!changes_nothing(option.name)) command.common.push_back(option);
+  }
   command.exit_codes = {{78, "the run cannot fit; the message says what to change"}};
   OptionTable& table = command.options;
   table.group("Machines");
@@ -154,6 +165,7 @@ Command plan_command() {
                "GiB of memory of a host; 0 is that of this machine.");
   add_train_options(options->train, table);
   command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
+  command.options_from_json = train_options_of;
   command.run = [options](Job&) { return run_plan(*options); };
   return command;
 }

@@ -1,7 +1,10 @@
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "backend/error.h"
 #include "comm/mpi_environment.h"
@@ -9,6 +12,8 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/json_text.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -36,6 +41,34 @@ void split_sides(const std::string& option, const std::vector<std::string>& file
   }
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return std::filesystem::equivalent(a, b, error);
+}
+
+void warn_of_repeated_files(const std::string& option, const std::vector<std::string>& source,
+                            const std::vector<std::string>& target, const Job& job) {
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (is_same_file(source[i], target[i])) {
+      say(job, fmt::format("Warning: --{} has {} as source and as target: such pairs teach to copy", option,
+                           source[i]));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (!is_same_file(source[i], source[j]) || !is_same_file(target[i], target[j])) continue;
+      say(job, fmt::format("Warning: --{} has the pair {} {} twice: its sentences count twice", option,
+                           source[i], target[i]));
+      break;
+    }
+  }
+}
+
+nlohmann::json to_json(const data::CharacterCounts& counts) {
+  nlohmann::json list = nlohmann::json::object();
+  for (const auto& [character, count] : counts)
+    list[fmt::format("U+{:04X}", static_cast<uint32_t>(character))] = count;
+  return list;
+}
+
 nlohmann::json to_json(const data::PrepareCounts& counts) {
   return {{"read", counts.read},
           {"kept", counts.kept},
@@ -46,7 +79,8 @@ nlohmann::json to_json(const data::PrepareCounts& counts) {
           {"repaired_nul", counts.repaired_nul},
           {"source_words", counts.source_words},
           {"target_words", counts.target_words},
-          {"unknown_words", counts.unknown_words}};
+          {"unknown_words", counts.unknown_words},
+          {"unknown_characters", to_json(counts.unknown_characters)}};
 }
 
 std::string describe(const std::string& name, const data::PrepareCounts& counts, bool cut) {
@@ -62,6 +96,8 @@ std::string describe(const std::string& name, const data::PrepareCounts& counts,
   line(counts.bad_ratio, "dropped: the lengths differ by more than --max-length-ratio");
   line(counts.repaired_crlf, "repaired: carriage return removed from the line end");
   line(counts.repaired_nul, "repaired: NUL bytes replaced by spaces");
+  if (!counts.unknown_characters.empty())
+    text += fmt::format("  unknown to the vocabulary: {}\n", data::listing(counts.unknown_characters));
   return text;
 }
 
@@ -69,6 +105,8 @@ int run_prepare(Options& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
   split_sides("train-sets", options.train_sets, prepare.train_source, prepare.train_target);
   split_sides("valid-sets", options.valid_sets, prepare.valid_source, prepare.valid_target);
+  warn_of_repeated_files("train-sets", prepare.train_source, prepare.train_target, job);
+  warn_of_repeated_files("valid-sets", prepare.valid_source, prepare.valid_target, job);
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
   const data::PrepareReport report = data::prepare(prepare);
@@ -77,7 +115,7 @@ int run_prepare(Options& options, const Job& job) {
     const nlohmann::json result = {{"output", prepare.output},        {"digest", report.digest},
                                    {"vocab_size", report.vocab_size}, {"seconds", seconds},
                                    {"train", to_json(report.train)},  {"valid", to_json(report.valid)}};
-    write_output(result.dump() + "\n");
+    write_output(json_text(result) + "\n");
     return 0;
   }
   std::string text = describe("train", report.train, false);
@@ -85,8 +123,9 @@ int run_prepare(Options& options, const Job& job) {
   text += fmt::format("{}: vocabulary of {} words, digest {}, {:.1f} s\n", prepare.output,
                       grouped(report.vocab_size), report.digest, seconds);
   write_output(text);
-  say(job, fmt::format("Next: mpirun -np 2 ventris train --corpus {} --model-dir model --preset tiny",
-                       prepare.output));
+  // Open MPI starts no ranks for root without being told.
+  say(job, fmt::format("Next: mpirun{} -np 2 ventris train --corpus {} --model-dir model --preset tiny",
+                       ::geteuid() == 0 ? " --allow-run-as-root" : "", shell_word(prepare.output)));
   return 0;
 }
 
@@ -119,6 +158,16 @@ Command prepare_command() {
        "A joint vocabulary of 8,000 words:"},
       {"prepare --train-sets a.en.gz a.de.gz b.en.gz b.de.gz --tokenizer-model spm.model --output corpus.h5",
        "Two pairs of gzipped files with a tokenizer that exists already:"}};
+  command.common = {{"train-sets", "files to train on"},
+                    {"valid-sets", "files to validate on"},
+                    {"vocab-size", "words of both languages together"},
+                    {"tokenizer", "kind of model to train"},
+                    {"tokenizer-model", "one to use instead of training"},
+                    {"character-coverage", "share of the characters"},
+                    {"lowercase", "lowercases the text"},
+                    {"max-length", "of a side, in words"},
+                    {"output", "the corpus file"},
+                    {"threads", "0: all cores"}};
   OptionTable& table = command.options;
   table.group("Text");
   table

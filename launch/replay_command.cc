@@ -1,11 +1,11 @@
 #include <fmt/ranges.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/file_io.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
@@ -47,7 +47,7 @@ int run_replay(const Options& options, Job& job) {
     fail(ExitCode::kUsage, "--checkpoint is required: a checkpoint in its run folder");
   TrainOptions run = options_of_run(job.communicator, options.checkpoint);
   if (!options.corpus.empty()) run.corpus = options.corpus;
-  if (!std::filesystem::exists(run.corpus)) {
+  if (!data::is_there(run.corpus)) {
     fail(ExitCode::kMissingInput, "the corpus {} is not there; --corpus tells where it is now", run.corpus);
   }
   if (options.device != "run") run.device = options.device;

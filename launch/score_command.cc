@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
+#include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
 #include "launch/job.h"
@@ -59,6 +60,7 @@ int run_score(const Options& options, Job& job) {
   }
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
   const ModelSet models(*context, decoding.models, decoding.precision);
+  check_same_models_on_all_ranks(job.communicator, models);
   const std::vector<ScoredPair> scored =
       score_text(*context, job.communicator, models, sources, targets, decoding.search.batch_rows,
                  decoding.search.batch_sentences);
@@ -119,8 +121,19 @@ Command score_command() {
       {"score --model model --source test.en --target test.de", "By the best checkpoint of a run:"},
       {"ventris score --model weights.h5 --source test.en --target test.de --json --per-word > scores.jsonl",
        "With every word's own:"}};
-  command.exit_codes = {{69, "the device or the transport between ranks is not available"}};
+  command.common = {{"model", "weights, checkpoint or run folder"},
+                    {"source", "sentences, one a line"},
+                    {"target", "their translations"},
+                    {"per-word", "adds every word's own"},
+                    {"json", "an object for each pair"},
+                    {"batch-rows", "words computed together; 0: by device"},
+                    {"precision", "of products and activations"},
+                    {"device", "where to compute"},
+                    {"threads", "of a rank; 0: its share of cores"}};
+  command.exit_codes = {{69, "the device or the transport between ranks is not available"},
+                        {76, "the ranks disagree on the options or the model"}};
   command.many_ranks = true;
+  command.alike_on_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
   add_models_option(options->decoding, table);

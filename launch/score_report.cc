@@ -8,6 +8,7 @@
 
 #include "data/bleu_unicode.h"
 #include "launch/version.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {
@@ -174,7 +175,7 @@ std::string score_json(const ScoreReport& report, std::optional<int> width) {
     result["edits"] = report.edits[0];
     result["reference_length"] = report.edits[1];
   }
-  return result.dump();
+  return json_text(result);
 }
 
 std::string comparison_text(const Comparison& comparison, int width) {
@@ -223,7 +224,7 @@ std::string comparison_json(const Comparison& comparison) {
     }
     systems.push_back(system);
   }
-  return systems.dump();
+  return json_text(systems);
 }
 
 }  // namespace ventris

@@ -62,6 +62,23 @@ struct Attempt {
   bool launcher_hung = false;          // and was ended
 };
 
+/// When a stop is sent again: mpirun drops what comes before its ranks have started. Ranks heed the first
+/// alone.
+class RepeatedStop {
+ public:
+  bool is_due() {
+    if (Clock::now() < next_) return false;
+    pause_ *= 2;
+    next_ = Clock::now() + pause_;
+    return true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::duration pause_ = std::chrono::seconds(1);
+  Clock::time_point next_ = Clock::now() + pause_;
+};
+
 class Supervisor {
  public:
   explicit Supervisor(const Options& options) : options_(options) {
@@ -112,17 +129,22 @@ class Supervisor {
     supervision_.start(options_.words);
     log(fmt::format("started {} as process {}", fmt::join(options_.words, " "), supervision_.pid()));
     LauncherWatch watch;
+    std::optional<RepeatedStop> repeated;
     while (!supervision_.end()) {
       const int signal = supervision_.wait_for_end(status_since(before) ? kLook : kLookBeforeTraining);
       if (signal == 0) {
         if (!supervision_.end() && end_idle_launcher(watch, before)) attempt.launcher_hung = true;
+        if (repeated && repeated->is_due()) supervision_.send(SIGUSR1);
         continue;
       }
       // mpirun passes SIGUSR1 on and waits; at SIGTERM and SIGINT it leaves its ranks no time to save.
-      const int passed = attempt.stopped && signal != SIGUSR1 ? SIGTERM : SIGUSR1;
+      // A terminal that is lost may send SIGHUP more than once.
+      const bool hurries = attempt.stopped && (signal == SIGTERM || signal == SIGINT);
+      const int passed = hurries ? SIGTERM : SIGUSR1;
       log(fmt::format("{} came; {} is passed on", name_of(signal), name_of(passed)));
       supervision_.send(passed);
       attempt.stopped = true;
+      repeated = hurries ? std::nullopt : std::optional<RepeatedStop>(std::in_place);
     }
     attempt.end = *supervision_.end();
     clean_up();
@@ -239,13 +261,18 @@ Command supervise_command() {
       "The pause before a restart doubles while no new checkpoint comes, up to five minutes; a new "
       "checkpoint makes "
       "the count of restarts begin anew. status.json of the run folder says how far training came.",
-      "SIGTERM, SIGINT and SIGUSR1 reach the command as SIGUSR1, at which ventris saves and mpirun waits; a "
-      "second "
-      "SIGTERM or SIGINT reaches it as SIGTERM. Then the exit code is 75. Each event is one line on the "
-      "standard "
-      "error."};
-  command.examples = {{"supervise -- mpirun -np 4 ventris train --corpus corpus.h5 --model-dir model",
-                       "A training that goes on after failures:"}};
+      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) reach the "
+      "command as SIGUSR1, at which ventris saves and mpirun waits, and so does the end of supervise itself "
+      "by SIGKILL; a second SIGTERM or SIGINT reaches it as SIGTERM. Then the exit code is 75. Each event is "
+      "one line on the standard error."};
+  command.examples = {
+      {"ventris supervise -- mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model "
+       "--preset tiny",
+       "A training that goes on after failures:"}};
+  command.common = {{"max-restarts", "without a new checkpoint"},
+                    {"back-off", "seconds before the first restart"},
+                    {"launcher-timeout", "seconds that mpirun may outlive its ranks"},
+                    {"model-dir", "run folder; else that of the command"}};
   command.exit_codes = {{75, "stopped on request; start again to go on"}};
   command.options.integer(
       "max-restarts", options->max_restarts, {.least = 0, .most = 1000000},
@@ -257,7 +284,8 @@ Command supervise_command() {
       "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
   command.options.text("model-dir", "DIR", options->model_dir,
                        "Run folder of the training. Empty is what follows --model-dir in the command.");
-  command.options.operands("COMMAND", options->words, "The command with its options, after '--'.");
+  command.options.operands("COMMAND", options->words, "The command with its options, after '--'.")
+      .is_command = true;
   command.run = [options](Job&) {
     if (options->words.empty()) fail(ExitCode::kUsage, "no command is given; it stands after '--'");
     return Supervisor(*options).run();

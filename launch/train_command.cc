@@ -8,7 +8,9 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
+#include "trainer/json_text.h"
 #include "trainer/run_status.h"
+#include "trainer/text.h"
 #include "trainer/trainer.h"
 
 namespace ventris {
@@ -47,6 +49,16 @@ nlohmann::json json_of(const TrainProfile& profile) {
           {"mfu", profile.mfu()}};
 }
 
+// What training came to counts, not who reads of it: a result that cannot be written is a warning.
+void write_result(const Job& job, const std::string& text) {
+  try {
+    write_output(text);
+  } catch (const Error& error) {
+    say(job, fmt::format("Warning: the result could not be told ({}). The run itself is not touched by that.",
+                         error.what()));
+  }
+}
+
 int run_train(TrainCommandOptions& options, Job& job) {
   TrainOptions& train = options.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
@@ -69,18 +81,18 @@ int run_train(TrainCommandOptions& options, Job& job) {
                              {"peak_memory_mib", result.peak_memory_bytes >> 20}};
     if (result.best_step > 0) {
       object["best_step"] = result.best_step;
-      object["best_" + train.valid_metric] = result.best_metric;
+      object["best_" + result.valid_metric] = result.best_metric;
     }
     if (result.profile) object["profile"] = json_of(*result.profile);
-    write_output(object.dump() + "\n");
+    write_result(job, json_text(object) + "\n");
   } else if (job.speaks()) {
     std::string text = fmt::format("{} at step {}; last checkpoint {}\n", stopped ? "stopped" : "trained",
                                    grouped(result.step), result.last_checkpoint);
     if (result.best_step > 0) {
-      text += fmt::format("best valid {} {:.4g} at step {}\n", train.valid_metric, result.best_metric,
+      text += fmt::format("best valid {} {:.4g} at step {}\n", result.valid_metric, result.best_metric,
                           grouped(result.best_step));
     }
-    write_output(text);
+    write_result(job, text);
   }
   if (stopped) {
     say(job, "Stopped on request; the state is saved. The same command goes on from here.");
@@ -88,7 +100,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   }
   say(job, fmt::format("Next: ventris translate --model {0}, or ventris evaluate --model {0} --source FILE "
                        "--reference FILE",
-                       train.model_dir));
+                       shell_word(train.model_dir)));
   return 0;
 }
 
@@ -108,9 +120,12 @@ Command train_command() {
       "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON object "
       "an interval and one a validation, and the resolved configuration with the command. On a terminal one "
       "live line shows the progress; in a log there is one line an interval.",
-      "Ctrl-C, SIGTERM and SIGUSR1 save a checkpoint and end the program with exit code 75; the same command "
-      "goes on from there and comes to the same parameters, bit for bit, as a run that was never interrupted "
-      "on the same number of ranks. mpirun passes SIGUSR1 on to the ranks."};
+      "Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) save a checkpoint, "
+      "between two micro-batches, and "
+      "end the program with exit code 75; a second Ctrl-C ends it at once. The same command goes on from "
+      "there and comes to the same parameters, bit for bit, as a run that was never interrupted "
+      "on the same number of ranks. mpirun passes SIGUSR1 on to the ranks, and 'ventris supervise' "
+      "makes that of the other signals."};
   command.examples = {
       {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
       {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",
@@ -122,7 +137,8 @@ Command train_command() {
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {75, "stopped on request, checkpoint saved; start again to go on"},
                         {76, "the ranks disagree on program, options, corpus or parameters"},
-                        {77, "training diverged: NaN or Inf in ten steps in a row"}};
+                        {77, "training diverged: NaN or Inf in ten steps, or in a state to save"}};
+  command.common = common_train_options();
   command.many_ranks = true;
   command.options.group("Preset");
   command.options
@@ -131,6 +147,7 @@ Command train_command() {
       .show = [] { return std::string(); };
   add_train_options(*options, command.options);
   command.before_store = [options](const std::string& preset) { take_preset(*options, preset); };
+  command.options_from_json = train_options_of;
   command.run = [options](Job& job) {
     if (options->show_preset.empty()) return run_train(*options, job);
     TrainCommandOptions shown;

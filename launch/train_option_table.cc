@@ -1,5 +1,9 @@
 #include "launch/train_option_table.h"
 
+#include "backend/error.h"
+#include "launch/bleu_options.h"
+#include "trainer/config_json.h"
+
 namespace ventris {
 
 namespace {
@@ -29,9 +33,20 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
       "the paper."));
   preset(table.toggle("learned-positions", model.learned_positions,
                       "Learns positions instead of using sinusoids."));
-  table.choice("begin-embedding", train.begin_embedding, {"learned", "zero"},
-               "The embedding of the begin mark: learned as of every word, or held at zero as in Marian, so "
-               "that 'export --format marian' can express the model.");
+  table.choice<bool>(
+      "positions", model.marian_positions, {{"paper", false}, {"marian", true}},
+      "Frequencies of the sinusoids: 10000^(-2i/d) as in the paper, or 10000^(-i/(d/2-1)) as in Marian, "
+      "which computes no others.");
+  table.choice(
+      "begin-embedding", train.begin_embedding, {"learned", "zero", "none"},
+      "With what the decoder begins: an embedding of the begin mark that is learned as that of every "
+      "word; one that is held at zero; or none, as in Marian, where the begin mark has the row of a "
+      "word that is never given. Marian can express the last two.");
+  table.choice<bool>("activation", model.swish, {{"relu", false}, {"swish", true}},
+                     "Between the two products of a feed-forward layer: ReLU as in the paper, or x * "
+                     "sigmoid(x), the default of Marian.");
+  table.toggle("output-bias", model.output_bias,
+               "A learned bias for every word in the output layer, as Marian has it.");
   preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 1 << 20},
                        "Longest sentence in words, its end mark counted."));
   preset(table.number("dropout", model.dropout, {.least = 0, .most = 1, .below_most = true},
@@ -115,6 +130,13 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
                       "--valid-metric bleu needs it."));
   preset(table.yes_no("valid-chrf", train.valid_chrf,
                       "Scores them with chrF, too. --valid-metric chrf needs it."));
+  Option& tokenize =
+      table.choice("valid-tokenize", train.valid_tokenize, bleu_tokenizer_names(),
+                   "How that BLEU cuts words: one of the names of --tokenize of 'ventris bleu'.");
+  list_tokenizers(tokenize);
+  preset(tokenize);
+  table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
+                      "The file of that tokenizer: as --tokenize-with of 'ventris bleu'.");
   preset(table.integer("valid-beam-size", train.valid_beam_size, {.least = 1, .most = 256},
                        "Beam for validation; 1 is greedy."));
   preset(table.number("valid-length-penalty", train.valid_length_penalty, {.least = 0, .most = 10},
@@ -123,11 +145,17 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
       table.integer("valid-max-sentences", train.valid_max_sentences, {.least = 0, .most = kManySteps},
                     "Sentences that are translated for BLEU and chrF, from the start of the set; 0 is all."));
   preset(
-      table.choice("valid-metric", train.valid_metric, {"bleu", "chrf", "loss", "perplexity"},
+      table.choice("valid-metric", train.valid_metric, {"auto", "bleu", "chrf", "loss", "perplexity"},
                    "What makes a checkpoint the best, for 'best' and --patience. The loss is smoothed like "
-                   "that of training; perplexity is not."));
+                   "that of training; perplexity is not. auto is what it was where a run goes on; else BLEU, "
+                   "but chrF where --valid-tokenize finds no words in the references, because they have no "
+                   "spaces between words (docs/scores.md)."));
   preset(table.integer("patience", train.patience, {.least = 0, .most = 1000000},
                        "Stops after so many validations in a row without a better one; 0 is never."));
+  table.number(
+      "valid-target", train.valid_target, {.least = 0, .most = 1e9},
+      "Ends training, saved and counted as done, once --valid-metric is as good as this: at least so "
+      "high for BLEU and chrF, at most so high for loss and perplexity. 0 is never.");
 }
 
 void add_run_options(TrainOptions& train, OptionTable& table) {
@@ -142,6 +170,14 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "stays besides."));
   preset(table.integer("log-every", train.log_every, {.least = 1, .most = kManySteps},
                        "Steps of an interval of the log and of metrics.jsonl."));
+  table.number("log-seconds", train.log_seconds, {.least = 0, .most = 1e7},
+               "Seconds without a word after which the log gets a line between, also inside a step or a "
+               "validation that takes long; metrics.jsonl does not. 0 is never.");
+  table.choice(
+      "progress", train.progress, {"auto", "live", "lines", "none"},
+      "How progress is shown. live: one line of a terminal, written over again and again. lines: one "
+      "after the other. none: messages and validations alone. auto: live where messages come to a "
+      "terminal, also through an mpirun on this host, else lines.");
   table.integer(
       "digest-every", train.digest_every, {.least = 0, .most = kManySteps},
       "Logs the digest of all parameters after so many steps, also to metrics.jsonl: 32 hexadecimal digits, "
@@ -150,6 +186,11 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.text("resume", "auto|never|FILE", train.resume,
              "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
              "and refuses a folder with checkpoints; a file goes on from that checkpoint.");
+  table.optional_text(
+      "initial-model", "FILE|DIR", train.initial_model,
+      "A model whose parameters a new run begins with, in place of random ones: a weights file, also "
+      "one of 'ventris import', a checkpoint, or a run folder. Its shape and its words must be those "
+      "of the run. A run that goes on does not read it.");
 }
 
 }  // namespace
@@ -164,6 +205,36 @@ void take_preset(TrainCommandOptions& options, const std::string& preset) {
   for (const std::string& name : preset_names()) {
     if (name == wanted) options.train = preset_options(name);
   }
+}
+
+std::vector<CommonOption> common_train_options() {
+  return {{"corpus", "file of 'ventris prepare'; required"},
+          {"model-dir", "folder of the run; required"},
+          {"preset", "settings to start from"},
+          {"encoder-layers", "layers of the encoder"},
+          {"decoder-layers", "and of the decoder"},
+          {"d-model", "width"},
+          {"d-ff", "width of feed-forward layers"},
+          {"heads", "attention heads"},
+          {"dropout", "dropout rate"},
+          {"batch-source-tokens", "of a step, over all ranks"},
+          {"batch-target-tokens", "likewise"},
+          {"micro-batch-tokens", "computed at once; less memory"},
+          {"learning-rate-scale", "factor on the paper's schedule"},
+          {"warmup-steps", "steps of rising learning rate"},
+          {"max-steps", "training ends at this step,"},
+          {"max-epochs", "after so many epochs,"},
+          {"max-minutes", "or minutes; 0: no limit"},
+          {"valid-every", "steps between validations"},
+          {"valid-metric", "what makes a checkpoint the best"},
+          {"patience", "validations without a better one"},
+          {"valid-target", "score at which training is done"},
+          {"save-every", "steps between checkpoints"},
+          {"keep-checkpoints", "the newest; the best besides"},
+          {"log-every", "steps between lines of the log"},
+          {"precision", "of products and activations"},
+          {"device", "where to compute"},
+          {"threads", "of a rank; 0: its share of cores"}};
 }
 
 void add_train_options(TrainCommandOptions& options, OptionTable& table) {
@@ -218,6 +289,23 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "but the first two are measured; on CUDA every tenth, which is not replayed from a captured graph and "
       "marks phases and layers with NVTX ranges for profilers. The results are the same bits.");
   table.toggle("json", options.json, "Prints one JSON object at the end.");
+}
+
+std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
+                                                                  const std::string& path) {
+  TrainCommandOptions read;
+  try {
+    read.train = train_options_from_json(json, path);
+  } catch (const Error& error) {
+    fail(ExitCode::kBadConfiguration, "{}", error.what());
+  }
+  OptionTable table;
+  add_train_options(read, table);
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const Option& option : table.options()) {
+    if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
+  }
+  return options;
 }
 
 }  // namespace ventris

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "launch/command.h"
 #include "launch/option_table.h"
 #include "trainer/train_options.h"
 
@@ -19,6 +21,14 @@ const std::vector<std::string>& preset_names();
 /// Declares the options of `ventris train`: every field of TrainOptions but the size of the vocabulary, which
 /// the corpus has.
 void add_train_options(TrainCommandOptions& options, OptionTable& table);
+
+/// Those of them that the short help shows.
+std::vector<CommonOption> common_train_options();
+
+/// The options of a config.json of a run folder as a file of --config would have them, by name. Throws
+/// Error(kBadConfiguration) naming `path`.
+std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
+                                                                  const std::string& path);
 
 /// Sets the defaults of a preset, or of the one that the options have where `preset` is "". A name that is
 /// none is refused when --preset itself is stored.

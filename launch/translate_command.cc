@@ -1,18 +1,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
 #include <optional>
 
 #include "comm/communicator.h"
+#include "data/error.h"
 #include "data/text_reader.h"
+#include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
 #include "launch/decoding_statistics.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/alignment.h"
+#include "trainer/text.h"
 #include "trainer/translation.h"
 
 namespace ventris {
@@ -28,8 +30,12 @@ struct Options {
   bool interactive = false;
   bool statistics = false;
   AlignmentForm alignment = AlignmentForm::kNone;
+  AlignmentUnit alignment_unit = AlignmentUnit::kAuto;
   int alignment_layer = 0;
 };
+
+/// Text of a block, whatever --block-lines is, so that long lines do not add up to any size.
+constexpr size_t kBlockBytes = size_t{16} << 20;
 
 /// The standard input, and the file of prefixes, on one rank. Texts of a block end with LF, line by line.
 class Input {
@@ -38,13 +44,13 @@ class Input {
     if (!options.prefix.empty()) prefixes_.emplace(options.prefix);
   }
 
-  /// Reads at most `most` lines. Nothing is read at the end of the input.
+  /// Reads at most `most` lines, or about kBlockBytes. Nothing is read at the end of the input.
   void read(int64_t most) {
     lines.clear();
     prefixes.clear();
     std::string line;
-    for (int64_t i = 0; i < most && std::getline(std::cin, line); ++i) {
-      check_line(line, "-", ++line_number_);
+    for (int64_t i = 0; i < most && lines.size() + prefixes.size() < kBlockBytes && text_.next(line); ++i) {
+      check_line(line, "-", text_.line_number());
       std::string prefix;
       if (options_.prefix_column) {
         const size_t tab = line.find('\t');
@@ -56,10 +62,9 @@ class Input {
       lines += line + '\n';
       prefixes += prefix + '\n';
     }
-    if (std::cin.bad()) fail(ExitCode::kIo, "cannot read the standard input");
     if (std::string rest; lines.empty() && prefixes_ && prefixes_->next(rest)) {
       fail(ExitCode::kBadData, "{} has more lines than the standard input, which has {}", options_.prefix,
-           line_number_);
+           text_.line_number());
     }
   }
 
@@ -71,14 +76,14 @@ class Input {
     if (!prefixes_->next(prefix)) {
       fail(ExitCode::kBadData,
            "{} has {} lines, fewer than the standard input; expected one prefix for each line",
-           options_.prefix, line_number_ - 1);
+           options_.prefix, text_.line_number() - 1);
     }
-    check_line(prefix, options_.prefix, line_number_);
+    check_line(prefix, options_.prefix, text_.line_number());
   }
 
   const Options& options_;
+  data::TextReader text_{"-"};
   std::optional<data::TextReader> prefixes_;
-  int64_t line_number_ = 0;
 };
 
 /// `alignments`: of each translation, or null.
@@ -97,6 +102,19 @@ std::string format(const TranslatedLine& line, const std::vector<std::string>* a
   return text;
 }
 
+/// Throws what ModelSet does. A text that was given as an argument would be a model behind --model.
+ModelSet load_models(Context& context, const DecodingOptions& decoding) {
+  try {
+    return ModelSet(context, decoding.models, decoding.precision);
+  } catch (const data::DataError& error) {
+    if (decoding.models.size() < 2) throw;
+    data::fail(error.kind(),
+               "{}. Each word behind --model is a model of an ensemble; text comes from the standard input: "
+               "ventris translate --model {} < TEXT",
+               error.what(), shell_word(decoding.models.front()));
+  }
+}
+
 int run_translate(Options& options, Job& job) {
   DecodingOptions& decoding = options.decoding;
   decoding.search.n_best = std::max(1, options.n_best);
@@ -105,13 +123,14 @@ int run_translate(Options& options, Job& job) {
          options.n_best, decoding.search.beam_size);
   }
   const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads);
-  const ModelSet models(*context, decoding.models, decoding.precision);
+  const ModelSet models = load_models(*context, decoding);
+  check_same_models_on_all_ranks(job.communicator, models);
   Translator translator(*context, job.communicator, models, decoding.search);
   const bool aligns = options.alignment != AlignmentForm::kNone;
   std::optional<Aligner> aligner;
-  if (aligns) aligner.emplace(*context, job.communicator, models, options.alignment_layer);
+  if (aligns)
+    aligner.emplace(*context, job.communicator, models, options.alignment_layer, options.alignment_unit);
   CutSentences cut(job, "translate", translator.longest_sentence());
-  std::ios::sync_with_stdio(false);
   const bool one_by_one = options.interactive || ::isatty(STDIN_FILENO) == 1;
   const bool has_prefixes = options.prefix_column || !options.prefix.empty();
   std::optional<Input> input;
@@ -155,9 +174,11 @@ Command translate_command() {
   command.summary = "translates the standard input line by line";
   command.synopsis = "--model FILE|DIR [options] < source > translation";
   command.description = {
-      "Reads UTF-8 text from the standard input, one sentence a line, and writes one line of translation for "
-      "each to the standard output, in order. An empty line gives an empty line; one that is longer than the "
-      "model takes is cut, with a warning that names it. On a terminal and with --interactive every line is "
+      "Reads UTF-8 text from the standard input, plain or gzipped, one sentence a line, and writes one line "
+      "of "
+      "translation for each to the standard output, in order. An empty line gives an empty line; one that is "
+      "longer than the model takes is cut, with a warning that names it; one of more than a MiB ends the "
+      "command with exit code 65. On a terminal and with --interactive every line is "
       "translated at once; otherwise lines are read in blocks, and each block's translations are written as "
       "soon as they are there.",
       "Started with mpirun, the ranks share the sentences. The translation of a sentence depends neither on "
@@ -171,8 +192,9 @@ Command translate_command() {
       "word; with soft, for each word of the translation the weights of all words of the source, separated "
       "by "
       "commas. The weights are those of the decoder's attention to the source, mean over the heads of one "
-      "layer and over the models. Words are what stands between blanks: a source word has the sum of its "
-      "pieces' weights, a target word the mean over its pieces. What weights lack to 1 is that of the "
+      "layer and over the models. Words are what stands between blanks (but see --alignment-unit): a "
+      "source word has the sum of its pieces' weights, a target word the mean over its pieces. What weights "
+      "lack to 1 is that of the "
       "source's end mark.",
       "With --prefix FILE line i of the file is what translation i begins with, and with --prefix-column "
       "what "
@@ -188,8 +210,26 @@ Command translate_command() {
       {"ventris translate --model weights.h5 --sample --top-p 0.9 --seed 7 --n-best 5 < test.en > "
        "test.samples",
        "Five translations of each sentence, drawn at random:"}};
-  command.exit_codes = {{69, "the device or the transport between ranks is not available"}};
+  command.exit_codes = {{69, "the device or the transport between ranks is not available"},
+                        {76, "the ranks disagree on the options or the model"}};
+  command.common = {{"model", "weights, checkpoint or run folder"},
+                    {"beam-size", "hypotheses kept; 1 is greedy"},
+                    {"length-penalty", "more prefers longer translations"},
+                    {"n-best", "best translations of a sentence to write"},
+                    {"max-extra-length", "words that it may be longer"},
+                    {"prefix", "what translations begin with"},
+                    {"alignment", "source words of each word"},
+                    {"sample", "draws words instead of searching"},
+                    {"temperature", "of drawing"},
+                    {"seed", "of drawing"},
+                    {"block-lines", "lines read before they are translated"},
+                    {"interactive", "answers line by line"},
+                    {"batch-rows", "words computed together; 0: by device"},
+                    {"precision", "of products and activations"},
+                    {"device", "where to compute"},
+                    {"threads", "of a rank; 0: its share of cores"}};
   command.many_ranks = true;
+  command.alike_on_ranks = true;
   OptionTable& table = command.options;
   table.group("Model and output");
   add_models_option(options->decoding, table);
@@ -217,6 +257,12 @@ Command translate_command() {
       "alignment", options->alignment,
       {{"none", AlignmentForm::kNone}, {"soft", AlignmentForm::kSoft}, {"hard", AlignmentForm::kHard}},
       "Writes which words of the source each word of the translation comes from.");
+  table.choice<AlignmentUnit>(
+      "alignment-unit", options->alignment_unit,
+      {{"auto", AlignmentUnit::kAuto}, {"word", AlignmentUnit::kWord}, {"token", AlignmentUnit::kToken}},
+      "What alignments number: words between blanks, or tokens of the vocabulary, those that 'ventris score "
+      "--per-word' shows. auto takes tokens for a side of a line most characters of which are of scripts "
+      "without spaces between words (docs/scores.md), else words.");
   table.integer(
       "alignment-layer", options->alignment_layer, {.least = 0, .most = 1024},
       "The decoder layer whose attention aligns, from 1; 0 is the one before the last where there are "

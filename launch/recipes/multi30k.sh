@@ -51,7 +51,8 @@ if grep -q avx512_bf16 /proc/cpuinfo; then precision=bf16; else precision=f32; f
 precision=${PRECISION:-$precision}
 
 note "Training on $ranks ranks, $precision"
-"${MPIRUN[@]}" "$ventris" train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
+# Ctrl-C and a lost terminal reach the ranks so that they save; at those, mpirun alone ends them too soon.
+"$ventris" supervise -- "${MPIRUN[@]}" "$ventris" train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
   --device "${DEVICE:-auto}" --max-steps "${MAX_STEPS:-8000}" --max-minutes "${MAX_MINUTES:-110}" \
   --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
 
