@@ -55,7 +55,7 @@ class Campaign:
         self.ends = []  # seconds from a fault to the end of the job, by kind
         self.last_log = None
         self.corpus = self.prepare()
-        self.has_digests = "--digest-every" in self.output("train", "--help")
+        self.has_digests = "--digest-every" in self.output("train", "--help", "all")
 
     # What is told, and the tools
 

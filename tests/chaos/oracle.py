@@ -8,9 +8,9 @@ import re
 import h5py
 import numpy
 
-# Of the log and of checkpoints: what tells of the time or the command.
-OF_THE_TIME = ("elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
-OF_THE_START = ("elapsed_seconds", "provenance")
+# Of the log and of checkpoints: what tells of the time, the line or the command.
+OF_THE_TIME = ("time", "type", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
+OF_THE_START = ("elapsed_seconds", "provenance", "environment")
 
 # Where another number of ranks goes on, and the reduction depends on it: what tells of the sentences and stays
 # equal, and how near the losses stay in the first steps. Later steps of Adam magnify what has differed.
