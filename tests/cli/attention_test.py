@@ -49,7 +49,7 @@ class Attention(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.model = cls.train_demo(steps=150)
+        cls.model = cls.train_demo(steps=300)
 
     def page(self, source, *options):
         output = self.path("map.html")

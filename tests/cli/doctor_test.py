@@ -31,7 +31,7 @@ class Doctor(support.CommandLineTest):
 
     def test_the_page_ends_with_the_verdict(self):
         page = self.succeed("doctor", "--device", "cpu", "--model-dir", self.path("new")).decode()
-        self.assertRegex(page, r"fine +folder +\S+new is one folder for all ranks; .* are free; rename and fsync work\n")
+        self.assertRegex(page, r"fine +folder +\S+new is one folder for all ranks; .* are free; rename, fsync and locks work\n")
         self.assertTrue(page.endswith("1 rank: fit to train\n"), page)
         self.assertLess(len(page.splitlines()), 40)
 

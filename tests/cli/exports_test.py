@@ -2,28 +2,20 @@
 installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) they run too."""
 
 import base64
-import importlib.util
 import json
+import math
 import os
 import re
+import struct
 import subprocess
 import sys
 import unittest
 
 import support
 
-GOLDEN_DIR = os.path.join(support.SOURCE_DIR, "tests", "golden")
 PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", sys.executable)
 
-
-def load_module(path):
-    spec = importlib.util.spec_from_file_location("exports", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-exports = load_module(os.path.join(GOLDEN_DIR, "exports.py"))
+exports = support.golden_module("exports")
 
 
 def missing_packages():
@@ -38,17 +30,25 @@ class TinyModel(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with open(os.path.join(GOLDEN_DIR, "exports.json"), encoding="utf-8") as file:
+        with open(os.path.join(support.GOLDEN_DIR, "exports.json"), encoding="utf-8") as file:
             cls.golden = json.load(file)
         cls.tokenizer = base64.b64decode(cls.golden["tokenizer"])
         cls.model = os.path.join(cls.folder, "tiny.safetensors")
         exports.write_tiny_model(cls.model, cls.golden)
-        cls.weights = os.path.join(cls.folder, "tiny.h5")
-        result = support.run("import", "--input", cls.model, "--output", cls.weights)
+        cls.weights = cls.imported(cls.model, "tiny.h5")
+        like_marian = os.path.join(cls.folder, "marian.safetensors")
+        exports.write_tiny_model(like_marian, cls.golden, **exports.MARIAN_CONFIG)
+        cls.like_marian = cls.imported(like_marian, "marian.h5")
+
+    @classmethod
+    def imported(cls, model, name):
+        path = os.path.join(cls.folder, name)
+        result = support.run("import", "--input", model, "--output", path)
         assert result.returncode == 0, result.stderr.decode(errors="replace")
+        return path
 
     def export(self, output_format, name, model=None):
-        model = model or self.weights
+        model = model or (self.like_marian if output_format == "marian" else self.weights)
         self.succeed("export", "--model", model, "--format", output_format, "--output", self.path(name))
         return self.path(name)
 
@@ -88,25 +88,38 @@ class TinyModel(support.CommandLineTest):
                 self.assertEqual(self.read(first), self.read(second), f"{first} {second}")
 
     def test_a_model_returns_from_every_format_bit_for_bit(self):
-        expected = support.parameters(self.weights)
-        self.assertEqual(len(expected), len(exports.tensor_shapes(exports.TINY_CONFIG, 14)))
         for output_format, name in (
             ("hdf5", "again.h5"),
             ("safetensors", "again.safetensors"),
             ("marian", "again-marian"),
         ):
             path = self.export(output_format, name)
+            weights = self.weights
             if output_format == "marian":
                 path = os.path.join(path, "model.npz")
+                weights = self.like_marian
+            expected = support.parameters(weights)
+            self.assertEqual(len(expected), len(exports.tensor_shapes(exports.TINY_CONFIG, 14)))
             back = self.path("back.h5")
             self.succeed("import", "--input", path, "--output", back)
             found = support.parameters(back)
             self.assertEqual(list(found), list(expected))
             for parameter, values in expected.items():
                 self.assertEqual(found[parameter].tobytes(), values.tobytes(), parameter)
-            with open(back, "rb") as a, open(self.weights, "rb") as b:
+            with open(back, "rb") as a, open(weights, "rb") as b:
                 # All but the digest and the provenance, which names what was read.
                 self.assertEqual(len(a.read()) // 4096, len(b.read()) // 4096)
+
+    def test_the_name_of_the_output_may_say_the_format(self):
+        for name, options, form in (
+            ("named.safetensors", [], "safetensors"),
+            ("named.h5", [], "hdf5"),
+            ("other.safetensors", ["--format", "hdf5"], "hdf5"),
+        ):
+            self.succeed("export", "--model", self.weights, "--output", self.path(name), *options)
+            asked = self.path("asked." + form)
+            self.succeed("export", "--model", self.weights, "--output", asked, "--format", form)
+            self.assertEqual(self.read(self.path(name)), self.read(asked), name)
 
     def test_inspect_computes_the_probes(self):
         safetensors = self.export("safetensors", "probed.safetensors")
@@ -120,6 +133,21 @@ class TinyModel(support.CommandLineTest):
         # The digests left out and some values changed: only the probes can tell.
         path = self.with_a_row_of_ones(safetensors, "digest", "parameter_digest")
         self.refuse(65, "inspect", path, "--verify", says=[path, "probe", "was expected"])
+
+    def test_inspect_counts_what_is_not_finite(self):
+        header = json.dumps({
+            "some": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
+            "none": {"dtype": "F32", "shape": [2], "data_offsets": [16, 24]},
+        }).encode()  # fmt: skip
+        values = struct.pack("<6f", 1, math.nan, -3, math.inf, math.nan, -math.inf)
+        path = self.write("odd.safetensors", len(header).to_bytes(8, "little") + header + values)
+        lines = self.succeed("inspect", path).decode().splitlines()
+        self.assertRegex(lines[2], r"^some +f32 +\[4\] +-3 +1 +-1  2 NaN or Inf$")
+        self.assertRegex(lines[3], r"^none +f32 +\[2\] +2 NaN or Inf$")
+        some, none = json.loads(self.succeed("inspect", path, "--json"))["datasets"]
+        self.assertEqual((some["min"], some["max"], some["mean"], some["not_finite"]), (-3, 1, -1, 2))
+        self.assertEqual((none.get("min"), none["not_finite"]), (None, 2))
+        self.refuse(65, "inspect", path, "--verify", says=["some holds 2 values that are NaN or Inf"])
 
     def with_a_row_of_ones(self, path, *without):
         """A safetensors file without these metadata, the sixth row of the embedding changed."""
@@ -161,7 +189,11 @@ class TinyModel(support.CommandLineTest):
 
     def test_what_a_format_cannot_express_is_refused(self):
         for changes, output_format, says in (
-            ({"zero_word": -1}, "marian", "--begin-embedding zero"),
+            ({"marian_positions": True, "zero_word": -1}, "marian", "--begin-embedding none"),
+            ({}, "marian", "--positions marian"),
+            ({"marian_positions": True}, "marian", "--layer-norm-epsilon 1e-06"),
+            ({"marian_positions": True}, "huggingface", "--positions paper"),
+            ({"zero_start": True, "zero_word": -1}, "huggingface", "--begin-embedding zero"),
             ({"pre_norm": True}, "huggingface", "pre-norm"),
             ({"learned_positions": True}, "huggingface", "learned positions"),
             ({"learned_positions": True}, "marian", "learned positions"),
@@ -192,7 +224,7 @@ class TinyModel(support.CommandLineTest):
     @unittest.skipIf(missing_packages(), f"Python packages are missing: {missing_packages()}")
     def test_the_other_programs_translate_alike(self):
         source = self.write("lines.txt", "".join(line + "\n" for line in exports.TINY_LINES))
-        script = os.path.join(GOLDEN_DIR, "exports.py")
+        script = os.path.join(support.GOLDEN_DIR, "exports.py")
         for number, change in enumerate(
             ({}, {"zero_word": -1}, {"pre_norm": True}, {"learned_positions": True, "zero_word": -1})
         ):

@@ -6,6 +6,7 @@ however it ends.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -37,6 +38,14 @@ mount -t tmpfs none /dev/shm
 ip link add switch type bridge
 ip link add cable type veth peer name end
 hostname probe
+"""
+
+# Connects to a port that nobody listens at.
+KNOCK = """
+import errno, socket, sys
+with socket.socket() as knock:
+    knock.settimeout(1)
+    sys.exit(knock.connect_ex((sys.argv[1], 9)) != errno.ECONNREFUSED)
 """
 
 
@@ -144,7 +153,18 @@ class Hosts:
         self.call("ip", "link", "set", f"port-{name}", "down")
 
     def join_link(self, name):
+        """Plugs it in again, and returns when all hosts reach each other: until then a connection may fail at once."""
         self.call("ip", "link", "set", f"port-{name}", "up")
+        deadline = time.monotonic() + 60
+        for one, other in itertools.permutations(self.names, 2):
+            while name in (one, other) and not self.reaches(one, other):
+                assert time.monotonic() < deadline, f"{one} does not reach {other}"
+                time.sleep(0.1)
+
+    def reaches(self, one, other):
+        """Whether a host answers another, if only that nobody listens."""
+        words = [sys.executable, "-c", KNOCK, self.address(other)]
+        return subprocess.run(self.on(one, *words), check=False).returncode == 0
 
     def processes_of(self, name):
         """The ids of the processes that are on a host."""

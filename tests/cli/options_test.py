@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import unittest
 
@@ -32,15 +34,48 @@ class Help(support.CommandLineTest):
 
     def test_every_command_has_help_in_full(self):
         for command in COMMANDS:
-            text = self.succeed(command, "--help").decode()
+            text = self.succeed(command, "--help", "all").decode()
             for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT CODES"):
                 self.assertIn(f"{heading}\n", text)
             self.assertIn("--config FILE", text)
-            self.assertEqual(self.succeed("help", command).decode(), text)
+            self.assertIn("--help [all]", text)
+            self.assertEqual(self.succeed("help", command, "all").decode(), text)
+            self.assertEqual(self.succeed("help", command, "--all").decode(), text)
             self.assertLessEqual(max(map(len, text.split("\n"))), 80, command)
 
+    def test_the_common_options_fit_on_one_screen(self):
+        for command in ("prepare", "plan", "train", "translate", "evaluate", "bleu", "attention", "score", "supervise"):
+            text = self.succeed(command, "--help").decode()
+            self.assertLessEqual(len(text.splitlines()), 40, command)
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, command)
+            self.assertIn(f"ventris {command} --help all", text)
+            self.assertEqual(self.succeed("help", command).decode(), text)
+            every = self.succeed(command, "--help", "all").decode()
+            shown = set(re.findall(r"^  +(?:-\w+, )*(--[a-z-]+)", text, re.M))
+            self.assertGreater(len(shown), 3, command)
+            for option in shown:
+                self.assertRegex(every, rf"\n    (?:-\w+, )*{option}\b", command)
+
+    def test_the_common_options_have_their_values_in_the_preset(self):
+        def values(text):
+            return dict(re.findall(r"^  (--[a-z-]+) [^ ]+ +([0-9.]+)  ", text, re.M))
+
+        shown = self.succeed("train", "--show-preset", "tiny").decode()
+        for text, d_model, warmup in (
+            (self.succeed("train", "--help"), "512", "4000"),
+            (self.succeed("train", "--preset", "tiny", "--help"), "128", "2000"),
+            (self.succeed("train", "--preset=big", "--help"), "1024", "4000"),
+        ):
+            self.assertEqual(values(text.decode())["--d-model"], d_model)
+            self.assertEqual(values(text.decode())["--warmup-steps"], warmup)
+        tiny = self.succeed("train", "--preset", "tiny", "--help").decode()
+        self.assertIn("in the preset tiny", tiny)
+        for option, value in values(tiny).items():
+            if f"\n{option[2:]} = " in shown:
+                self.assertIn(f"\n{option[2:]} = {value}\n", shown)
+
     def test_help_needs_no_other_option(self):
-        self.assertIn(b"SYNOPSIS", self.succeed("prepare", "--output", "x", "--help"))
+        self.assertIn(b"Usage: ", self.succeed("prepare", "--output", "x", "--help"))
 
     def test_version_tells_commit_and_backends(self):
         lines = self.succeed("--version").decode().splitlines()
@@ -58,6 +93,26 @@ class Help(support.CommandLineTest):
             "make it anew: ventris help --markdown > docs/commands.md",
         )
 
+    def test_the_readme_trains_and_translates_as_the_quickstart_does(self):
+        readme, script = (
+            self.read(os.path.join(support.SOURCE_DIR, *path)).decode().replace("\\\n", " ")
+            for path in (["README.md"], ["launch", "quickstart.sh"])
+        )
+        training = r"mpirun -np 2 ventris (train --corpus .*)\n", r"MPIRUN\[@\]}\" ventris (train --corpus .*)\n"
+        shown, run = (re.search(how, text)[1].split() for how, text in zip(training, (readme, script)))
+        self.assertEqual(shown, run)
+        self.assertIn("--valid-target", run)
+        before = readme.split("$ mpirun", 1)[0]
+        for option in ("--allow-run-as-root", "--oversubscribe"):
+            self.assertIn(option, before, "what the first mpirun line needs is told before it")
+        examples = re.findall(r'\ntry "(.*)" "(.*)"', script)
+        self.assertEqual(len(examples), 5)
+        self.assertIn(f"die \"$wrong of {len(examples)} examples", script)
+        for english, _ in examples:
+            self.assertIn(f'"{english}"', readme)
+        english, german = examples[0]
+        self.assertIn(f'echo "{english}" | ventris translate --model weights.h5\n{german}\n', readme)
+
 
 class WrongOptions(support.CommandLineTest):
     def test_no_command(self):
@@ -72,13 +127,119 @@ class WrongOptions(support.CommandLineTest):
         self.refuse(64, "translate", "--beam", "5", says="did you mean --beam-size?")
         self.refuse(64, "bleu", "--zzzzzzzz", "5", says="--zzzzzzzz")
 
+    def test_the_synopsis_is_indented_by_four_and_goes_on_by_eight(self):
+        for command in COMMANDS:
+            text = self.succeed(command, "--help", "all").decode()
+            first, *others = text.split("SYNOPSIS\n")[1].split("\n\n")[0].split("\n")
+            self.assertRegex(first, r"^ {4}\S")
+            for line in others:
+                self.assertRegex(line, r"^ {8}\S")
+
+    def test_a_word_too_many_is_named(self):
+        self.refuse(64, "train", "corpus.h5", "--max-steps", "5", says="unexpected argument 'corpus.h5'")
+        self.refuse(64, "train", "--max-steps", "5", "corpus.h5", says="unexpected argument 'corpus.h5'")
+
+    def test_a_path_that_cannot_be_looked_at_is_a_missing_input(self):
+        loop = self.path("loop")
+        os.symlink(loop, loop)
+        for path in (loop, "x" * 300):
+            self.refuse(66, "inspect", path, says=[path])
+            self.refuse(66, "bleu", self.write("r", "a\n"), "-i", self.write("h", "a\n"), *("-tok", "ja-mecab", "--tokenize-with", path))
+            self.refuse(66, "translate", "--model", path, says=[path])
+
+    def test_names_of_other_toolkits_are_known(self):
+        for command, names in {
+            "train": {
+                "--lr": ["--learning-rate-scale?", "schedule"],
+                "--learn-rate": ["--learning-rate-scale?", "schedule"],
+                "--arch": ["--preset?", "tiny, small, base"],
+                "--mini-batch": ["--batch-target-tokens?", "words"],
+                "--max-tokens": ["--batch-target-tokens?", "over all ranks"],
+                "-b": ["--batch-target-tokens?"],
+                "--fp16": ["--precision?", "bf16"],
+                "--max-update": ["--max-steps?"],
+                "--update-freq": ["--micro-batch-tokens?"],
+                "--optimizer-delay": ["--micro-batch-tokens?"],
+                "--workspace": ["--micro-batch-tokens?"],
+                "--dim-emb": ["--d-model?"],
+                "--enc-depth": ["--encoder-layers?"],
+                "--dec-depth": ["--decoder-layers?"],
+                "--transformer-heads": ["--heads?"],
+                "--early-stopping": ["--patience?"],
+                "--valid-freq": ["--valid-every?", "steps"],
+                "--save-freq": ["--save-every?", "steps"],
+                "--disp-freq": ["--log-every?", "steps"],
+                "--after": ["--max-steps?", "--max-epochs"],
+                "--after-epochs": ["--max-epochs?"],
+                "--clip-gradient": ["--clip-norm?"],
+                "--lr-warmup": ["--warmup-steps?"],
+                "--exponential-smoothing": ["--ema?", "0.9999"],
+                "--save-dir": ["--model-dir?"],
+                "--train-sets": ["--corpus?", "prepare"],
+                "--sync-sgd": ["nothing to give"],
+            },
+            "translate": {
+                "--beam": ["--beam-size?"],
+                "-b": ["--beam-size?"],
+                "-m": ["--model?"],
+                "--path": ["--model?"],
+                "--lenpen": ["--length-penalty?", "alpha"],
+                "--nbest": ["--n-best?"],
+                "--remove-bpe": ["nothing to give"],
+                "--gen-subset": ["standard input"],
+                "-i": ["standard input"],
+                "--mini-batch": ["--batch-sentences?"],
+                "--fp16": ["--precision?"],
+            },
+            "evaluate": {"-i": ["--source?"], "--tok": ["--tokenize?"]},
+            "bleu": {
+                "--tok": ["--tokenize?"],
+                "--lc": ["--lowercase?"],
+                "-t": ["no test sets"],
+                "--num-refs": ["--reference?", "one file for each"],
+                "-nr": ["--reference?"],
+                "--detail": ["nothing to give", "test sets"],
+                "-d": ["nothing to give"],
+                "--force": ["nothing to give", "warning"],
+                "--quiet": ["nothing to give"],
+                "-q": ["nothing to give"],
+                "--encoding": ["nothing to give", "UTF-8"],
+                "-e": ["nothing to give"],
+            },
+            "prepare": {"--trainpref": ["--train-sets?"], "--destdir": ["--output?"], "--workers": ["--threads?"]},
+        }.items():
+            for name, says in names.items():
+                self.refuse(64, command, name, "5", says=[f"unknown option {name}; ", *says])
+        file = self.write("marian.ini", "mini-batch = 64\n")
+        self.refuse(78, "train", "--config", file, says=["'mini-batch'", "did you mean 'batch-target-tokens'?"])
+
+    def test_what_stands_in_another_place_elsewhere_is_told(self):
+        text = self.write("text", "a\n")
+        self.refuse(64, "bleu", text, "-m", "chrf++", says="chrF++ is 'chrf' with --chrf-word-order 2")
+        self.refuse(65, "translate", "--model", text, text, says=["not a file written by ventris", f"{text} < TEXT"])
+        for words in (("ventris", "train", "--corpus", "c"), ("mpirun", "-np", "2", "a b")):
+            line = " ".join(shlex.quote(word) for word in words)
+            self.refuse(64, "supervise", "--back-off", 1, *words, says=f": ventris supervise --back-off 1 -- {line}\n")
+
+    def test_a_short_option_is_no_file(self):
+        self.refuse(64, "inspect", "-v", says=["unknown option -v", "a file of that name is ./-v"])
+        self.refuse(64, "inspect", "-verify", says=["unknown option -verify", "did you mean --verify?"])
+        self.refuse(64, "train", "-q", "5", says=["unknown option -q", "'ventris train --help all' lists the options"])
+        self.refuse(64, "bleu", "--reference", "a", "-q", says="unknown option -q")
+        # These are values.
+        self.refuse(64, "train", "--max-steps", "-1", says="--max-steps must be")
+        self.refuse(64, "train", "--learning-rate-scale", "-.5e1", says="--learning-rate-scale must be above 0")
+        self.refuse(66, "train", "--model-dir", "m", "--corpus", "-c", says="-c: ")
+        reference = self.write("reference", "a b c d e\n")
+        self.assertIn(b" = 100", self.succeed("bleu", "--reference", reference, "--input", "-", stdin=b"a b c d e\n"))
+
     def test_prefixes_of_options_are_not_guessed(self):
         self.refuse(64, "train", "--max-step", "5", says="unknown option --max-step")
 
     def test_required_options(self):
         self.refuse(64, "prepare", "--output", "x", says="--train-sets is required")
         self.refuse(64, "train", "--model-dir", "x", says="--corpus is required")
-        self.refuse(64, "inspect", says="FILE is required")
+        self.refuse(64, "inspect", says="FILE_OR_DIR is required")
         self.refuse(64, "average", "--output", "x", says=["--model-dir", "--checkpoints"])
 
     def test_options_are_given_once(self):
@@ -197,6 +358,36 @@ class Bleu(support.CommandLineTest):
             line, r"^BLEU\|nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:2\.[\d.]+\|ventris:\S+ = 100\.0"
         )
 
+    def test_words_of_sacrebleu(self):
+        """Its command's order and short names, and nothing else than ours."""
+        reference = self.write("reference", "The cat sat on the mat.\nIt rains today again, my friend.\n")
+        other = self.write("other", "A cat was on the mat.\nIt is raining again today.\n")
+        system = self.write("system", "the cat sat on a mat.\nIt rains again today.\n")
+        ours = ("bleu", "--reference", reference, "--input", system)
+        for words, meaning in (
+            (("-i", system, "-m", "bleu", "chrf"), ("--metrics", "bleu", "chrf")),
+            (("-i", system, "-b", "-w", "4"), ("--score-only", "--width", 4)),
+            (("-lc", "-tok", "char", "-i", system), ("--lowercase", "--tokenize", "char")),
+            (("-s", "floor", "-sv", "0.2", "-i", system), ("--smooth", "floor", "--smooth-value", 0.2)),
+            (("--smooth-method", "add-k", "-i", system), ("--smooth", "add-k")),
+            (("--smooth-method=none", "-i", system), ("--smooth", "none")),
+            (("-sl", "-f", "json", "-i", system), ("--sentence-level", "--json")),
+            (("--input", system, "--format", "text"), ()),
+        ):
+            expected = self.succeed(*ours, *meaning)
+            self.assertEqual(self.succeed("bleu", reference, *words), expected, words)
+            if words[-2] == "-i":
+                self.assertEqual(self.succeed("bleu", *words, "--confidence-n=5", "--", reference), expected, words)
+        two = self.succeed("bleu", reference, other, "-i", system)
+        self.assertIn(b"nrefs:2", two)
+        self.assertEqual(self.succeed("bleu", "--reference", reference, other, stdin=self.read(system)), two)
+        self.assertEqual(self.succeed("bleu", reference, other, "-i", "-", stdin=self.read(system)), two)
+        self.refuse(64, "bleu", "-i", system, says=["a reference is required", "REFERENCE... --input"])
+        self.refuse(64, "bleu", other, "--reference", reference, "-i", system, says=["twice", "other", "reference"])
+        self.refuse(64, "bleu", reference, "-f", "latex", says=["--format", "text, json"])
+        self.refuse(64, "bleu", reference, "-f", "text", "--json", says="exclude each other")
+        self.refuse(66, "bleu", self.path("none"), "-i", system, says="none")
+
     def test_unequal_lengths(self):
         reference = self.write("short", "one line\n")
         self.refuse(65, "bleu", "--reference", reference, stdin=b"one\ntwo\n", says=["1", "2"])
@@ -238,6 +429,7 @@ class Bleu(support.CommandLineTest):
             table = self.succeed("bleu", *options, "--tokenize", "none").decode()
             self.assertIn(f"Baseline: {good}", table)
             self.assertRegex(table, r"\(p = 0\.\d{4}\)\*")
+            self.assertEqual(len({len(line) for line in table.splitlines() if line.startswith(tuple("╒╞├╘│"))}), 1, table)
             self.assertIn(f"BLEU|nrefs:1|{test}:100|seed:12345|", table)
             systems = json.loads(self.succeed("bleu", *options, "--json"))
             self.assertEqual([s["system"] for s in systems], [f"Baseline: {good}", bad])

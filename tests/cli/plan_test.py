@@ -58,6 +58,10 @@ class Plan(support.CommandLineTest):
         self.assertEqual(result.returncode, 78, result.stderr)
         self.assertIn(b"memory of a rank's CUDA device", result.stdout)
         self.assertRegex(result.stderr.decode(), r"error: a rank needs .* GiB on its CUDA device, which has 8.0 GiB: ")
+        device[device.index(8)] = 0.5
+        result = support.run("plan", *words, *device)
+        self.assertEqual(result.returncode, 78, result.stderr)
+        self.assertIn(b"on its CUDA device, which has 512.0 MiB: ", result.stderr)
         result = support.run("plan", *words, "--device", "cpu", "--host-memory", 2, "--json")
         self.assertEqual(result.returncode, 78, result.stderr)
         self.assertFalse(json.loads(result.stdout)["fits"])

@@ -2,22 +2,52 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
 import unittest
 
+import h5py
+
 import support
 
+MODEL = [
+    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
+    *("--dropout", "0.1", "--warmup-steps", "20", "--threads", "1"),
+]
 # Steps take a millisecond, validations with their wide search take most of the time.
 OPTIONS = [
-    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
-    *("--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2", "--dropout", "0.1"),
-    *("--warmup-steps", "20", "--log-every", "5", "--threads", "1", "--save-every", "5"),
-    *("--valid-every", "2", "--valid-beam-size", "16"),
+    *(*MODEL, "--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
+    *("--log-every", "5", "--save-every", "5", "--valid-every", "2", "--valid-beam-size", "16"),
 ]
-ABANDONED = "is abandoned for the stop"
+ABANDONED = "validation at step"
+# Steps take half a second and more.
+SHARDS = 512
+LONG_STEPS = [
+    *(*MODEL, "--max-steps", 3, "--log-every", 5, "--save-every", 1, "--valid-every", 0),
+    *("--digest-every", 1, "--ema", 0.5),
+]
+
+
+def children_of(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def state(path):
+    """The bytes of parameters, moments and averages of a checkpoint."""
+    found = {}
+    with h5py.File(path, "r") as file:
+        for group in ("model", "adam", "average"):
+            if group in file:
+                file[group].visititems(
+                    lambda name, item, group=group: found.__setitem__(f"{group}/{name}", item[()].tobytes())
+                    if isinstance(item, h5py.Dataset)
+                    else None
+                )
+    return found
 
 
 class Preemption(support.CommandLineTest):
@@ -34,9 +64,12 @@ class Preemption(support.CommandLineTest):
         return support.start(self.command(name, ranks, steps), **variables)
 
     def validations(self, name):
-        """The lines of metrics.jsonl."""
+        """The whole lines of validations of metrics.jsonl without their time."""
+        if not os.path.exists(self.path(name, "metrics.jsonl")):
+            return []
         with open(self.path(name, "metrics.jsonl"), encoding="utf-8") as file:
-            return [line for line in map(json.loads, file) if "valid_loss" in line]
+            lines = [line for line in map(json.loads, filter(lambda line: line.endswith("\n"), file)) if "valid_loss" in line]
+        return [{key: value for key, value in line.items() if key != "time"} for line in lines]
 
     def check_same_run(self, name, other):
         last = "checkpoint-00000006.h5"
@@ -54,10 +87,11 @@ class Preemption(support.CommandLineTest):
         for attempt in range(30):
             if attempt > 0 and self.status(name)["state"] == "done":
                 shutil.rmtree(self.path(name))
-            before = self.status(name)["started"]
+            before = len(self.validations(name))
             process = self.start(name, ranks)
-            support.wait_for(lambda before=before: self.status(name)["started"] != before, process)
-            time.sleep(0.02 * (attempt % 8))
+            # The next validation begins soon behind the line of this one.
+            support.wait_for(lambda before=before: len(self.validations(name)) > before, process)
+            time.sleep(0.002 * (attempt % 8))
             send(process)
             text = process.communicate(timeout=60)[1].decode(errors="replace")
             abandoned += text.count(ABANDONED)
@@ -86,14 +120,82 @@ class Preemption(support.CommandLineTest):
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_signal_to_one_rank_ends_the_validation_of_all(self):
         def send(launcher):
-            with open(f"/proc/{launcher.pid}/task/{launcher.pid}/children", encoding="ascii") as file:
-                ranks = file.read().split()
+            ranks = children_of(launcher.pid)
             if ranks:
-                os.kill(int(ranks[-1]), signal.SIGUSR1)
+                os.kill(ranks[-1], signal.SIGUSR1)
 
         self.run_alone("pair", ranks=2)
         self.cut_validations_off("one", 2, send)
         self.check_same_run("one", "pair")
+
+    def long_steps(self, name, ranks, reduction, shards, device):
+        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
+        tokens = 96 * shards
+        options = [*LONG_STEPS, "--batch-source-tokens", tokens, "--batch-target-tokens", tokens]
+        options += ["--reduction", reduction, "--logical-shards", shards, "--device", device]
+        binary = support.BINARY if device == "cpu" else support.EMULATED
+        return support.command("train", *folders, *options, ranks=ranks, binary=binary)
+
+    def digests(self, name):
+        """By step; of each the last."""
+        with open(self.path(name, "metrics.jsonl"), encoding="utf-8") as file:
+            return {line["step"]: line["digest"] for line in map(json.loads, file) if "digest" in line}
+
+    def check_an_abandoned_step(self, ranks=1, reduction="fast", shards=SHARDS, to=None, device="cpu"):
+        """A stop in a step takes that back, and the next start does it anew, to the bits of a quiet run. The signal is
+        sent to the rank `to`, or through the launcher."""
+        environment = support.environment(VENTRIS_EMULATED_DEVICES=ranks)
+        abandoned = None
+        for delay in (0.1, 0.2, 0.05, 0.3, 0.15):  # until it is not between two steps
+            for name in ("long", "quiet"):
+                shutil.rmtree(self.path(name), ignore_errors=True)
+            process = support.start(self.long_steps("long", ranks, reduction, shards, device), VENTRIS_EMULATED_DEVICES=ranks)
+            metrics = self.path("long", "metrics.jsonl")
+            if not support.wait_for(lambda metrics=metrics: os.path.exists(metrics) and self.digests("long"), process):
+                self.fail(process.communicate()[1].decode(errors="replace"))
+            time.sleep(delay)
+            os.kill(process.pid if to is None else children_of(process.pid)[to], signal.SIGUSR1)
+            text = process.communicate(timeout=60)[1].decode(errors="replace")
+            self.assertEqual(process.returncode, 75, text)
+            abandoned = re.search(r"step (\d) is abandoned for the stop, (\d+) of (\d+) micro-batches", text)
+            if abandoned and int(abandoned[2]) < int(abandoned[3]):
+                break
+        self.assertTrue(abandoned, text)
+        step, done, of = map(int, abandoned.groups())
+        self.assertLessEqual(done, of)  # rank 0 may have been done when it heard of the stop
+        status = self.status("long")
+        self.assertEqual((status["state"], status["step"]), ("stopped", step - 1))
+        with open(self.path("long", "metrics.jsonl"), encoding="utf-8") as file:
+            logged = [line["step"] for line in map(json.loads, file) if "learning_rate" in line]
+        self.assertEqual(logged, [step - 1])  # what was done since the last line is told, though none was due
+        saved = f"checkpoint-{step - 1:08d}.h5"
+        self.assertEqual(status["last_checkpoint"], self.path("long", saved))
+        at_the_stop = state(self.path("long", saved))
+        for name in ("long", "quiet"):
+            command = self.long_steps(name, ranks, reduction, shards, device)
+            ended = subprocess.run(command, capture_output=True, env=environment, check=False)
+            self.assertEqual(ended.returncode, 0, ended.stderr.decode(errors="replace"))
+        self.assertEqual(at_the_stop, state(self.path("quiet", saved)))
+        last = "checkpoint-00000003.h5"
+        self.assertEqual(state(self.path("long", last)), state(self.path("quiet", last)))
+        self.assertEqual(self.digests("long"), self.digests("quiet"))
+
+    def test_a_stop_between_micro_batches_takes_the_step_back(self):
+        self.check_an_abandoned_step()
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_stop_of_all_ranks_takes_the_step_back(self):
+        self.check_an_abandoned_step(ranks=2, reduction="reproducible")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_stop_of_one_rank_takes_the_step_of_all_back(self):
+        # Rank 0, which says how far it came, hears of it from another. Shares have different sizes.
+        self.check_an_abandoned_step(ranks=3, shards=SHARDS + 1, to=2)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    @unittest.skipUnless(support.EMULATED, "built without the emulated device")
+    def test_a_stop_takes_the_step_of_devices_back(self):
+        self.check_an_abandoned_step(ranks=2, shards=32, device="cuda")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_the_setting_of_open_mpi_gives_ranks_time_to_save_after_sigterm(self):

@@ -53,6 +53,26 @@ class Prepare(support.CommandLineTest):
             text[index] = content
         return self.write(name, b"\n".join(text) + b"\n")
 
+    def test_files_that_are_given_twice_are_told(self):
+        english, german = self.small_text("twice.en", 60), self.small_text("twice.de", 60)
+        link = self.path("link.en")
+        os.symlink(english, link)
+
+        def warnings(*sets):
+            result = support.run("prepare", *sets, "--vocab-size", 100, "--output", self.path("twice.h5"))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return [line for line in result.stderr.decode().splitlines() if line.startswith("Warning: ")]
+
+        self.assertEqual(warnings("--train-sets", english, german, "--valid-sets", english, german), [])
+        self.assertEqual(
+            warnings("--train-sets", english, german, link, german),
+            [f"Warning: --train-sets has the pair {link} {german} twice: its sentences count twice"],
+        )
+        self.assertEqual(
+            warnings("--train-sets", english, german, "--valid-sets", english, link),
+            [f"Warning: --valid-sets has {english} as source and as target: such pairs teach to copy"],
+        )
+
     def test_the_corpus_file_opens_in_h5py(self):
         with h5py.File(self.corpus, "r") as file:
             for side in ("source", "target"):

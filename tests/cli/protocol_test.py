@@ -18,6 +18,11 @@ class Protocol(support.CommandLineTest):
             "bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de", "--json"))  # fmt: skip
         self.assertEqual((result["name"], result["compounds"], result["hypothesis_length"]), ("paper-BLEU", "split", 21))
 
+    def test_the_other_protocol_is_the_default(self):
+        text = self.write("text", GERMAN)
+        both = ["bleu", "--input", text, "--reference", text]
+        self.assertEqual(self.succeed(*both, "--protocol", "sacrebleu"), self.succeed(*both))
+
     def test_tokenized_references_meet_raw_translations(self):
         text = self.write("text", GERMAN)
         words = self.succeed("tokenize", "--language", "de", "--ascii-punctuation", "--input", text)

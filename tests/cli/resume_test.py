@@ -63,11 +63,11 @@ class Resume(DigestTest):
             self.assertEqual(self.logged(name + "-parts"), self.logged(name))
 
     def check_interrupted(self, name, number, holds, steps, **options):
-        """A run that gets a signal once `holds(folder)` and then goes on has the digests of one that was not
+        """A run that gets a signal once `holds(folder, pid)` and then goes on has the digests of one that was not
         interrupted."""
         words = self.train(name, max_steps=steps, digest_every=1, **options)
         process = self.start(*words)
-        self.wait_for(process, lambda: holds(self.path(name)))
+        self.wait_for(process, lambda: holds(self.path(name), process.pid))
         process.send_signal(number)
         code, messages = self.end(process)
         self.assertEqual(code, -number if number == signal.SIGKILL else 75, messages)
@@ -77,7 +77,7 @@ class Resume(DigestTest):
         self.assertEqual(len(self.logged(name)), steps)
 
     def test_a_run_that_was_interrupted_while_it_validated(self):
-        def validates(folder):
+        def validates(folder, _):
             # The line of a step that is validated stands there before the validation begins.
             metrics = os.path.join(folder, "metrics.jsonl")
             if not os.path.exists(metrics):
@@ -91,9 +91,18 @@ class Resume(DigestTest):
             )
 
     def test_a_run_that_was_interrupted_while_it_saved(self):
-        def saves(folder):
-            finished = glob.glob(folder + "/checkpoint-*.h5")
-            return finished and [name for name in glob.glob(folder + "/*") if ".tmp" in name]
+        def written_files(folder, pid):
+            """Those that have no name yet, or a temporary one."""
+            for descriptor in glob.glob(f"/proc/{pid}/fd/*"):
+                try:
+                    target = os.readlink(descriptor)
+                except FileNotFoundError:  # closed in the meantime
+                    continue
+                if target.startswith(os.path.realpath(folder) + "/") and (target.endswith(" (deleted)") or ".tmp." in target):
+                    yield target
+
+        def saves(folder, pid):
+            return glob.glob(folder + "/checkpoint-*.h5") and any(written_files(folder, pid))
 
         for number in (signal.SIGTERM, signal.SIGKILL):
             self.check_interrupted(

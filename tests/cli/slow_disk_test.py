@@ -30,6 +30,7 @@ class SlowDisk(support.CommandLineTest):
         faults = {
             "LD_PRELOAD": FAULTS,
             "VENTRIS_FAULT_PREFIX": self.checkpoint(name, step),
+            "VENTRIS_FAULT_NAMED_ONLY": 1,  # so that its file can be told from others
             "VENTRIS_FAULT_CALL": "fsync",
             "VENTRIS_FAULT_LOG": self.path(f"{name}.calls"),
             "VENTRIS_FAULT_AT": 1,

@@ -50,6 +50,14 @@ class Sources(unittest.TestCase):
                 if included:
                     self.assertIn(included[1], ALLOWED[path.split("/")[0]], f"{path}: {line}")
 
+    def test_no_file_has_marks_of_a_merge(self):
+        kinds = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".json", ".ini")
+        for folder in (*ALLOWED, "tests", "docs"):
+            for path in (ROOT / folder).rglob("*"):
+                if path.suffix in kinds and path.is_file():
+                    text = path.read_text(encoding="utf-8", errors="replace")
+                    self.assertIsNone(re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE), path)
+
     def test_libraries_stay_where_they_belong(self):
         for path, lines in sources():
             for line in lines:

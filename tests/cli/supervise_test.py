@@ -1,9 +1,13 @@
 """ventris supervise: a training that is killed again and again comes to the bits of one that was left alone."""
 
+import mmap
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -28,6 +32,34 @@ def processes_with(word):
     return found
 
 
+class Shown:
+    """What programs write to a terminal, of which this is the far end."""
+
+    def __init__(self, terminal):
+        self.terminal = terminal
+        self.text = b""
+
+    def until(self, condition, seconds=60):
+        """Reads until the condition holds. Returns whether it came to that."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            if self.terminal < 0:
+                time.sleep(0.01)
+            elif select.select([self.terminal], [], [], 0.01)[0]:
+                try:
+                    self.text += os.read(self.terminal, 1 << 16)
+                except OSError:  # no program has it open any longer
+                    self.close()
+        return True
+
+    def close(self):
+        if self.terminal >= 0:
+            os.close(self.terminal)
+        self.terminal = -1
+
+
 class Supervise(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
@@ -38,8 +70,8 @@ class Supervise(support.CommandLineTest):
         folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
         return support.command("train", *folders, *OPTIONS, *options, ranks=ranks)
 
-    def start(self, *words):
-        return support.start([support.BINARY, "supervise", *map(str, words)])
+    def start(self, *words, **options):
+        return support.start([support.BINARY, "supervise", *map(str, words)], **options)
 
     def end_of(self, process):
         """The standard error of a supervisor that ended."""
@@ -117,8 +149,25 @@ class Supervise(support.CommandLineTest):
             self.assertIn("removed what killed jobs left", text)
         self.assertEqual(self.status("left")["state"], "stopped")
 
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.isdir("/dev/shm"), "needs root, and /dev/shm")
+    def test_what_others_have_or_use_is_not_removed(self):
+        def segment(name):
+            file, path = tempfile.mkstemp(prefix=f"vader_segment.{name}.", dir="/dev/shm")
+            self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+            os.write(file, bytes(mmap.PAGESIZE))
+            return file, path
+
+        left, theirs, used = segment("left"), segment("theirs"), segment("used")
+        os.chown(theirs[1], 1, 1)
+        with mmap.mmap(used[0], 0):
+            text = self.end_of(self.start("--max-restarts", 1, *SHELL, "exit 69"))
+        self.assertIn(f"removed what killed jobs left: {left[1]}", text)
+        self.assertEqual([os.path.exists(path) for _, path in (left, theirs, used)], [False, True, True])
+        for file, _ in (left, theirs, used):
+            os.close(file)
+
     def test_a_signal_reaches_the_training_which_saves(self):
-        for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
             name = sent.name
             process = self.start("--", *self.train(name, "--max-steps", 1000000, ranks=1))
             self.wait_for_checkpoint(name, process)
@@ -129,6 +178,77 @@ class Supervise(support.CommandLineTest):
             status = self.status(name)
             self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("stopped", 75, True))
             self.assertTrue(os.path.exists(status["last_checkpoint"]))
+
+    def test_a_stop_is_sent_again_until_somebody_hears_it(self):
+        # mpirun drops a signal that comes before its ranks are there.
+        ready = self.path("deaf")
+        script = (
+            "import os, signal, sys, time\n"
+            "heard = []\n"
+            "def hear(*_):\n"
+            "    heard.append(1)\n"
+            "    if len(heard) == 3: os._exit(75)\n"
+            "signal.signal(signal.SIGUSR1, hear)\n"
+            "open(sys.argv[1], 'w').close()\n"
+            "while True: time.sleep(60)\n"
+        )
+        process = self.start("--", sys.executable, "-c", script, ready)
+        self.wait_for(lambda: os.path.exists(ready), process)
+        process.send_signal(signal.SIGTERM)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 75, text)
+        self.assertEqual(text.count("is passed on"), 1, text)
+
+    def check_saved(self, name):
+        status = self.status(name)
+        self.assertEqual((status["state"], status["exit_code"]), ("stopped", 75), status)
+        self.assertEqual(status["last_checkpoint"], self.path(name, f"checkpoint-{status['step']:08d}.h5"))
+        self.assertTrue(os.path.exists(status["last_checkpoint"]))
+
+    def check_that_the_job_saves(self, name, ranks, end):
+        """Starts a supervisor as the leader of a session on a terminal, lets `end` end it, and waits for the job.
+        Returns what the supervisor ended with."""
+        words = [support.BINARY, "supervise", "--", *self.train(name, "--max-steps", 1000000, ranks=ranks)]
+        supervisor, terminal = pty.fork()
+        if supervisor == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.execvpe(words[0], words, support.environment())
+        shown = Shown(terminal)
+        try:
+            self.assertTrue(shown.until(lambda: self.status(name)["last_checkpoint"]), shown.text)
+            end(supervisor, shown)
+            self.assertTrue(shown.until(lambda: not processes_with(self.path(name))), shown.text)
+            self.check_saved(name)
+        finally:
+            os.kill(supervisor, signal.SIGKILL)
+            ended = os.waitpid(supervisor, 0)[1]
+            shown.close()
+        return os.waitstatus_to_exitcode(ended)
+
+    def test_a_job_saves_though_its_supervisor_is_killed(self):
+        for ranks in (1, 2) if support.MPIEXEC else (1,):
+            ended = self.check_that_the_job_saves(f"orphan{ranks}", ranks, lambda process, _: os.kill(process, signal.SIGKILL))
+            self.assertEqual(ended, -signal.SIGKILL)
+
+    def test_a_lost_terminal_is_a_stop(self):
+        for ranks in (1, 2) if support.MPIEXEC else (1,):
+            # The system sends SIGHUP to the leader and refuses what is written from then on.
+            ended = self.check_that_the_job_saves(f"lost{ranks}", ranks, lambda _, shown: shown.close())
+            self.assertEqual(ended, 75)
+
+    def test_an_ignored_hangup_is_none(self):
+        process = self.start("--", *self.train("nohup", "--max-steps", 1000000, ranks=1), hangup=signal.SIG_IGN)
+        self.wait_for_checkpoint("nohup", process)
+        [_, [rank]] = self.processes("nohup", process)
+        for pid in (process.pid, rank):
+            os.kill(pid, signal.SIGHUP)
+        seen = self.status("nohup")["last_checkpoint"]
+        self.wait_for(lambda: self.status("nohup")["last_checkpoint"] != seen, process)
+        process.send_signal(signal.SIGTERM)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 75, text)
+        self.assertNotIn("SIGHUP", text)
 
     def test_a_fatal_end_is_not_tried_again(self):
         process = self.start("--", support.BINARY, "train", "--corpus", self.path("none.h5"), "--model-dir", "m")
@@ -150,6 +270,13 @@ class Supervise(support.CommandLineTest):
             self.assertEqual((process.returncode, text.count("supervise: started")), (code, 3), text)
             self.assertIn("restart 2 of 2 in 0.2 s", text)
             self.assertIn("giving up after 2 restarts without a new checkpoint", text)
+
+    def test_starts_that_come_no_further_are_counted(self):
+        train = self.train("still", "--max-steps", 1, ranks=1)
+        process = self.start("--max-restarts", 2, *SHELL, '"$@"; exit 74', "sh", *train)
+        text = self.end_of(process)
+        self.assertEqual((process.returncode, text.count("supervise: started")), (74, 3), text)
+        self.assertIn("giving up after 2 restarts without a new checkpoint", text)
 
     def test_processes_that_the_command_leaves_are_ended(self):
         mark = f"{time.time_ns()}"

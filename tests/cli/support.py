@@ -1,8 +1,10 @@
 """What the command-line tests share: running the program, and a small trained model."""
 
+import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -15,6 +17,7 @@ BINARY = os.environ["VENTRIS_BINARY"]
 EMULATED = os.environ.get("VENTRIS_EMULATED", "")
 SOURCE_DIR = os.environ["VENTRIS_SOURCE_DIR"]
 MPIEXEC = os.environ.get("VENTRIS_MPIEXEC", "")
+GOLDEN_DIR = os.path.join(SOURCE_DIR, "tests", "golden")
 
 # ASAN_OPTIONS of several ranks: what the MPI library leaves at their end is no leak of ours.
 SANITIZER = "detect_leaks=0"
@@ -120,6 +123,14 @@ def command(*arguments, ranks=1, binary=BINARY, sanitizer=SANITIZER):
     return words
 
 
+def golden_module(name):
+    """A script of tests/golden, as a module."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(GOLDEN_DIR, name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240, binary=BINARY, variables=None):
     """Runs the program to its end and returns what subprocess.run does, with bytes."""
     return subprocess.run(
@@ -133,10 +144,15 @@ def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240, binary=BINARY, va
     )
 
 
-def start(words, **variables):
-    """Starts a command line with these variables. The standard error is to be read from it."""
+def start(words, hangup=signal.SIG_DFL, **variables):
+    """Starts a command line with these variables and what it is to do at SIGHUP, whatever the tests were started with.
+    The standard error is to be read from it."""
     return subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(**variables)
+        words,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment(**variables),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup),
     )
 
 
@@ -223,11 +239,11 @@ class CommandLineTest(unittest.TestCase):
         return corpus
 
     @classmethod
-    def train_demo(cls, steps):
+    def train_demo(cls, steps, vocabulary=VOCABULARY):
         """A small model in the folder, trained on the corpus of prepare_demo(). Returns its run folder."""
         model = os.path.join(cls.folder, "model")
         result = run(
-            *("train", "--corpus", cls.prepare_demo(), "--model-dir", model, *TINY_MODEL),
+            *("train", "--corpus", cls.prepare_demo(vocabulary=vocabulary), "--model-dir", model, *TINY_MODEL),
             *("--max-steps", steps, "--learning-rate-scale", 0.5)
         )
         assert result.returncode == 0, result.stderr.decode(errors="replace")

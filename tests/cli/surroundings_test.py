@@ -45,10 +45,42 @@ class Surroundings(support.CommandLineTest):
     def test_messages_of_a_closed_stream_go_into_no_file(self):
         for name, streams in (("error", (2,)), ("all", (0, 1, 2))):
             result = run_with(lambda: [os.close(fd) for fd in streams], *self.train(name, "--max-steps", 10))
-            self.assertEqual(result.returncode, 0 if name == "error" else 74)
+            self.assertEqual(result.returncode, 0)
             lines = self.read(self.path(name, "metrics.jsonl")).splitlines()
             self.assertEqual([json.loads(line)["step"] for line in lines], [5, 10])
             self.succeed("inspect", self.path(name, "checkpoint-00000010.h5"), "--verify")
+
+    def test_an_output_that_nobody_reads_does_not_change_what_training_came_to(self):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        self.addCleanup(os.close, write_end)
+        outputs = {"closed": (lambda: os.close(1), "Bad file descriptor"),
+                   "unread": (lambda: os.dup2(write_end, 1), "was closed")}  # fmt: skip
+        if os.path.exists("/dev/full"):
+            outputs["full"] = (lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1), "No space left")
+        for name, (prepare, reason) in outputs.items():
+            options = ["--json"] if name == "full" else []
+            result = run_with(prepare, *self.train(name, "--max-steps", 10, *options))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stderr.decode(), f"Warning: the result could not be told.*{reason}")
+            status = self.status(name)
+            self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("done", 0, False))
+            self.succeed("inspect", status["last_checkpoint"], "--verify")
+        result = subprocess.run(
+            support.command("supervise", "--", support.BINARY, *self.train("supervised", "--max-steps", 10)),
+            stdout=write_end, stderr=subprocess.PIPE, env=support.environment(), timeout=240, check=False)  # fmt: skip
+        message = result.stderr.decode()
+        self.assertEqual((result.returncode, message.count("supervise: started")), (0, 1), message)
+        # The same of a run that is asked to stop.
+        process = subprocess.Popen(
+            support.command(*self.train("stopped", "--max-steps", 100000)), stdout=write_end,
+            stderr=subprocess.PIPE, env=support.environment())  # fmt: skip
+        support.wait_for(lambda: self.status("stopped")["state"] == "running", process)
+        process.send_signal(signal.SIGUSR1)
+        message = process.communicate(timeout=60)[1].decode()
+        self.assertEqual(process.returncode, 75, message)
+        self.assertIn("Warning: the result could not be told", message)
+        self.assertEqual(self.status("stopped")["state"], "stopped")
 
     def test_closed_input(self):
         result = run_with(lambda: os.close(0), "bleu", "--reference", self.demo_path("test.de"))

@@ -26,9 +26,9 @@ class TrainedModel(support.CommandLineTest):
             cls.model,
             *support.TINY_MODEL,
             "--max-steps",
-            150,
+            300,
             "--save-every",
-            50,
+            100,
             "--learning-rate-scale",
             0.5,
             ranks=ranks
@@ -72,7 +72,7 @@ class TrainedModel(support.CommandLineTest):
         expected = self.translate()
         self.assertEqual(expected.count(b"\n"), 24)
         self.assertGreater(len(set(expected.splitlines())), 3)
-        checkpoint = os.path.join(self.model, "checkpoint-00000150.h5")
+        checkpoint = os.path.join(self.model, "checkpoint-00000300.h5")
         self.assertEqual(self.translate(model=checkpoint), expected)
         self.assertEqual(self.translate(model=self.model), expected)
 
@@ -105,6 +105,36 @@ class TrainedModel(support.CommandLineTest):
             expected = self.translate(*options)
             for ranks in (2, 3):
                 self.assertEqual(self.translate(*options, ranks=ranks), expected, (options, ranks))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_ranks_that_differ_are_refused(self):
+        early = os.path.join(self.model, "checkpoint-00000100.h5")
+        texts = ["--source", self.demo_path("test.en")]
+        words = {
+            "translate": [],
+            "evaluate": [*texts, "--reference", self.demo_path("test.de")],
+            "score": [*texts, "--target", self.demo_path("test.de")],
+        }
+        cases = [
+            ("translate", ["--max-length", 6], "option max-length"),
+            ("translate", ["--prefix", self.demo_path("test.de")], "option prefix"),
+            ("evaluate", ["--beam-size", 1], "option beam-size"),
+            ("score", ["--per-word"], "option per-word"),
+            *((command, ["--model", early], "the digests of the models' files") for command in words),
+            ("translate", ["--model", self.weights, self.weights], "the digests of the models' files"),
+        ]
+        for command, differs, says in cases:
+            with self.subTest(command=command, differs=differs):
+                own = ["--model", self.weights] if "--model" not in differs else []
+                job = support.command(command, "--model", self.weights, *words[command], ranks=2)
+                job[job.index("2")] = "1"
+                other = [support.BINARY, command, *own, *words[command], *map(str, differs)]
+                result = subprocess.run(
+                    [*job, ":", "-np", "1", *other], capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=False
+                )
+                self.assertEqual(result.returncode, 76, result.stderr)
+                self.assertIn(f"the ranks disagree on {says}", result.stderr.decode())
+                self.assertEqual(result.stdout, b"")
 
     def test_empty_input_and_empty_lines(self):
         self.assertEqual(self.translate(stdin=b""), b"")
@@ -217,7 +247,7 @@ class TrainedModel(support.CommandLineTest):
             got, expected = got.split(" ||| "), expected.split(" ||| ")
             self.assertEqual(got[:2], expected[:2])
             self.assertAlmostEqual(float(got[2]), float(expected[2]), delta=1e-4)
-        early = os.path.join(self.model, "checkpoint-00000050.h5")
+        early = os.path.join(self.model, "checkpoint-00000100.h5")
         self.assertEqual(self.translate("--model", early).count(b"\n"), 24)
 
     def test_an_ensemble_of_different_vocabularies_is_refused(self):
@@ -346,7 +376,7 @@ class TrainedModel(support.CommandLineTest):
         )
         self.assertEqual(
             [os.path.basename(path) for path in report["checkpoints"]],
-            ["checkpoint-00000100.h5", "checkpoint-00000150.h5"],
+            ["checkpoint-00000200.h5", "checkpoint-00000300.h5"],
         )
         name = "model/encoder/layers/0/self_attention/query/weight"
         values = []

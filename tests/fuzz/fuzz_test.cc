@@ -13,6 +13,7 @@
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
 #include "tests/fuzz/memory_limit.h"
+#include "tests/support/source_dir.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/export.h"
 #include "trainer/import.h"
@@ -31,7 +32,8 @@ constexpr Harness kHarnesses[] = {
 
 std::vector<std::string> seeds_of(const std::string& harness) {
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(fs::path(VENTRIS_SOURCE_DIR "/tests/fuzz/seeds") / harness))
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(testing::source_dir()) / "tests/fuzz/seeds" / harness))
     paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> seeds;
@@ -190,6 +192,8 @@ TEST_F(ImportedModel, OfAnyFormatTakesNoMoreThanThreeTimesItsSize) {
   config.d_model = 32;
   config.d_ff = 1 << 13;
   config.zero_word = 1;
+  config.marian_positions = true;
+  config.layer_norm_epsilon = 1e-6F;
   Context& context = testing::cpu_context();
   {
     testing::SmallModel model(config);

@@ -1,0 +1,148 @@
+"""Models of Marian, as it computes them. The golden file holds what Marian gave for two tiny models of its own and two of
+ours; where its Python package is installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) it runs too."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import support
+
+PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", sys.executable)
+
+marian = support.golden_module("marian")
+
+
+def has_marian():
+    code = "import importlib.util as u, sys; sys.exit(u.find_spec('pymarian') is None)"
+    return subprocess.run([PEER_PYTHON, "-c", code], check=False).returncode == 0
+
+
+class Marian(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(marian.GOLDEN, encoding="utf-8") as file:
+            cls.golden = json.load(file)
+        cls.source = marian.write_lines(os.path.join(cls.folder, "source"), marian.LINES)
+        cls.target = marian.write_lines(os.path.join(cls.folder, "target"), marian.REVERSED)
+
+    def imported(self, name):
+        """A model of Marian read: weights, and the SentencePiece model."""
+        npz, tokenizer = marian.write_their_model(self.folder, name, self.golden["from_marian"][name])
+        return marian.import_model(support.BINARY, npz, tokenizer, self.path(name + ".h5")), tokenizer
+
+    def check_scores(self, model, expected):
+        scores = marian.our_scores(support.BINARY, model, self.source, self.target)
+        self.assertEqual(len(scores), len(marian.LINES))
+        for score, of_marian in zip(scores, expected, strict=True):
+            self.assertAlmostEqual(score, of_marian, delta=marian.TOLERANCE)
+
+    def test_models_of_marian_give_its_scores_and_translations(self):
+        for name, variant in self.golden["from_marian"].items():
+            with self.subTest(name):
+                model, _ = self.imported(name)
+                self.check_scores(model, variant["scores"])
+                for beam in marian.exports.BEAMS:
+                    ours = marian.exports.translate(support.BINARY, model, marian.LINES, beam)
+                    self.assertGreater(sum(a == b for a, b in zip(ours, marian.REVERSED)), 35)
+                    # Those of pre-norm models are not there: Marian's decoder and scorer do not agree on them.
+                    self.assertEqual(ours, variant["translations"].get(str(beam), ours), f"beam {beam}")
+        self.assertEqual(set(self.golden["from_marian"]["post_norm"]["translations"]), {"1", "4"})
+
+    def test_models_of_marian_return_bit_for_bit(self):
+        for name in self.golden["from_marian"]:
+            model, _ = self.imported(name)
+            folder = marian.export(support.BINARY, model, self.path("again"))
+            back = self.path("back.h5")
+            self.succeed("import", "--input", os.path.join(folder, "model.npz"), "--output", back)
+            expected = support.parameters(model)
+            found = support.parameters(back)
+            self.assertEqual(list(found), list(expected))
+            for parameter, values in expected.items():
+                self.assertEqual(found[parameter].tobytes(), values.tobytes(), parameter)
+
+    def test_models_of_ours_are_the_files_whose_scores_marian_gave(self):
+        for name, expected in self.golden["to_marian"].items():
+            with self.subTest(name):
+                weights, folder = marian.write_our_model(support.BINARY, self.folder, name)
+                self.assertEqual(marian.exports.files_of(folder), expected["files"])
+                self.check_scores(weights, expected["scores"])
+
+    def test_an_export_tells_that_the_decoder_of_marian_is_not_for_pre_norm(self):
+        for name, warned in (("post_norm", False), ("pre_norm", True)):
+            weights, _ = marian.write_our_model(support.BINARY, self.folder, name)
+            for kind in ("marian", "hdf5"):
+                output = self.path(f"{name}.of-{kind}")
+                result = support.run("export", "--model", weights, "--format", kind, "--output", output)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                told = b"Warning: Marian 1.11.0 to 1.12.43 scores this pre-norm model" in result.stderr
+                self.assertEqual(told, warned and kind == "marian", f"{name} {kind}")
+
+    def test_training_goes_on_from_a_model_of_marian(self):
+        for name, options in marian.TRAIN_OPTIONS.items():
+            with self.subTest(name):
+                model, tokenizer = self.imported(name)
+                folder = self.path("of-" + name)
+                os.makedirs(folder)
+                # To give the words as they are, which it has yet to learn.
+                arguments = (support.BINARY, folder, model, tokenizer, self.source, self.source, options)
+                cost = marian.our_cost_of_training(*arguments)
+                expected = marian.mean_score(support.BINARY, model, self.source, self.source)
+                self.assertGreater(expected, 1.0)
+                self.assertAlmostEqual(cost, expected, delta=1e-3)
+
+    def test_another_shape_or_other_words_are_refused(self):
+        model, tokenizer = self.imported("post_norm")
+        corpora = {}
+        for name, words in (("same", ("--tokenizer-model", tokenizer)), ("other", ("--vocab-size", 20))):
+            corpora[name] = self.path(name + "-corpus.h5")
+            self.succeed("prepare", "--train-sets", self.source, self.target, *words, "--output", corpora[name])
+        shape = ("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2,
+                 "--positions", "marian", "--begin-embedding", "none", "--layer-norm-epsilon", "1e-6",
+                 "--output-bias")  # fmt: skip
+        train = ("train", "--preset", "tiny", "--initial-model", model, "--model-dir", self.path("refused"), *shape)
+        self.refuse(78, *train, "--corpus", corpora["same"], says=[model, "swish true, not false"])
+        says = [model, "vocab_size 13, not 20"]
+        self.refuse(78, *train, "--activation", "swish", "--corpus", corpora["other"], says=says)
+        self.assertFalse(os.path.exists(self.path("refused/config.json")))
+
+    def test_what_no_model_of_ours_computes_is_refused(self):
+        variant = self.golden["from_marian"]["post_norm"]
+        for key, value in (
+            ("transformer-disable-position-embeddings", "true"),
+            ("transformer-train-position-embeddings", "true"),
+            ("transformer-no-bias", "true"),
+            ("tied-embeddings-all", "false"),
+        ):
+            opposite = {"true": "false", "false": "true"}[value]
+            config = variant["config"].replace(f"{key}: {opposite}\n", f"{key}: {value}\n")
+            self.assertNotEqual(config, variant["config"])
+            npz, tokenizer = marian.write_their_model(self.folder, "changed", {**variant, "config": config})
+            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
+                        says=[npz, key])  # fmt: skip
+
+    def test_pre_norm_of_a_marian_that_normalized_otherwise_is_refused(self):
+        variant = self.golden["from_marian"]["pre_norm"]
+        config = variant["config"].replace("version: v1.12.42 ", "version: v1.10.0 ")
+        npz, tokenizer = marian.write_their_model(self.folder, "old", {**variant, "config": config})
+        self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
+                    says=[npz, "v1.10.0", "pre-norm", "1.11.0"])  # fmt: skip
+
+    def test_the_tokenizer_of_marian_has_no_begin_mark(self):
+        for variant in self.golden["from_marian"].values():
+            tokenizer = base64.b64decode(variant["tokenizer"])
+            self.assertIn(b"\n\4</s>", tokenizer)  # a piece of the model
+            self.assertNotIn(b"\n\3<s>", tokenizer)
+
+    @unittest.skipUnless(has_marian(), "the Python package pymarian is missing")
+    def test_marian_itself_agrees_and_trains_on(self):
+        command = [PEER_PYTHON, os.path.join(support.GOLDEN_DIR, "marian.py"), "check", "--binary", support.BINARY]
+        result = subprocess.run(command, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout.decode() + result.stderr.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()

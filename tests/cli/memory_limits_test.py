@@ -1,0 +1,87 @@
+"""Commands under a limit on their memory, as of ulimit -v: they do their work, or say that memory is short."""
+
+import os
+import resource
+import subprocess
+import unittest
+
+import support
+
+MIB = 1 << 20
+
+
+def run_within(limit, *arguments, stdin=b""):
+    """Runs the program with at most `limit` bytes of addresses; returns what subprocess.run does."""
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    return subprocess.run(
+        support.command(*arguments), input=stdin, capture_output=True, env=support.environment(),
+        preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
+
+
+@unittest.skipUnless(os.environ.get("VENTRIS_FAULTS"), "built with a sanitizer, which takes memory of its own")
+class MemoryLimits(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.train_demo(2)
+        result = support.run("export", "--model", cls.model, "--format", "safetensors", "--output", cls.folder + "/w.safetensors")
+        assert result.returncode == 0, result.stderr
+        # The least with which the libraries are loaded and the program begins.
+        least, most = 8 * MIB, 2048 * MIB
+        while most - least > MIB:
+            middle = (least + most) // 2
+            if run_within(middle, "--version").returncode == 0:
+                most = middle
+            else:
+                least = middle
+        cls.floor = most
+
+    def check(self, steps, *arguments, stdin=b""):
+        """Runs the command with so many MiB more than the program itself needs."""
+        codes = set()
+        for more in steps:
+            result = run_within(self.floor + more * MIB, *arguments, stdin=stdin)
+            message = result.stderr.decode(errors="replace")
+            self.assertIn(result.returncode, (0, 69, 70), f"{arguments[0]} with {more} MiB more: {message}")
+            codes.add(result.returncode)
+            if result.returncode != 0:
+                self.assertEqual(message.count("error: "), 1, message)
+                self.assertRegex(message, "error: .*(memory|thread)", f"{arguments[0]} with {more} MiB more")
+                self.assertNotIn("terminate called", message)
+        self.assertTrue(codes & {69, 70}, f"{arguments[0]} had enough everywhere: the test tells nothing")
+        return codes
+
+    def test_train(self):
+        folders = ["--corpus", self.path("corpus.h5"), "--model-dir", self.path("new")]
+        options = [*support.TINY_MODEL[: support.TINY_MODEL.index("--valid-every")], "--valid-every", 2, "--valid-beam-size", 2]
+        self.check(range(2, 240, 14), "train", *folders, *options, "--max-steps", 2, "--threads", 2, "--resume", "auto")
+
+    def test_prepare(self):
+        text = ["--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--vocab-size", support.VOCABULARY]
+        for kind in ("bpe", "unigram"):
+            codes = self.check(
+                (4, 20, 36, 44, 60, 130, 400), "prepare", *text, "--tokenizer", kind, "--threads", 2, "--output",
+                self.path("new.h5"))  # fmt: skip
+            self.assertIn(0, codes)
+
+    def test_commands_on_a_model(self):
+        source, reference = self.demo_path("test.en"), self.demo_path("test.de")
+        steps = [2, *range(64, 104, 4), 400]
+        for arguments in (
+            ["translate", "--model", self.model],
+            ["evaluate", "--model", self.model, "--source", source, "--reference", reference],
+            ["export", "--model", self.model, "--output", self.path("new.h5")],
+            ["import", "--input", self.path("w.safetensors"), "--output", self.path("new.h5")],
+            ["inspect", self.path("w.safetensors"), "--verify"],
+        ):
+            threads = ["--threads", 2] if arguments[0] in ("translate", "evaluate") else []
+            codes = self.check(steps, *arguments, *threads, stdin=b"half past seven\n")
+            self.assertIn(0, codes, arguments[0])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

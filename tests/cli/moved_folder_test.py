@@ -1,0 +1,108 @@
+"""A run folder that is moved or replaced while a run works in it."""
+
+import glob
+import os
+import shutil
+import signal
+import unittest
+
+import support
+from digest_test import DigestTest
+
+FAULTS = os.environ.get("VENTRIS_FAULTS", "")
+
+
+class MovedFolder(DigestTest):
+    def files_of(self, name):
+        """Names, bytes and times of a folder."""
+        return {
+            entry.name: (self.read(entry.path), entry.stat().st_mtime_ns) for entry in os.scandir(self.path(name))
+        }
+
+    def start(self, name, saved, ranks=1, variables=None, **options):
+        """A run that would take long, once that many checkpoints of it are there."""
+        settings = {"max_steps": 1000000, "save_every": 5, "keep_checkpoints": 2, "valid_every": 7, **options}
+        words = support.command(*self.train(name, **settings), ranks=ranks)
+        process = support.start(words, **(variables or {}))
+        self.addCleanup(process.kill)
+        there = lambda: len(glob.glob(self.path(name, "checkpoint-*.h5"))) >= saved  # noqa: E731
+        self.assertTrue(support.wait_for(there, process))
+        return process
+
+    def end(self, process, name):
+        _, messages = process.communicate(timeout=120)
+        message = messages.decode(errors="replace")
+        self.assertEqual(process.returncode, 74, message)
+        self.assertIn(self.path(name), message)
+        self.assertRegex(message, "the (run )?folder .*was moved, removed or replaced")
+        return message
+
+    def test_a_folder_that_is_moved_away_ends_the_run_and_what_was_saved_goes_on(self):
+        process = self.start("moved", 2)
+        os.rename(self.path("moved"), self.path("old"))
+        message = self.end(process, "moved")
+        self.assertFalse(os.path.exists(self.path("moved")))
+        self.assertIn(f"is now {self.path('old')}", message)
+        step = max(int(path[-11:-3]) for path in glob.glob(self.path("old", "checkpoint-*.h5")))
+        self.succeed(*self.train("old", max_steps=step + 2))
+
+    def test_a_folder_that_is_removed_ends_the_run_and_is_said_to_be_gone(self):
+        for name, settings in (("saved", {}), ("trained", {"save_every": 0})):
+            with self.subTest(name):
+                process = self.start(name, 0 if settings else 1, **settings)
+                log = self.path(name, "metrics.jsonl")
+                logged = lambda: os.path.exists(log) and os.path.getsize(log) > 0  # noqa: B023, E731
+                self.assertTrue(support.wait_for(logged, process))
+                process.send_signal(signal.SIGSTOP)
+                shutil.rmtree(self.path(name))
+                process.send_signal(signal.SIGCONT)
+                _, messages = process.communicate(timeout=120)
+                message = messages.decode(errors="replace").splitlines()[-1]
+                self.assertEqual(process.returncode, 74, message)
+                self.assertIn(f"the run folder {self.path(name)} was removed while this run worked in it", message)
+                self.assertFalse(os.path.exists(self.path(name)))
+
+    def test_a_run_writes_nothing_into_the_folder_that_took_the_place_of_its_own(self):
+        for number in range(5):
+            name = f"run{number}"
+            self.succeed(*self.train("next", max_steps=3, digest_every=1))
+            process = self.start(name, 2)
+            process.send_signal(signal.SIGSTOP)
+            os.rename(self.path(name), self.path(f"{name}-old"))
+            os.rename(self.path("next"), self.path(name))
+            before = self.files_of(name)
+            process.send_signal(signal.SIGCONT)
+            self.end(process, name)
+            self.assertEqual(self.files_of(name), before)
+            self.succeed(*self.train(name, max_steps=6, digest_every=1))
+            self.assertEqual(len(self.logged(name)), 6)
+
+    @unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
+    def test_a_save_under_way_gets_no_name_in_the_other_folder(self):
+        self.succeed(*self.train("other", max_steps=3))
+        log = self.path("calls")
+        faults = {"LD_PRELOAD": FAULTS, "VENTRIS_FAULT_PREFIX": self.path("saves"), "VENTRIS_FAULT_LOG": log,
+                  "VENTRIS_FAULT_CALL": "fsync", "VENTRIS_FAULT_AT": 12, "VENTRIS_FAULT": "wait",
+                  "VENTRIS_FAULT_SECONDS": 2}  # fmt: skip
+        process = self.start("saves", 1, variables=faults, log_every=1000000, valid_every=0)
+        reached = lambda: len(self.read(log).splitlines()) >= 12  # noqa: E731
+        self.assertTrue(support.wait_for(reached, process))
+        os.rename(self.path("saves"), self.path("saves-old"))
+        os.rename(self.path("other"), self.path("saves"))
+        before = self.files_of("saves")
+        self.end(process, "saves")
+        self.assertEqual(self.files_of("saves"), before)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_end_likewise(self):
+        process = self.start("two", 1, ranks=2)
+        os.rename(self.path("two"), self.path("two-old"))
+        self.succeed(*self.train("fresh", max_steps=3))
+        os.rename(self.path("fresh"), self.path("two"))
+        before = self.files_of("two")
+        self.end(process, "two")
+        self.assertEqual(self.files_of("two"), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

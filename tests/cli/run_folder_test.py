@@ -1,0 +1,167 @@
+"""What a run folder tells, and what can be done with it: command.txt, config.json, inspect; and the example of supervise."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import unittest
+
+import support
+
+
+class RunFolder(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+
+    def train(self, name, *options):
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *support.TINY_MODEL, *options]
+
+    def text(self, name, file):
+        return self.read(self.path(name, file)).decode()
+
+    def test_command_is_that_of_the_launcher(self):
+        own = self.train("all 'alone", "--max-steps", 1)
+        result = support.run(*own)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(shlex.split(self.text("all 'alone", "command.txt")), ["ventris", *map(str, own)])
+        # What comes next can be typed as it is printed.
+        following = result.stderr.decode().split("Next: ")[1].split(",")[0]
+        self.assertEqual(shlex.split(following), ["ventris", "translate", "--model", self.path("all 'alone")])
+        own = support.command(*self.train("supervised", "--max-steps", 1))
+        self.succeed("supervise", "--max-restarts", 3, "--", *own)
+        given = shlex.split(self.text("supervised", "command.txt"))
+        self.assertEqual(given, [support.BINARY, "supervise", "--max-restarts", "3", "--", *own])
+
+    def test_names_that_are_no_utf8(self):
+        name = os.fsdecode(b"caf\xe9")
+        corpus = self.path(f"{name}.h5")
+        shutil.copyfile(self.corpus, corpus)
+        words = ["train", "--corpus", corpus, "--model-dir", self.path(name), *support.TINY_MODEL, "--json"]
+        for steps in (2, 4):  # the second goes on
+            told = json.loads(self.succeed(*words, "--max-steps", steps))
+            self.assertTrue(told["last_checkpoint"].endswith(f"caf\ufffd/checkpoint-{steps:08}.h5"), told)
+        weights = self.path(f"{name}.weights.h5")
+        self.succeed("export", "--model", self.path(name), "--output", weights, "--json")
+        for path in (weights, corpus, self.path(name)):
+            json.loads(self.succeed("inspect", path, "--json"))
+
+    def test_a_pipe_in_place_of_a_file_of_ours_is_not_waited_for(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        train = ["train", "--model-dir", self.path("never"), "--max-steps", 1]
+        self.refuse(65, *train, "--corpus", pipe, says=f"{pipe}: not a regular file", timeout=20)
+        self.refuse(65, *train, "--corpus", self.corpus, "--resume", pipe, says=f"{pipe}: not a regular file", timeout=20)
+        self.refuse(65, "inspect", pipe, says=f"{pipe}: not a regular file", timeout=20)
+        self.refuse(65, "translate", "--model", pipe, says=f"{pipe}: not a regular file", timeout=20)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_command_has_the_options_of_mpirun(self):
+        own = self.train("ranks", "--max-steps", 1)
+        words = support.command(*own, ranks=2)
+        words.insert(1, "-x")
+        words.insert(2, "SOME=a 'quoted' word")
+        process = support.start(words)
+        text = process.communicate(timeout=60)[1].decode(errors="replace")
+        self.assertEqual(process.returncode, 0, text)
+        self.assertEqual(shlex.split(self.text("ranks", "command.txt")), words)
+
+    def test_config_json_is_a_configuration(self):
+        options = ["--preset", "small", "--dropout", 0.123, "--pre-norm", "--ema", 0.5, "--valid-chrf", "yes"]
+        options += ["--max-steps", 2, "--seed", 2**63 + 1, "--positions", "marian", "--adam-epsilon", 3e-9]
+        self.succeed(*self.train("first", *options))
+        config = self.path("first", "config.json")
+        self.succeed("train", "--config", config, "--model-dir", self.path("second"))
+        first, second = (json.loads(self.text(name, "config.json")) for name in ("first", "second"))
+        self.assertEqual(second.pop("model_dir"), self.path("second"))
+        first.pop("model_dir")
+        self.assertEqual(first, second)
+        one, two = (support.parameters(self.path(name, "checkpoint-00000002.h5")) for name in ("first", "second"))
+        self.assertEqual({k: v.tobytes() for k, v in one.items()}, {k: v.tobytes() for k, v in two.items()})
+        planned = json.loads(self.succeed("plan", "--config", config, "--json"))
+        self.assertEqual(planned["steps"], 2)
+
+    def test_a_run_that_is_done_is_left_as_it_is(self):
+        self.succeed(*self.train("done", "--max-steps", 6))
+        names = ("command.txt", "config.json", "metrics.jsonl")
+        before = [self.text("done", name) for name in names]
+        for options in (["--max-steps", 6, "--seed", 1], ["--max-steps", 4]):
+            result = support.run(*self.train("done", *options))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            checkpoint = self.path("done", "checkpoint-00000006.h5")
+            self.assertIn(f"nothing to do: {checkpoint} has all {options[1]} steps\n", result.stderr.decode())
+            self.assertNotIn("tokens/s", result.stderr.decode())
+            self.assertIn(f"trained at step 6; last checkpoint {checkpoint}", result.stdout.decode())
+            self.assertEqual([self.text("done", name) for name in names], before)
+        self.succeed(*self.train("done", "--max-steps", 8))
+        self.assertNotEqual(self.text("done", "command.txt"), before[0])
+
+    def test_a_file_that_config_json_names_can_be_taken_back(self):
+        self.succeed(*self.train("plain", "--max-steps", 1))
+        model = os.path.join(support.GOLDEN_DIR, "line_tokenizers.model")
+        self.succeed(
+            *self.train("named", "--max-steps", 1, "--initial-model", self.path("plain")),
+            *("--valid-tokenize", "spm", "--valid-tokenize-with", model)
+        )
+        again = ("train", "--config", self.path("named", "config.json"), "--model-dir", self.path("back"))
+        again += ("--valid-tokenize", "13a", "--initial-model", "")
+        self.refuse(64, *again, says="13a takes no file")
+        self.succeed(*again, "--valid-tokenize-with", "")
+        config = json.loads(self.text("back", "config.json"))
+        self.assertEqual((config["valid_tokenize_with"], config["initial_model"]), ("", ""))
+
+    def test_json_that_is_no_configuration(self):
+        self.write("cut.json", '{"corpus": "a')
+        self.refuse(78, "train", "--config", self.path("cut.json"), says="cut.json")
+        self.write("other.json", '{"colour": 3}')
+        self.refuse(78, "train", "--config", self.path("other.json"), says="with the options of a run")
+        self.refuse(78, "bleu", "--config", self.path("other.json"), says="is JSON; ventris bleu expects lines")
+
+    def test_inspect_of_a_run_folder(self):
+        self.succeed(*self.train("looked", "--max-steps", 4, "--save-every", 2))
+        text = self.succeed("inspect", self.path("looked")).decode()
+        self.assertIn(f"{self.path('looked')}: done at step 4, exit code 0\n", text)
+        self.assertRegex(text, r"\ncheckpoints +2, [0-9.]+ MiB\nnewest +checkpoint-00000004.h5\n")
+        self.assertRegex(text, r"\ncommand +ventris train --corpus ")
+        self.assertRegex(text, r'\nconfig +{\n  "adam_epsilon": 1e-09,\n')
+        told = json.loads(self.succeed("inspect", self.path("looked"), "--json"))
+        self.assertEqual((told["status"]["state"], told["status"]["killed"], told["newest"]),
+                         ("done", False, "checkpoint-00000004.h5"))  # fmt: skip
+        self.assertEqual([checkpoint["step"] for checkpoint in told["checkpoints"]], [2, 4])
+        self.assertEqual(told["config"], json.loads(self.text("looked", "config.json")))
+        verified = self.succeed("inspect", self.path("looked"), "--verify").decode()
+        self.assertEqual(len(re.findall(r"checkpoint-0000000[24].h5: verified; digest", verified)), 2)
+        status = json.loads(self.text("looked", "status.json"))
+        gone = {**status, "state": "running", "exit_code": None, "retryable": None, "pid": 2**22 + 1}
+        self.write("looked/status.json", json.dumps(gone))
+        self.assertIn(": killed; ", self.succeed("inspect", self.path("looked")).decode())
+        os.mkdir(self.path("empty"))
+        self.refuse(66, "inspect", self.path("empty"), says="none of a training run")
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_inspect_of_a_command_that_is_no_text(self):
+        self.succeed(*self.train("bytes", "--max-steps", 1))
+        with open(self.path("bytes", "command.txt"), "wb") as file:
+            file.write(b"\xff" * 9)
+        self.assertEqual(json.loads(self.succeed("inspect", self.path("bytes"), "--json"))["command"], "\ufffd" * 9)
+
+    def test_the_example_of_supervise_runs(self):
+        help_text = self.succeed("supervise", "--help").decode()
+        [line] = re.findall(r"^ *(ventris supervise -- mpirun (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
+        path = os.pathsep.join(map(os.path.dirname, (support.BINARY, support.MPIEXEC)))
+        # What a root on a machine of one core has to add (README.md).
+        variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1,
+                     "OMPI_MCA_rmaps_base_oversubscribe": 1, "PATH": path + os.pathsep + os.environ["PATH"]}  # fmt: skip
+        process = support.start(["sh", "-c", f"cd {self.folder}; exec {line}"], **variables)
+        if not support.wait_for(lambda: self.status("model")["state"] == "running", process):
+            self.fail(process.communicate()[1].decode(errors="replace"))
+        process.send_signal(signal.SIGTERM)
+        text = process.communicate(timeout=120)[1].decode(errors="replace")
+        self.assertEqual(process.returncode, 75, text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
