@@ -6,7 +6,8 @@
 VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
   zlib1g-dev libxxhash-dev)
-VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev libboost-context-dev python3 python3-numpy python3-h5py)
+VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev libboost-context-dev python3 python3-numpy python3-h5py
+  mecab-utils ccache)
 
 # note TEXT...: a step, on a line of its own.
 note() { printf '\n== %s\n' "$*"; }
@@ -53,7 +54,12 @@ cores() { nproc; }
 
 # A compiler cache is used where there is one.
 compiler_cache() {
-  printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$(command -v ccache || true)"
+  local cache="" folder
+  if cache=$(command -v ccache); then
+    folder=$(ccache --get-config cache_dir)
+    mkdir -p "$folder" 2>/dev/null && [[ -w $folder ]] || cache=""
+  fi
+  printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$cache"
 }
 
 # mpirun_command RANKS: the words that start RANKS ranks here, in the array MPIRUN. The program shares out
