@@ -102,7 +102,7 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_slash(path))
   }
   if (temporary_.empty()) {
     const int error = errno;
-    fail(ErrorKind::kCannotCreate, "{}: cannot make the folder: {}.{}", path_, system_reason(error),
+    fail(kind_of_creating(error), "{}: cannot make the folder: {}.{}", path_, system_reason(error),
          room_at(path_));
   }
   opened_ = std::make_unique<FileHandle>(open_folder(temporary_));

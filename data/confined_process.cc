@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPipe = 3;             // the child's descriptor of its answer; 0 to 2 are /dev/null
 constexpr int kMostDescriptors = 5;  // one more file may be open
+constexpr int kNotConfined = 2;      // what a child ends with that has not so many
 
 /// What the work itself may end with. All others but SIGKILL are blocked in the child.
 constexpr int kSignalsOfTheWork[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT,
@@ -54,11 +55,26 @@ void limit_cpu_to(rlim_t seconds) {
   ::setrlimit(RLIMIT_CPU, &bound);
 }
 
-void confine(int answer, const ConfinedLimits& limits) {
+/// The child ends by its own fault as it would have, and by another's signal as by SIGKILL: then the file is
+/// not to blame.
+void tell_own_from_sent(int number, siginfo_t* signal, void*) {
+  const bool sent = signal->si_code <= 0 && signal->si_pid != ::getpid();
+  const int saved = errno;
+  ::signal(number, SIG_DFL);
+  ::kill(::getpid(), sent ? SIGKILL : number);  // which waits until this handler returns
+  errno = saved;
+}
+
+/// False where the process may not have the descriptors that it needs.
+bool confine(int answer, const ConfinedLimits& limits) {
   // Handlers of this program, of MPI or of a sanitizer would tell of a crash that is expected here.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &standard, nullptr);
+  struct sigaction telling {};
+  telling.sa_sigaction = tell_own_from_sent;
+  telling.sa_flags = SA_SIGINFO;
+  for (const int own : kSignalsOfTheWork) ::sigaction(own, &telling, nullptr);
   // What is sent to the process group, by mpirun or a terminal, is for this program, which ends the child
   // itself.
   sigset_t sent;
@@ -70,6 +86,7 @@ void confine(int answer, const ConfinedLimits& limits) {
   const size_t space = address_space_bytes();
   const int from = ::fcntl(answer, F_DUPFD, kMostDescriptors);  // away from 0 to 3
   const int nowhere = ::open("/dev/null", O_RDWR);
+  if (from < 0 || nowhere < 0) return false;
   for (int fd = 0; fd < kPipe; ++fd) ::dup2(nowhere, fd);
   ::dup2(from, kPipe);
   ::close_range(kPipe + 1, ~0U, 0);
@@ -79,6 +96,7 @@ void confine(int answer, const ConfinedLimits& limits) {
   limit_to(RLIMIT_CORE, 0);
   limit_to(RLIMIT_FSIZE, 0);
   limit_to(RLIMIT_NOFILE, kMostDescriptors);
+  return true;
 }
 
 bool write_answer(const void* data, size_t bytes) {
@@ -96,7 +114,7 @@ bool write_answer(const void* data, size_t bytes) {
                                const std::function<std::string()>& work) {
   bool told = false;
   try {
-    confine(answer, limits);
+    if (!confine(answer, limits)) ::_exit(kNotConfined);
     const std::string text = work();
     const uint64_t length = text.size();
     told = write_answer(&length, sizeof(length)) && write_answer(text.data(), text.size());
@@ -190,6 +208,10 @@ std::optional<ConfinedAnswer> attempt(const ConfinedLimits& limits, const std::f
   } else if (stays) {
     answer.text = "it gave no answer and did not end";
   } else if (!answer.complete) {
+    if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == kNotConfined) {
+      fail(ErrorKind::kIo,
+           "a process that reads a file apart has too few descriptors; raise their limit (ulimit -n)");
+    }
     answer.text = ended == child ? reason_of_death(status) : "it ended early";
     if (ended == child && WIFSIGNALED(status) && !is_of_the_work(WTERMSIG(status))) {
       answer.killed_by = WTERMSIG(status);

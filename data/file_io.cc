@@ -106,6 +106,12 @@ int sync_folder(const std::string& folder) {
   return opened.valid() && (::fsync(opened.fd()) == 0 || errno == EINVAL) ? 0 : errno;
 }
 
+ErrorKind kind_of_creating(int error) {
+  constexpr std::array kMayPass = {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM};
+  const bool may_pass = std::find(kMayPass.begin(), kMayPass.end(), error) != kMayPass.end();
+  return may_pass ? ErrorKind::kIo : ErrorKind::kCannotCreate;
+}
+
 void fail_opening(const std::string& path, int error) {
   constexpr std::array kOfTheName = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EBADF};
   const bool of_the_name = std::find(kOfTheName.begin(), kOfTheName.end(), error) != kOfTheName.end();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "data/digest.h"
+#include "data/error.h"
 
 // Private to data/: file descriptors.
 
@@ -53,6 +54,10 @@ int link_unnamed(int fd, const std::string& path);
 /// Writes the names in a folder to the disk. Returns 0 or errno. A folder that the file system cannot sync
 /// (EINVAL) counts as synced.
 int sync_folder(const std::string& folder);
+
+/// The kind of failure of making a file or folder: kIo where the system has no room, inode or descriptor left
+/// or its disk fails, which may pass; else kCannotCreate, which is of the place.
+ErrorKind kind_of_creating(int error);
 
 /// Throws for a file that could not be opened to be read: DataError kMissingInput where errno speaks of the
 /// path, else kIo: a disk that fails, or no descriptor left.

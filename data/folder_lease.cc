@@ -50,7 +50,7 @@ nanoseconds time_there(const std::string& path) {
   const bool known = file.valid() && ::write(file.fd(), "x", 1) == 1 && ::fstat(file.fd(), &status) == 0;
   const int error = errno;
   ::unlink(name.c_str());
-  if (!known) fail(ErrorKind::kCannotCreate, "{}: cannot be written: {}", path, system_reason(error));
+  if (!known) fail(kind_of_creating(error), "{}: cannot be written: {}", path, system_reason(error));
   return modified(status);
 }
 

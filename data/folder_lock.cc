@@ -81,8 +81,9 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
     if (!file_->valid()) errno = error;
   }
   if (!file_->valid()) {
-    fail(ErrorKind::kCannotCreate, "{}: cannot be made: {}. The run folder must be one that can be written",
-         path, system_reason(errno));
+    const int error = errno;
+    fail(kind_of_creating(error), "{}: cannot be made: {}. The run folder must be one that can be written",
+         path, system_reason(error));
   }
   const auto begin = std::chrono::steady_clock::now();
   identity_ = std::make_unique<FolderIdentity>(folder);

@@ -23,7 +23,7 @@ void make(const std::string& path, const std::string& wanted) {
     if (parent != path && !is_folder(parent)) make(parent, wanted);
     if (::mkdir(path.c_str(), 0777) != 0 && !(errno == EEXIST && is_folder(path))) {
       const int error = errno;
-      fail(ErrorKind::kCannotCreate, "{}: cannot make the folder{}: {}", wanted,
+      fail(kind_of_creating(error), "{}: cannot make the folder{}: {}", wanted,
            path == wanted ? "" : " " + path, error == EEXIST ? "a file has this name" : system_reason(error));
     }
   }

@@ -25,8 +25,9 @@ SpoolFile::SpoolFile(const std::string& output, ElementType type)
   const std::string name = temporary_name(output);
   file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file_.valid()) {
-    fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
-         system_reason(errno));
+    const int error = errno;
+    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
+         system_reason(error));
   }
   ::unlink(name.c_str());
 }

@@ -46,7 +46,7 @@ void TemporaryFile::create_named() {
     }
     error = errno;
   }
-  fail(ErrorKind::kCannotCreate, "{}: cannot create a file in the folder {}: {}.{}", path_, folder_of(path_),
+  fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}.{}", path_, folder_of(path_),
        system_reason(error), room_at(path_));
 }
 

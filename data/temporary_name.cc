@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "data/digest.h"
 #include "data/error.h"
 #include "data/file_io.h"
 
@@ -26,6 +27,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = ".tmp.";
 constexpr size_t kRandomDigits = 16;
+
+/// The name, or where nothing could be added to it (names end at 255 bytes), its beginning and a digest.
+std::string room_for_mark(const std::string& name) {
+  constexpr size_t kMost = 150;
+  constexpr size_t kDigits = 16;
+  if (name.size() <= kMost) return name;
+  Digest digest;
+  digest.add(name.data(), name.size());
+  return name.substr(0, kMost - kDigits - 1) + "~" + digest.hexadecimal().substr(0, kDigits);
+}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -106,7 +117,10 @@ std::vector<fs::path> abandoned_in(const std::string& folder,
 }  // namespace
 
 std::string temporary_name(const std::string& path) {
-  return fmt::format("{}{}{}.{}.{:016x}", path, kMark, host_name(), ::getpid(), random_number());
+  const std::string name = without_folder(path);
+  const std::string folder = path.substr(0, path.size() - name.size());
+  return fmt::format("{}{}{}{}.{}.{:016x}", folder, room_for_mark(name), kMark, host_name(), ::getpid(),
+                     random_number());
 }
 
 void mark_as_being_written(int fd) {
@@ -126,7 +140,7 @@ std::vector<std::string> remove_abandoned_files(const std::string& folder,
 }
 
 void remove_abandoned(const std::string& path) {
-  const std::string name = without_folder(path);
+  const std::string name = room_for_mark(without_folder(path));
   const auto is_it = [&](const std::string& other) { return other == name; };
   for (const fs::path& found : abandoned_in(folder_of(path), is_it, /*alone=*/false)) {
     std::error_code error;

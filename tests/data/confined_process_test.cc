@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <new>
+
+#include "data/error.h"
 
 namespace ventris::data {
 namespace {
@@ -107,6 +111,45 @@ TEST(ConfinedProcess, AChildThatOthersKillIsReplacedOnce) {
   EXPECT_EQ(none.killed_by, SIGKILL);
   EXPECT_EQ(*twice, 2);
   expect_no_children();
+}
+
+TEST(ConfinedProcess, ASignalOfACrashThatOthersSendIsNotTheFilesFault) {
+  for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGXCPU}) {
+    SharedCounter attempts;
+    const auto work = [&]() -> std::string {
+      if ((*attempts)++ > 0) return "done";
+      const pid_t reader = ::getpid();
+      // A grandchild is another process; the reader waits for its end.
+      if (::fork() == 0) {
+        ::kill(reader, number);
+        ::_exit(0);
+      }
+      wait_for_ever();
+    };
+    const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), work);
+    EXPECT_TRUE(answer.complete) << ::strsignal(number) << ": " << answer.text;
+    EXPECT_EQ(*attempts, 2);
+  }
+  expect_no_children();
+}
+
+TEST(ConfinedProcess, TooFewDescriptorsAreNotTheFilesFault) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  // The pipe can be made; the child's own descriptors cannot.
+  const int next = ::dup(STDOUT_FILENO);
+  ::close(next);
+  few.rlim_cur = static_cast<rlim_t>(next) + 2;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::string message;
+  try {
+    run_confined(limits_with({milliseconds(60'000)}), [] { return std::string("done"); });
+  } catch (const DataError& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_NE(message.find("ulimit -n"), std::string::npos) << message;
 }
 
 TEST(ConfinedProcess, WorkThatComputesForTooLongIsNotTriedAgain) {

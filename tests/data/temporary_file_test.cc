@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,6 +33,13 @@ class TemporaryFileTest : public FolderTest {
   }
 };
 
+TEST(KindOfCreating, WhatMayPassIsWorthAnotherStart) {
+  for (const int error : {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE})
+    EXPECT_EQ(kind_of_creating(error), ErrorKind::kIo);
+  for (const int error : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, ENAMETOOLONG})
+    EXPECT_EQ(kind_of_creating(error), ErrorKind::kCannotCreate);
+}
+
 TEST_F(TemporaryFileTest, AFileHasNoNameBeforeItIsWhole) {
   if (!open_unnamed(folder_.string()).valid()) {
     GTEST_SKIP() << "the file system has no files without names";
@@ -42,6 +50,25 @@ TEST_F(TemporaryFileTest, AFileHasNoNameBeforeItIsWhole) {
     EXPECT_EQ(names(), std::vector<std::string>());
   }
   EXPECT_EQ(names(), std::vector<std::string>());
+}
+
+TEST_F(TemporaryFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLeftIsRemoved) {
+  const std::string name = std::string(251, 'n') + ".txt";
+  for (const char* text : {"old", "new"}) {
+    AtomicFile file(in_folder(name));
+    file.write(text);
+    file.commit();
+  }
+  EXPECT_EQ(names(), std::vector<std::string>{name});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::ofstream(temporary_name(in_folder(name))) << "half";
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_EQ(names().size(), 2U);
+  remove_abandoned(in_folder(name));
+  EXPECT_EQ(names(), std::vector<std::string>{name});
 }
 
 TEST_F(TemporaryFileTest, TheModeIsThatOfTheUmask) {
