@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -19,8 +20,10 @@ namespace {
 
 std::terminate_handler handler_before = nullptr;
 
-/// Without taking memory.
+/// Without taking memory. Several threads may come here at a time: the first one speaks.
 [[noreturn]] void end(ExitCode code, const char* message) {
+  static std::atomic_flag ending;
+  while (ending.test_and_set()) ::pause();
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, std::strlen(message));
   ::_exit(static_cast<int>(code));
 }
