@@ -1,18 +1,20 @@
 #include "launch/parse.h"
 
-#include <boost/program_options.hpp>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <system_error>
 
 #include "backend/error.h"
+#include "data/file_io.h"
 #include "launch/help.h"
 #include "launch/spelling.h"
+#include "trainer/signals.h"
 
 namespace ventris {
 
@@ -101,17 +103,36 @@ Values parse_words(const Command& command, const std::vector<std::string>& words
   }
 }
 
-std::string read_config(const std::string& path) {
-  std::error_code error;
-  const bool folder = std::filesystem::is_directory(path, error);
-  std::ifstream file(path);
-  if (folder || !file) {
+/// At most `most` bytes of a file, or of a pipe whose writer may still have to come: until then, stop signals
+/// are heard.
+std::string read_or_wait(const std::string& path, size_t most) {
+  constexpr int kListenEveryMs = 100;
+  const auto failed = [&](int error) {
     fail(ExitCode::kMissingInput, "--config: cannot read {}: {}", path,
-         folder ? "it is a folder" : std::generic_category().message(errno));
+         error == EISDIR ? "it is a folder" : data::system_reason(error));
+  };
+  const data::FileHandle file = data::open_to_read(path);
+  if (!file.valid()) failed(errno);
+  std::string text(most, '\0');
+  size_t length = 0;
+  while (length < most) {
+    if (const int signal = stop_signal(); signal != 0) {
+      fail(ExitCode::kStopped, "stopped by signal {} before {}, the file of --config, was read", signal,
+           path);
+    }
+    pollfd waiting = {.fd = file.fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&waiting, 1, kListenEveryMs) <= 0) continue;
+    const ssize_t bytes = ::read(file.fd(), text.data() + length, most - length);
+    if (bytes < 0 && errno != EINTR && errno != EAGAIN) failed(errno);
+    if (bytes == 0) break;
+    if (bytes > 0) length += static_cast<size_t>(bytes);
   }
-  std::string text(kMostConfigBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
+  text.resize(length);
+  return text;
+}
+
+std::string read_config(const std::string& path) {
+  std::string text = read_or_wait(path, kMostConfigBytes + 1);
   if (text.size() > kMostConfigBytes) {
     fail(ExitCode::kBadConfiguration,
          "{}: it is longer than {} bytes; expected lines of the form 'option = value'", path,

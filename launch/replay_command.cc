@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "data/file_io.h"
 #include "launch/command.h"
+#include "launch/corpus_faults.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/replay.h"
@@ -58,13 +59,16 @@ int run_replay(const Options& options, Job& job) {
   size_t compared = 0;
   size_t differing = 0;
   int64_t first_difference = 0;
-  replay(*context, job.communicator, run, options.checkpoint, options.steps, job.command_line,
-         [&](const ReplayedStep& step) {
-           ++compared;
-           if (!step.agrees() && differing++ == 0) first_difference = step.step;
-           if (job.speaks() && options.json) steps.push_back(json_of(step));
-           if (job.speaks() && !options.json) write_output(line_of(step));
-         });
+  const auto tell_step = [&](const ReplayedStep& step) {
+    ++compared;
+    if (!step.agrees() && differing++ == 0) first_difference = step.step;
+    if (job.speaks() && options.json) steps.push_back(json_of(step));
+    if (job.speaks() && !options.json) write_output(line_of(step));
+  };
+  const CorpusFaults faults(run.corpus, job, "replay");
+  faults.run([&] {
+    replay(*context, job.communicator, run, options.checkpoint, options.steps, job.command_line, tell_step);
+  });
   if (job.speaks() && options.json) {
     write_output(
         nlohmann::json{{"checkpoint", options.checkpoint}, {"agrees", differing == 0}, {"steps", steps}}

@@ -5,6 +5,7 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "launch/command.h"
+#include "launch/corpus_faults.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
@@ -65,7 +66,10 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
-  const TrainResult result = ventris::train(*context, job.communicator, train, job.command_line, &job.status);
+  const CorpusFaults faults(train.corpus, job, "train");
+  TrainResult result;
+  faults.run(
+      [&] { result = ventris::train(*context, job.communicator, train, job.command_line, &job.status); });
   const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
   if (job.speaks()) {
     job.status.end(static_cast<int>(stopped ? ExitCode::kStopped : ExitCode::kDone),

@@ -34,7 +34,15 @@ std::string folder_of(const std::string& checkpoint) {
 /// A folder of this process that goes away with the object.
 class ScratchFolder {
  public:
-  ScratchFolder() : path_((fs::temp_directory_path() / "ventris-replay-XXXXXX").string()) {
+  ScratchFolder() {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);
+    if (error) {
+      const char* const given = std::getenv("TMPDIR");
+      fail(ExitCode::kCannotCreate, "{}, which TMPDIR names, is no folder: {}",
+           given != nullptr ? given : "/tmp", error.message());
+    }
+    path_ = (folder / "ventris-replay-XXXXXX").string();
     if (::mkdtemp(path_.data()) == nullptr) {
       fail(ExitCode::kCannotCreate, "{} cannot be made: {}; TMPDIR names the folder for it", path_,
            std::strerror(errno));

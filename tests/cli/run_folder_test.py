@@ -11,6 +11,18 @@ import unittest
 import support
 
 
+def open_files(pid):
+    """The paths of the files that a process has open, as far as they stay."""
+    folder = f"/proc/{pid}/fd"
+    paths = set()
+    for name in os.listdir(folder):
+        try:
+            paths.add(os.readlink(os.path.join(folder, name)))
+        except FileNotFoundError:
+            continue
+    return paths
+
+
 class RunFolder(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
@@ -57,6 +69,21 @@ class RunFolder(support.CommandLineTest):
         self.refuse(65, *train, "--corpus", self.corpus, "--resume", pipe, says=f"{pipe}: not a regular file", timeout=20)
         self.refuse(65, "inspect", pipe, says=f"{pipe}: not a regular file", timeout=20)
         self.refuse(65, "translate", "--model", pipe, says=f"{pipe}: not a regular file", timeout=20)
+
+    def test_a_configuration_may_come_through_a_pipe_and_is_waited_for_only_until_a_stop(self):
+        pipe = self.path("config.pipe")
+        os.mkfifo(pipe)
+        process = support.start(support.command("train", "--config", pipe, "--model-dir", self.path("piped")))
+        with open(pipe, "w", encoding="utf-8") as writer:
+            writer.write(f"corpus = {self.corpus}\nno-such-option = 1\n")
+        self.assertIn("no-such-option", process.communicate(timeout=60)[1].decode())
+        self.assertEqual(process.returncode, 78)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            process = support.start(support.command("train", "--config", pipe))
+            support.wait_for(lambda: pipe in open_files(process.pid), process)
+            process.send_signal(number)
+            self.assertIn(f"{pipe}, the file of --config", process.communicate(timeout=20)[1].decode())
+            self.assertEqual(process.returncode, 75)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_command_has_the_options_of_mpirun(self):

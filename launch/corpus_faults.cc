@@ -1,0 +1,97 @@
+#include "launch/corpus_faults.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <array>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+#include "backend/error.h"
+#include "comm/mpi_environment.h"
+#include "data/error.h"
+#include "launch/output.h"
+#include "trainer/run_status.h"
+
+namespace ventris {
+namespace {
+
+constexpr std::array kFaults = {SIGBUS, SIGSEGV};
+
+// What a handler may use: it runs where the fault was.
+sem_t fault_came;
+std::atomic<bool> not_of_the_corpus = false;
+std::array<struct sigaction, kFaults.size()> before;
+
+/// The thread that reads the corpus stands still while another one finds out; if that lets it go on, it meets
+/// the fault again, with the action of before.
+void stand_still(int, siginfo_t*, void*) {
+  constexpr int kLookEveryMs = 5;
+  ::sem_post(&fault_came);
+  while (!not_of_the_corpus) ::poll(nullptr, 0, kLookEveryMs);
+}
+
+void restore_actions() {
+  for (size_t i = 0; i < kFaults.size(); ++i) ::sigaction(kFaults[i], &before[i], nullptr);
+}
+
+}  // namespace
+
+CorpusFaults::CorpusFaults(const std::string& corpus, Job& job, std::string command)
+    : watch_(corpus), job_(job), command_(std::move(command)) {
+  ::sem_init(&fault_came, 0, 0);
+  not_of_the_corpus = false;
+  thread_ = std::thread([this] { wait_for_fault(); });
+  struct sigaction action {};
+  action.sa_sigaction = stand_still;
+  action.sa_flags = SA_SIGINFO;
+  for (size_t i = 0; i < kFaults.size(); ++i) ::sigaction(kFaults[i], &action, &before[i]);
+}
+
+CorpusFaults::~CorpusFaults() {
+  restore_actions();
+  over_ = true;
+  ::sem_post(&fault_came);
+  thread_.join();
+}
+
+void CorpusFaults::wait_for_fault() {
+  while (::sem_wait(&fault_came) != 0) {
+  }
+  if (over_) return;
+  try {
+    watch_.check();
+  } catch (const Error& error) {
+    end_job(error);
+  }
+  restore_actions();
+  not_of_the_corpus = true;
+}
+
+void CorpusFaults::end_job(const Error& error) {
+  const MpiEnvironment& environment = job_.environment;
+  const std::string place = environment.size() > 1
+                                ? fmt::format("[rank {} on {}] ", environment.rank(), environment.host())
+                                : std::string();
+  const int code = static_cast<int>(error.code());
+  tell(fmt::format("{}ventris {}: error: {}", place, command_, error.what()));
+  job_.status.end(code, error.what());
+  environment.abort(code);
+}
+
+void CorpusFaults::run(const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const data::DataError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kInternal) watch_.check();
+    throw;
+  } catch (const std::exception&) {
+    watch_.check();
+    throw;
+  }
+}
+
+}  // namespace ventris

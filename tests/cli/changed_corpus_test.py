@@ -1,0 +1,64 @@
+"""A corpus that is changed, cut or replaced in place while a run has it mapped: never a crash, always 65."""
+
+import json
+import os
+import shutil
+import unittest
+
+import support
+from digest_test import DigestTest
+
+
+def write_over(path, data):
+    with open(path, "r+b") as file:
+        file.write(data)
+        file.truncate(len(data))
+
+
+class ChangedCorpus(DigestTest):
+    """Each change is made where the next check of the file is some hundred steps away: mostly the reading itself meets it."""
+
+    def change_while_training(self, change, ranks=1, **settings):
+        sound = self.read(self.corpus)
+        run = f"run{len(os.listdir(self.folder))}"
+        settings = {"max_steps": 1000000, "save_every": 0, "valid_every": 0, "log_every": 300, **settings}
+        process = support.start(support.command(*self.train(run, **settings), ranks=ranks))
+        self.addCleanup(process.kill)
+        status = self.path(run, "status.json")
+        self.assertTrue(support.wait_for(lambda: os.path.exists(status), process))
+        try:
+            change(self.corpus)
+            _, messages = process.communicate(timeout=120)
+        finally:
+            write_over(self.corpus, sound)
+        message = messages.decode(errors="replace")
+        self.assertEqual(process.returncode, 65, message)
+        self.assertIn("changed while this run read it", message)
+        told = json.loads(self.read(status))
+        self.assertEqual((told["state"], told["exit_code"], told["retryable"]), ("failed", 65, False), told)
+
+    def test_a_corpus_that_is_cut(self):
+        for length in (0, 4096):
+            self.change_while_training(lambda path: os.truncate(path, length))  # noqa: B023
+
+    def test_a_corpus_whose_bytes_are_written_over(self):
+        size = os.path.getsize(self.corpus)
+        for filling in (b"\x5a", b"\xff", b"\x00"):
+            self.change_while_training(lambda path: write_over(path, filling * size))  # noqa: B023
+
+    def test_another_corpus_copied_over_it(self):
+        other = self.path("other.h5")
+        text = [self.path("short.en"), self.path("short.de")]
+        for path, name in zip(text, ("train.en", "train.de")):
+            with open(path, "wb") as file:
+                file.write(b"".join(self.read(self.demo_path(name)).splitlines(keepends=True)[::7]))
+        self.succeed("prepare", "--train-sets", *text, "--vocab-size", support.VOCABULARY, "--threads", 1, "--output", other)
+        self.change_while_training(lambda path: shutil.copyfile(other, path))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_ranks_end_alike(self):
+        self.change_while_training(lambda path: os.truncate(path, 0), ranks=2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
