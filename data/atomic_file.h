@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,7 +40,13 @@ class AtomicFile {
 /// kIo.
 void sync_file(const std::string& path);
 
-/// All bytes of a regular file. Throws DataError kMissingInput, or kIo.
-std::vector<uint8_t> read_file(const std::string& path);
+/// Far more than files of these kinds have that people make: what has more is another file.
+inline constexpr int64_t kMostTokenizerBytes = int64_t{256} << 20;  // a SentencePiece model, a vocabulary
+inline constexpr int64_t kMostTextBytes = int64_t{64} << 20;        // config.json and others of a run folder
+inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
+
+/// All bytes of a regular file. Throws DataError kMissingInput, kIo, or kBadData for one of more than
+/// `most_bytes`.
+std::vector<uint8_t> read_file(const std::string& path, int64_t most_bytes);
 
 }  // namespace ventris::data

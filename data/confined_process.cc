@@ -86,8 +86,14 @@ bool confine(int answer, const ConfinedLimits& limits) {
   const size_t space = address_space_bytes();
   const int from = ::fcntl(answer, F_DUPFD, kMostDescriptors);  // away from 0 to 3
   const int nowhere = ::open("/dev/null", O_RDWR);
-  if (from < 0 || nowhere < 0) return false;
-  for (int fd = 0; fd < kPipe; ++fd) ::dup2(nowhere, fd);
+  if (from < 0 || (nowhere < 0 && errno == EMFILE)) return false;
+  for (int fd = 0; fd < kPipe; ++fd) {
+    if (nowhere >= 0) {
+      ::dup2(nowhere, fd);
+    } else {
+      ::close(fd);
+    }
+  }
   ::dup2(from, kPipe);
   ::close_range(kPipe + 1, ~0U, 0);
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "data/atomic_file.h"
 #include "data/bleu_unicode.h"
 #include "data/error.h"
 #include "data/file_io.h"
@@ -82,6 +83,11 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   }
   if (!S_ISREG(status.st_mode)) {
     fail(ErrorKind::kMissingInput, "{}: not a regular file, where a SentencePiece model is expected", path);
+  }
+  if (status.st_size > kMostTokenizerBytes) {
+    fail(ErrorKind::kBadData,
+         "{}: has {} bytes, where a SentencePiece model of at most {} is expected: is it the right file?",
+         path, status.st_size, kMostTokenizerBytes);
   }
   std::string model(static_cast<size_t>(status.st_size), '\0');
   read_all(file.fd(), model.data(), status.st_size, 0, path);

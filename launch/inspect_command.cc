@@ -173,7 +173,7 @@ Contents contents_of_hdf5(const std::string& path) {
 }
 
 Contents contents_of_safetensors(const std::string& path) {
-  const std::vector<uint8_t> bytes = data::read_file(path);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kAnyBytes);
   const data::SafetensorsFile file(bytes, path);
   const auto metadata = [&](const char* key) {
     const std::string* value = file.find_metadata(key);
@@ -268,7 +268,7 @@ std::string text_in(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   if (!data::is_there(path)) return "";
   if (std::filesystem::is_other(path)) fail(ExitCode::kBadData, "{}: is not a regular file", path);
-  const std::vector<uint8_t> bytes = data::read_file(path);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
   std::string text(bytes.begin(), bytes.end());
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;

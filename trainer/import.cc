@@ -67,7 +67,7 @@ std::vector<int32_t> word_ids(const ImportOptions& options, const data::Tokenize
     std::iota(same.begin(), same.end(), 0);
     return same;
   }
-  const std::vector<uint8_t> vocabulary = data::read_file(path);
+  const std::vector<uint8_t> vocabulary = data::read_file(path, data::kMostTokenizerBytes);
   return marian_word_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, path,
                          tokenizer.vocab_size(), [&](std::string_view word) { return tokenizer.find(word); });
 }
@@ -75,12 +75,13 @@ std::vector<int32_t> word_ids(const ImportOptions& options, const data::Tokenize
 std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions& options) {
   auto model = std::make_unique<LoadedModel>();
   model->path = options.input;
-  const std::vector<uint8_t> bytes = data::read_file(options.input);
+  const std::vector<uint8_t> bytes = data::read_file(options.input, data::kAnyBytes);
   const data::NpzFile file(bytes, options.input);
   TransformerConfig config = marian_config(text_of(file.read(kMarianConfig).data), options.input);
   const std::vector<float> bias = output_bias(file, config);
   config.output_bias = !bias.empty();
-  std::string tokenizer = text_of(data::read_file(beside(options.tokenizer, options.input, "source.spm")));
+  std::string tokenizer = text_of(
+      data::read_file(beside(options.tokenizer, options.input, "source.spm"), data::kMostTokenizerBytes));
   begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, file.array_bytes());
   const std::vector<int32_t> ids = word_ids(options, *model->tokenizer);
   fill_parameters(

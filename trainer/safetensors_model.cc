@@ -36,7 +36,7 @@ bool is_safetensors(const std::string& path) {
 }
 
 void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
-  const std::vector<uint8_t> bytes = data::read_file(model.path);
+  const std::vector<uint8_t> bytes = data::read_file(model.path, data::kAnyBytes);
   const data::SafetensorsFile file(bytes, model.path);
   const auto metadata = [&](const char* key) {
     const std::string* value = file.find_metadata(key);

@@ -112,7 +112,7 @@ void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
   const std::string path = options.model_dir + "/config.json";
   if (!data::is_there(path)) return;
   try {
-    const std::vector<uint8_t> bytes = data::read_file(path);
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
     const TrainOptions before = train_options_from_json({bytes.begin(), bytes.end()}, path);
     const std::vector<std::string> changed = changed_options(before, options);
     if (changed.empty()) return;

@@ -15,6 +15,7 @@
 
 #include "data/atomic_file.h"
 #include "data/temporary_name.h"
+#include "data/tokenizer.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {
@@ -32,6 +33,18 @@ class TemporaryFileTest : public FolderTest {
     return found;
   }
 };
+
+TEST_F(TemporaryFileTest, AFileFarLargerThanItsKindIsRefusedWithoutBeingRead) {
+  const std::string path = in_folder("sparse");
+  std::ofstream(path) << "x";
+  fs::resize_file(path, kMostTokenizerBytes + 1);
+  for (const auto& read :
+       {+[](const std::string& file) { static_cast<void>(read_file(file, kMostTokenizerBytes)); },
+        +[](const std::string& file) { static_cast<void>(Tokenizer::from_file(file)); }}) {
+    const std::string message = message_of(ErrorKind::kBadData, [&] { read(path); });
+    EXPECT_NE(message.find("is it the right file?"), std::string::npos) << message;
+  }
+}
 
 TEST(KindOfCreating, WhatMayPassIsWorthAnotherStart) {
   for (const int error : {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE})
