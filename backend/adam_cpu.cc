@@ -29,8 +29,8 @@ void run(Context& context, const AdamArgs& args) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) {
       const M g = gradient[i] * gradient_scale;
-      const M new_m = beta1 * m[i] + rest1 * g;
-      const M new_v = beta2 * v[i] + rest2 * (g * g);
+      const M new_m = std::fma(beta1, m[i], rest1 * g);
+      const M new_v = std::fma(beta2, v[i], rest2 * (g * g));
       const M new_value = value[i] - step * new_m / (std::sqrt(new_v * inverse2) + epsilon);
       m[i] = new_m;
       v[i] = new_v;

@@ -190,15 +190,16 @@ class Backward {
       masked = scores;
       probability = scores;
     }
-    Vector<R> sums{};
+    LaneSums<R, kRowLanes> sums;
+    for_vectors<R, kRowLanes>(
+        used, [&](int64_t j, int v) __attribute__((always_inline)) {
+          const Vector<R> product = load_vector(masked + j) * load_vector(d_scores + j);
+          store_vector(d_scores + j, product);
+          sums.add(v, product);
+        });
+    const Vector<R> minus_d = in_all_lanes(-sums.total());
     for (int64_t j = 0; j < used; j += n) {
-      const Vector<R> product = load_vector(masked + j) * load_vector(d_scores + j);
-      store_vector(d_scores + j, product);
-      sums += product;
-    }
-    const R d = sum_of_lanes<R>(sums);
-    for (int64_t j = 0; j < used; j += n) {
-      store_vector(d_scores + j, load_vector(d_scores + j) - d * load_vector(probability + j));
+      store_vector(d_scores + j, fused(minus_d, load_vector(probability + j), load_vector(d_scores + j)));
     }
     std::fill(scores + used, scores + width, R(0));
     std::fill(d_scores + used, d_scores + width, R(0));

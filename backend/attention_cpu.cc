@@ -42,14 +42,15 @@ template <typename R>
 R exponentials(R* scores, int64_t limit, int64_t width, R maximum) {
   constexpr int n = kLanes<R>;
   const int64_t used = padded<R>(limit);
-  Vector<R> sum{};
-  for (int64_t j = 0; j < used; j += n) {
+  LaneSums<R, kRowLanes> sum;
+  for_vectors<R, kRowLanes>(
+      used, [&](int64_t j, int v) __attribute__((always_inline)) {
 #pragma omp simd
-    for (int l = 0; l < n; ++l) scores[j + l] = exp_approx(scores[j + l] - maximum);
-    sum += load_vector(scores + j);
-  }
+        for (int l = 0; l < n; ++l) scores[j + l] = exp_approx(scores[j + l] - maximum);
+        sum.add(v, load_vector(scores + j));
+      });
   for (int64_t j = used; j < width; ++j) scores[j] = R(0);
-  return sum_of_lanes<R>(sum);
+  return sum.total();
 }
 
 template <typename T>
@@ -133,7 +134,9 @@ class Forward {
     for (int64_t i = 0; i < rows; ++i) sums[i] = exponentials<R>(scores(i), limit(i), width, maxima[i]);
     if (args_.log_sum_exp) {
       R* log_sum_exp = args_.log_sum_exp.row<R>(head) + row;
-      for (int64_t i = 0; i < rows; ++i) log_sum_exp[i] = maxima[i] + std::log(sums[i]);
+      for (int64_t i = 0; i < rows; ++i) {
+        log_sum_exp[i] = maxima[i] + static_cast<R>(portable_log(static_cast<double>(sums[i])));
+      }
     }
     for (int64_t i = 0; i < rows; ++i) {
       write_probabilities(row + i, head, scores(i), limit(i), R(1) / sums[i]);

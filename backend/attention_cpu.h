@@ -24,6 +24,9 @@ void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args);
 /// Queries that are worked on together, against all keys of their sentence: bounds the scratch memory.
 inline constexpr int64_t kQueryTile = 64;
 
+/// Lanes of the sums over the keys of a query, and over a head.
+inline constexpr int kRowLanes = 16;
+
 /// Pieces of one thread's scratch memory; counts only where `base` is null.
 class ScratchPieces {
  public:

@@ -6,16 +6,17 @@ namespace {
 /// Sum of x * y over a head, in lanes of fixed number.
 template <typename T, typename R>
 R dot(const R* x, const T* y, int64_t count) {
-  constexpr int n = kLanes<R>;
-  R lanes[n] = {};
+  R lanes[kRowLanes] = {};
   int64_t c = 0;
-  for (; c + n <= count; c += n) {
+  for (; c + kRowLanes <= count; c += kRowLanes) {
 #pragma omp simd
-    for (int l = 0; l < n; ++l) lanes[l] += x[c + l] * load(y[c + l]);
+    for (int l = 0; l < kRowLanes; ++l)
+      lanes[l] = std::fma(x[c + l], static_cast<R>(load(y[c + l])), lanes[l]);
   }
-  for (int l = 0; c + l < count; ++l) lanes[l] += x[c + l] * load(y[c + l]);
-  Vector<R> sum = load_vector(lanes);
-  return sum_of_lanes<R>(sum);
+  for (int l = 0; c + l < count; ++l) lanes[l] = std::fma(x[c + l], static_cast<R>(load(y[c + l])), lanes[l]);
+  LaneSums<R, kRowLanes> sum;
+  sum.add_all(lanes);
+  return sum.total();
 }
 
 /// out[c] = sum over j of p[j] * y[j][c] for kVectors vectors of columns from `column`, which stay in
@@ -32,7 +33,7 @@ void sum_columns(const ConstTensor& y, const int32_t* rows, int64_t count, int64
       R values[n];
 #pragma omp simd
       for (int l = 0; l < n; ++l) values[l] = load(row[v * n + l]);
-      sum[v] += p[j] * load_vector(values);
+      sum[v] = fused(in_all_lanes(p[j]), load_vector(values), sum[v]);
     }
   }
   for (int v = 0; v < kVectors; ++v) store_vector(out + v * n, sum[v]);
@@ -50,7 +51,7 @@ void sum_rows(const ConstTensor& y, const int32_t* rows, int64_t count, int64_t 
   std::fill(out + c, out + width, R(0));
   for (int64_t j = 0; j < count && c < width; ++j) {
     const T* row = y.row<T>(rows[j]) + column;
-    for (int64_t l = c; l < width; ++l) out[l] += p[j] * load(row[l]);
+    for (int64_t l = c; l < width; ++l) out[l] = std::fma(p[j], static_cast<R>(load(row[l])), out[l]);
   }
 }
 

@@ -4,22 +4,45 @@
 
 #include "backend/gemm_cache.h"
 #include "backend/packed_gemm.h"
+#include "backend/simd_cpu.h"
 #include "backend/transpose_cpu.h"
 
 namespace ventris {
 namespace {
 
-// Of b so much is packed at a time, which stays in the cache that cores share; of a transposed a so many rows
-// are turned, which stay in a core's.
+// Of b so much is packed at a time, which stays in the cache that cores share; of a, where it has to be
+// turned or widened, so many rows are, which stay in a core's.
 constexpr int64_t kDepth = 1024;
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kTurnedRows = 256;
+constexpr int64_t kPreparedRows = 256;
 constexpr int64_t kAlignment = 64;
-// Rows of a transposed operand lie so much further apart than they are long: not a power of two.
+// Rows of a copied operand lie so much further apart than they are long: not a power of two.
 constexpr int64_t kApart = 16;
+constexpr int64_t kTaskRows = 32;
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+/// Pieces of one allocation; counts only where `base` is null.
+class Pieces {
+ public:
+  explicit Pieces(char* base) : base_(base) {}
+  char* take(int64_t bytes) {
+    char* const piece = base_ == nullptr ? nullptr : base_ + used_;
+    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return piece;
+  }
+  Tensor matrix(int64_t rows, int64_t cols) {
+    const int64_t stride = cols + kApart;
+    return {take(rows * stride * static_cast<int64_t>(sizeof(float))), rows, cols, stride, DType::kF32};
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  char* base_;
+  int64_t used_ = 0;
+};
+
+/// The first rows and columns of a matrix.
+Tensor corner(const Tensor& x, int64_t rows, int64_t cols) {
+  return {x.data, rows, cols, x.stride, x.dtype};
 }
 
 /// Rows or columns [begin, begin + length) of x.
@@ -27,54 +50,126 @@ ConstTensor part(const ConstTensor& x, bool rows, int64_t begin, int64_t length)
   return rows ? x.row_range(begin, length) : x.col_range(begin, length);
 }
 
-/// to = from^T.
+/// to = from^T, both f32.
 void transpose_all(Context& context, const ConstTensor& from, const Tensor& to) {
-  constexpr int64_t kRows = 32;
-  context.pool().for_ranges(to.rows, kRows, [&](int64_t begin, int64_t end, int) {
+  context.pool().for_ranges(to.rows, kTaskRows, [&](int64_t begin, int64_t end, int) {
     transpose(from.as<float>() + begin, from.stride, to.row<float>(begin), to.stride, end - begin, to.cols);
   });
 }
 
+/// to = from in the dtype of `to`.
+template <typename From, typename To>
+void convert(Context& context, const ConstTensor& from, const Tensor& to) {
+  context.pool().for_ranges(to.rows, kTaskRows, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const From* x = from.row<From>(r);
+      To* y = to.row<To>(r);
+#pragma omp simd
+      for (int64_t c = 0; c < to.cols; ++c) store(y[c], load(x[c]));
+    }
+  });
+}
+
+/// What a product of given shape works in.
+class Workspace {
+ public:
+  Workspace(char* base, const GemmArgs& args)
+      : k(args.transpose_a ? args.a.rows : args.a.cols),
+        depth(std::min(k, kDepth)),
+        columns(std::min(args.c.cols, kColumns)),
+        wide(args.a.dtype == DType::kF32),
+        prepared_rows(args.transpose_a || !wide ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
+    Pieces pieces(base);
+    packed = pieces.take(static_cast<int64_t>(packed_bytes(depth, columns, DType::kF32)));
+    if (args.transpose_a || !wide) a = pieces.matrix(prepared_rows, depth);
+    if (!wide) b = args.transpose_b ? pieces.matrix(columns, depth) : pieces.matrix(depth, columns);
+    if (!wide && args.transpose_a) turned = pieces.matrix(depth, prepared_rows);
+    if (args.c.dtype != DType::kF32) c = pieces.matrix(args.c.rows, columns);
+    bytes = pieces.used();
+  }
+
+  int64_t k;
+  int64_t depth;          // of a part of the sum
+  int64_t columns;        // of a part of b
+  bool wide;              // whether the factors are f32
+  int64_t prepared_rows;  // rows of a part of a
+  char* packed;           // a part of b in panels
+  Tensor a;               // [prepared_rows, depth], a part of op(a) where that is not as packed_gemm wants it
+  Tensor b;               // a part of b, widened
+  Tensor turned;          // a part of a transposed a, widened
+  Tensor c;               // [m, columns], the sums where c cannot hold them
+  int64_t bytes;
+};
+
+class ChainedGemm {
+ public:
+  ChainedGemm(Context& context, const GemmArgs& args, const Workspace& work)
+      : context_(context), args_(args), work_(work) {}
+
+  void run() {
+    for (int64_t j = 0; j < args_.c.cols; j += work_.columns) {
+      const int64_t width = std::min(work_.columns, args_.c.cols - j);
+      const Tensor to = args_.c.col_range(j, width);
+      const Tensor sums = work_.c ? corner(work_.c, to.rows, width) : to;
+      if (work_.c && args_.accumulate) convert<BF16, float>(context_, to, sums);
+      for (int64_t p = 0; p < work_.k; p += work_.depth) add_depth(j, width, p, sums);
+      if (work_.c) convert<float, BF16>(context_, sums, to);
+    }
+  }
+
+ private:
+  /// sums (+)= the part of the product from depth p on, of columns [j, j + width).
+  void add_depth(int64_t j, int64_t width, int64_t p, const Tensor& sums) {
+    const int64_t length = std::min(work_.depth, work_.k - p);
+    const bool last = p + length == work_.k;
+    const PackedMatrix b{work_.packed, length, width, DType::kF32};
+    ConstTensor source = part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
+    if (!work_.wide) {
+      const Tensor widened = corner(work_.b, source.rows, source.cols);
+      convert<BF16, float>(context_, source, widened);
+      source = widened;
+    }
+    pack(context_, {.source = source, .transpose = args_.transpose_b, .to = b});
+    for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
+      const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);
+      packed_gemm(context_, {.a = prepared(i, height, p, length),
+                             .b = b,
+                             .c = sums.row_range(i, height),
+                             .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
+                             .relu = last && args_.relu,
+                             .accumulate = args_.accumulate || p > 0});
+    }
+  }
+
+  /// Rows [i, i + height) of op(a), depth [p, p + length), in f32.
+  ConstTensor prepared(int64_t i, int64_t height, int64_t p, int64_t length) {
+    ConstTensor factor = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);
+    if (work_.wide && !args_.transpose_a) return factor;
+    const Tensor to = corner(work_.a, height, length);
+    if (!args_.transpose_a) {
+      convert<BF16, float>(context_, factor, to);
+      return to;
+    }
+    if (!work_.wide) {
+      const Tensor widened = corner(work_.turned, length, height);
+      convert<BF16, float>(context_, factor, widened);
+      factor = widened;
+    }
+    transpose_all(context_, factor, to);
+    return to;
+  }
+
+  Context& context_;
+  const GemmArgs& args_;
+  const Workspace& work_;
+};
+
 }  // namespace
 
 void chained_gemm_cpu(Context& context, const GemmArgs& args) {
-  const int64_t m = args.c.rows;
-  const int64_t n = args.c.cols;
-  const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
-  const int64_t depth = std::min(k, kDepth);
-  const int64_t columns = std::min(n, kColumns);
-  const int64_t rows = args.transpose_a ? std::min(m, kTurnedRows) : m;
-  const int64_t stride = depth + kApart;
-  const int64_t packed = aligned(static_cast<int64_t>(packed_bytes(depth, columns, DType::kF32)));
-  const int64_t turned = args.transpose_a ? rows * stride * static_cast<int64_t>(sizeof(float)) : 0;
-  char* memory = static_cast<char*>(context.gemm_cache().padding(static_cast<size_t>(packed + turned)));
-
-  for (int64_t p = 0; p < k; p += depth) {
-    const int64_t length = std::min(depth, k - p);
-    const bool last = p + length == k;
-    const ConstTensor a = part(args.a, args.transpose_a, p, length);
-    for (int64_t j = 0; j < n; j += columns) {
-      const int64_t width = std::min(columns, n - j);
-      const PackedMatrix b{memory, length, width, DType::kF32};
-      const ConstTensor source = part(part(args.b, !args.transpose_b, p, length), args.transpose_b, j, width);
-      pack(context, {.source = source, .transpose = args.transpose_b, .to = b});
-      for (int64_t i = 0; i < m; i += rows) {
-        const int64_t height = std::min(rows, m - i);
-        ConstTensor factor = part(a, !args.transpose_a, i, height);
-        if (args.transpose_a) {
-          const Tensor to{memory + packed, height, length, stride, DType::kF32};
-          transpose_all(context, factor, to);
-          factor = to;
-        }
-        packed_gemm(context, {.a = factor,
-                              .b = b,
-                              .c = args.c.row_range(i, height).col_range(j, width),
-                              .bias = last && args.bias ? args.bias.col_range(j, width) : ConstTensor{},
-                              .relu = last && args.relu,
-                              .accumulate = args.accumulate || p > 0});
-      }
-    }
-  }
+  const auto bytes = static_cast<size_t>(Workspace(nullptr, args).bytes);
+  const Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), args);
+  ChainedGemm(context, args, work).run();
 }
 
 }  // namespace ventris

@@ -28,17 +28,13 @@ RowSums sum_row(T* x, int64_t n, Master<T> max) {
   using M = Master<T>;
   RowSums sums;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    M exp_sum = 0;
-    M shifted_sum = 0;
-#pragma omp simd reduction(+ : exp_sum, shifted_sum)
-    for (int64_t i = begin; i < end; ++i) {
-      const M shifted = load(x[i]) - max;
+    T* const block = x + begin;
+    const auto [exp_sum, shifted_sum] = lane_sums<2, M>(std::min(n - begin, kBlock), [&](int64_t i) {
+      const M shifted = load(block[i]) - max;
       const M e = exp_approx(shifted);
-      exp_sum += e;
-      shifted_sum += shifted;
-      if constexpr (kStore) store(x[i], e);
-    }
+      if constexpr (kStore) store(block[i], e);
+      return std::array<M, 2>{e, shifted};
+    });
     sums.exp += static_cast<double>(exp_sum);
     sums.shifted += static_cast<double>(shifted_sum);
   }
@@ -69,7 +65,7 @@ void run(Context& context, const CrossEntropyArgs& args) {
       const M at_label = load(x[label]) - max;
       const RowSums sums =
           args.gradient && kKeepExp<T> ? sum_row<kKeepExp<T>>(x, vocab, max) : sum_row<false>(x, vocab, max);
-      const double log_sum = std::log(sums.exp);
+      const double log_sum = portable_log(sums.exp);
       const double row_nll = log_sum - static_cast<double>(at_label);
       nll[t] = static_cast<M>(row_nll);
       // -sum_w q(w) log p(w), as the q(w) sum to 1.
@@ -78,13 +74,14 @@ void run(Context& context, const CrossEntropyArgs& args) {
       if (!args.gradient) continue;
       const M normal = static_cast<M>(scale / sums.exp);
       const M uniform = static_cast<M>(scale * smoothing / static_cast<double>(vocab));
-      const double p_label = std::exp(-row_nll);
+      const double p_label = portable_exp(-row_nll);
       if constexpr (kKeepExp<T>) {
 #pragma omp simd
-        for (int64_t i = 0; i < vocab; ++i) x[i] = x[i] * normal - uniform;
+        for (int64_t i = 0; i < vocab; ++i) x[i] = std::fma(x[i], normal, -uniform);
       } else {
 #pragma omp simd
-        for (int64_t i = 0; i < vocab; ++i) store(x[i], exp_approx(load(x[i]) - max) * normal - uniform);
+        for (int64_t i = 0; i < vocab; ++i)
+          store(x[i], std::fma(exp_approx(load(x[i]) - max), normal, -uniform));
       }
       store(x[label],
             static_cast<M>(scale * (p_label - (1.0 - smoothing) - smoothing / static_cast<double>(vocab))));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backend/elementary.h"
 #include "backend/embedding_cpu.h"
 #include "backend/embedding_cuda.h"
 #include "backend/op_checks.h"
@@ -55,8 +56,8 @@ void fill_sinusoids(const Tensor& positions, Sinusoids sinusoids) {
     M* row = positions.row<M>(p);
     for (int64_t c = 0; c < d; ++c) {
       const double exponent = static_cast<double>(c / 2) / steps;
-      const double angle = static_cast<double>(p) / std::pow(10000.0, exponent);
-      row[c] = static_cast<M>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      const double angle = static_cast<double>(p) / portable_pow(10000.0, exponent);
+      row[c] = static_cast<M>(c % 2 == 0 ? portable_sin(angle) : portable_cos(angle));
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "backend/embedding_cpu.h"
 
+#include <cmath>
 #include <type_traits>
 
 #include "backend/dropout_cpu.h"
@@ -55,12 +56,12 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
         dropout_row(args.dropout, static_cast<uint32_t>(t), d, 0, bits);
 #pragma omp simd
         for (int64_t c = 0; c < d; ++c) {
-          const M kept = (word_scale * load(word[c]) + place[c]) * mask_scale;
+          const M kept = std::fma(word_scale, load(word[c]), place[c]) * mask_scale;
           store(out[c], bits[c] < threshold ? M{0} : kept);
         }
       } else {
 #pragma omp simd
-        for (int64_t c = 0; c < d; ++c) store(out[c], word_scale * load(word[c]) + place[c]);
+        for (int64_t c = 0; c < d; ++c) store(out[c], std::fma(word_scale, load(word[c]), place[c]));
       }
     }
   });
@@ -90,7 +91,7 @@ void scatter(const EmbeddingBackwardArgs& args, const int32_t* index, double sca
       }
     } else {
 #pragma omp simd
-      for (int64_t c = 0; c < d; ++c) sum[c] += factor * load(d_out[c]);
+      for (int64_t c = 0; c < d; ++c) sum[c] = std::fma(factor, load(d_out[c]), sum[c]);
     }
   }
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "backend/gemm_cpu.h"
 
@@ -53,7 +54,7 @@ void tile(const GemmArgs& args, int64_t row, int64_t col, int64_t k) {
       for (int64_t p = 0; p < depth; ++p) {
         const M factor = a[static_cast<size_t>(i * kDepth + p)];
         const M* __restrict in = &b[static_cast<size_t>(p * kCols)];
-        for (int64_t j = 0; j < kCols; ++j) out[j] += factor * in[j];
+        for (int64_t j = 0; j < kCols; ++j) out[j] = std::fma(factor, in[j], out[j]);
       }
     }
   }

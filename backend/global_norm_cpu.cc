@@ -1,5 +1,7 @@
 #include "backend/global_norm_cpu.h"
 
+#include <cmath>
+
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -16,11 +18,13 @@ double chunk_squares(const M* x, int64_t n) {
 #pragma omp simd
     for (int l = 0; l < kLanes; ++l) {
       const double value = static_cast<double>(x[i + l]);
-      lanes[l] += value * value;
+      lanes[l] = std::fma(value, value, lanes[l]);
     }
   }
-  for (int64_t i = whole; i < n; ++i)
-    lanes[i - whole] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (int64_t i = whole; i < n; ++i) {
+    const double value = static_cast<double>(x[i]);
+    lanes[i - whole] = std::fma(value, value, lanes[i - whole]);
+  }
   double total = 0.0;
   for (const double lane : lanes) total += lane;
   return total;

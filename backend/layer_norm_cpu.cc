@@ -55,20 +55,15 @@ void forward(Context& context, const LayerNormForwardArgs& args) {
   context.pool().for_ranges(rows, kForwardRows, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t r = begin; r < end; ++r) {
       const T* sum = add_residual<T>(args, r, all_bits + thread * room);
-      M total = 0;
-#pragma omp simd reduction(+ : total)
-      for (int64_t c = 0; c < d; ++c) total += load(sum[c]);
-      const M mean = total / static_cast<M>(d);
-      M squares = 0;
-#pragma omp simd reduction(+ : squares)
-      for (int64_t c = 0; c < d; ++c) {
+      const M mean = lane_sum<M>(d, [&](int64_t c) { return load(sum[c]); }) / static_cast<M>(d);
+      const M squares = lane_sum<M>(d, [&](int64_t c) {
         const M centred = load(sum[c]) - mean;
-        squares += centred * centred;
-      }
+        return centred * centred;
+      });
       const M rstd = M{1} / std::sqrt(squares / static_cast<M>(d) + static_cast<M>(args.epsilon));
       T* y = args.y.row<T>(r);
 #pragma omp simd
-      for (int64_t c = 0; c < d; ++c) store(y[c], gamma[c] * ((load(sum[c]) - mean) * rstd) + beta[c]);
+      for (int64_t c = 0; c < d; ++c) store(y[c], std::fma(gamma[c], (load(sum[c]) - mean) * rstd, beta[c]));
       if (args.mean) args.mean.as<M>()[r] = mean;
       if (args.rstd) args.rstd.as<M>()[r] = rstd;
     }
@@ -96,35 +91,33 @@ void backward_row(const LayerNormBackwardArgs& args, int64_t r, const ColumnSums
   const M rstd = args.rstd.as<M>()[r];
   M* const sum_gamma = sums.gamma;
   M* const sum_beta = sums.beta;
-  M g_total = 0;
-  M gx_total = 0;
-#pragma omp simd reduction(+ : g_total, gx_total)
-  for (int64_t c = 0; c < d; ++c) {
+  const auto [g_total, gx_total] = lane_sums<2, M>(d, [&](int64_t c) {
     const M dy = load(d_y[c]);
     const M xhat = (load(sum[c]) - mean) * rstd;
     const M g = gamma[c] * dy;
-    g_total += g;
-    gx_total += g * xhat;
-    sum_gamma[c] += dy * xhat;
+    sum_gamma[c] = std::fma(dy, xhat, sum_gamma[c]);
     sum_beta[c] += dy;
-  }
+    return std::array<M, 2>{g, g * xhat};
+  });
   const M g_mean = g_total / static_cast<M>(d);
   const M gx_mean = gx_total / static_cast<M>(d);
+  const auto d_sum = [&](int64_t c) {
+    const M xhat = (load(sum[c]) - mean) * rstd;
+    return rstd * std::fma(-xhat, gx_mean, std::fma(gamma[c], load(d_y[c]), -g_mean));
+  };
   T* d_residual = args.d_residual.row<T>(r);
   if (args.d_sum_in) {
     const T* d_sum_in = args.d_sum_in.row<T>(r);
 #pragma omp simd
     for (int64_t c = 0; c < d; ++c) {
-      const M xhat = (load(sum[c]) - mean) * rstd;
-      const M value = rstd * (gamma[c] * load(d_y[c]) - g_mean - xhat * gx_mean) + load(d_sum_in[c]);
+      const M value = d_sum(c) + load(d_sum_in[c]);
       row[c] = value;
       store(d_residual[c], value);
     }
   } else {
 #pragma omp simd
     for (int64_t c = 0; c < d; ++c) {
-      const M xhat = (load(sum[c]) - mean) * rstd;
-      const M value = rstd * (gamma[c] * load(d_y[c]) - g_mean - xhat * gx_mean);
+      const M value = d_sum(c);
       row[c] = value;
       store(d_residual[c], value);
     }

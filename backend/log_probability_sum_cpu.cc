@@ -16,7 +16,7 @@ M log_add(M x, M y) {
   const M larger = x > y ? x : y;
   if (larger == -std::numeric_limits<M>::infinity()) return larger;
   const M smaller = x > y ? y : x;
-  return larger + std::log1p(std::exp(smaller - larger));
+  return larger + static_cast<M>(portable_log1p(portable_exp(static_cast<double>(smaller - larger))));
 }
 
 template <typename T>
@@ -27,7 +27,7 @@ void add(Context& context, const LogProbabilitySumArgs& args) {
       const T* x = args.logits.row<T>(r);
       M* sum = args.sum.row<M>(r);
       const M max = row_max(x, args.vocab);
-      const double normal = static_cast<double>(max) + std::log(row_exp_sum(x, args.vocab, max));
+      const double normal = static_cast<double>(max) + portable_log(row_exp_sum(x, args.vocab, max));
       for (int64_t w = 0; w < args.vocab; ++w) {
         const M value = static_cast<M>(static_cast<double>(load(x[w])) - normal);
         sum[w] = args.first ? value : log_add(sum[w], value);

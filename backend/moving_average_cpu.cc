@@ -1,5 +1,6 @@
 #include "backend/moving_average_cpu.h"
 
+#include <cmath>
 #include <utility>
 
 namespace ventris {
@@ -14,7 +15,7 @@ void average(Context& context, const MovingAverageArgs& args) {
   M* average = args.average.as<M>();
   context.pool().for_ranges(args.value.cols, kChunk, [=](int64_t begin, int64_t end, int) {
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) average[i] += share * (value[i] - average[i]);
+    for (int64_t i = begin; i < end; ++i) average[i] = std::fma(share, value[i] - average[i], average[i]);
   });
 }
 

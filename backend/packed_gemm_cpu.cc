@@ -32,9 +32,9 @@ template <int kCount>
     for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPackedPanel + v * kLanes<float>);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const float factor = a[i * a_stride + k];
+      const Sum factor = in_all_lanes(a[i * a_stride + k]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += factor * row[v];
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = fused(factor, row[v], sum[i][v]);
     }
   }
 }
@@ -61,8 +61,8 @@ using Pairs = VectorOf<float>::index;
   const auto high = static_cast<int32_t>(0xFFFF0000U);
   const auto first = std::bit_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(x) << 16));
   const auto second = std::bit_cast<float>(x & high);
-  sum += first * std::bit_cast<Sum>(y << 16);
-  return sum + second * std::bit_cast<Sum>(y & high);
+  sum = fused(in_all_lanes(first), std::bit_cast<Sum>(y << 16), sum);
+  return fused(in_all_lanes(second), std::bit_cast<Sum>(y & high), sum);
 #endif
 }
 

@@ -1,16 +1,20 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "backend/dtype.h"
+#include "backend/elementary.h"
+#include "backend/vector_cpu.h"
 
 /// Building blocks of the CPU kernels, written so that the compiler turns loops over them (`#pragma omp
-/// simd`) into vector code for whatever instruction set it compiles for. Sums over a row are formed in an
-/// order that the compiler fixes: one build always gives the same bits, another instruction set may not.
+/// simd`) into vector code for whatever instruction set it compiles for. Multiplications and additions are
+/// fused where std::fma says so and nowhere else, and sums over a row have a fixed number of lanes: f32 gives
+/// the same bits with any instruction set and compiler.
 namespace ventris {
 
 /// Loads and stores of activations in the type that sums are carried in: float for f32 and bf16, double for
@@ -57,39 +61,75 @@ inline float exp_approx(float x) {
   constexpr float kLn2Low = -2.12194440e-4F;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
   const float y = x > kMax ? kMax : x;
-  const float shifted = y * kLog2E + kRound;
+  const float shifted = std::fma(y, kLog2E, kRound);
   const float n = shifted - kRound;
-  const float r = (y - n * kLn2High) - n * kLn2Low;  // |r| <= ln(2) / 2
+  const float r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, y));  // |r| <= ln(2) / 2
   float p = 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * (r * r) + (r + 1.0F);
+  p = std::fma(p, r, 1.3981999507e-3F);
+  p = std::fma(p, r, 8.3334519073e-3F);
+  p = std::fma(p, r, 4.1665795894e-2F);
+  p = std::fma(p, r, 1.6666665459e-1F);
+  p = std::fma(p, r, 5.0000001201e-1F);
+  p = std::fma(p, r * r, r + 1.0F);
   const float power = std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) << 23) + 0x3F800000U);  // 2^n
   return x < kMin ? 0.0F : p * power;
 }
 inline double exp_approx(double x) {
-  return std::exp(x);
+  return portable_exp(x);
+}
+
+/// Lanes of the sums over a row.
+inline constexpr int kSumLanes = 32;
+
+/// The sums over [0, n) of the kCount numbers that body(i) returns as std::array<M, kCount>; body may write
+/// what belongs to i.
+template <int kCount, typename M, typename Body>
+std::array<M, kCount> lane_sums(int64_t n, Body&& body) {
+  std::array<LaneSums<M, kSumLanes>, kCount> sums;
+  alignas(64) M values[kCount][kSumLanes];
+  int64_t begin = 0;
+  for (; begin + kSumLanes <= n; begin += kSumLanes) {
+#pragma omp simd
+    for (int l = 0; l < kSumLanes; ++l) {
+      const std::array<M, kCount> value = body(begin + l);
+      for (int k = 0; k < kCount; ++k) values[k][l] = value[static_cast<size_t>(k)];
+    }
+    for (int k = 0; k < kCount; ++k) sums[static_cast<size_t>(k)].add_all(values[k]);
+  }
+  if (begin < n) {
+    for (int l = 0; l < kSumLanes; ++l) {
+      const std::array<M, kCount> value = begin + l < n ? body(begin + l) : std::array<M, kCount>{};
+      for (int k = 0; k < kCount; ++k) values[k][l] = value[static_cast<size_t>(k)];
+    }
+    for (int k = 0; k < kCount; ++k) sums[static_cast<size_t>(k)].add_all(values[k]);
+  }
+  std::array<M, kCount> totals;
+  for (int k = 0; k < kCount; ++k) totals[static_cast<size_t>(k)] = sums[static_cast<size_t>(k)].total();
+  return totals;
+}
+
+/// The sum over [0, n) of body(i).
+template <typename M, typename Body>
+M lane_sum(int64_t n, Body&& body) {
+  return lane_sums<1, M>(n, [&](int64_t i) { return std::array<M, 1>{body(i)}; })[0];
 }
 
 /// Largest of x[0, n), or -infinity. A NaN among them may be passed over.
 template <typename T>
 Master<T> row_max(const T* x, int64_t n) {
   using M = Master<T>;
-  constexpr int kLanes = 64;
-  M lanes[kLanes];
-  std::fill_n(lanes, kLanes, -std::numeric_limits<M>::infinity());
-  const int64_t whole = n / kLanes * kLanes;
-  for (int64_t i = 0; i < whole; i += kLanes) {
+  constexpr int kMaxLanes = 64;
+  M lanes[kMaxLanes];
+  std::fill_n(lanes, kMaxLanes, -std::numeric_limits<M>::infinity());
+  const int64_t whole = n / kMaxLanes * kMaxLanes;
+  for (int64_t i = 0; i < whole; i += kMaxLanes) {
 #pragma omp simd
-    for (int l = 0; l < kLanes; ++l) {
+    for (int l = 0; l < kMaxLanes; ++l) {
       const M value = load(x[i + l]);
       lanes[l] = value > lanes[l] ? value : lanes[l];
     }
   }
-  M largest = *std::max_element(lanes, lanes + kLanes);
+  M largest = *std::max_element(lanes, lanes + kMaxLanes);
   for (int64_t i = whole; i < n; ++i) largest = std::max(largest, static_cast<M>(load(x[i])));
   return largest;
 }
@@ -101,11 +141,9 @@ double row_exp_sum(const T* x, int64_t n, Master<T> shift) {
   constexpr int64_t kBlock = 1024;
   double total = 0.0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    M sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = begin; i < end; ++i) sum += exp_approx(load(x[i]) - shift);
-    total += static_cast<double>(sum);
+    const int64_t length = std::min(n - begin, kBlock);
+    total += static_cast<double>(
+        lane_sum<M>(length, [&](int64_t i) { return exp_approx(load(x[begin + i]) - shift); }));
   }
   return total;
 }

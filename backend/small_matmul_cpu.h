@@ -7,8 +7,8 @@
 #include "backend/vector_cpu.h"
 
 /// Products of the small matrices of attention, in f32 or f64, out of scratch memory that stays in the cache.
-/// Columns are padded to a multiple of kLanes. Every element of a product is one chain of multiply-adds in
-/// order of k: its bits do not depend on where the blocks of the loops fall.
+/// Columns are padded to a multiple of kLanes. Every element of a product is one chain of fused multiply-adds
+/// in order of k: its bits do not depend on where the blocks of the loops fall.
 namespace ventris {
 
 /// Columns of a register block, in vectors.
@@ -38,9 +38,9 @@ void matmul_block(int64_t depth, const R* a, int64_t row_step, int64_t k_step, c
     for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * b_stride + v * kLanes<R>);
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
-      const R factor = a[i * row_step + k * k_step];
+      const Vector<R> factor = in_all_lanes(a[i * row_step + k * k_step]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += factor * row[v];
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = fused(factor, row[v], sum[i][v]);
     }
   }
 #pragma GCC unroll 8

@@ -41,7 +41,7 @@ void backward(Context& context, const SwishBackwardArgs& args) {
       for (int64_t i = 0; i < cols; ++i) {
         const M value = load(x[i]);
         const M s = sigmoid(value);
-        store(gradient[i], load(gradient[i]) * (s * (M{1} + value * (M{1} - s))));
+        store(gradient[i], load(gradient[i]) * (s * std::fma(value, M{1} - s, M{1})));
       }
     }
   });

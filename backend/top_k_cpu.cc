@@ -17,7 +17,7 @@ constexpr int kBlock = 32;    // columns compared with the k-th best at a time
 template <typename T>
 double log_sum_exp(const T* x, int64_t n) {
   const Master<T> max = row_max(x, n);
-  return static_cast<double>(max) + std::log(row_exp_sum(x, n, max));
+  return static_cast<double>(max) + portable_log(row_exp_sum(x, n, max));
 }
 
 /// The words that a row may not have.

@@ -18,7 +18,7 @@ struct Options {
 };
 
 int run_import(const Options& options, const Job& job) {
-  const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1, F32Products::kChain);
   const std::unique_ptr<LoadedModel> model = import_model(*context, options.from);
   const std::vector<std::string> files = export_model(*context, *model, ExportFormat::kHdf5, options.output,
                                                       export_provenance("import", *model));

@@ -20,9 +20,10 @@ std::string Job::provenance() const {
   return program_name_and_version() + ": " + command_line;
 }
 
-std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads) {
+std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
+                                      F32Products products) {
   check_equal_on_all_ranks(job.communicator, "--device", device);
-  ContextOptions options = {.threads = threads_per_rank(job.environment, threads)};
+  ContextOptions options = {.threads = threads_per_rank(job.environment, threads), .f32_products = products};
   if (device != "cpu") {
     const RankDevice found = find_rank_device(job.communicator, job.environment);
     const bool built = cuda_build() != "no";

@@ -54,7 +54,8 @@ int run_replay(const Options& options, Job& job) {
   if (options.device != "run") run.device = options.device;
   run.threads = options.threads;
   job.communicator.limit_waits(run.comm_timeout);
-  const std::unique_ptr<Context> context = make_context(job, run.device, run.threads);
+  const std::unique_ptr<Context> context =
+      make_context(job, run.device, run.threads, f32_products_of(run.reduction));
   nlohmann::json steps = nlohmann::json::array();
   size_t compared = 0;
   size_t differing = 0;

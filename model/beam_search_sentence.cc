@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/elementary.h"
+
 namespace ventris {
 
 BeamSearchSentence::BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix,
@@ -21,7 +23,8 @@ int32_t BeamSearchSentence::last_word(int hypothesis) const {
 
 /// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the end mark counts in the length.
 double BeamSearchSentence::score(double log_probability, int words) const {
-  return log_probability / std::pow((5.0 + words + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
+  return log_probability /
+         portable_pow((5.0 + words + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
 }
 
 /// Whether a live hypothesis may still get into the result. Its probability cannot grow, but the penalty of a

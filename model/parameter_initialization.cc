@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/elementary.h"
 #include "backend/error.h"
 #include "backend/philox.h"
 #include "backend/transfer.h"
@@ -27,9 +28,9 @@ double unit(uint32_t bits) {
 
 /// Two independent N(0, 1) numbers (Box and Muller 1958).
 std::array<double, 2> normal_pair(uint32_t a, uint32_t b) {
-  const double radius = std::sqrt(-2.0 * std::log(unit(a)));
+  const double radius = std::sqrt(-2.0 * portable_log(unit(a)));
   const double angle = 2.0 * std::numbers::pi * unit(b);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
+  return {radius * portable_cos(angle), radius * portable_sin(angle)};
 }
 
 std::array<double, 4> random_quad(Initializer initializer, double spread,

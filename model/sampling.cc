@@ -50,7 +50,7 @@ DrawnWord WordSampler::draw(ConstTensor logits, std::span<const int32_t> banned,
     using T = decltype(tag);
     const T* x = logits.as<T>();
     const auto maximum = row_max(x, vocab_);
-    log_sum = static_cast<double>(maximum) + std::log(row_exp_sum(x, vocab_, maximum));
+    log_sum = static_cast<double>(maximum) + portable_log(row_exp_sum(x, vocab_, maximum));
     for (int32_t word = 0; word < static_cast<int32_t>(vocab_); ++word) {
       candidates_.emplace_back(static_cast<double>(load(x[word])), word);
     }
@@ -66,7 +66,7 @@ DrawnWord WordSampler::draw(ConstTensor logits, std::span<const int32_t> banned,
 
   const double best = std::min_element(candidates_.begin(), candidates_.end(), before)->first;
   const auto weight = [&](const Candidate& c) {
-    return std::exp((c.first - best) / static_cast<double>(options_.temperature));
+    return portable_exp((c.first - best) / static_cast<double>(options_.temperature));
   };
   weights_.clear();
   double total = 0.0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/elementary.h"
 #include "backend/transfer.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
@@ -63,8 +64,8 @@ std::vector<float> TargetScores::Impl::log_probabilities(const PackedPairs& pack
     double largest = -INFINITY;
     for (const auto& values : of_models) largest = std::max(largest, static_cast<double>(values[i]));
     double sum = 0.0;
-    for (const auto& values : of_models) sum += std::exp(static_cast<double>(values[i]) - largest);
-    found[i] = static_cast<float>(largest + std::log(sum / static_cast<double>(of_models.size())));
+    for (const auto& values : of_models) sum += portable_exp(static_cast<double>(values[i]) - largest);
+    found[i] = static_cast<float>(largest + portable_log(sum / static_cast<double>(of_models.size())));
   }
   return found;
 }

@@ -21,15 +21,6 @@ struct Form {
   bool accumulate = false;
 };
 
-// What the compiler makes of a product that is added.
-float multiply_add(float x, float y, float sum) {
-#ifdef __FMA__
-  return std::fma(x, y, sum);
-#else
-  return sum + x * y;
-#endif
-}
-
 struct Operands {
   Operands(int64_t m, int64_t n, int64_t k, const Form& form)
       : form(form),
@@ -56,7 +47,7 @@ struct Operands {
     for (int64_t p = 0; p < depth; ++p) {
       const float x = form.transpose_a ? a.view().row<float>(p)[row] : a.view().row<float>(row)[p];
       const float y = form.transpose_b ? b.view().row<float>(col)[p] : b.view().row<float>(p)[col];
-      sum = multiply_add(x, y, sum);
+      sum = std::fma(x, y, sum);
     }
     if (form.bias) sum += bias.view().as<float>()[col];
     return form.relu ? std::max(sum, 0.0F) : sum;
