@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "data/error.h"
@@ -237,10 +238,30 @@ size_t address_space_bytes() {
   return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
+size_t address_space_left() {
+  rlimit bound{};
+  ::getrlimit(RLIMIT_AS, &bound);
+  if (bound.rlim_cur == RLIM_INFINITY) return std::numeric_limits<size_t>::max();
+  const size_t used = address_space_bytes();
+  return bound.rlim_cur > used ? bound.rlim_cur - used : 0;
+}
+
+void require_address_space(size_t bytes, const std::string& path) {
+  const size_t left = address_space_left();
+  if (left >= bytes) return;
+  fail(ErrorKind::kUnavailable,
+       "{}: out of memory: the HDF5 library gets at least {} MiB, and the limit of the process leaves {}; "
+       "raise it "
+       "(ulimit -v), or ask for fewer --threads",
+       path, bytes >> 20, left >> 20);
+}
+
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
   bool killed = false;
+  const bool cramped = address_space_left() < limits.memory_bytes;
   for (size_t i = 0; i < limits.patience.size();) {
-    const std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + limits.patience[i]);
+    std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + limits.patience[i]);
+    if (answer) answer->cramped = cramped;
     if (!answer) {
       ++i;
     } else if (answer->killed_by == 0 || killed) {

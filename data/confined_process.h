@@ -10,6 +10,11 @@ namespace ventris::data {
 
 /// Bytes of addresses that this process uses, or 0 where the system does not tell. Takes no memory.
 size_t address_space_bytes();
+/// How many more its limit (RLIMIT_AS) allows. Takes no memory.
+size_t address_space_left();
+/// For libraries that crash, or blame the file, where memory is short. Throws DataError kUnavailable unless
+/// there are `bytes` more.
+void require_address_space(size_t bytes, const std::string& path);
 
 struct ConfinedLimits {
   size_t memory_bytes;  // that may be added to what the process has
@@ -28,6 +33,9 @@ struct ConfinedAnswer {
   std::string text;  // the answer, or why there is none
   /// The signal from outside that ended the child, or 0: then the file is not to blame.
   int killed_by = 0;
+  /// The process's own limit on its memory (ulimit -v) allowed less than `memory_bytes`: where the answer is
+  /// not complete, the file may be sound.
+  bool cramped = false;
 };
 
 /// Runs `work` in a child process (fork without exec) and returns its answer, for code of a library that may

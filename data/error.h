@@ -13,6 +13,7 @@ enum class ErrorKind : int {
   kUsage = 64,
   kBadData = 65,
   kMissingInput = 66,
+  kUnavailable = 69,
   kCannotCreate = 73,
   kIo = 74,
   kBadConfiguration = 78,

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "data/confined_process.h"
 #include "data/error.h"
 #include "data/file_io.h"
 #include "data/hdf5_descriptor.h"
@@ -206,8 +207,11 @@ void Hdf5Writer::Impl::verify() const {
   }
 }
 
-Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes)
-    : impl_(std::make_unique<Impl>(path, expected_bytes)) {}
+Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
+  constexpr size_t kLeastRoom = size_t{32} << 20;
+  require_address_space(kLeastRoom, path);
+  impl_ = std::make_unique<Impl>(path, expected_bytes);
+}
 Hdf5Writer::~Hdf5Writer() = default;
 
 void Hdf5Writer::write_attribute(const std::string& object, const std::string& name,

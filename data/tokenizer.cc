@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "data/atomic_file.h"
@@ -55,6 +56,8 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
     const auto status = impl_->processor.LoadFromSerializedProto(impl_->model);
     if (!status.ok()) refuse(status.error_message());
   } catch (const DataError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {  // of the library's search tree
     refuse(error.what());

@@ -1,7 +1,9 @@
 #include "trainer/import.h"
 
+#include <filesystem>
 #include <memory>
 
+#include "backend/error.h"
 #include "launch/command.h"
 #include "launch/export_result.h"
 #include "launch/job.h"
@@ -17,7 +19,20 @@ struct Options {
   bool json = false;
 };
 
+/// What is read beside the input without being named.
+void check_output(const Options& options) {
+  for (const char* name : {"source.spm", "vocab.yml"}) {
+    std::error_code error;  // of what does not exist
+    const auto beside = std::filesystem::path(options.from.input).parent_path() / name;
+    if (!std::filesystem::equivalent(beside, options.output, error)) continue;
+    fail(ExitCode::kUsage,
+         "--output {}: is read beside --input, so it cannot be written to as well; give another file",
+         options.output);
+  }
+}
+
 int run_import(const Options& options, const Job& job) {
+  check_output(options);
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1, F32Products::kChain);
   const std::unique_ptr<LoadedModel> model = import_model(*context, options.from);
   const std::vector<std::string> files = export_model(*context, *model, ExportFormat::kHdf5, options.output,

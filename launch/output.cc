@@ -10,6 +10,7 @@
 
 #include "data/error.h"
 #include "data/text_reader.h"
+#include "trainer/run_folder.h"
 
 namespace ventris {
 
@@ -60,6 +61,7 @@ std::vector<std::string> read_text(const std::string& path) {
 }
 
 void check_can_create(const std::string& path) {
+  check_is_no_file_of_a_run(path);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail(ExitCode::kCannotCreate, "cannot create {}: {} has this name", path,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <system_error>
@@ -203,6 +204,29 @@ std::string text_of(const Values& values, const std::string& name) {
   return found == values.end() || found->second.empty() ? "" : found->second.front();
 }
 
+/// Nothing that is read may be written over.
+void check_outputs(const Command& command, const Values& flags, const Values& from_file) {
+  for (const char* name : {"output", "dropped-report"}) {
+    const std::string output = flags.count(name) > 0 ? text_of(flags, name) : text_of(from_file, name);
+    std::error_code error;  // of what does not exist
+    if (output.empty() || !std::filesystem::is_regular_file(output, error)) continue;
+    const auto compare = [&](const Values& values) {
+      for (const auto& [other, words] : values) {
+        const Option* const option = command.options.find(other);
+        if (other == name || (option != nullptr && option->placeholder == "TEXT")) continue;
+        for (const std::string& word : words) {
+          if (!std::filesystem::equivalent(word, output, error)) continue;
+          fail(ExitCode::kUsage,
+               "--{} {}: is what --{} reads, so it cannot be written to as well; give another file", name,
+               output, other);
+        }
+      }
+    };
+    compare(flags);
+    compare(from_file);
+  }
+}
+
 }  // namespace
 
 void parse_options(const Command& command, const std::vector<std::string>& words) {
@@ -219,6 +243,7 @@ void parse_options(const Command& command, const std::vector<std::string>& words
     fail(ExitCode::kUsage, "--{} and --{} exclude each other; give one of them", option.name,
          option.excludes);
   }
+  check_outputs(command, flags, from_file);
   const std::string preset =
       flags.count("preset") > 0 ? text_of(flags, "preset") : text_of(from_file, "preset");
   if (command.before_store) command.before_store(preset);

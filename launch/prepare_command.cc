@@ -13,6 +13,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/json_text.h"
+#include "trainer/run_folder.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -107,6 +108,8 @@ int run_prepare(Options& options, const Job& job) {
   split_sides("valid-sets", options.valid_sets, prepare.valid_source, prepare.valid_target);
   warn_of_repeated_files("train-sets", prepare.train_source, prepare.train_target, job);
   warn_of_repeated_files("valid-sets", prepare.valid_source, prepare.valid_target, job);
+  for (const std::string& output : {prepare.output, prepare.dropped_report})
+    check_is_no_file_of_a_run(output);
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
   const data::PrepareReport report = data::prepare(prepare);

@@ -8,6 +8,7 @@
 #include "trainer/checkpoint.h"
 #include "trainer/model_files.h"
 #include "trainer/model_set.h"
+#include "trainer/run_folder.h"
 #include "trainer/weights.h"
 
 namespace ventris {
@@ -15,6 +16,7 @@ namespace ventris {
 void average_checkpoints(const std::vector<std::string>& paths, const std::string& output,
                          const std::string& provenance) {
   if (paths.empty()) fail(ExitCode::kUsage, "there are no checkpoints to average");
+  check_is_no_file_of_a_run(output);
   Context cpu(ContextOptions{});
   TransformerConfig config;
   std::string tokenizer_model;

@@ -10,6 +10,7 @@
 #include "trainer/export_limits.h"
 #include "trainer/model_files.h"
 #include "trainer/probe.h"
+#include "trainer/run_folder.h"
 #include "trainer/safetensors_model.h"
 
 namespace ventris {
@@ -87,6 +88,8 @@ std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& provenance) {
   check_expressible(model, format);
+  const bool is_file = format == ExportFormat::kHdf5 || format == ExportFormat::kSafetensors;
+  is_file ? check_is_no_file_of_a_run(output) : check_is_no_run_folder(output);
   const std::string probes = to_json(make_probes(context, model));
   if (format == ExportFormat::kHdf5) {
     save_weights(context, output, model.config, model.store, model.tokenizer->model(), provenance, probes,

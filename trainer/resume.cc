@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "trainer/progress.h"
 #include "trainer/replicas.h"
 #include "trainer/run_environment.h"
+#include "trainer/run_folder.h"
 #include "trainer/sound_state.h"
 #include "trainer/validation_metric.h"
 
@@ -177,11 +177,8 @@ void restore_best(const TrainOptions& options, const TrainingState& state) {
 
 /// Removes what earlier processes of the run left half-written.
 void remove_leftovers(const TrainOptions& options, bool alone, Progress& progress) {
-  static const std::set<std::string> kNames = {".lease",      "best.json",     "command.txt",
-                                               "config.json", "metrics.jsonl", "status.json"};
-  const std::vector<std::string> removed = data::remove_abandoned_files(
-      options.model_dir,
-      [](const std::string& name) { return kNames.contains(name) || step_of_checkpoint(name) >= 0; }, alone);
+  const std::vector<std::string> removed =
+      data::remove_abandoned_files(options.model_dir, is_name_of_run_file, alone);
   for (const std::string& path : removed) {
     progress.message(fmt::format("removed {}, which a process that is gone left half-written", path));
   }

@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <optional>
+#include <set>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/process.h"
+#include "data/file_io.h"
 #include "data/folders.h"
+#include "trainer/checkpoint.h"
 #include "trainer/progress.h"
 #include "trainer/run_status.h"
 
@@ -29,7 +32,37 @@ void check_no_live_run(const std::string& folder) {
        folder, status->pid);
 }
 
+constexpr const char* kLockFile = ".lock";
+
+/// Every run begins with a lock and a log, and removes neither.
+bool holds_a_run(const std::string& folder) {
+  return data::is_there(folder + "/" + kLockFile) && data::is_there(folder + "/metrics.jsonl");
+}
+
 }  // namespace
+
+bool is_name_of_run_file(const std::string& name) {
+  static const std::set<std::string> kNames = {".lease",      kLockFile,       "best.json",  "command.txt",
+                                               "config.json", "metrics.jsonl", "status.json"};
+  return kNames.contains(name) || step_of_checkpoint(name) >= 0;
+}
+
+void check_is_no_file_of_a_run(const std::string& path) {
+  const std::string folder = data::folder_of(path);
+  if (!is_name_of_run_file(data::without_folder(path)) || !holds_a_run(folder)) return;
+  fail(ExitCode::kCannotCreate,
+       "{}: is a file of the training run in {}, which would lose it. Give the output another name or folder",
+       path, folder);
+}
+
+void check_is_no_run_folder(const std::string& folder) {
+  if (!holds_a_run(folder)) return;
+  fail(
+      ExitCode::kCannotCreate,
+      "{}: holds a training run, whose config.json would be replaced by that of the output. Give a folder of "
+      "its own",
+      folder);
+}
 
 std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress) {

@@ -16,4 +16,13 @@ class Progress;
 std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress);
 
+/// Whether the program writes a file of this name into run folders: a checkpoint, metrics.jsonl and others.
+bool is_name_of_run_file(const std::string& name);
+
+/// For outputs of other commands. Throws Error kCannotCreate where the path would be such a file of a folder
+/// that holds a run: what is there cannot be made again.
+void check_is_no_file_of_a_run(const std::string& path);
+/// Likewise for a folder of output, whose files' names are those of a run, too.
+void check_is_no_run_folder(const std::string& folder);
+
 }  // namespace ventris

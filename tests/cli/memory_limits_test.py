@@ -68,6 +68,12 @@ class MemoryLimits(support.CommandLineTest):
                 self.path("new.h5"))  # fmt: skip
             self.assertIn(0, codes)
 
+    def test_a_sound_checkpoint_is_never_called_damaged(self):
+        """A library that gets no memory does not say so; the room where it fails is small, and differs."""
+        for arguments in (["inspect", self.model, "--verify"], ["export", "--model", self.model, "--output", self.path("x.h5")]):
+            codes = self.check([*range(2, 100, 3), 400], *arguments)
+            self.assertIn(0, codes, arguments[0])
+
     def test_commands_on_a_model(self):
         source, reference = self.demo_path("test.en"), self.demo_path("test.de")
         steps = [2, *range(64, 104, 4), 400]

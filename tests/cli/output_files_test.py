@@ -72,6 +72,42 @@ class OutputFiles(support.CommandLineTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         return self.read(log).decode().splitlines()
 
+    def test_what_a_command_reads_it_does_not_write_over(self):
+        model = os.path.join(self.folder, "model")
+        checkpoint = shutil.copyfile(f"{model}/checkpoint-00000002.h5", self.path("out", "copy.h5"))
+        lines = {side: shutil.copyfile(self.path(f"lines.{side}"), self.path("out", side)) for side in ("en", "de")}
+        config = self.path("out", "config")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("beam-size = 1\n")
+        os.link(lines["de"], self.path("out", "other name"))
+        evaluate = ["evaluate", "--model", checkpoint, "--source", lines["en"], "--reference", lines["de"], "--threads", 1]
+        before = {name: self.read(self.path("out", name)) for name in os.listdir(self.out)}
+        for command, output in (
+            (["average", "--checkpoints", checkpoint, f"{model}/checkpoint-00000002.h5"], checkpoint),
+            (["export", "--model", checkpoint], checkpoint),
+            (["import", "--input", checkpoint], checkpoint),
+            (["attention", "--model", checkpoint, "--source", "half past seven"], checkpoint),
+            (evaluate, lines["en"]),
+            (evaluate, self.path("out", "other name")),
+            ([*evaluate, "--config", config], os.path.join(self.out, ".", "config")),
+        ):
+            self.refuse(64, *command, "--output", output, says="cannot be written to as well")
+        after = {name: self.read(self.path("out", name)) for name in os.listdir(self.out)}
+        self.assertEqual(before, after)
+
+    def test_outputs_do_not_replace_files_of_a_run(self):
+        model = os.path.join(self.folder, "model")
+        before = {name: self.read(os.path.join(model, name)) for name in os.listdir(model)}
+        export = ["export", "--model", model]
+        for name in ("best.json", "metrics.jsonl", "config.json", ".lock", "checkpoint-00000002.h5", "checkpoint-00000009.h5"):
+            for command in (export, ["average", "--model-dir", model, "--last", 1], ["attention", "--model", model, "--source", "half past seven"]):
+                self.refuse(73, *command, "--output", os.path.join(model, name), says=f"training run in {model}")
+        for kind in ("ctranslate2", "huggingface"):
+            self.refuse(73, *export, "--format", kind, "--output", model, says=f"{model}: holds a training run")
+        self.assertEqual(before, {name: self.read(os.path.join(model, name)) for name in os.listdir(model)})
+        self.succeed(*export, "--output", os.path.join(model, "weights.h5"))
+        os.remove(os.path.join(model, "weights.h5"))
+
     def test_nothing_is_written_through_a_link_that_others_planted(self):
         os.chmod(self.out, 0o1777)
         victim = self.write("victim", "keep")
