@@ -1,7 +1,7 @@
 #include "backend/adam.h"
 
-#include "backend/adam_cpu.h"
 #include "backend/adam_cuda.h"
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -20,7 +20,7 @@ void adam(Context& context, const AdamArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return adam_cuda(context, args);
   }
-  adam_cpu(context, args);
+  cpu_kernels().adam(context, args);
 }
 
 }  // namespace ventris

@@ -1,7 +1,7 @@
 #include "backend/add.h"
 
-#include "backend/add_cpu.h"
 #include "backend/add_cuda.h"
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -14,7 +14,7 @@ void add(Context& context, const AddArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return add_cuda(context, args);
   }
-  add_cpu(context, args);
+  cpu_kernels().add(context, args);
 }
 
 }  // namespace ventris

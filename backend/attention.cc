@@ -2,6 +2,7 @@
 
 #include "backend/attention_cpu.h"
 #include "backend/attention_cuda.h"
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -95,7 +96,7 @@ void attention_forward(Context& context, const AttentionForwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return attention_forward_cuda(context, args);
   }
-  dispatch_dtype(dtype, [&](auto tag) { attention_forward_cpu<decltype(tag)>(context, args); });
+  cpu_kernels().attention_forward(context, args);
 }
 
 void attention_backward(Context& context, const AttentionBackwardArgs& args) {
@@ -111,7 +112,7 @@ void attention_backward(Context& context, const AttentionBackwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return attention_backward_cuda(context, args);
   }
-  dispatch_dtype(dtype, [&](auto tag) { attention_backward_cpu<decltype(tag)>(context, args); });
+  cpu_kernels().attention_backward(context, args);
 }
 
 void attention_decode(Context& context, const AttentionDecodeArgs& args) {
@@ -139,7 +140,7 @@ void attention_decode(Context& context, const AttentionDecodeArgs& args) {
     VENTRIS_CHECK(args.key_rows[i] >= 0 && args.key_rows[i] < args.key.rows,
                   "attention: key_rows[{}] is {}, the cache has {} rows", i, args.key_rows[i], args.key.rows);
   }
-  dispatch_dtype(dtype, [&](auto tag) { attention_decode_cpu<decltype(tag)>(context, args); });
+  cpu_kernels().attention_decode(context, args);
 }
 
 }  // namespace ventris

@@ -1,7 +1,7 @@
 #include "backend/bias_relu.h"
 
-#include "backend/bias_relu_cpu.h"
 #include "backend/bias_relu_cuda.h"
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -14,7 +14,7 @@ void bias_relu_backward(Context& context, const BiasReluBackwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return bias_relu_backward_cuda(context, args);
   }
-  bias_relu_backward_cpu(context, args);
+  cpu_kernels().bias_relu_backward(context, args);
 }
 
 void bias_backward(Context& context, const BiasBackwardArgs& args) {
@@ -23,7 +23,7 @@ void bias_backward(Context& context, const BiasBackwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return bias_backward_cuda(context, args);
   }
-  bias_backward_cpu(context, args);
+  cpu_kernels().bias_backward(context, args);
 }
 
 }  // namespace ventris

@@ -1,7 +1,7 @@
 #include "backend/cast.h"
 
-#include "backend/cast_cpu.h"
 #include "backend/cast_cuda.h"
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
 
 namespace ventris {
@@ -12,7 +12,7 @@ void cast(Context& context, const CastArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return cast_cuda(context, args);
   }
-  cast_cpu(context, args);
+  cpu_kernels().cast(context, args);
 }
 
 void fill_zero(Context& context, Tensor tensor) {
@@ -20,7 +20,7 @@ void fill_zero(Context& context, Tensor tensor) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return fill_zero_cuda(context, tensor);
   }
-  fill_zero_cpu(context, tensor);
+  cpu_kernels().fill_zero(context, tensor);
 }
 
 }  // namespace ventris

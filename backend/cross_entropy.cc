@@ -1,6 +1,6 @@
 #include "backend/cross_entropy.h"
 
-#include "backend/cross_entropy_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/cross_entropy_cuda.h"
 #include "backend/op_checks.h"
 
@@ -23,7 +23,7 @@ void cross_entropy(Context& context, const CrossEntropyArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return cross_entropy_cuda(context, args);
   }
-  cross_entropy_cpu(context, args);
+  cpu_kernels().cross_entropy(context, args);
 }
 
 void loss_sum(Context& context, const LossSumArgs& args) {
@@ -34,7 +34,7 @@ void loss_sum(Context& context, const LossSumArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return loss_sum_cuda(context, args);
   }
-  loss_sum_cpu(context, args);
+  cpu_kernels().loss_sum(context, args);
 }
 
 }  // namespace ventris

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "backend/cpu_kernels.h"
 #include "backend/elementary.h"
-#include "backend/embedding_cpu.h"
 #include "backend/embedding_cuda.h"
 #include "backend/op_checks.h"
 
@@ -27,7 +27,7 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return embedding_forward_cuda(context, args);
   }
-  embedding_forward_cpu(context, args);
+  cpu_kernels().embedding_forward(context, args);
 }
 
 void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
@@ -41,7 +41,7 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return embedding_backward_cuda(context, args);
   }
-  embedding_backward_cpu(context, args);
+  cpu_kernels().embedding_backward(context, args);
 }
 
 namespace {

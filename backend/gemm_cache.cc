@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <new>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "backend/arena.h"
 #include "backend/error.h"
 #include "backend/gemm.h"
+#include "backend/instruction_set.h"
 #include "backend/memory_room.h"
 
 // The only file that speaks to oneDNN. It compiles with oneDNN 2 and 3.
@@ -46,6 +48,21 @@ const char* name_of(dnnl::cpu_isa isa) {
     default:
       return "no further instruction set named";
   }
+}
+
+// The library's products for no more instructions than the kernels in use, so that the choice of these tries
+// what a lesser processor computes. Before its first use, or it does nothing: gemm_library() tells what
+// holds.
+void limit_library() {
+  [[maybe_unused]] static const bool done = [] {
+    for (const char* name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"}) {
+      if (std::getenv(name) != nullptr) return false;
+    }
+    const std::string set = instruction_set();
+    if (set == "avx2") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    if (set == "avx512") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_vnni);
+    return true;
+  }();
 }
 
 memory::data_type type_of(DType dtype) {
@@ -105,7 +122,9 @@ struct GemmCache::Impl {
   std::unordered_map<GemmShape, Primitive, GemmShapeHash> primitives;
 };
 
-GemmCache::GemmCache(int threads) : impl_(std::make_unique<Impl>()) {
+GemmCache::GemmCache(int threads) {
+  limit_library();
+  impl_ = std::make_unique<Impl>();
   for (int thread = 0; thread < threads; ++thread) {
     impl_->streams.emplace_back(impl_->engine);
     impl_->scratchpads.emplace_back(Device::kCpu, size_t{1} << 20);
@@ -188,11 +207,13 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
 }
 
 bool library_rounds_rows_alike() {
+  limit_library();
   constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
 std::string gemm_library() {
+  limit_library();
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}, {}", version->major, version->minor, version->patch,
                      name_of(dnnl::get_effective_cpu_isa()));

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "backend/chained_gemm_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/gemm_cache.h"
 
 namespace ventris {
@@ -209,12 +209,12 @@ void gemm_cpu(Context& context, const GemmArgs& args) {
   if (dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
   const bool by_library = dtype == DType::kBF16 ||
                           (context.f32_products() == F32Products::kLibrary && library_rounds_rows_alike());
-  if (!by_library) return chained_gemm_cpu(context, args);
+  if (!by_library) return cpu_kernels().chained_gemm(context, args);
   // Cutting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
   const bool cut_depth =
       args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;
   Product product(context, args);
-  if (!(cut_depth ? product.by_depth() : product.by_rows())) chained_gemm_cpu(context, args);
+  if (!(cut_depth ? product.by_depth() : product.by_rows())) cpu_kernels().chained_gemm(context, args);
 }
 
 }  // namespace ventris

@@ -1,6 +1,6 @@
 #include "backend/global_norm.h"
 
-#include "backend/global_norm_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/global_norm_cuda.h"
 #include "backend/op_checks.h"
 
@@ -12,7 +12,7 @@ void sum_of_squares(Context& context, const SumOfSquaresArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return sum_of_squares_cuda(context, args);
   }
-  sum_of_squares_cpu(context, args);
+  cpu_kernels().sum_of_squares(context, args);
 }
 
 }  // namespace ventris

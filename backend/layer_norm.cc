@@ -1,6 +1,6 @@
 #include "backend/layer_norm.h"
 
-#include "backend/layer_norm_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/layer_norm_cuda.h"
 #include "backend/op_checks.h"
 
@@ -25,7 +25,7 @@ void layer_norm_forward(Context& context, const LayerNormForwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return layer_norm_forward_cuda(context, args);
   }
-  layer_norm_forward_cpu(context, args);
+  cpu_kernels().layer_norm_forward(context, args);
 }
 
 void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args) {
@@ -52,7 +52,7 @@ void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return layer_norm_backward_cuda(context, args);
   }
-  layer_norm_backward_cpu(context, args);
+  cpu_kernels().layer_norm_backward(context, args);
 }
 
 }  // namespace ventris

@@ -1,6 +1,6 @@
 #include "backend/log_probability_sum.h"
 
-#include "backend/log_probability_sum_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/log_probability_sum_cuda.h"
 #include "backend/op_checks.h"
 
@@ -16,7 +16,7 @@ void log_probability_sum(Context& context, const LogProbabilitySumArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return log_probability_sum_cuda(context, args);
   }
-  log_probability_sum_cpu(context, args);
+  cpu_kernels().log_probability_sum(context, args);
 }
 
 }  // namespace ventris

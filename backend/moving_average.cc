@@ -1,6 +1,6 @@
 #include "backend/moving_average.h"
 
-#include "backend/moving_average_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/moving_average_cuda.h"
 #include "backend/op_checks.h"
 
@@ -16,7 +16,7 @@ void moving_average(Context& context, const MovingAverageArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return moving_average_cuda(context, args);
   }
-  moving_average_cpu(context, args);
+  cpu_kernels().moving_average(context, args);
 }
 
 void exchange(Context& context, const ExchangeArgs& args) {
@@ -26,7 +26,7 @@ void exchange(Context& context, const ExchangeArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return exchange_cuda(context, args);
   }
-  exchange_cpu(context, args);
+  cpu_kernels().exchange(context, args);
 }
 
 }  // namespace ventris

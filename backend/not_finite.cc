@@ -1,6 +1,6 @@
 #include "backend/not_finite.h"
 
-#include "backend/not_finite_cpu.h"
+#include "backend/cpu_kernels.h"
 #include "backend/not_finite_cuda.h"
 #include "backend/op_checks.h"
 
@@ -14,7 +14,7 @@ void find_not_finite(Context& context, const FindNotFiniteArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return find_not_finite_cuda(context, args);
   }
-  find_not_finite_cpu(args);
+  cpu_kernels().find_not_finite(args);
 }
 
 }  // namespace ventris

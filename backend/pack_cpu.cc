@@ -69,7 +69,7 @@ void pack_all(Context& context, const PackArgs& args) {
 
 }  // namespace
 
-size_t packed_bytes(int64_t rows, int64_t cols, DType dtype) {
+size_t packed_bytes_cpu(int64_t rows, int64_t cols, DType dtype) {
   const int64_t panels = (cols + kPackedPanel - 1) / kPackedPanel;
   const int64_t size = dtype == DType::kBF16 ? packed_panel_size<BF16>(rows) : packed_panel_size<float>(rows);
   return static_cast<size_t>(panels * size) * size_of(dtype);

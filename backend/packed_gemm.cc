@@ -1,7 +1,7 @@
 #include "backend/packed_gemm.h"
 
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
-#include "backend/packed_gemm_cpu.h"
 
 namespace ventris {
 namespace {
@@ -14,6 +14,10 @@ void check_packed(Context& context, const PackedMatrix& packed) {
 
 }  // namespace
 
+size_t packed_bytes(int64_t rows, int64_t cols, DType dtype) {
+  return cpu_kernels().packed_bytes(rows, cols, dtype);
+}
+
 void pack(Context& context, const PackArgs& args) {
   check_packed(context, args.to);
   const ConstTensor& source = args.source;
@@ -23,7 +27,7 @@ void pack(Context& context, const PackArgs& args) {
   VENTRIS_CHECK(args.first_column >= 0 && args.first_column + cols <= args.to.cols,
                 "columns [{}, {}) of a packed matrix that has {}", args.first_column,
                 args.first_column + cols, args.to.cols);
-  pack_cpu(context, args);
+  cpu_kernels().pack(context, args);
 }
 
 void packed_gemm(Context& context, const PackedGemmArgs& args) {
@@ -34,7 +38,7 @@ void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_optional(args.bias, 1, args.b.cols, DType::kF32, "bias");
   VENTRIS_CHECK(!args.accumulate || args.c.dtype == DType::kF32, "sums that go on from {}",
                 name_of(args.c.dtype));
-  packed_gemm_cpu(context, args);
+  cpu_kernels().packed_gemm(context, args);
 }
 
 }  // namespace ventris

@@ -16,6 +16,7 @@ struct PackedMatrix {
   explicit operator bool() const { return data != nullptr; }
 };
 
+/// Depends on the kernels in use (backend/instruction_set.h), as the order of the elements does.
 size_t packed_bytes(int64_t rows, int64_t cols, DType dtype);
 
 /// Writes columns [first_column, first_column + source columns) of `to`, rounded to its dtype. Memory of a

@@ -1,7 +1,7 @@
 #include "backend/repetition_penalty.h"
 
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
-#include "backend/repetition_penalty_cpu.h"
 #include "backend/repetition_penalty_cuda.h"
 
 namespace ventris {
@@ -13,7 +13,7 @@ void repetition_penalty(Context& context, const RepetitionPenaltyArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return repetition_penalty_cuda(context, args);
   }
-  repetition_penalty_cpu(context, args);
+  cpu_kernels().repetition_penalty(context, args);
 }
 
 }  // namespace ventris

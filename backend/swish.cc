@@ -1,7 +1,7 @@
 #include "backend/swish.h"
 
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
-#include "backend/swish_cpu.h"
 #include "backend/swish_cuda.h"
 
 namespace ventris {
@@ -13,7 +13,7 @@ void swish_forward(Context& context, const SwishForwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return swish_forward_cuda(context, args);
   }
-  swish_forward_cpu(context, args);
+  cpu_kernels().swish_forward(context, args);
 }
 
 void swish_backward(Context& context, const SwishBackwardArgs& args) {
@@ -23,7 +23,7 @@ void swish_backward(Context& context, const SwishBackwardArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return swish_backward_cuda(context, args);
   }
-  swish_backward_cpu(context, args);
+  cpu_kernels().swish_backward(context, args);
 }
 
 }  // namespace ventris

@@ -1,7 +1,7 @@
 #include "backend/top_k.h"
 
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
-#include "backend/top_k_cpu.h"
 #include "backend/top_k_cuda.h"
 
 namespace ventris {
@@ -21,7 +21,7 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   for (const int32_t* word = args.banned; word != nullptr && *word >= 0; ++word) ++banned;
   VENTRIS_CHECK(args.k + banned <= args.vocab, "{} of {} words wanted, {} are banned", args.k, args.vocab,
                 banned);
-  log_softmax_top_k_cpu(context, args);
+  cpu_kernels().log_softmax_top_k(context, args);
 }
 
 void log_probability(Context& context, const LogProbabilityArgs& args) {
@@ -33,7 +33,7 @@ void log_probability(Context& context, const LogProbabilityArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return log_probability_cuda(context, args);
   }
-  log_probability_cpu(context, args);
+  cpu_kernels().log_probability(context, args);
 }
 
 }  // namespace ventris

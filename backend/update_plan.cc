@@ -1,7 +1,7 @@
 #include "backend/update_plan.h"
 
+#include "backend/cpu_kernels.h"
 #include "backend/op_checks.h"
-#include "backend/update_plan_cpu.h"
 #include "backend/update_plan_cuda.h"
 
 namespace ventris {
@@ -15,7 +15,7 @@ void plan_update(Context& context, const PlanUpdateArgs& args) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return plan_update_cuda(context, args);
   }
-  plan_update_cpu(args);
+  cpu_kernels().plan_update(args);
 }
 
 }  // namespace ventris

@@ -1,11 +1,10 @@
-#include "backend/chained_gemm_cpu.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
+#include "backend/cpu_kernels.h"
 #include "tests/support/device_buffer.h"
 
 namespace ventris {
@@ -65,7 +64,7 @@ struct Operands {
 void expect_chains(int64_t m, int64_t n, int64_t k, const Form& form, int threads) {
   Context context({.threads = threads});
   Operands o(m, n, k, form);
-  chained_gemm_cpu(context, o.args());
+  cpu_kernels().chained_gemm(context, o.args());
   int64_t different = 0;
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t col = 0; col < n; ++col)

@@ -198,8 +198,9 @@ class Tree:
 
     def _object_digest(self, path):
         folder, _, name = path.partition("/")
-        compiled = self.build_folder / folder / "CMakeFiles" / f"ventris_{folder}.dir" / f"{name}.o"
-        return hashlib.sha256(compiled.read_bytes()).hexdigest() if compiled.is_file() else None
+        # Kernels are compiled once for each set of instructions.
+        compiled = sorted((self.build_folder / folder / "CMakeFiles").glob(f"ventris_*.dir/{name}.o"))
+        return hashlib.sha256(b"".join(path.read_bytes() for path in compiled)).hexdigest() if compiled else None
 
     @contextlib.contextmanager
     def changed(self, mutation):

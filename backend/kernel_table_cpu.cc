@@ -1,0 +1,78 @@
+// The kernels of one set of instructions: this file and all that it names are compiled once for each
+// (cmake/instruction_sets.cmake), and nothing else of these objects can be seen from outside.
+#include "backend/adam_cpu.h"
+#include "backend/add_cpu.h"
+#include "backend/attention_cpu.h"
+#include "backend/bias_relu_cpu.h"
+#include "backend/cast_cpu.h"
+#include "backend/chained_gemm_cpu.h"
+#include "backend/cpu_kernels.h"
+#include "backend/cross_entropy_cpu.h"
+#include "backend/embedding_cpu.h"
+#include "backend/global_norm_cpu.h"
+#include "backend/layer_norm_cpu.h"
+#include "backend/log_probability_sum_cpu.h"
+#include "backend/moving_average_cpu.h"
+#include "backend/not_finite_cpu.h"
+#include "backend/packed_gemm_cpu.h"
+#include "backend/repetition_penalty_cpu.h"
+#include "backend/swish_cpu.h"
+#include "backend/top_k_cpu.h"
+#include "backend/update_plan_cpu.h"
+
+#ifndef VENTRIS_KERNEL_TABLE
+#define VENTRIS_KERNEL_TABLE ventris_kernels
+#endif
+
+namespace ventris {
+namespace {
+
+void attention_forward_any(Context& context, const AttentionForwardArgs& args) {
+  dispatch_dtype(args.query.dtype, [&](auto tag) { attention_forward_cpu<decltype(tag)>(context, args); });
+}
+void attention_backward_any(Context& context, const AttentionBackwardArgs& args) {
+  dispatch_dtype(args.query.dtype, [&](auto tag) { attention_backward_cpu<decltype(tag)>(context, args); });
+}
+void attention_decode_any(Context& context, const AttentionDecodeArgs& args) {
+  dispatch_dtype(args.query.dtype, [&](auto tag) { attention_decode_cpu<decltype(tag)>(context, args); });
+}
+
+}  // namespace
+
+extern "C" {
+extern const CpuKernels VENTRIS_KERNEL_TABLE;
+constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
+    .adam = adam_cpu,
+    .add = add_cpu,
+    .attention_forward = attention_forward_any,
+    .attention_backward = attention_backward_any,
+    .attention_decode = attention_decode_any,
+    .bias_relu_backward = bias_relu_backward_cpu,
+    .bias_backward = bias_backward_cpu,
+    .cast = cast_cpu,
+    .fill_zero = fill_zero_cpu,
+    .chained_gemm = chained_gemm_cpu,
+    .cross_entropy = cross_entropy_cpu,
+    .loss_sum = loss_sum_cpu,
+    .embedding_forward = embedding_forward_cpu,
+    .embedding_backward = embedding_backward_cpu,
+    .sum_of_squares = sum_of_squares_cpu,
+    .layer_norm_forward = layer_norm_forward_cpu,
+    .layer_norm_backward = layer_norm_backward_cpu,
+    .log_probability_sum = log_probability_sum_cpu,
+    .moving_average = moving_average_cpu,
+    .exchange = exchange_cpu,
+    .find_not_finite = find_not_finite_cpu,
+    .packed_bytes = packed_bytes_cpu,
+    .pack = pack_cpu,
+    .packed_gemm = packed_gemm_cpu,
+    .repetition_penalty = repetition_penalty_cpu,
+    .swish_forward = swish_forward_cpu,
+    .swish_backward = swish_backward_cpu,
+    .log_softmax_top_k = log_softmax_top_k_cpu,
+    .log_probability = log_probability_cpu,
+    .plan_update = plan_update_cpu,
+};
+}
+
+}  // namespace ventris

@@ -1,0 +1,91 @@
+# The sets of instructions that the CPU's kernels (backend/*_cpu.cc) are compiled for.
+#
+# VENTRIS_PORTABLE: once for each set of VENTRIS_KERNEL_SETS, of which the program takes the best that its processor has
+# (backend/instruction_set.h); everything else is for x86-64-v3. Else there is one set, VENTRIS_KERNEL_SETS: "native" for the
+# processor of this machine, or "neon" for aarch64 in general.
+
+set(VENTRIS_PORTABLE OFF)
+set(VENTRIS_KERNEL_SETS native)
+set(VENTRIS_BASE_MARCH native)
+
+set(VENTRIS_KERNEL_FLAGS_avx2 -march=x86-64-v3)
+set(VENTRIS_KERNEL_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+set(VENTRIS_KERNEL_FLAGS_avx512-bf16 ${VENTRIS_KERNEL_FLAGS_avx512} -mavx512vnni -mavx512bf16)
+
+# Sets `missing` to what the compiler, the linker or objcopy cannot do of what several sets need, else to "".
+function(ventris_look_for_tools missing)
+  set(folder ${PROJECT_BINARY_DIR}/CMakeFiles/kernel_sets)
+  file(MAKE_DIRECTORY ${folder})
+  file(WRITE ${folder}/trial.cc "inline int shared() { static int count = 0; return ++count; }\nextern \"C\" { int kept() { return shared(); } }\n")
+  set(${missing} "" PARENT_SCOPE)
+  foreach(set avx2 avx512 avx512-bf16)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${VENTRIS_KERNEL_FLAGS_${set}} -c trial.cc -o ${set}.o WORKING_DIRECTORY ${folder}
+                    RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+    if(result)
+      set(${missing} "the compiler knows no ${VENTRIS_KERNEL_FLAGS_${set}}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  execute_process(COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o joined.o avx2.o WORKING_DIRECTORY ${folder}
+                  RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  if(result)
+    set(${missing} "${CMAKE_LINKER} has no --force-group-allocation" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=kept joined.o alone.o WORKING_DIRECTORY ${folder}
+                  RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  if(result)
+    set(${missing} "objcopy was not found or has no --keep-global-symbol" PARENT_SCOPE)
+  endif()
+endfunction()
+
+if(VENTRIS_NATIVE OR VENTRIS_SANITIZE OR VENTRIS_FUZZ)
+  # For this machine.
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(VENTRIS_KERNEL_SETS neon)
+  set(VENTRIS_BASE_MARCH "")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  ventris_look_for_tools(missing)
+  if(missing)
+    message(STATUS "For this machine's processor alone, as with VENTRIS_NATIVE=ON: ${missing}")
+  else()
+    set(VENTRIS_PORTABLE ON)
+    set(VENTRIS_KERNEL_SETS avx2 avx512 avx512-bf16)
+    set(VENTRIS_BASE_MARCH x86-64-v3)
+  endif()
+endif()
+
+# ventris_kernels(TARGET SOURCES...): adds the kernels' sources to a library. Those of several sets are joined to one object for
+# each, which exports its table of kernels alone: inline functions of headers are in it too, compiled for that set, and the linker
+# may take any of equal name for the whole program. VENTRIS_KERNEL_OBJECTS is the list of these objects.
+function(ventris_kernels target)
+  if(NOT VENTRIS_PORTABLE)
+    target_sources(${target} PRIVATE ${ARGN})
+    set(VENTRIS_KERNEL_OBJECTS "" PARENT_SCOPE)
+    return()
+  endif()
+  set(objects "")
+  foreach(set ${VENTRIS_KERNEL_SETS})
+    string(REPLACE "-" "_" name ${set})
+    add_library(ventris_kernels_${name} OBJECT ${ARGN})
+    set(flags ${VENTRIS_KERNEL_FLAGS_${set}})
+    list(POP_FRONT flags march)
+    string(REPLACE "-march=" "" march ${march})
+    set_target_properties(ventris_kernels_${name} PROPERTIES VENTRIS_MARCH ${march})
+    target_compile_options(ventris_kernels_${name} PRIVATE ${flags})
+    target_compile_definitions(ventris_kernels_${name} PRIVATE VENTRIS_KERNEL_TABLE=ventris_kernels_${name} VENTRIS_HAS_CUDA=0)
+    target_link_libraries(ventris_kernels_${name} PRIVATE ventris_options fmt::fmt)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
+    add_custom_command(
+        OUTPUT ${object}
+        COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${object}.all $<TARGET_OBJECTS:ventris_kernels_${name}>
+        COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=ventris_kernels_${name} ${object}.all ${object}
+        COMMAND ${CMAKE_COMMAND} -E rm ${object}.all
+        DEPENDS ventris_kernels_${name} $<TARGET_OBJECTS:ventris_kernels_${name}>
+        COMMENT "Joining the kernels of ${set}" COMMAND_EXPAND_LISTS VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  target_sources(${target} PRIVATE ${objects})
+  set(VENTRIS_KERNEL_OBJECTS ${objects} PARENT_SCOPE)
+endfunction()
