@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 
@@ -51,10 +52,9 @@ const std::vector<KernelSet>& all_sets() {
   return sets;
 }
 
-// Of the choice, which counts until the first use.
 std::mutex choice_mutex;
-const KernelSet* chosen = nullptr;  // null: auto
-const KernelSet* used = nullptr;    // null: not yet
+const KernelSet* chosen = nullptr;  // null: none
+bool in_use = false;
 
 std::vector<std::string> names(bool runs_here) {
   std::vector<std::string> found;
@@ -70,38 +70,34 @@ const KernelSet& set_of(const std::string& name, const std::string& where, ExitC
     if (set.name == name) found = &set;
   }
   if (found != nullptr && found->runs_here) return *found;
-  fail(code,
-       "{}: {}; this program has kernels for {}, of which this processor runs {}. 'auto' takes the best",
-       where,
+  fail(code, "{}: {}; this program has kernels for {}, of which this processor runs {}", where,
        found == nullptr ? "there is no such set of instructions"
                         : "this processor does not have these instructions",
        fmt::join(names(false), ", "), fmt::join(names(true), ", "));
 }
 
-const KernelSet& decide() {
-  const std::lock_guard lock(choice_mutex);
-  if (used != nullptr) return *used;
+const KernelSet& automatic_set() {
   const char* variable = std::getenv("VENTRIS_ISA");
-  const std::string wanted = variable == nullptr ? "" : variable;
-  if (chosen != nullptr) {
-    used = chosen;
-  } else if (!wanted.empty() && wanted != "auto") {
-    used = &set_of(wanted, "VENTRIS_ISA=" + wanted, ExitCode::kBadConfiguration);
-  } else {
-    for (const KernelSet& set : all_sets()) {
-      if (set.runs_here) used = &set;
-    }
-  }
-  if (used == nullptr) {
+  const std::string wanted = variable == nullptr || *variable == '\0' ? "auto" : variable;
+  if (wanted != "auto") return set_of(wanted, "VENTRIS_ISA=" + wanted, ExitCode::kBadConfiguration);
+  const std::vector<KernelSet>& sets = all_sets();
+  const auto greatest =
+      std::find_if(sets.rbegin(), sets.rend(), [](const KernelSet& set) { return set.runs_here; });
+  if (greatest == sets.rend()) {
     fail(ExitCode::kUnavailable,
          "this processor has the instructions of none of {}; build with -DVENTRIS_NATIVE=ON on this machine",
          fmt::join(names(false), ", "));
   }
-  return *used;
+  return *greatest;
 }
 
 const KernelSet& set_in_use() {
-  static const KernelSet& set = decide();
+  static const KernelSet& set = []() -> const KernelSet& {
+    const std::lock_guard lock(choice_mutex);
+    if (chosen == nullptr) chosen = &automatic_set();
+    in_use = true;
+    return *chosen;
+  }();
   return set;
 }
 
@@ -115,12 +111,23 @@ std::vector<std::string> usable_instruction_sets() {
   return names(true);
 }
 
+const std::string& automatic_instruction_set() {
+  return automatic_set().name;
+}
+
+std::string least_instruction_set(const std::vector<std::string>& names) {
+  for (const KernelSet& set : all_sets()) {
+    if (std::find(names.begin(), names.end(), set.name) != names.end()) return set.name;
+  }
+  fail(ExitCode::kInternal, "none of {} is a set of this program", fmt::join(names, ", "));
+}
+
 void choose_instruction_set(const std::string& name) {
-  const KernelSet* wanted = name == "auto" ? nullptr : &set_of(name, "--isa " + name, ExitCode::kUsage);
+  const KernelSet& wanted = set_of(name, "--isa " + name, ExitCode::kUsage);
   const std::lock_guard lock(choice_mutex);
-  VENTRIS_CHECK(used == nullptr || wanted == nullptr || used == wanted,
-                "the kernels of {} are in use already, {} was chosen", used->name, name);
-  chosen = wanted;
+  VENTRIS_CHECK(!in_use || chosen == &wanted, "the kernels of {} are in use already, {} was chosen",
+                chosen->name, name);
+  chosen = &wanted;
 }
 
 const std::string& instruction_set() {

@@ -14,14 +14,18 @@ std::vector<std::string> built_instruction_sets();
 /// Those of them that this processor, and the system with its registers, can run.
 std::vector<std::string> usable_instruction_sets();
 
-/// Takes the set of that name, or with "auto" that of the environment variable VENTRIS_ISA, else the greatest
-/// that can run. To be called before the first operation. Throws Error(kUsage) where there is none of that
-/// name or it cannot run here.
+/// What counts without a choice: the set that the environment variable VENTRIS_ISA names, else (also if that
+/// is "auto") the greatest that can run. Throws Error(kBadConfiguration) where VENTRIS_ISA names none that
+/// can run.
+const std::string& automatic_instruction_set();
+/// The least of some sets of this program; at least one.
+std::string least_instruction_set(const std::vector<std::string>& names);
+
+/// To be called before the first operation. Throws Error(kUsage) where there is none of that name or it
+/// cannot run here.
 void choose_instruction_set(const std::string& name);
 
-/// The set in use. As nothing can be chosen afterwards, not to be asked for its name before
-/// choose_instruction_set(). Throws Error(kBadConfiguration) where VENTRIS_ISA counts and names none that can
-/// run.
+/// The set in use: the chosen one, else the automatic one. From now on it stays that.
 const std::string& instruction_set();
 
 }  // namespace ventris

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/isa_option.h"
 #include "launch/job.h"
 #include "launch/output.h"
 
@@ -66,6 +67,7 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
                "rank. auto: with CUDA where it works on every rank, else on the CPU, saying why.");
   table.integer("threads", decoding.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
+  add_isa_option(decoding.isa, table);
 }
 
 void CutSentences::check(const std::string& where, size_t words) {

@@ -18,6 +18,7 @@ struct DecodingOptions {
   DType precision = DType::kF32;
   std::string device = "auto";
   int threads = 0;
+  std::string isa = "auto";
 };
 
 /// --model

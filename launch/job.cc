@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "backend/device.h"
 #include "backend/error.h"
+#include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
@@ -20,8 +24,22 @@ std::string Job::provenance() const {
   return program_name_and_version() + ": " + command_line;
 }
 
+namespace {
+
+void choose_kernels(const Job& job, const std::string& isa) {
+  if (isa != "auto") return choose_instruction_set(isa);
+  const std::vector<std::string> of_ranks = job.communicator.all_gather(automatic_instruction_set());
+  const std::string least = least_instruction_set(of_ranks);
+  choose_instruction_set(least);
+  if (std::count(of_ranks.begin(), of_ranks.end(), least) != std::ssize(of_ranks))
+    say(job, fmt::format("Computing with the instructions of {}: not every rank has more", least));
+}
+
+}  // namespace
+
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
-                                      F32Products products) {
+                                      const std::string& isa, F32Products products) {
+  choose_kernels(job, isa);
   check_equal_on_all_ranks(job.communicator, "--device", device);
   ContextOptions options = {.threads = threads_per_rank(job.environment, threads), .f32_products = products};
   if (device != "cpu") {

@@ -28,8 +28,12 @@ struct Job {
 /// CUDA where it works on every rank, and else the CPU, and then says why unless the program was built
 /// without CUDA. Throws Error(kUnavailable) where cuda is asked for and does not work, with the reason and
 /// the first rank that has it.
+///
+/// The CPU's kernels are those of `isa` (backend/instruction_set.h), with auto the greatest that every rank
+/// would take by itself: Adam runs on all of them, and its results must have the same bits. To be called
+/// before all operations.
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
-                                      F32Products products);
+                                      const std::string& isa, F32Products products);
 
 /// Text for people, on the standard error; only the rank that speaks prints.
 void say(const Job& job, const std::string& message);

@@ -8,6 +8,7 @@
 #include "data/file_io.h"
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
+#include "launch/isa_option.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/replay.h"
@@ -22,6 +23,7 @@ struct Options {
   std::string corpus;
   std::string device = "run";
   int threads = 0;
+  std::string isa = "auto";
   bool json = false;
 };
 
@@ -55,7 +57,7 @@ int run_replay(const Options& options, Job& job) {
   run.threads = options.threads;
   job.communicator.limit_waits(run.comm_timeout);
   const std::unique_ptr<Context> context =
-      make_context(job, run.device, run.threads, f32_products_of(run.reduction));
+      make_context(job, run.device, run.threads, options.isa, f32_products_of(run.reduction));
   nlohmann::json steps = nlohmann::json::array();
   size_t compared = 0;
   size_t differing = 0;
@@ -125,6 +127,7 @@ Command replay_command() {
                "Where to compute, as of 'train'; run is the run's own.");
   table.integer("threads", options->threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use. It changes no bit.");
+  add_isa_option(options->isa, table);
   command.run = [options](Job& job) { return run_replay(*options, job); };
   return command;
 }

@@ -59,7 +59,7 @@ int run_score(const Options& options, Job& job) {
          sources.size(), options.target, targets.size());
   }
   const std::unique_ptr<Context> context =
-      make_context(job, decoding.device, decoding.threads, F32Products::kChain);
+      make_context(job, decoding.device, decoding.threads, decoding.isa, F32Products::kChain);
   const ModelSet models(*context, decoding.models, decoding.precision);
   check_same_models_on_all_ranks(job.communicator, models);
   const std::vector<ScoredPair> scored =

@@ -2,6 +2,7 @@
 
 #include "backend/error.h"
 #include "launch/bleu_options.h"
+#include "launch/isa_option.h"
 #include "trainer/config_json.h"
 
 namespace ventris {
@@ -258,6 +259,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "the same bits.");
   table.integer("threads", train.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
+  add_isa_option(options.isa, table);
   table.integer(
       "check-ranks-every", train.check_ranks_every, {.least = 0, .most = kManySteps},
       "Compares the parameters and Adam's moments of all ranks after so many steps, and always before a "

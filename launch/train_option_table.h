@@ -13,6 +13,7 @@ namespace ventris {
 struct TrainCommandOptions {
   TrainOptions train;
   std::string show_preset;  // name; empty: train
+  std::string isa = "auto";
   bool json = false;
 };
 

@@ -123,7 +123,7 @@ int run_translate(Options& options, Job& job) {
          options.n_best, decoding.search.beam_size);
   }
   const std::unique_ptr<Context> context =
-      make_context(job, decoding.device, decoding.threads, F32Products::kChain);
+      make_context(job, decoding.device, decoding.threads, decoding.isa, F32Products::kChain);
   const ModelSet models = load_models(*context, decoding);
   check_same_models_on_all_ranks(job.communicator, models);
   Translator translator(*context, job.communicator, models, decoding.search);

@@ -38,6 +38,21 @@ if [[ $preset == release ]] && command -v nvcc >/dev/null; then
   build/cuda/ventris --version
 fi
 
+# The kernels of the least set besides those that this processor takes by itself (backend/instruction_set.h). Before the
+# rest, so that what is printed last is the summary of all tests.
+if [[ $preset == release ]]; then
+  kernels=$(build/release/ventris --version | sed -n 's/^ISA: *//p')
+  case $kernels in
+    "avx2, of avx2,"*) echo "This processor has AVX2 alone of what the kernels are compiled for: the tests run with those of avx2" ;;
+    *", of avx2,"*)
+      note "Testing the kernels of avx2"
+      VENTRIS_ISA=avx2 ctest --preset release \
+        -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|resume|score|translation)_test' "${ctest_options[@]}"
+      ;;
+    *) echo "The kernels are compiled for ${kernels%%,*} alone" ;;
+  esac
+fi
+
 note "Testing"
 ctest --preset "$preset" "${ctest_options[@]}"
 

@@ -10,6 +10,7 @@
 
 #include "backend/device.h"
 #include "backend/gemm.h"
+#include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "trainer/json_text.h"
@@ -27,6 +28,7 @@ constexpr const char* kCompiler = "GCC " __VERSION__;
 
 // As messages call them.
 constexpr std::pair<const char*, const char*> kNames[] = {{"instruction_set", "instruction set"},
+                                                          {"kernels", "kernels"},
                                                           {"onednn", "oneDNN"},
                                                           {"compiler", "compiler"},
                                                           {"mpi", "MPI"},
@@ -36,6 +38,7 @@ Json of_this_rank() {
   const std::string library = gemm_library();  // "oneDNN 2.6.3, AVX2"
   const size_t comma = library.find(", ");
   return {{"instruction_set", comma == std::string::npos ? "" : library.substr(comma + 2)},
+          {"kernels", instruction_set()},
           {"onednn", library.substr(library.find(' ') + 1, comma - library.find(' ') - 1)},
           {"compiler", kCompiler},
           {"mpi", mpi_library()},

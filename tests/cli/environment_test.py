@@ -27,7 +27,7 @@ class Environment(DigestTest):
         self.assertNotIn(CHANGED, first)
         slow = self.recorded("run", 2)
         self.assertEqual(slow, json.loads(self.read(self.path("run", "config.json")))["environment"])
-        self.assertEqual(set(slow), {"instruction_set", "onednn", "compiler", "mpi", "cuda"})
+        self.assertEqual(set(slow), {"instruction_set", "kernels", "onednn", "compiler", "mpi", "cuda"})
         self.assertNotIn(CHANGED, self.messages(*self.train("run", max_steps=4), variables=SLOW))
         messages = self.messages(*self.train("run", max_steps=6, digest_every=1))
         now = self.recorded("run", 6)

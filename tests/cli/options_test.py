@@ -81,9 +81,12 @@ class Help(support.CommandLineTest):
         lines = self.succeed("--version").decode().splitlines()
         self.assertRegex(lines[0], r"^ventris \d+\.\d+\.\d+ \(commit .+\)$")
         self.assertRegex(lines[1], r"^CPU: .*oneDNN \d+\.\d+")
-        self.assertTrue(lines[2].startswith("MPI: "))
-        self.assertRegex(lines[3], r"^CUDA: (no$|yes, CUDA \d+\.\d+, architectures )")
-        self.assertRegex(lines[4], r"^NCCL: (no|\d+\.\d+\.\d+)$")
+        used, built = re.fullmatch(r"ISA:  (\S+), of (.+)", lines[2]).groups()
+        self.assertIn(used, built.split(", "))
+        self.assertIn(built, ("avx2, avx512, avx512-bf16", "native", "neon"))
+        self.assertTrue(lines[3].startswith("MPI: "))
+        self.assertRegex(lines[4], r"^CUDA: (no$|yes, CUDA \d+\.\d+, architectures )")
+        self.assertRegex(lines[5], r"^NCCL: (no|\d+\.\d+\.\d+)$")
 
     def test_the_committed_reference_is_what_the_program_says(self):
         committed = os.path.join(support.SOURCE_DIR, "docs", "commands.md")

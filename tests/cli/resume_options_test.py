@@ -71,6 +71,9 @@ class ResumeOptions(support.CommandLineTest):
             return TOGETHER[name]
         if name in CHANGED:
             return [f"--{name}", CHANGED[name].format(run=run)]
+        if name == "isa":
+            built = re.search(r"^ISA:  (\S+), of", self.succeed("--version").decode(), re.MULTILINE)
+            return ["--isa", built[1]]
         if name == "corpus":
             return ["--corpus", self.other]
         if not takes:

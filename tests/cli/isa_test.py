@@ -1,0 +1,105 @@
+"""Which instructions the CPU's kernels use: --isa, VENTRIS_ISA, and processors that have too few."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+
+EMULATOR = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
+SETS = ["avx2", "avx512", "avx512-bf16"]
+
+
+def version_of(**variables):
+    text = subprocess.run([support.BINARY, "--version"], env={**os.environ, **variables}, capture_output=True, check=True,
+                          text=True).stdout  # fmt: skip
+    used, built = re.search(r"^ISA:  (\S+), of (.+)$", text, re.MULTILINE).groups()
+    return used, built.split(", ")
+
+
+class InstructionSets(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo(train_pairs=60)
+        cls.best, cls.built = version_of(VENTRIS_ISA="auto")
+        cls.usable = cls.built[: cls.built.index(cls.best) + 1]
+
+    def train(self, name, *more, max_steps=2):
+        return ("train", "--corpus", self.corpus, "--model-dir", self.path(name), *support.TINY_MODEL,
+                "--valid-every", 0, "--threads", 1, "--max-steps", max_steps, *more)  # fmt: skip
+
+    def recorded(self, name):
+        return json.loads(self.read(self.path(name, "config.json")))["environment"]
+
+    def test_the_option_wins_over_the_variable_and_that_over_auto(self):
+        for name in self.usable:
+            with self.subTest(name):
+                other = self.best if name != self.best else self.usable[0]
+                self.assertEqual(version_of(VENTRIS_ISA=name)[0], name)
+                self.succeed(*self.train("option-" + name, "--isa", name), variables={"VENTRIS_ISA": other})
+                self.assertEqual(self.recorded("option-" + name)["kernels"], name)
+                self.succeed(*self.train("variable-" + name), variables={"VENTRIS_ISA": name})
+                self.assertEqual(self.recorded("variable-" + name)["kernels"], name)
+        self.assertEqual(version_of(VENTRIS_ISA="")[0], self.best)
+        # What is wrong in the variable does not matter where the option counts.
+        self.succeed(*self.train("wrong", "--isa", self.best), variables={"VENTRIS_ISA": "sse9"})
+
+    def test_names_that_are_none_and_sets_that_the_processor_lacks(self):
+        lists = f"this program has kernels for {', '.join(self.built)}, of which this processor runs {', '.join(self.usable)}\n"
+        wrong = [("sse9", "there is no such set of instructions")]
+        wrong += [(name, "this processor does not have these instructions") for name in self.built if name not in self.usable]
+        for name, reason in wrong:
+            with self.subTest(name):
+                self.refuse(64, *self.train("refused", "--isa", name), says=f"--isa {name}: {reason}; {lists}")
+                self.refuse(78, *self.train("refused"), says=f"VENTRIS_ISA={name}: {reason}; {lists}", variables={"VENTRIS_ISA": name})
+                self.refuse(78, "--version", says=f"VENTRIS_ISA={name}: {reason}; {lists}", variables={"VENTRIS_ISA": name})
+                self.assertFalse(os.path.exists(self.path("refused")))
+
+    def test_a_run_that_goes_on_with_others_tells_so(self):
+        if len(self.usable) == 1:
+            self.skipTest(f"this processor runs the kernels of {self.best} alone")
+        least = self.usable[0]
+        self.succeed(*self.train("changed", "--isa", least))
+        result = support.run(*self.train("changed", "--isa", self.best, max_steps=3))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"kernels from {least} to {self.best}", result.stderr.decode())
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_ranks_of_different_processors_take_what_all_have(self):
+        if len(self.usable) == 1:
+            self.skipTest(f"this processor runs the kernels of {self.best} alone")
+        least = self.usable[0]
+        script = self.path("rank")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export VENTRIS_ISA={least}; fi\nexec "$@"\n')
+        os.chmod(script, 0o755)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        words = [str(word) for word in self.train("mixed", "--logical-shards", 2)]
+        result = subprocess.run([support.MPIEXEC, *root, "--oversubscribe", "-np", "2", script, support.BINARY, *words],
+                                capture_output=True, check=False)  # fmt: skip
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.recorded("mixed")["kernels"], least)
+        self.assertIn(f"Computing with the instructions of {least}: not every rank has more", result.stderr.decode())
+
+    def test_a_processor_with_too_few_is_told_so(self):
+        if self.built != SETS:
+            self.skipTest(f"this program is built for {self.built[0]} alone")
+        if EMULATOR is None:
+            self.skipTest("there is no qemu-x86_64 (package qemu-user-static) to be a lesser processor")
+        for processor, lacks in (("Nehalem", "AVX, AVX2, FMA, F16C, BMI1, BMI2, MOVBE, LZCNT"), ("Haswell,-fma", "FMA"),
+                                 ("Haswell,-avx2", "AVX2")):  # fmt: skip
+            with self.subTest(processor):
+                result = subprocess.run([EMULATOR, "-cpu", processor, support.BINARY, "--version"], capture_output=True, check=False)
+                self.assertEqual(result.returncode, 69, result.stderr)
+                told = [line for line in result.stderr.decode().splitlines() if line.startswith("ventris: ")]
+                self.assertEqual(len(told), 1, result.stderr)
+                self.assertIn(f" lacks {lacks}; this program is built for processors of x86-64-v3. ", told[0])
+                self.assertIn("-DVENTRIS_NATIVE=ON", told[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
