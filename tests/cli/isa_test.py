@@ -30,7 +30,7 @@ class InstructionSets(support.CommandLineTest):
 
     def train(self, name, *more, max_steps=2):
         return ("train", "--corpus", self.corpus, "--model-dir", self.path(name), *support.TINY_MODEL,
-                "--valid-every", 0, "--threads", 1, "--max-steps", max_steps, *more)  # fmt: skip
+                "--max-steps", max_steps, *more)  # fmt: skip
 
     def recorded(self, name):
         return json.loads(self.read(self.path(name, "config.json")))["environment"]
