@@ -7,6 +7,7 @@
 
 #include "backend/attention.h"
 #include "backend/dropout_cpu.h"
+#include "backend/lane_sums_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 #include "backend/small_matmul_cpu.h"

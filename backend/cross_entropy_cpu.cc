@@ -29,12 +29,14 @@ RowSums sum_row(T* x, int64_t n, Master<T> max) {
   RowSums sums;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     T* const block = x + begin;
-    const auto [exp_sum, shifted_sum] = lane_sums<2, M>(std::min(n - begin, kBlock), [&](int64_t i) {
-      const M shifted = load(block[i]) - max;
-      const M e = exp_approx(shifted);
-      if constexpr (kStore) store(block[i], e);
-      return std::array<M, 2>{e, shifted};
-    });
+    const auto [exp_sum, shifted_sum] =
+        lane_sums<M>(std::min(n - begin, kBlock), [&](int64_t i, M& first, M& second) {
+          const M shifted = load(block[i]) - max;
+          const M e = exp_approx(shifted);
+          if constexpr (kStore) store(block[i], e);
+          first = e;
+          second = shifted;
+        });
     sums.exp += static_cast<double>(exp_sum);
     sums.shifted += static_cast<double>(shifted_sum);
   }

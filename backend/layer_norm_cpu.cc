@@ -91,13 +91,14 @@ void backward_row(const LayerNormBackwardArgs& args, int64_t r, const ColumnSums
   const M rstd = args.rstd.as<M>()[r];
   M* const sum_gamma = sums.gamma;
   M* const sum_beta = sums.beta;
-  const auto [g_total, gx_total] = lane_sums<2, M>(d, [&](int64_t c) {
+  const auto [g_total, gx_total] = lane_sums<M>(d, [&](int64_t c, M& first, M& second) {
     const M dy = load(d_y[c]);
     const M xhat = (load(sum[c]) - mean) * rstd;
     const M g = gamma[c] * dy;
     sum_gamma[c] = std::fma(dy, xhat, sum_gamma[c]);
     sum_beta[c] += dy;
-    return std::array<M, 2>{g, g * xhat};
+    first = g;
+    second = g * xhat;
   });
   const M g_mean = g_total / static_cast<M>(d);
   const M gx_mean = gx_total / static_cast<M>(d);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 #include "backend/dtype.h"
 #include "backend/elementary.h"
-#include "backend/vector_cpu.h"
+#include "backend/lane_sums_cpu.h"
 
 /// Building blocks of the CPU kernels, written so that the compiler turns loops over them (`#pragma omp
 /// simd`) into vector code for whatever instruction set it compiles for. Multiplications and additions are
@@ -76,42 +75,6 @@ inline float exp_approx(float x) {
 }
 inline double exp_approx(double x) {
   return portable_exp(x);
-}
-
-/// Lanes of the sums over a row.
-inline constexpr int kSumLanes = 32;
-
-/// The sums over [0, n) of the kCount numbers that body(i) returns as std::array<M, kCount>; body may write
-/// what belongs to i.
-template <int kCount, typename M, typename Body>
-std::array<M, kCount> lane_sums(int64_t n, Body&& body) {
-  std::array<LaneSums<M, kSumLanes>, kCount> sums;
-  alignas(64) M values[kCount][kSumLanes];
-  int64_t begin = 0;
-  for (; begin + kSumLanes <= n; begin += kSumLanes) {
-#pragma omp simd
-    for (int l = 0; l < kSumLanes; ++l) {
-      const std::array<M, kCount> value = body(begin + l);
-      for (int k = 0; k < kCount; ++k) values[k][l] = value[static_cast<size_t>(k)];
-    }
-    for (int k = 0; k < kCount; ++k) sums[static_cast<size_t>(k)].add_all(values[k]);
-  }
-  if (begin < n) {
-    for (int l = 0; l < kSumLanes; ++l) {
-      const std::array<M, kCount> value = begin + l < n ? body(begin + l) : std::array<M, kCount>{};
-      for (int k = 0; k < kCount; ++k) values[k][l] = value[static_cast<size_t>(k)];
-    }
-    for (int k = 0; k < kCount; ++k) sums[static_cast<size_t>(k)].add_all(values[k]);
-  }
-  std::array<M, kCount> totals;
-  for (int k = 0; k < kCount; ++k) totals[static_cast<size_t>(k)] = sums[static_cast<size_t>(k)].total();
-  return totals;
-}
-
-/// The sum over [0, n) of body(i).
-template <typename M, typename Body>
-M lane_sum(int64_t n, Body&& body) {
-  return lane_sums<1, M>(n, [&](int64_t i) { return std::array<M, 1>{body(i)}; })[0];
 }
 
 /// Largest of x[0, n), or -infinity. A NaN among them may be passed over.

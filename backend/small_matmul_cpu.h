@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "backend/fused_cpu.h"
 #include "backend/vector_cpu.h"
 
 /// Products of the small matrices of attention, in f32 or f64, out of scratch memory that stays in the cache.

@@ -1,20 +1,12 @@
 #pragma once
 
-#include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-#if defined(__FMA__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 /// Vectors of the width of the instruction set, as the compilers' vector types: one code for all of them. No
 /// result depends on the width: elements of a vector know nothing of each other, but in the sums of LaneSums,
-/// which have as many lanes everywhere.
+/// which have as many lanes everywhere (backend/lane_sums_cpu.h).
 namespace ventris {
 
 #if defined(__AVX512F__)
@@ -60,39 +52,6 @@ inline void store_vector(R* to, Vector<R> v) {
   std::memcpy(to, &v, sizeof(v));
 }
 
-/// value in all lanes.
-template <typename R>
-inline Vector<R> in_all_lanes(R value) {
-  return value - Vector<R>{};
-}
-
-/// a * b + c in each lane, rounded once. The compiler is told to fuse nothing by itself (-ffp-contract=off):
-/// where it would, differs from one to the next.
-inline Vector<float> fused(Vector<float> a, Vector<float> b, Vector<float> c) {
-#if defined(__AVX512F__)
-  return (Vector<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__FMA__)
-  return (Vector<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#elif defined(__aarch64__)
-  return (Vector<float>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-#else
-  for (int l = 0; l < kLanes<float>; ++l) c[l] = std::fma(a[l], b[l], c[l]);
-  return c;
-#endif
-}
-inline Vector<double> fused(Vector<double> a, Vector<double> b, Vector<double> c) {
-#if defined(__AVX512F__)
-  return (Vector<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif defined(__FMA__)
-  return (Vector<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#elif defined(__aarch64__)
-  return (Vector<double>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
-#else
-  for (int l = 0; l < kLanes<double>; ++l) c[l] = std::fma(a[l], b[l], c[l]);
-  return c;
-#endif
-}
-
 /// v in the first `count` lanes, `rest` in the others.
 template <typename R>
 inline Vector<R> first_lanes(Vector<R> v, int64_t count, R rest) {
@@ -118,50 +77,9 @@ R reduce_lanes(Vector<R> v, Combine&& combine) {
   }
 }
 
-/// A sum in kCount lanes, as many on every processor: element i belongs to lane i % kCount. At the end the
-/// upper half of the lanes is added to the lower, until one is left.
-template <typename R, int kCount>
-class LaneSums {
- public:
-  static_assert(kCount % kLanes<R> == 0);
-  static constexpr int kVectors = kCount / kLanes<R>;
-
-  /// Vector v of kCount elements.
-  void add(int v, Vector<R> values) { sums_[static_cast<size_t>(v)] += values; }
-  /// kCount elements from a multiple of kCount on.
-  void add_all(const R* values) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums_[static_cast<size_t>(v)] += load_vector(values + v * kLanes<R>);
-  }
-  R total() const {
-    std::array<Vector<R>, kVectors> sums = sums_;
-#pragma GCC unroll 4
-    for (int span = kVectors / 2; span > 0; span /= 2) {
-#pragma GCC unroll 4
-      for (int v = 0; v < span; ++v) sums[static_cast<size_t>(v)] += sums[static_cast<size_t>(v + span)];
-    }
-    return reduce_lanes<R>(sums[0], [](Vector<R> x, Vector<R> y) { return x + y; });
-  }
-
- private:
-  std::array<Vector<R>, kVectors> sums_{};
-};
 template <typename R>
 R max_of_lanes(Vector<R> v) {
   return reduce_lanes<R>(v, [](Vector<R> x, Vector<R> y) { return x > y ? x : y; });
-}
-
-/// Calls body(j, v) for the vectors of [0, count), a multiple of kLanes, where v is the place of vector j in
-/// LaneSums<R, kCount>. The places are constants to the compiler, so that the sums stay in registers.
-template <typename R, int kCount, typename Body>
-inline void for_vectors(int64_t count, Body&& body) {
-  for (int64_t begin = 0; begin < count; begin += kCount) {
-#pragma GCC unroll 8
-    for (int v = 0; v < LaneSums<R, kCount>::kVectors; ++v) {
-      const int64_t j = begin + v * kLanes<R>;
-      if (j < count) body(j, v);
-    }
-  }
 }
 
 /// Lanes of x and y in turn: of their first halves, or of their second halves.

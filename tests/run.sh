@@ -46,7 +46,7 @@ if [[ $preset == release ]]; then
     "avx2, of avx2,"*) echo "This processor has AVX2 alone of what the kernels are compiled for: the tests run with those of avx2" ;;
     *", of avx2,"*)
       note "Testing the kernels of avx2"
-      VENTRIS_ISA=avx2 ctest --preset release \
+      VENTRIS_ISA=avx2 ctest --preset release --parallel "$(cores)" \
         -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|resume|score|translation)_test' "${ctest_options[@]}"
       ;;
     *) echo "The kernels are compiled for ${kernels%%,*} alone" ;;
@@ -54,7 +54,7 @@ if [[ $preset == release ]]; then
 fi
 
 note "Testing"
-ctest --preset "$preset" "${ctest_options[@]}"
+ctest --preset "$preset" --parallel "$(cores)" "${ctest_options[@]}"
 
 if [[ $preset == cuda ]]; then
   note "Checking the kernels' memory accesses"
