@@ -26,10 +26,12 @@ function(ventris_look_for_tools missing)
       return()
     endif()
   endforeach()
-  execute_process(COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o joined.o avx2.o WORKING_DIRECTORY ${folder}
+  # That of clang is LLVM's, which cannot; what is joined any linker takes.
+  find_program(VENTRIS_JOINER NAMES ld.bfd ld DOC "A linker that has -r --force-group-allocation: GNU's")
+  execute_process(COMMAND ${VENTRIS_JOINER} -r --force-group-allocation -o joined.o avx2.o WORKING_DIRECTORY ${folder}
                   RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
   if(result)
-    set(${missing} "${CMAKE_LINKER} has no --force-group-allocation" PARENT_SCOPE)
+    set(${missing} "GNU's ld (package binutils) was not found or has no --force-group-allocation" PARENT_SCOPE)
     return()
   endif()
   execute_process(COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=kept joined.o alone.o WORKING_DIRECTORY ${folder}
@@ -79,7 +81,7 @@ function(ventris_kernels target)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
     add_custom_command(
         OUTPUT ${object}
-        COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${object}.all $<TARGET_OBJECTS:ventris_kernels_${name}>
+        COMMAND ${VENTRIS_JOINER} -r --force-group-allocation -o ${object}.all $<TARGET_OBJECTS:ventris_kernels_${name}>
         COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=ventris_kernels_${name} ${object}.all ${object}
         COMMAND ${CMAKE_COMMAND} -E rm ${object}.all
         DEPENDS ventris_kernels_${name} $<TARGET_OBJECTS:ventris_kernels_${name}>
