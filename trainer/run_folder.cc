@@ -2,16 +2,21 @@
 
 #include <unistd.h>
 
+#include <exception>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/process.h"
+#include "data/atomic_file.h"
 #include "data/file_io.h"
 #include "data/folders.h"
 #include "trainer/checkpoint.h"
+#include "trainer/config_json.h"
 #include "trainer/progress.h"
 #include "trainer/run_status.h"
 
@@ -39,12 +44,32 @@ bool holds_a_run(const std::string& folder) {
   return data::is_there(folder + "/" + kLockFile) && data::is_there(folder + "/metrics.jsonl");
 }
 
+/// A config.json where no run ever was is that of an exported model, say.
+void check_config_is_ours(const std::string& folder) {
+  const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
+  if (!has("config.json") || has(kLockFile) || has("metrics.jsonl") || has("status.json")) return;
+  try {
+    const std::string path = folder + "/config.json";
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+    train_options_from_json({bytes.begin(), bytes.end()}, path);
+    return;
+  } catch (const std::exception&) {  // not the options of a run
+  }
+  fail(ExitCode::kCannotCreate,
+       "the folder {} holds a config.json and no training run: that of an exported model? It would be "
+       "replaced. "
+       "Give another folder",
+       folder);
+}
+
 }  // namespace
 
 bool is_name_of_run_file(const std::string& name) {
   static const std::set<std::string> kNames = {".lease",      kLockFile,       "best.json",  "command.txt",
                                                "config.json", "metrics.jsonl", "status.json"};
-  return kNames.contains(name) || step_of_checkpoint(name) >= 0;
+  constexpr std::string_view kSetAside = ".damaged";
+  const std::string whole = name.ends_with(kSetAside) ? name.substr(0, name.size() - kSetAside.size()) : name;
+  return kNames.contains(name) || step_of_checkpoint(whole) >= 0;
 }
 
 void check_is_no_file_of_a_run(const std::string& path) {
@@ -67,6 +92,7 @@ void check_is_no_run_folder(const std::string& folder) {
 std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress) {
   if (communicator.rank() != 0) return nullptr;
+  check_config_is_ours(folder);
   data::make_folders(folder);
   auto lock = std::make_unique<data::FolderLock>(folder);
   if (lock->held()) return lock;

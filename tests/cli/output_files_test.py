@@ -99,12 +99,20 @@ class OutputFiles(support.CommandLineTest):
         model = os.path.join(self.folder, "model")
         before = {name: self.read(os.path.join(model, name)) for name in os.listdir(model)}
         export = ["export", "--model", model]
-        for name in ("best.json", "metrics.jsonl", "config.json", ".lock", "checkpoint-00000002.h5", "checkpoint-00000009.h5"):
+        for name in ("best.json", "metrics.jsonl", "config.json", ".lock", "checkpoint-00000002.h5", "checkpoint-00000009.h5.damaged"):
             for command in (export, ["average", "--model-dir", model, "--last", 1], ["attention", "--model", model, "--source", "half past seven"]):
                 self.refuse(73, *command, "--output", os.path.join(model, name), says=f"training run in {model}")
         for kind in ("ctranslate2", "huggingface"):
             self.refuse(73, *export, "--format", kind, "--output", model, says=f"{model}: holds a training run")
         self.assertEqual(before, {name: self.read(os.path.join(model, name)) for name in os.listdir(model)})
+        for kind in ("ctranslate2", "huggingface"):  # and the other way about
+            folder = self.path("out", kind)
+            self.succeed(*export, "--format", kind, "--output", folder)
+            exported = self.read(os.path.join(folder, "config.json"))
+            self.refuse(
+                73, "train", "--corpus", self.path("corpus.h5"), "--model-dir", folder, *support.TINY_MODEL, says=f"the folder {folder}"
+            )
+            self.assertEqual(exported, self.read(os.path.join(folder, "config.json")))
         self.succeed(*export, "--output", os.path.join(model, "weights.h5"))
         os.remove(os.path.join(model, "weights.h5"))
 
