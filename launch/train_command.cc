@@ -1,15 +1,19 @@
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <memory>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/file_io.h"
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
+#include "trainer/checkpoint.h"
 #include "trainer/json_text.h"
+#include "trainer/run_folder.h"
 #include "trainer/run_status.h"
 #include "trainer/text.h"
 #include "trainer/trainer.h"
@@ -60,10 +64,27 @@ void write_result(const Job& job, const std::string& text) {
   }
 }
 
+/// Nothing that is read may be written over: an input that has the name of a file of the run, in its folder.
+void check_inputs(const TrainOptions& train) {
+  const auto check = [&](const char* option, const std::string& input) {
+    std::error_code error;  // of what does not exist
+    if (!is_name_of_run_file(data::without_folder(input)) ||
+        !std::filesystem::equivalent(data::folder_of(input), train.model_dir, error)) {
+      return;
+    }
+    fail(ExitCode::kUsage,
+         "--{} {}: the run writes a file of this name to --model-dir; move or rename one of them", option,
+         input);
+  };
+  check("corpus", train.corpus);
+  if (step_of_checkpoint(train.initial_model) < 0) check("initial-model", train.initial_model);
+}
+
 int run_train(TrainCommandOptions& options, Job& job) {
   TrainOptions& train = options.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
+  check_inputs(train);
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context =
       make_context(job, train.device, train.threads, options.isa, f32_products_of(train.reduction));

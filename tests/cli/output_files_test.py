@@ -95,6 +95,19 @@ class OutputFiles(support.CommandLineTest):
         after = {name: self.read(self.path("out", name)) for name in os.listdir(self.out)}
         self.assertEqual(before, after)
 
+    def test_a_run_does_not_write_over_what_it_reads(self):
+        for name in ("config.json", "metrics.jsonl", "status.json", "command.txt", ".lock"):
+            folder = self.path("out", "run" + name)
+            os.mkdir(folder)
+            for option, file in (("--corpus", self.path("corpus.h5")), ("--initial-model", self.path("out", "w.h5"))):
+                if option == "--initial-model" and not os.path.exists(file):
+                    self.succeed("export", "--model", os.path.join(self.folder, "model"), "--output", file)
+                given = shutil.copyfile(file, os.path.join(folder, name))
+                words = {"--corpus": self.path("corpus.h5"), option: given}
+                train = ["train", *(word for pair in words.items() for word in pair), "--model-dir", folder, *support.TINY_MODEL]
+                self.refuse(64, *train, says=f"{option} {given}: the run writes a file of this name")
+                self.assertEqual(self.read(given), self.read(file))
+
     def test_outputs_do_not_replace_files_of_a_run(self):
         model = os.path.join(self.folder, "model")
         before = {name: self.read(os.path.join(model, name)) for name in os.listdir(model)}
