@@ -24,16 +24,21 @@ sem_t fault_came;
 std::atomic<bool> not_of_the_corpus = false;
 std::array<struct sigaction, kFaults.size()> before;
 
-/// The thread that reads the corpus stands still while another one finds out; if that lets it go on, it meets
-/// the fault again, with the action of before.
-void stand_still(int, siginfo_t*, void*) {
-  constexpr int kLookEveryMs = 5;
-  ::sem_post(&fault_came);
-  while (!not_of_the_corpus) ::poll(nullptr, 0, kLookEveryMs);
-}
-
 void restore_actions() {
   for (size_t i = 0; i < kFaults.size(); ++i) ::sigaction(kFaults[i], &before[i], nullptr);
+}
+
+/// The thread that reads the corpus stands still while another one finds out; if that lets it go on, it meets
+/// the fault again, with the action of before. A signal that somebody sent is none of a fault.
+void stand_still(int number, siginfo_t* signal, void*) {
+  constexpr int kLookEveryMs = 5;
+  if (signal->si_code <= 0) {
+    restore_actions();
+    ::raise(number);  // which waits until this handler returns
+    return;
+  }
+  ::sem_post(&fault_came);
+  while (!not_of_the_corpus) ::poll(nullptr, 0, kLookEveryMs);
 }
 
 }  // namespace

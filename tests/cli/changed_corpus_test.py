@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import unittest
 
 import support
@@ -36,6 +37,16 @@ class ChangedCorpus(DigestTest):
         self.assertIn("changed while this run read it", message)
         told = json.loads(self.read(status))
         self.assertEqual((told["state"], told["exit_code"], told["retryable"]), ("failed", 65, False), told)
+
+    def test_a_signal_of_a_crash_that_somebody_sends_ends_the_run_as_ever(self):
+        for number in (signal.SIGSEGV, signal.SIGBUS):
+            run = f"killed{number}"
+            process = support.start(support.command(*self.train(run, max_steps=1000000, save_every=0, valid_every=0)))
+            self.addCleanup(process.kill)
+            self.assertTrue(support.wait_for(lambda: os.path.exists(self.path(run, "status.json")), process))  # noqa: B023
+            process.send_signal(number)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, -number)
 
     def test_a_corpus_that_is_cut(self):
         for length in (0, 4096):
