@@ -173,7 +173,7 @@ class Faults(support.CommandLineTest):
                 self.check_that_it_goes_on(name, ranks)
 
     def test_killed_at_a_call_it_goes_on_from_the_old_or_the_new_checkpoint(self):
-        self.sweep_kills(ranks=1, step=4)
+        self.sweep_kills(ranks=1, step=6)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_with_two_ranks_a_kill_of_the_rank_that_saves(self):
