@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,7 +16,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "data/error.h"
@@ -238,27 +238,27 @@ size_t address_space_bytes() {
   return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-size_t address_space_left() {
-  rlimit bound{};
-  ::getrlimit(RLIMIT_AS, &bound);
-  if (bound.rlim_cur == RLIM_INFINITY) return std::numeric_limits<size_t>::max();
-  const size_t used = address_space_bytes();
-  return bound.rlim_cur > used ? bound.rlim_cur - used : 0;
+bool has_room(size_t bytes) {
+  // Private and writable, which counts for the limit on data, too.
+  void* const base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return false;
+  ::munmap(base, bytes);
+  return true;
 }
 
-void require_address_space(size_t bytes, const std::string& path) {
-  const size_t left = address_space_left();
-  if (left >= bytes) return;
+void require_room(size_t bytes, const std::string& path) {
+  if (has_room(bytes)) return;
   fail(ErrorKind::kUnavailable,
-       "{}: out of memory: the HDF5 library gets at least {} MiB, and the limit of the process leaves {}; "
-       "raise it "
-       "(ulimit -v), or ask for fewer --threads",
-       path, bytes >> 20, left >> 20);
+       "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
+       "leave; "
+       "raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
+       path, bytes >> 20);
 }
 
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
   bool killed = false;
-  const bool cramped = address_space_left() < limits.memory_bytes;
+  const bool cramped = !has_room(limits.memory_bytes);
   for (size_t i = 0; i < limits.patience.size();) {
     std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + limits.patience[i]);
     if (answer) answer->cramped = cramped;

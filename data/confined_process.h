@@ -10,11 +10,12 @@ namespace ventris::data {
 
 /// Bytes of addresses that this process uses, or 0 where the system does not tell. Takes no memory.
 size_t address_space_bytes();
-/// How many more its limit (RLIMIT_AS) allows. Takes no memory.
-size_t address_space_left();
+/// Whether the limits of this process (on addresses, on data) allow so many bytes of memory more. Takes no
+/// memory, and asks for none that would have to be there.
+bool has_room(size_t bytes);
 /// For libraries that crash, or blame the file, where memory is short. Throws DataError kUnavailable unless
-/// there are `bytes` more.
-void require_address_space(size_t bytes, const std::string& path);
+/// has_room(bytes).
+void require_room(size_t bytes, const std::string& path);
 
 struct ConfinedLimits {
   size_t memory_bytes;  // that may be added to what the process has
@@ -33,8 +34,8 @@ struct ConfinedAnswer {
   std::string text;  // the answer, or why there is none
   /// The signal from outside that ended the child, or 0: then the file is not to blame.
   int killed_by = 0;
-  /// The process's own limit on its memory (ulimit -v) allowed less than `memory_bytes`: where the answer is
-  /// not complete, the file may be sound.
+  /// The process's own limits on its memory (ulimit -v, -d) allowed less than `memory_bytes`: where the
+  /// answer is not complete, the file may be sound.
   bool cramped = false;
 };
 

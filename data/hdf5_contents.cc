@@ -84,7 +84,7 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int64_t bytes) {
   constexpr size_t kConstantBytes = size_t{64} << 20;  // tables of the library, and of the allocator
   constexpr unsigned kSeconds = 5;                     // thousands of datasets take milliseconds
   constexpr size_t kLeastRoom = size_t{32} << 20;      // for a sound file of any size
-  require_address_space(kLeastRoom, path);
+  require_room(kLeastRoom, path);
   const auto size = static_cast<size_t>(bytes);
   const ConfinedLimits limits = {
       .memory_bytes = 4 * size + kConstantBytes, .cpu_seconds = kSeconds, .answer_bytes = size};
@@ -104,7 +104,7 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int64_t bytes) {
     fail(ErrorKind::kUnavailable,
          "{}: cannot be read within the limit on memory, which leaves less than reading takes at most: {}. "
          "Raise it "
-         "(ulimit -v); whether the file is sound is not known",
+         "(ulimit -v, ulimit -d); whether the file is sound is not known",
          path, answer.text);
   }
   if (!answer.complete) {

@@ -209,7 +209,7 @@ void Hdf5Writer::Impl::verify() const {
 
 Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
   constexpr size_t kLeastRoom = size_t{32} << 20;
-  require_address_space(kLeastRoom, path);
+  require_room(kLeastRoom, path);
   impl_ = std::make_unique<Impl>(path, expected_bytes);
 }
 Hdf5Writer::~Hdf5Writer() = default;

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import unittest
 
@@ -10,11 +11,11 @@ import support
 MIB = 1 << 20
 
 
-def run_within(limit, *arguments, stdin=b""):
-    """Runs the program with at most `limit` bytes of addresses; returns what subprocess.run does."""
+def run_within(limit, *arguments, stdin=b"", kind=resource.RLIMIT_AS):
+    """Runs the program with at most `limit` bytes of addresses, or of data; returns what subprocess.run does."""
 
     def prepare():
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(kind, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     return subprocess.run(
@@ -30,21 +31,25 @@ class MemoryLimits(support.CommandLineTest):
         cls.model = cls.train_demo(2)
         result = support.run("export", "--model", cls.model, "--format", "safetensors", "--output", cls.folder + "/w.safetensors")
         assert result.returncode == 0, result.stderr
-        # The least with which the libraries are loaded and the program begins.
-        least, most = 8 * MIB, 2048 * MIB
+        cls.floors = {kind: cls.least(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)}
+
+    @staticmethod
+    def least(kind):
+        """The least with which the libraries are loaded and the program begins."""
+        least, most = 0, 2048 * MIB
         while most - least > MIB:
             middle = (least + most) // 2
-            if run_within(middle, "--version").returncode == 0:
+            if run_within(middle, "--version", kind=kind).returncode == 0:
                 most = middle
             else:
                 least = middle
-        cls.floor = most
+        return most
 
-    def check(self, steps, *arguments, stdin=b""):
+    def check(self, steps, *arguments, stdin=b"", kind=resource.RLIMIT_AS):
         """Runs the command with so many MiB more than the program itself needs."""
         codes = set()
         for more in steps:
-            result = run_within(self.floor + more * MIB, *arguments, stdin=stdin)
+            result = run_within(self.floors[kind] + int(more * MIB), *arguments, stdin=stdin, kind=kind)
             message = result.stderr.decode(errors="replace")
             self.assertIn(result.returncode, (0, 69, 70), f"{arguments[0]} with {more} MiB more: {message}")
             codes.add(result.returncode)
@@ -70,9 +75,23 @@ class MemoryLimits(support.CommandLineTest):
 
     def test_a_sound_checkpoint_is_never_called_damaged(self):
         """A library that gets no memory does not say so; the room where it fails is small, and differs."""
-        for arguments in (["inspect", self.model, "--verify"], ["export", "--model", self.model, "--output", self.path("x.h5")]):
-            codes = self.check([*range(2, 100, 3), 400], *arguments)
-            self.assertIn(0, codes, arguments[0])
+        for kind in self.floors:
+            for arguments in (["inspect", self.model, "--verify"], ["export", "--model", self.model, "--output", self.path("x.h5")]):
+                codes = self.check([*range(2, 80, 3), 400], *arguments, kind=kind)
+                self.assertIn(0, codes, arguments[0])
+
+    def test_a_start_with_little_memory_sets_no_checkpoint_aside(self):
+        words = ["train", "--corpus", self.path("corpus.h5"), *support.TINY_MODEL, "--max-steps", 3, "--learning-rate-scale", 0.5]
+        for kind in self.floors:
+            run = self.path(f"again{kind}")
+            shutil.copytree(self.model, run)
+            before = {name for name in os.listdir(run) if name.startswith("checkpoint")}
+            for more in (0.4 * i for i in range(1, 300)):
+                result = run_within(self.floors[kind] + int(more * MIB), *words, "--model-dir", run, kind=kind)
+                self.assertIn(result.returncode, (0, 69, 70), result.stderr.decode(errors="replace"))
+                self.assertLessEqual(before, set(os.listdir(run)))
+                if result.returncode == 0:
+                    break
 
     def test_commands_on_a_model(self):
         source, reference = self.demo_path("test.en"), self.demo_path("test.de")
