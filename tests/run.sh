@@ -47,7 +47,7 @@ if [[ $preset == release ]]; then
     *", of avx2,"*)
       note "Testing the kernels of avx2"
       VENTRIS_ISA=avx2 ctest --preset release --parallel "$(cores)" \
-        -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|resume|score|translation)_test' "${ctest_options[@]}"
+        -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|score)_test' "${ctest_options[@]}"
       ;;
     *) echo "The kernels are compiled for ${kernels%%,*} alone" ;;
   esac
