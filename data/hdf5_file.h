@@ -89,6 +89,10 @@ class Hdf5Reader {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The digest of a file of ours, after the checks that Hdf5Reader makes before the HDF5 library sees it.
+/// Errors: those of Hdf5Reader.
+std::string verified_digest(const std::string& path);
+
 /// Element types by C++ type, for the calls above.
 template <typename T>
 struct ElementTypeOf;

@@ -15,26 +15,9 @@
 
 namespace ventris::data {
 
-struct Hdf5Reader::Impl {
-  std::string path;
-  int64_t bytes = 0;  // of the file; open() sets it
-  FileHandle data;
-  std::string digest;
-  Hdf5Contents contents;
+namespace {
 
-  explicit Impl(const std::string& file_path)
-      : path(file_path), data(open()), digest(verify()), contents(path, bytes) {}
-
-  FileHandle open();
-  std::string verify() const;
-  const Hdf5Dataset& dataset(const std::string& name) const;
-  ElementType type(const Hdf5Dataset& dataset) const;
-  template <typename Value>
-  const Value& attribute(const std::string& object, const std::string& name, const char* wanted) const;
-  void read(const Hdf5Dataset& dataset, void* to) const;
-};
-
-FileHandle Hdf5Reader::Impl::open() {
+FileHandle open_regular(const std::string& path, int64_t& bytes) {
   FileHandle opened = open_to_read(path);
   if (!opened.valid()) fail_opening(path, errno);
   struct stat status {};
@@ -48,12 +31,13 @@ FileHandle Hdf5Reader::Impl::open() {
   return opened;
 }
 
-std::string Hdf5Reader::Impl::verify() const {
+/// The digest of what follows the user block, which tells the same.
+std::string verify(int fd, int64_t bytes, const std::string& path) {
   std::array<char, kUserBlockBytes> block{};
   if (bytes < static_cast<int64_t>(kUserBlockBytes)) {
     fail(ErrorKind::kBadData, "{}: not a file written by ventris: it has only {} bytes", path, bytes);
   }
-  read_all(data.fd(), block.data(), kUserBlockBytes, 0, path);
+  read_all(fd, block.data(), kUserBlockBytes, 0, path);
   if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
     fail(ErrorKind::kBadData, "{}: not a file written by ventris: it does not begin with {}", path,
          kUserBlockMagic);
@@ -73,7 +57,7 @@ std::string Hdf5Reader::Impl::verify() const {
            "{}: the file was changed after it was written: byte {} is not zero. Copy it again.", path, i);
     }
   }
-  const XXH128_canonical_t value = digest_of_range(data.fd(), kUserBlockBytes, bytes, path);
+  const XXH128_canonical_t value = digest_of_range(fd, kUserBlockBytes, bytes, path);
   XXH128_canonical_t wanted;
   std::memcpy(wanted.digest, block.data() + 16, 16);
   const std::string present_digest = hexadecimal(value);
@@ -84,6 +68,28 @@ std::string Hdf5Reader::Impl::verify() const {
   }
   return present_digest;
 }
+
+}  // namespace
+
+struct Hdf5Reader::Impl {
+  std::string path;
+  int64_t bytes = 0;  // of the file
+  FileHandle data;
+  std::string digest;
+  Hdf5Contents contents;
+
+  explicit Impl(const std::string& file_path)
+      : path(file_path),
+        data(open_regular(path, bytes)),
+        digest(verify(data.fd(), bytes, path)),
+        contents(path, bytes) {}
+
+  const Hdf5Dataset& dataset(const std::string& name) const;
+  ElementType type(const Hdf5Dataset& dataset) const;
+  template <typename Value>
+  const Value& attribute(const std::string& object, const std::string& name, const char* wanted) const;
+  void read(const Hdf5Dataset& dataset, void* to) const;
+};
 
 const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
   const Hdf5Dataset* found = contents.find_dataset(name);
@@ -208,6 +214,12 @@ int64_t Hdf5Reader::file_bytes() const {
 const std::string& Hdf5Reader::path() const {
   return impl_->path;
 }
+std::string verified_digest(const std::string& path) {
+  int64_t bytes = 0;
+  const FileHandle file = open_regular(path, bytes);
+  return verify(file.fd(), bytes, path);
+}
+
 const std::string& Hdf5Reader::digest() const {
   return impl_->digest;
 }

@@ -69,6 +69,8 @@ void CorpusFaults::wait_for_fault() {
     watch_.check();
   } catch (const Error& error) {
     end_job(error);
+  } catch (const std::exception&) {
+    // The file cannot be read, which is a fault of the disk.
   }
   restore_actions();
   not_of_the_corpus = true;

@@ -2,20 +2,49 @@
 
 #include <sys/stat.h>
 
+#include <fstream>
 #include <utility>
 
 #include "backend/error.h"
+#include "data/error.h"
+#include "data/hdf5_file.h"
 
 namespace ventris {
 
-CorpusWatch::CorpusWatch(std::string path) : path_(std::move(path)), begin_(look()) {}
+namespace {
+
+int64_t nanoseconds(const timespec& time) {
+  constexpr int64_t kOfASecond = 1000000000;
+  return int64_t{time.tv_sec} * kOfASecond + time.tv_nsec;
+}
+
+}  // namespace
+
+CorpusWatch::CorpusWatch(std::string path)
+    : path_(std::move(path)), begin_(look()), head_(read_head()), changed_(begin_.changed) {}
 
 CorpusWatch::Facts CorpusWatch::look() const {
-  constexpr int64_t kNanoseconds = 1000000000;
   struct stat status {};
   if (::stat(path_.c_str(), &status) != 0) return {};
-  return {status.st_dev, status.st_ino, status.st_size,
-          int64_t{status.st_mtim.tv_sec} * kNanoseconds + status.st_mtim.tv_nsec};
+  return {status.st_dev, status.st_ino, status.st_size, nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
+}
+
+std::string CorpusWatch::read_head() const {
+  constexpr size_t kBytes = 512;
+  std::string head(begin_.bytes < 0 ? 0 : kBytes, '\0');
+  if (!head.empty()) std::ifstream(path_, std::ios::binary).read(head.data(), std::ssize(head));
+  return head;
+}
+
+std::string CorpusWatch::compare_bytes() const {
+  try {
+    data::verified_digest(path_);
+  } catch (const data::DataError& error) {
+    if (error.kind() != data::ErrorKind::kBadData) throw;
+    return "its bytes are others, though its time of modification is as before";
+  }
+  return read_head() == head_ ? "" : "another corpus was copied over it, of the same size and time";
 }
 
 void CorpusWatch::check() const {
@@ -29,9 +58,11 @@ void CorpusWatch::check() const {
     change = fmt::format("it had {} bytes and has {}", begin_.bytes, now.bytes);
   } else if (now.modified != begin_.modified) {
     change = "it was written to, as its time of modification tells";
-  } else {
-    return;
+  } else if (now.changed != changed_) {
+    change = compare_bytes();
+    if (change.empty()) changed_ = now.changed;
   }
+  if (change.empty()) return;
   fail(ExitCode::kBadData,
        "the corpus {} changed while this run read it: {}. What was trained on since the last checkpoint is "
        "not "

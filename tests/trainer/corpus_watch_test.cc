@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "backend/error.h"
+#include "data/hdf5_file.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/training_run.h"
 
@@ -36,6 +37,15 @@ const Change kChanges[] = {
        file.put('\x5a');
        file.close();
        fs::last_write_time(corpus, fs::last_write_time(corpus) + std::chrono::seconds(1));
+     }},
+    {"overwritten and given its time", "its bytes are others",
+     [](const std::string& corpus) {
+       const fs::file_time_type time = fs::last_write_time(corpus);
+       std::fstream file(corpus, std::ios::in | std::ios::out | std::ios::binary);
+       file.seekp(2000);
+       file.put('\x5a');
+       file.close();
+       fs::last_write_time(corpus, time);
      }},
     {"replaced", "another file has its name",
      [](const std::string& corpus) {
@@ -90,6 +100,41 @@ TEST(CorpusWatch, EndsARunBeforeASaveAndTheCheckpointOfBeforeGoesOn) {
     const testing::LoadedState found(last, options.model, testing::kTinyVocabulary);
     EXPECT_TRUE(found.values == expected.values);
     EXPECT_TRUE(found.v == expected.v);
+  }
+}
+
+TEST(CorpusWatch, AModeOrALinkIsNoChange) {
+  const TemporaryFolder folder;
+  const std::string corpus = folder / "corpus.h5";
+  fs::copy_file(tiny_corpus(), corpus);
+  const CorpusWatch watch(corpus);
+  fs::permissions(corpus, fs::perms::owner_read);
+  watch.check();
+  fs::create_hard_link(corpus, folder / "link.h5");
+  watch.check();
+}
+
+TEST(CorpusWatch, AnotherCorpusOfTheSameSizeAndTimeIsAChange) {
+  const TemporaryFolder folder;
+  const std::string corpus = folder / "corpus.h5";
+  const auto write = [&](const std::string& path, const char* text) {
+    data::Hdf5Writer writer(path);
+    writer.write_attribute("/", "text", std::string(text));
+    writer.commit();
+  };
+  write(corpus, "one");
+  const fs::file_time_type time = fs::last_write_time(corpus);
+  const CorpusWatch watch(corpus);
+  write(folder / "other.h5", "two");
+  std::ifstream from(folder / "other.h5", std::ios::binary);
+  std::fstream(corpus, std::ios::in | std::ios::out | std::ios::binary) << from.rdbuf();
+  fs::last_write_time(corpus, time);
+  try {
+    watch.check();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("another corpus was copied over it"), std::string::npos)
+        << error.what();
   }
 }
 
