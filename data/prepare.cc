@@ -65,11 +65,12 @@ void check_options(const PrepareOptions& options) {
        {&options.train_source, &options.train_target, &options.valid_source, &options.valid_target}) {
     for (const std::string& path : *paths) {
       struct stat status {};
-      const bool pipe =
-          ::stat(path.c_str(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
-      if (path == "-" || pipe) {
+      const mode_t kind = ::stat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : S_IFREG;
+      if (path == "-" || kind == S_IFIFO || kind == S_IFSOCK || kind == S_IFCHR || kind == S_IFBLK) {
         fail(ErrorKind::kUsage, "parallel text is read twice, from files, but {} is {}", path,
-             pipe ? "a pipe" : "the standard input");
+             path == "-"                           ? "the standard input"
+             : kind == S_IFIFO || kind == S_IFSOCK ? "a pipe"
+                                                   : "a device");
       }
     }
   }

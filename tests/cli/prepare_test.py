@@ -41,6 +41,15 @@ class Prepare(support.CommandLineTest):
     def prepare(self, source, target, *options):
         return ["prepare", "--train-sets", source, target, "--output", self.path("out.h5"), *options]
 
+    def test_a_device_or_a_pipe_is_no_text(self):
+        os.mkfifo(self.path("pipe"))
+        text = self.path("text")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write("one\n")
+        for path, kind in (("/dev/zero", "a device"), ("/dev/urandom", "a device"), (self.path("pipe"), "a pipe")):
+            for sets in (("--train-sets", path, text), ("--train-sets", text, text, "--valid-sets", text, path)):
+                self.refuse(64, "prepare", *sets, "--output", self.path("no.h5"), says=[path, kind], timeout=20)
+
     def refuse_and_leave_nothing(self, code, source, target, *options, says):
         before = set(os.listdir(self.folder))
         self.refuse(code, *self.prepare(source, target, *options), says=says)
