@@ -141,7 +141,9 @@ Command plan_command() {
       "steps of an epoch, the size of a checkpoint and the disk that the run folder needs. Nothing is "
       "trained "
       "or written. Memory of tensors is computed by the code that allocates them; lines marked 'about' are "
-      "estimates. Steps are counted on the batches of the corpus.",
+      "estimates. Steps are counted on the batches of the corpus. --initial-model is read as train would; "
+      "checkpoints of "
+      "the run folder and --resume are not looked at.",
       "A run that does not fit into the memory of the device or the host, or on the disk of --model-dir, "
       "ends "
       "with exit code 78 and says what to change. Memory is that of this machine unless it is given."};

@@ -11,6 +11,7 @@
 #include "model/batch_stage.h"
 #include "model/beam_search.h"
 #include "model/transformer.h"
+#include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
 #include "trainer/run_shape.h"
 #include "trainer/text.h"
@@ -231,6 +232,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   TrainOptions options = checked_options(given);
   const data::Corpus corpus(options.corpus);
   complete_model(options.model, options, corpus);
+  if (!options.initial_model.empty()) load_initial_model(options, corpus);
   TrainingPlan plan;
   plan.model = options.model;
   plan.precision = options.precision;

@@ -12,6 +12,7 @@
 #include "comm/affinity.h"
 #include "trainer/agreement.h"
 #include "trainer/config_json.h"
+#include "trainer/initial_model.h"
 #include "trainer/launcher.h"
 #include "trainer/model_files.h"
 #include "trainer/run_environment.h"
@@ -52,23 +53,7 @@ bool target_is_reached(const TrainOptions& options, const TrainingState& state) 
 /// Fills the store with the parameters of options.initial_model.
 void take_initial_model(Context& context, const TrainOptions& options, const data::Corpus& corpus,
                         ParameterStore& store, Progress& progress) {
-  Context host(ContextOptions{.threads = 1});
-  const auto model = load_model(host, options.initial_model, DType::kF32);
-  // What changes no shape and no meaning of a parameter is the run's own.
-  TransformerConfig theirs = model->config;
-  theirs.dropout = options.model.dropout;
-  theirs.attention_dropout = options.model.attention_dropout;
-  theirs.label_smoothing = options.model.label_smoothing;
-  if (!theirs.learned_positions) theirs.max_positions = options.model.max_positions;
-  if (theirs != options.model) {
-    fail(ExitCode::kBadConfiguration, "{} has another model than this run: {}. Give the options of its model",
-         model->path, differences(theirs, options.model));
-  }
-  if (model->tokenizer->model() != corpus.tokenizer().model()) {
-    fail(ExitCode::kBadConfiguration,
-         "{} has other words than {}; prepare the corpus with its tokenizer (--tokenizer-model)", model->path,
-         corpus.path());
-  }
+  const auto model = load_initial_model(options, corpus);
   const ConstTensor values = model->store.values();
   copy_to_device(context, store.values().data, values.data,
                  static_cast<size_t>(values.size()) * size_of(values.dtype));

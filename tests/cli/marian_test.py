@@ -103,10 +103,11 @@ class Marian(support.CommandLineTest):
         shape = ("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2,
                  "--positions", "marian", "--begin-embedding", "none", "--layer-norm-epsilon", "1e-6",
                  "--output-bias")  # fmt: skip
-        train = ("train", "--preset", "tiny", "--initial-model", model, "--model-dir", self.path("refused"), *shape)
-        self.refuse(78, *train, "--corpus", corpora["same"], says=[model, "swish true, not false"])
-        says = [model, "vocab_size 13, not 20"]
-        self.refuse(78, *train, "--activation", "swish", "--corpus", corpora["other"], says=says)
+        options = ("--preset", "tiny", "--initial-model", model, "--model-dir", self.path("refused"), *shape)
+        for command in ("train", "plan"):
+            self.refuse(78, command, *options, "--corpus", corpora["same"], says=[model, "swish true, not false"])
+            says = [model, "vocab_size 13, not 20"]
+            self.refuse(78, command, *options, "--activation", "swish", "--corpus", corpora["other"], says=says)
         self.assertFalse(os.path.exists(self.path("refused/config.json")))
 
     def test_what_no_model_of_ours_computes_is_refused(self):

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "data/corpus.h"
+#include "trainer/train_options.h"
+#include "trainer/weights.h"
+
+namespace ventris {
+
+/// Reads options.initial_model, in f32 on the host. Errors: those of load_model(); Error(kBadConfiguration)
+/// where its shape is not that of the run, whose model is complete, or its words are not those of the corpus.
+std::unique_ptr<LoadedModel> load_initial_model(const TrainOptions& options, const data::Corpus& corpus);
+
+}  // namespace ventris
