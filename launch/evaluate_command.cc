@@ -139,8 +139,9 @@ Command evaluate_command() {
   command.synopsis = "--model FILE|DIR --source FILE --reference FILE... [options]";
   command.description = {
       "Translates the source text with beam search on all ranks, compares it with the references, and prints "
-      "BLEU with sacreBLEU's signature. The translations and the score do not depend on the number "
-      "of ranks."};
+      "BLEU with sacreBLEU's signature. The texts are read on rank 0 alone. The translations and the score "
+      "do "
+      "not depend on the number of ranks."};
   command.examples = {
       {"evaluate --model model --source test.en --reference test.de", "The best checkpoint of a run:"},
       {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de --beam-size 5 "

@@ -115,9 +115,8 @@ Command score_command() {
       "and translate's score is log p / ((5 + words) / 6)^alpha.",
       "The perplexity of all words together is told on the standard error. Sentences that are longer than "
       "the "
-      "model takes are cut, with a warning. Results depend neither on --batch-rows nor on the number of "
-      "ranks, "
-      "which share the work."};
+      "model takes are cut, with a warning. The texts are read on rank 0 alone. Results depend neither on "
+      "--batch-rows nor on the number of ranks, which share the work."};
   command.examples = {
       {"score --model model --source test.en --target test.de", "By the best checkpoint of a run:"},
       {"ventris score --model weights.h5 --source test.en --target test.de --json --per-word > scores.jsonl",
