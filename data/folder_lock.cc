@@ -6,9 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "data/error.h"
 #include "data/file_io.h"
@@ -55,11 +61,62 @@ std::string holder(int fd) {
   return line.empty() ? "another process" : line.substr(0, line.find('\n'));
 }
 
+/// The folders that this process holds, by path.
+class HeldFolders {
+ public:
+  void add(const std::string& folder, const FolderIdentity& identity) {
+    const std::lock_guard lock(mutex_);
+    folders_.emplace_back(normal(folder), identity);
+  }
+  void remove(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    const auto last = std::find_if(folders_.rbegin(), folders_.rend(),
+                                   [&](const auto& held) { return held.first == normal(folder); });
+    if (last != folders_.rend()) folders_.erase(std::next(last).base());
+  }
+  std::optional<FolderIdentity> find(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(folders_.begin(), folders_.end(),
+                                    [&](const auto& held) { return held.first == normal(folder); });
+    return found == folders_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  static std::string normal(const std::string& folder) {
+    return std::filesystem::path(folder + "/").lexically_normal().string();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, FolderIdentity>> folders_;
+};
+
+HeldFolders& held_folders() {
+  static HeldFolders held;
+  return held;
+}
+
 }  // namespace
 
+bool is_held_or_free(const std::string& folder) {
+  const std::optional<FolderIdentity> held = held_folders().find(folder);
+  return !held || held->holds();
+}
+
 FolderIdentity::FolderIdentity(const std::string& folder) : path_(folder + kLockFile) {
+  if (const std::optional<FolderIdentity> held = held_folders().find(folder)) {
+    *this = *held;
+    return;
+  }
   struct stat status {};
-  if (::stat(path_.c_str(), &status) != 0) return;
+  if (::stat(path_.c_str(), &status) == 0) take(status);
+}
+
+FolderIdentity::FolderIdentity(const std::string& folder, int lock_file) : path_(folder + kLockFile) {
+  struct stat status {};
+  if (::fstat(lock_file, &status) == 0) take(status);
+}
+
+void FolderIdentity::take(const struct stat& status) {
   device_ = status.st_dev;
   number_ = status.st_ino;
 }
@@ -86,12 +143,13 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
          path, system_reason(error));
   }
   const auto begin = std::chrono::steady_clock::now();
-  identity_ = std::make_unique<FolderIdentity>(folder);
+  identity_ = std::make_unique<FolderIdentity>(folder, file_->fd());
   while (::flock(file_->fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) {
       why_not_held_ = system_reason(errno);
       lease_ = std::make_unique<FolderLease>(folder, this_process(), FolderLease::Times());
+      held_folders().add(folder, *identity_);
       return;
     }
     if (std::chrono::steady_clock::now() - begin > patience) {
@@ -101,6 +159,7 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
     }
     std::this_thread::sleep_for(20ms);
   }
+  held_folders().add(folder, *identity_);
   const std::string text = this_process() + "\n";
   // Only a message of another process is at stake.
   if (::ftruncate(file_->fd(), 0) == 0 && ::pwrite(file_->fd(), text.data(), text.size(), 0) < 0) return;
@@ -136,6 +195,8 @@ void FolderLock::check() const {
        folder_, now.empty() ? "" : fmt::format("The folder of this run is now {}. ", now));
 }
 
-FolderLock::~FolderLock() = default;
+FolderLock::~FolderLock() {
+  held_folders().remove(folder_);
+}
 
 }  // namespace ventris::data

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -15,12 +16,17 @@ class FolderLease;
 /// path was moved or replaced.
 class FolderIdentity {
  public:
-  /// Of the folder as it is now.
+  /// Of the folder as it is now, or, where this process holds the folder at that path (FolderLock), as it was
+  /// when it took it.
   explicit FolderIdentity(const std::string& folder);
+  /// Of the folder in which that file, which is open, is .lock.
+  FolderIdentity(const std::string& folder, int lock_file);
   /// Whether the folder at the path is still that one.
   bool holds() const;
 
  private:
+  void take(const struct stat& status);
+
   std::string path_;  // of .lock
   dev_t device_ = 0;
   ino_t number_ = 0;  // 0: there is none
@@ -29,6 +35,8 @@ class FolderIdentity {
 /// Holds a folder for one process: a lock of the system on the file `.lock` in it, which tells host and
 /// process of the holder. The system lets go of it when the process ends, however it ends; the file stays. On
 /// a file system without locks a lease that is renewed (data/folder_lease.h) takes its place.
+/// While it is held, no file gets a name in another folder that has come to be at its path
+/// (data/temporary_file.h).
 class FolderLock {
  public:
   /// Waits up to `patience` for another holder, which may be about to end, or until its lease is stale.
@@ -55,5 +63,8 @@ class FolderLock {
   std::unique_ptr<FolderLease> lease_;
   std::string why_not_held_;
 };
+
+/// Whether the folder at the path is the one that this process holds, or it holds none at that path.
+bool is_held_or_free(const std::string& folder);
 
 }  // namespace ventris::data

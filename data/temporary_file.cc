@@ -9,6 +9,7 @@
 
 #include "data/disk_room.h"
 #include "data/error.h"
+#include "data/folder_lock.h"
 #include "data/temporary_name.h"
 
 namespace ventris::data {
@@ -28,7 +29,10 @@ TemporaryFile::TemporaryFile(const std::string& path, int64_t expected_bytes)
 void TemporaryFile::check_folder() const {
   struct stat status {};
   const bool there = ::stat(folder_of(path_).c_str(), &status) == 0;
-  if (there && status.st_dev == folder_device_ && status.st_ino == folder_number_) return;
+  if (there && status.st_dev == folder_device_ && status.st_ino == folder_number_ &&
+      is_held_or_free(folder_of(path_))) {
+    return;
+  }
   fail(ErrorKind::kIo,
        "{}: the folder was moved, removed or replaced while the file was written; it gets no name", path_);
 }

@@ -4,6 +4,7 @@ import glob
 import os
 import shutil
 import signal
+import time
 import unittest
 
 import support
@@ -76,6 +77,23 @@ class MovedFolder(DigestTest):
             self.assertEqual(self.files_of(name), before)
             self.succeed(*self.train(name, max_steps=6, digest_every=1))
             self.assertEqual(len(self.logged(name)), 6)
+
+    def test_nor_does_a_run_that_begins(self):
+        shape = {"d_model": 256, "d_ff": 512}  # whose memory takes a while
+        self.succeed(*self.train("next", max_steps=3, digest_every=1, **shape))
+        for number, delay in enumerate((0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.3)):
+            name = f"begun{number}"
+            process = support.start(support.command(*self.train(name, max_steps=1000000, save_every=5, **shape)))
+            self.addCleanup(process.kill)
+            lock = self.path(name, ".lock")
+            self.assertTrue(support.wait_for(lambda: os.path.exists(lock), process))  # noqa: B023
+            time.sleep(delay)
+            os.rename(self.path(name), self.path(f"{name}-old"))
+            os.rename(self.path("next"), self.path(name))
+            before = self.files_of(name)
+            self.end(process, name)
+            self.assertEqual(self.files_of(name), before, delay)
+            os.rename(self.path(name), self.path("next"))
 
     @unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
     def test_a_save_under_way_gets_no_name_in_the_other_folder(self):
