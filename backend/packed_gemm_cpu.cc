@@ -19,8 +19,9 @@ using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
 constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers together
-constexpr int64_t kTaskRows = 16 * kRows;    // most rows of a task, whose sums stay in the L1 cache
-constexpr int64_t kDepth = 128;              // rows of a panel that go through a task's rows together
+// Most rows of a task, and rows of a panel that go through them together: both stay in the L1 cache.
+constexpr int64_t kTaskRows = 8 * kRows;
+constexpr int64_t kDepth = kVectorBytes == 64 ? 128 : 256;
 
 /// sum[i] += row i of a times `depth` rows of the panel b.
 template <int kCount>
