@@ -14,19 +14,11 @@ class Profile;
 struct CudaDevice;  // backend/context_cuda.h: stream, cuBLASLt handle and workspace
 using CudaDevicePtr = std::unique_ptr<CudaDevice, void (*)(CudaDevice*)>;
 
-/// Who computes the f32 products of gemm() on the CPU. Those of inference (backend/packed_gemm.h) are chains
-/// in any case.
-enum class F32Products {
-  kChain,    // one chain of fused multiply-adds in order of depth: the same bits on every processor
-  kLibrary,  // oneDNN where it has AVX-512; the order of the sum is the library's
-};
-
 struct ContextOptions {
   Device device = Device::kCpu;
   int device_index = 0;                     // of CUDA
   int threads = 1;                          // CPU threads; results do not depend on it
   size_t scratch_bytes = size_t{64} << 20;  // for operations' intermediate results
-  F32Products f32_products = F32Products::kChain;
 };
 
 /// A device with its threads (its stream, on CUDA), its GEMM primitives and its scratch memory. Passed by
@@ -41,7 +33,6 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   Device device() const { return options_.device; }
-  F32Products f32_products() const { return options_.f32_products; }
   ThreadPool& pool() { return pool_; }
   /// Operations take scratch inside an ArenaScope. An operation that needs more than there is makes it grow,
   /// which happens in the first step of a shape larger than those before, if at all, and never while the

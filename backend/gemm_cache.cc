@@ -206,12 +206,6 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
                 static_cast<int>(status), shape.m, shape.n, shape.k);
 }
 
-bool library_rounds_rows_alike() {
-  limit_library();
-  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
-}
-
 std::string gemm_library() {
   limit_library();
   const dnnl_version_t* version = dnnl_version();

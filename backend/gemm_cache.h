@@ -10,7 +10,7 @@ namespace ventris {
 
 /// All that a primitive of the GEMM library is made for; addresses come with the call.
 struct GemmShape {
-  DType dtype;  // of a and b: f32 or bf16
+  DType dtype;  // of a and b: bf16, or f32
   DType c_dtype;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -39,11 +39,6 @@ struct GemmShapeHash {
     return static_cast<size_t>(hash);
   }
 };
-
-/// Whether a row of an f32 product of the library has the same bits whatever the number of rows. oneDNN's
-/// products for processors without AVX-512 round it differently where the rows are fewer than a block of its
-/// code.
-bool library_rounds_rows_alike();
 
 /// Made primitives of oneDNN, by shape, with the memory that each thread needs to run them. Making one
 /// compiles machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose

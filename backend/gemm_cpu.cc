@@ -207,9 +207,7 @@ void gemm_cpu(Context& context, const GemmArgs& args) {
   const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
   const DType dtype = args.a.dtype;
   if (dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
-  const bool by_library = dtype == DType::kBF16 ||
-                          (context.f32_products() == F32Products::kLibrary && library_rounds_rows_alike());
-  if (!by_library) return cpu_kernels().chained_gemm(context, args);
+  if (dtype != DType::kBF16) return cpu_kernels().chained_gemm(context, args);
   // Cutting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
   const bool cut_depth =
       args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;

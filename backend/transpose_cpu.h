@@ -16,7 +16,7 @@ inline void transpose_square(const float* from, int64_t from_stride, float* to, 
   Vector<float> x[n];
 #pragma GCC unroll 16
   for (int i = 0; i < n; ++i) x[i] = load_vector(from + i * from_stride);
-  // Interleaving the first half of the rows with the second, log2(n) times, transposes the square.
+    // Interleaving the first half of the rows with the second, log2(n) times, transposes the square.
 #pragma GCC unroll 4
   for (int step = 1; step < n; step *= 2) {
     Vector<float> y[n];

@@ -24,7 +24,7 @@ ExportFormat format_of(const Options& options) {
 }
 
 int run_export(const Options& options, const Job& job) {
-  const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto", F32Products::kChain);
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   const std::vector<std::string> files =
       export_model(*context, *model, format_of(options), options.output, export_provenance("export", *model));

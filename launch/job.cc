@@ -38,10 +38,10 @@ void choose_kernels(const Job& job, const std::string& isa) {
 }  // namespace
 
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
-                                      const std::string& isa, F32Products products) {
+                                      const std::string& isa) {
   choose_kernels(job, isa);
   check_equal_on_all_ranks(job.communicator, "--device", device);
-  ContextOptions options = {.threads = threads_per_rank(job.environment, threads), .f32_products = products};
+  ContextOptions options = {.threads = threads_per_rank(job.environment, threads)};
   if (device != "cpu") {
     const RankDevice found = find_rank_device(job.communicator, job.environment);
     const bool built = cuda_build() != "no";

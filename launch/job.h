@@ -33,7 +33,7 @@ struct Job {
 /// would take by itself: Adam runs on all of them, and its results must have the same bits. To be called
 /// before all operations.
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
-                                      const std::string& isa, F32Products products);
+                                      const std::string& isa);
 
 /// Text for people, on the standard error; only the rank that speaks prints.
 void say(const Job& job, const std::string& message);

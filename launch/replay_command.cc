@@ -56,8 +56,7 @@ int run_replay(const Options& options, Job& job) {
   if (options.device != "run") run.device = options.device;
   run.threads = options.threads;
   job.communicator.limit_waits(run.comm_timeout);
-  const std::unique_ptr<Context> context =
-      make_context(job, run.device, run.threads, options.isa, f32_products_of(run.reduction));
+  const std::unique_ptr<Context> context = make_context(job, run.device, run.threads, options.isa);
   nlohmann::json steps = nlohmann::json::array();
   size_t compared = 0;
   size_t differing = 0;

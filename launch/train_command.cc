@@ -86,8 +86,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
   check_inputs(train);
   job.communicator.limit_waits(train.comm_timeout);
-  const std::unique_ptr<Context> context =
-      make_context(job, train.device, train.threads, options.isa, f32_products_of(train.reduction));
+  const std::unique_ptr<Context> context = make_context(job, train.device, train.threads, options.isa);
   const CorpusFaults faults(train.corpus, job, "train");
   TrainResult result;
   faults.run(

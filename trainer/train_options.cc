@@ -20,10 +20,6 @@ const char* name_of(Reduction reduction) {
   return reduction == Reduction::kFast ? "fast" : "reproducible";
 }
 
-F32Products f32_products_of(Reduction reduction) {
-  return reduction == Reduction::kFast ? F32Products::kLibrary : F32Products::kChain;
-}
-
 TrainOptions preset_options(const std::string& name) {
   TrainOptions options;
   options.preset = name;

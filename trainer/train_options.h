@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include "backend/context.h"
 #include "backend/dtype.h"
 #include "model/transformer_config.h"
 #include "trainer/replicas.h"
@@ -14,8 +13,6 @@ namespace ventris {
 /// one binary tree over the shards whatever the number of ranks is.
 enum class Reduction { kFast, kReproducible };
 const char* name_of(Reduction reduction);
-/// Who computes the f32 products of a run: what is reproducible has the same bits on every processor.
-F32Products f32_products_of(Reduction reduction);
 
 /// Everything that `ventris train` can be told. Defaults are the base preset of the paper.
 struct TrainOptions {

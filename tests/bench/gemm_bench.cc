@@ -1,6 +1,5 @@
 // Rates of gemm() at the shapes of training, against the best large square product of oneDNN itself of the
-// same dtype in the same run ("of_large"), and, in f32 on AVX-512, against oneDNN's own product of this shape
-// in turn with it ("of_library"). One thread; rates are per second of CPU time, the best of several
+// same dtype in the same run ("of_large"). One thread; rates are per second of CPU time, the best of several
 // repetitions, so that other programs on the machine disturb little.
 #include <benchmark/benchmark.h>
 #include <time.h>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "backend/gemm.h"
-#include "backend/gemm_cache.h"
 #include "backend/packed_gemm.h"
 
 namespace ventris {
@@ -105,23 +103,14 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t tokens, in
   }
   const double large = large_rate(dtype);
   if (large == 0.0) return state.SkipWithError(no_product());
-  Context library({.threads = 1, .f32_products = F32Products::kLibrary});
-  const bool compared = dtype == DType::kF32 && library_rounds_rows_alike();
-  const auto seconds_in = [&](Context& which) {
-    const double begin = thread_cpu_seconds();
-    gemm(which, args);
-    return thread_cpu_seconds() - begin;
-  };
-  seconds_in(context);
-  if (compared) seconds_in(library);
+  gemm(context, args);
   const double flop = 2.0 * static_cast<double>(tokens * in * out);
   std::vector<double> rates;
-  std::vector<double> ratios;
   for (auto _ : state) {
-    const double of_library = compared ? seconds_in(library) : 0.0;
-    const double seconds = seconds_in(context);
+    const double begin = thread_cpu_seconds();
+    gemm(context, args);
+    const double seconds = thread_cpu_seconds() - begin;
     rates.push_back(1e-9 * flop / seconds);
-    ratios.push_back(of_library / seconds);
     state.SetIterationTime(seconds);
   }
   std::sort(rates.begin(), rates.end());
@@ -129,9 +118,6 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t tokens, in
   state.counters["GFLOPs_median"] = rates[rates.size() / 2];
   state.counters["large"] = large;
   state.counters["of_large"] = rates[rates.size() / 2] / large;
-  if (!compared) return;
-  std::sort(ratios.begin(), ratios.end());
-  state.counters["of_library"] = ratios[ratios.size() / 2];
 }
 
 // packed_gemm() against gemm() with the same weights, in turn: how often as fast ("of_gemm"; not where gemm()
