@@ -64,8 +64,7 @@ Hdf5Dataset dataset_of(Unpacker& from) {
   Hdf5Dataset dataset;
   dataset.name = from.text();
   const int64_t type = from.number();
-  for (const ElementType known :
-       {ElementType::kF32, ElementType::kF64, ElementType::kI32, ElementType::kI64, ElementType::kU8}) {
+  for (const ElementType known : kElementTypes) {
     if (type == static_cast<int64_t>(known)) dataset.type = known;
   }
   dataset.offset = from.number();

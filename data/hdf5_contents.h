@@ -13,6 +13,10 @@
 
 namespace ventris::data {
 
+inline constexpr ElementType kElementTypes[] = {ElementType::kF32, ElementType::kF64, ElementType::kI32,
+                                                ElementType::kI64, ElementType::kU8,  ElementType::kI8,
+                                                ElementType::kBF16};
+
 struct Hdf5Dataset {
   std::string name;                 // path
   std::optional<ElementType> type;  // none of ours if it is not there

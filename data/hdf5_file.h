@@ -9,8 +9,8 @@
 
 namespace ventris::data {
 
-/// Element types of datasets.
-enum class ElementType { kF32, kF64, kI32, kI64, kU8 };
+/// Element types of datasets. bf16 is the upper half of an f32.
+enum class ElementType { kF32, kF64, kI32, kI64, kU8, kI8, kBF16 };
 
 const char* name_of(ElementType type);
 size_t size_of(ElementType type);

@@ -99,7 +99,8 @@ const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
 
 ElementType Hdf5Reader::Impl::type(const Hdf5Dataset& dataset) const {
   if (!dataset.type) {
-    fail(ErrorKind::kBadData, "{}: the elements of dataset {} are none of f32, f64, i32, i64 and u8", path,
+    fail(ErrorKind::kBadData,
+         "{}: the elements of dataset {} are none of f32, f64, i32, i64, u8, i8 and bf16", path,
          dataset.name);
   }
   return *dataset.type;

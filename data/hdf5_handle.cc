@@ -21,6 +21,20 @@ herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
+/// The upper half of an f32. The library has no name for it before version 2, but converts every
+/// floating-point type that is described to it: h5py gives f32.
+hid_t bf16_type() {
+  static const hid_t type = [] {
+    constexpr size_t kBits = 16, kExponentBits = 8, kMantissaBits = 7;
+    const hid_t made = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_fields(made, kBits - 1, kMantissaBits, kExponentBits, 0, kMantissaBits);
+    H5Tset_precision(made, kBits);
+    H5Tset_size(made, kBits / 8);
+    return made;
+  }();
+  return type;
+}
+
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
@@ -69,6 +83,10 @@ hid_t hdf5_type(ElementType type) {
       return H5T_STD_I64LE;
     case ElementType::kU8:
       return H5T_STD_U8LE;
+    case ElementType::kI8:
+      return H5T_STD_I8LE;
+    case ElementType::kBF16:
+      return bf16_type();
   }
   return -1;
 }
@@ -85,6 +103,10 @@ const char* name_of(ElementType type) {
       return "i64";
     case ElementType::kU8:
       return "u8";
+    case ElementType::kI8:
+      return "i8";
+    case ElementType::kBF16:
+      return "bf16";
   }
   return "?";
 }
@@ -97,7 +119,10 @@ size_t size_of(ElementType type) {
     case ElementType::kF32:
     case ElementType::kI32:
       return 4;
+    case ElementType::kBF16:
+      return 2;
     case ElementType::kU8:
+    case ElementType::kI8:
       return 1;
   }
   return 0;

@@ -122,8 +122,7 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
   }
   const Hdf5Handle stored = checked(H5Dget_type(object.id()), H5Tclose, what);
   int64_t type = -1;
-  for (const ElementType known :
-       {ElementType::kF32, ElementType::kF64, ElementType::kI32, ElementType::kI64, ElementType::kU8}) {
+  for (const ElementType known : kElementTypes) {
     if (H5Tequal(stored.id(), hdf5_type(known)) > 0) type = static_cast<int64_t>(known);
   }
   const Hdf5Handle space = checked(H5Dget_space(object.id()), H5Sclose, what);

@@ -9,7 +9,9 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 
+#include "backend/dtype.h"
 #include "comm/affinity.h"
 #include "comm/guard.h"
 #include "data/atomic_file.h"
@@ -63,10 +65,14 @@ struct Contents {
   std::vector<Dataset> datasets;
 };
 
+/// What the elements of files are converted to for arithmetic.
+template <typename T>
+using Readable = std::conditional_t<std::is_same_v<T, BF16>, float, T>;
+
 template <typename T>
 void add_statistics(const T* values, size_t count, Dataset& dataset) {
   for (size_t i = 0; i < count; ++i) {
-    const auto value = static_cast<double>(values[i]);
+    const auto value = static_cast<double>(Readable<T>(values[i]));
     if (!std::isfinite(value)) {
       ++dataset.not_finite;
       continue;
@@ -117,6 +123,12 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
     case ElementType::kU8:
       add_statistics<uint8_t>(file, reader.path(), dataset);
       break;
+    case ElementType::kI8:
+      add_statistics<int8_t>(file, reader.path(), dataset);
+      break;
+    case ElementType::kBF16:
+      add_statistics<BF16>(file, reader.path(), dataset);
+      break;
   }
   return dataset;
 }
@@ -124,9 +136,10 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
 int64_t parameters_of(const std::vector<Dataset>& datasets) {
   int64_t parameters = 0;
   for (const Dataset& dataset : datasets) {
-    // The parameters of a safetensors file are all that is not bytes.
+    // The parameters of a safetensors file are all that is not bytes, but the scales.
     const bool of_model = dataset.name.starts_with("/model/") ||
-                          (!dataset.name.starts_with("/") && dataset.type == ElementType::kF32);
+                          (!dataset.name.starts_with("/") && !dataset.name.starts_with("scales/") &&
+                           dataset.type != ElementType::kU8);
     if (of_model) parameters += dataset.elements;
   }
   return parameters;
@@ -189,17 +202,23 @@ Contents contents_of_safetensors(const std::string& path) {
     dataset.name = tensor.name;
     dataset.dimensions = tensor.shape;
     const std::span<const uint8_t> data = file.data(tensor);
-    if (tensor.type == "F32") {
-      dataset.type = ElementType::kF32;
-      std::vector<float> values(data.size() / sizeof(float));
+    const auto add = [&]<typename T>(ElementType type, T) {
+      dataset.type = type;
+      std::vector<T> values(data.size() / sizeof(T));
       std::memcpy(values.data(), data.data(), data.size());
       add_statistics(values.data(), values.size(), dataset);
+    };
+    if (tensor.type == "F32") {
+      add(ElementType::kF32, float());
+    } else if (tensor.type == "BF16") {
+      add(ElementType::kBF16, BF16());
+    } else if (tensor.type == "I8") {
+      add(ElementType::kI8, int8_t());
     } else if (tensor.type == "U8") {
-      dataset.type = ElementType::kU8;
-      add_statistics(data.data(), data.size(), dataset);
+      add(ElementType::kU8, uint8_t());
     } else {
-      data::fail(data::ErrorKind::kBadData, "{}: {} is of type {}; files of ours hold F32 and U8", path,
-                 tensor.name, tensor.type);
+      data::fail(data::ErrorKind::kBadData, "{}: {} is of type {}; files of ours hold F32, BF16, I8 and U8",
+                 path, tensor.name, tensor.type);
     }
     dataset.elements = static_cast<int64_t>(data.size() / size_of(dataset.type));
     contents.datasets.push_back(dataset);

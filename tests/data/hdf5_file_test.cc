@@ -107,6 +107,8 @@ TEST_F(Hdf5FileTest, EveryElementTypeMakesTheRoundTrip) {
   const double doubles[2] = {1.0 / 3.0, -0.0};
   const int64_t longs[2] = {std::numeric_limits<int64_t>::min(), 7};
   const uint8_t bytes[3] = {0, 255, 10};
+  const int8_t small[3] = {-128, 0, 127};
+  const uint16_t halves[2] = {0x3F80, 0xFF7F};  // bf16: 1 and the least
   const int64_t two = 2;
   const int64_t three = 3;
   const int64_t none = 0;
@@ -115,6 +117,8 @@ TEST_F(Hdf5FileTest, EveryElementTypeMakesTheRoundTrip) {
     writer.write("/f64", ElementType::kF64, {&two, 1}, doubles);
     writer.write("/i64", ElementType::kI64, {&two, 1}, longs);
     writer.write("/u8", ElementType::kU8, {&three, 1}, bytes);
+    writer.write("/i8", ElementType::kI8, {&three, 1}, small);
+    writer.write("/bf16", ElementType::kBF16, {&two, 1}, halves);
     writer.write("/scalar", ElementType::kF64, {}, doubles);
     writer.write("/empty", ElementType::kU8, {&none, 1}, nullptr);
     writer.write_attribute("/u8", "nothing", "");
@@ -124,12 +128,20 @@ TEST_F(Hdf5FileTest, EveryElementTypeMakesTheRoundTrip) {
   const Hdf5Reader reader(path);
   double doubles_read[2];
   int64_t longs_read[2];
+  int8_t small_read[3];
+  uint16_t halves_read[2];
   double scalar = 0.0;
   reader.read("/f64", ElementType::kF64, {&two, 1}, doubles_read);
   reader.read("/i64", ElementType::kI64, {&two, 1}, longs_read);
+  reader.read("/i8", ElementType::kI8, {&three, 1}, small_read);
+  reader.read("/bf16", ElementType::kBF16, {&two, 1}, halves_read);
   reader.read("/scalar", ElementType::kF64, {}, &scalar);
   EXPECT_EQ(std::memcmp(doubles, doubles_read, sizeof(doubles)), 0);
   EXPECT_EQ(std::memcmp(longs, longs_read, sizeof(longs)), 0);
+  EXPECT_EQ(std::memcmp(small, small_read, sizeof(small)), 0);
+  EXPECT_EQ(std::memcmp(halves, halves_read, sizeof(halves)), 0);
+  EXPECT_EQ(reader.type("/u8"), ElementType::kU8);
+  EXPECT_EQ(reader.type("/bf16"), ElementType::kBF16);
   EXPECT_EQ(scalar, doubles[0]);
   EXPECT_EQ(reader.read_bytes("/u8"), (std::vector<uint8_t>{0, 255, 10}));
   EXPECT_TRUE(reader.read_bytes("/empty").empty());
