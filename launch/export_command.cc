@@ -14,6 +14,7 @@ struct Options {
   std::string model;
   std::string output;
   std::optional<ExportFormat> format;
+  FilePrecision precision = FilePrecision::kF32;
   bool json = false;
 };
 
@@ -26,8 +27,8 @@ ExportFormat format_of(const Options& options) {
 int run_export(const Options& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
-  const std::vector<std::string> files =
-      export_model(*context, *model, format_of(options), options.output, export_provenance("export", *model));
+  const std::vector<std::string> files = export_model(*context, *model, format_of(options), options.output,
+                                                      export_provenance("export", *model), options.precision);
   write_export_result(options.output, files, *model, options.json);
   if (format_of(options) == ExportFormat::kMarian && model->config.pre_norm) {
     say(job,
@@ -44,13 +45,12 @@ Command export_command() {
   Command command;
   command.name = "export";
   command.summary = "writes a trained model for this or another program";
-  command.synopsis = "--model FILE|DIR [--format FORMAT] --output FILE|DIR";
+  command.synopsis = "--model FILE|DIR [--format FORMAT] [--precision PRECISION] --output FILE|DIR";
   command.description = {
-      "Writes everything that translation needs. 'hdf5' and 'safetensors' are one file with "
-      "the "
-      "parameters in f32 by name, such as encoder/layers/0/self_attention/query/weight, the configuration, "
-      "and "
-      "the tokenizer; translations from them equal those from the checkpoint, byte for byte. 'ctranslate2', "
+      "Writes everything that translation needs. 'hdf5' and 'safetensors' are one file with the parameters "
+      "by "
+      "name, such as encoder/layers/0/self_attention/query/weight, the configuration, and the tokenizer; in "
+      "f32, translations from them equal those from the checkpoint, byte for byte. 'ctranslate2', "
       "'huggingface' (MarianMT of transformers) and 'marian' are folders that those programs load as they "
       "are "
       "(docs/formats.md).",
@@ -58,6 +58,7 @@ Command export_command() {
       "--verify' computes those of a file of ours again."};
   command.examples = {
       {"export --model model --output weights.h5", "The best checkpoint of a run:"},
+      {"export --model model --precision int8 --output small.h5", "In a quarter of the bytes:"},
       {"export --model model --format ctranslate2 --output served", "A folder that CTranslate2 loads:"}};
   command.exit_codes = {{78, "the format cannot express this model"}};
   OptionTable& table = command.options;
@@ -80,6 +81,11 @@ Command export_command() {
                 {"huggingface", ExportFormat::kHuggingface},
                 {"marian", ExportFormat::kMarian}},
                "What is to read it. 'auto': safetensors where the name of the output ends so, else hdf5.");
+  table.choice(
+      "precision", options->precision,
+      {{"f32", FilePrecision::kF32}, {"bf16", FilePrecision::kBF16}, {"int8", FilePrecision::kInt8}},
+      "How the weights and the embedding are held. 'bf16' takes half of the bytes, 'int8' a quarter: "
+      "whole numbers, with one scale for each output. 'huggingface' has f32 and bf16, 'marian' f32.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_export(*options, job); };
   return command;

@@ -40,13 +40,14 @@ void refuse_another_format(const std::string& folder, const std::string& weights
 }
 
 std::vector<std::string> write_folder(Context& context, const LoadedModel& model, ExportFormat format,
-                                      const std::string& output, const std::string& probes) {
+                                      const std::string& output, const std::string& probes,
+                                      FilePrecision precision) {
   const std::string weights = weights_of(format);
   refuse_another_format(output, weights);
   data::AtomicFolder folder(output);
   const auto write = [&](const std::string& to) {
-    if (format == ExportFormat::kCtranslate2) return export_ctranslate2(context, model, to);
-    if (format == ExportFormat::kHuggingface) return export_huggingface(context, model, to);
+    if (format == ExportFormat::kCtranslate2) return export_ctranslate2(context, model, to, precision);
+    if (format == ExportFormat::kHuggingface) return export_huggingface(context, model, to, precision);
     return export_marian(context, model, to);
   };
   std::vector<std::string> files = write(folder.written_in());
@@ -67,16 +68,24 @@ void check_expressible(const LoadedModel& model, ExportFormat format) {
        model.path, name_of(format), all);
 }
 
+void check_has_precision(ExportFormat format, FilePrecision precision) {
+  if (precision == FilePrecision::kF32 || format == ExportFormat::kHdf5 ||
+      format == ExportFormat::kSafetensors || format == ExportFormat::kCtranslate2)
+    return;
+  const bool huggingface = format == ExportFormat::kHuggingface;
+  if (huggingface && precision == FilePrecision::kBF16) return;
+  fail(ExitCode::kUsage,
+       "--precision {}: the format '{}' has {} alone; hdf5, safetensors and ctranslate2 have f32, bf16 and "
+       "int8",
+       name_of(precision), name_of(format), huggingface ? "f32 and bf16" : "f32");
+}
+
 }  // namespace
 
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content) {
   const std::string path = (fs::path(folder) / name).string();
   write_file_atomically(path, content);
   return path;
-}
-
-std::string_view bytes_of(const std::vector<float>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
 std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
@@ -86,21 +95,24 @@ std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
 }
 
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
-                                      const std::string& output, const std::string& provenance) {
+                                      const std::string& output, const std::string& provenance,
+                                      FilePrecision precision) {
+  check_has_precision(format, precision);
   check_expressible(model, format);
   const bool is_file = format == ExportFormat::kHdf5 || format == ExportFormat::kSafetensors;
   is_file ? check_is_no_file_of_a_run(output) : check_is_no_run_folder(output);
+  round_parameters(context, model.store, precision, model.path);
   const std::string probes = to_json(make_probes(context, model));
   if (format == ExportFormat::kHdf5) {
     save_weights(context, output, model.config, model.store, model.tokenizer->model(), provenance, probes,
-                 model.averaged_checkpoints);
+                 model.averaged_checkpoints, precision);
     return {output};
   }
   if (format == ExportFormat::kSafetensors) {
-    save_safetensors(context, output, model, provenance, probes);
+    save_safetensors(context, output, model, provenance, probes, precision);
     return {output};
   }
-  return write_folder(context, model, format, output, probes);
+  return write_folder(context, model, format, output, probes, precision);
 }
 
 }  // namespace ventris

@@ -12,9 +12,11 @@ enum class ExportFormat { kHdf5, kSafetensors, kCtranslate2, kHuggingface, kMari
 
 /// Writes a model, with a set of probes (trainer/probe.h), to `output`: a file (kHdf5, kSafetensors) or a
 /// folder (data/atomic_folder.h) that is made where it is missing. Equal models give equal bytes on one
-/// machine. The context is on the CPU, the model in f32. Returns the files written. Throws
-/// Error(kBadConfiguration) for a model that the format cannot express, saying what and which format can.
+/// machine. The context is on the CPU, the model in f32; its parameters are rounded to the precision. Returns
+/// the files written. Throws Error(kBadConfiguration) for a model that the format cannot express, saying what
+/// and which format can, and Error(kUsage) for a precision that the format does not have, saying which do.
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
-                                      const std::string& output, const std::string& provenance);
+                                      const std::string& output, const std::string& provenance,
+                                      FilePrecision precision = FilePrecision::kF32);
 
 }  // namespace ventris

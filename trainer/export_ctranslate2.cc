@@ -8,8 +8,10 @@
 
 #include "backend/embedding.h"
 #include "backend/error.h"
+#include "backend/int8_scale.h"
 #include "data/atomic_file.h"
 #include "trainer/export_formats.h"
+#include "trainer/file_precision.h"
 
 // CTranslate2 6 (binary version), TransformerSpec 7: a header, variables (name, shape, type, bytes) and
 // aliases.
@@ -22,6 +24,7 @@ constexpr uint32_t kSpecRevision = 7;
 constexpr uint8_t kF32 = 0;
 constexpr uint8_t kI8 = 1;
 constexpr uint8_t kI16 = 2;
+constexpr uint8_t kBF16 = 5;
 /// The runtime's own default; another value is told in config.json.
 constexpr float kDefaultEpsilon = 1e-5F;
 
@@ -37,8 +40,19 @@ class ModelFile {
   }
 
   void add(const std::string& name, const Array& array) {
-    begin(name, array.shape(), kF32, array.values.size() * sizeof(float));
-    file_.write(bytes_of(array.values));
+    add(name, array.shape(), kF32, bytes_of(array.values));
+  }
+  /// A matrix that is multiplied, [outputs, in]. In int8 with `name`_scale [outputs], what its numbers are to
+  /// be divided by; 1 where all are zero, as the runtime's converter has it.
+  void add(const std::string& name, const Array& matrix, FilePrecision precision) {
+    if (precision == FilePrecision::kF32) return add(name, matrix);
+    if (precision == FilePrecision::kBF16) {
+      return add(name, matrix.shape(), kBF16, bytes_of(bf16_values(matrix.values)));
+    }
+    Int8Matrix quantized = int8_matrix(matrix, Outputs::kRows);
+    add(name, matrix.shape(), kI8, bytes_of(quantized.values));
+    for (float& scale : quantized.scales) scale = scale > 0.0F ? int8_inverse(scale) : 1.0F;
+    add(name + "_scale", {matrix.rows}, kF32, bytes_of(quantized.scales));
   }
   void add(const std::string& name, int8_t value) {
     begin(name, {}, kI8, sizeof(value));
@@ -69,6 +83,10 @@ class ModelFile {
     put(static_cast<uint16_t>(text.size() + 1));
     file_.write(text.c_str(), text.size() + 1);
   }
+  void add(const std::string& name, const std::vector<int64_t>& shape, uint8_t type, std::string_view bytes) {
+    begin(name, shape, type, bytes.size());
+    file_.write(bytes);
+  }
   void begin(const std::string& name, const std::vector<int64_t>& shape, uint8_t type, size_t bytes) {
     if (bytes > UINT32_MAX) {
       fail(ExitCode::kBadConfiguration, "{}: {} has {} bytes; the format ends at 4 GiB for one array", path_,
@@ -91,7 +109,8 @@ class ModelFile {
 
 class Writer {
  public:
-  Writer(ModelFile& file, const ModelArrays& arrays) : file_(file), arrays_(arrays) {}
+  Writer(ModelFile& file, const ModelArrays& arrays, FilePrecision precision)
+      : file_(file), arrays_(arrays), precision_(precision) {}
 
   /// The layers `names` side by side as one, with weights [out, in].
   void linear(const std::string& to, const std::vector<std::string>& names) {
@@ -101,7 +120,7 @@ class Writer {
       weights.push_back(transposed(arrays_.get(name + "/weight")));
       biases.push_back(arrays_.get(name + "/bias"));
     }
-    file_.add(to + "/weight", stacked(weights));
+    file_.add(to + "/weight", stacked(weights), precision_);
     file_.add(to + "/bias", stacked(biases));
   }
   void norm(const std::string& to, const std::string& from) {
@@ -136,6 +155,7 @@ class Writer {
  private:
   ModelFile& file_;
   const ModelArrays& arrays_;
+  FilePrecision precision_;
 };
 
 void write_positions(ModelFile& file, const ModelArrays& arrays, const TransformerConfig& config) {
@@ -154,10 +174,12 @@ void write_positions(ModelFile& file, const ModelArrays& arrays, const Transform
   file.alias(encoder, decoder);
 }
 
-void write_model_file(const std::string& path, const ModelArrays& arrays, const TransformerConfig& config) {
+void write_model_file(const std::string& path, const ModelArrays& arrays, const TransformerConfig& config,
+                      FilePrecision precision) {
   ModelFile file(path);
-  Writer writer(file, arrays);
-  file.add("decoder/embeddings/weight", arrays.get("embedding"));
+  Writer writer(file, arrays, precision);
+  file.add("decoder/embeddings/weight", arrays.get("embedding"), precision);
+  // The runtime takes the scale along.
   file.alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
   file.alias("decoder/projection/weight", "decoder/embeddings/weight");
   if (config.output_bias) file.add("decoder/projection/bias", arrays.get(kOutputBias));
@@ -191,12 +213,12 @@ void write_model_file(const std::string& path, const ModelArrays& arrays, const 
 }  // namespace
 
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
-                                            const std::string& folder) {
+                                            const std::string& folder, FilePrecision precision) {
   using nlohmann::json;
   const data::Tokenizer& tokenizer = *model.tokenizer;
   const ModelArrays arrays(context, model.store, ChannelOrder::kPairs);
   const std::string model_file = folder + "/model.bin";
-  write_model_file(model_file, arrays, model.config);
+  write_model_file(model_file, arrays, model.config, precision);
   const std::string begin = tokenizer.piece(tokenizer.begin_id());
   const float epsilon = model.config.layer_norm_epsilon;
   const json config = {{"add_source_bos", false},

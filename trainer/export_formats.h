@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/model_arrays.h"
@@ -11,18 +12,21 @@
 namespace ventris {
 
 /// Each writes its files into `folder`, which is there, and returns their paths. The format can express the
-/// model (trainer/export_limits.h).
+/// model (trainer/export_limits.h), whose parameters are rounded to the precision.
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
-                                            const std::string& folder);
+                                            const std::string& folder, FilePrecision precision);
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,
-                                            const std::string& folder);
+                                            const std::string& folder, FilePrecision precision);
 std::vector<std::string> export_marian(Context& context, const LoadedModel& model, const std::string& folder);
 
 /// A file of the folder, written atomically; returns its path.
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content);
 
-/// Bytes of f32 values.
-std::string_view bytes_of(const std::vector<float>& values);
+/// Bytes of numbers.
+template <typename T>
+std::string_view bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
 
 /// The words of the vocabulary by id.
 std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer);

@@ -7,6 +7,7 @@
 
 #include "data/safetensors.h"
 #include "trainer/export_formats.h"
+#include "trainer/file_precision.h"
 
 // The layout of MarianMTModel of Hugging Face's transformers: PyTorch's weights [out, in], sine positions
 // before cosine positions, a SentencePiece model and the words with their ids.
@@ -63,13 +64,15 @@ class Layout {
   std::vector<Entry> entries_;
 };
 
-std::string write_tensors(const std::string& path, Context& context, const LoadedModel& model) {
+std::string write_tensors(const std::string& path, Context& context, const LoadedModel& model,
+                          FilePrecision precision) {
   const ModelArrays arrays(context, model.store, ChannelOrder::kSinesFirst);
   const Layout layout(model.config);
   std::vector<data::SafeTensor> tensors;
   for (const Entry& entry : layout.entries()) {
     const LogicalParameter* parameter = model.store.find(entry.parameter);
     data::SafeTensor tensor{.name = entry.name, .type = "F32", .shape = {parameter->cols}};
+    if (precision_of(*parameter, precision) == FilePrecision::kBF16) tensor.type = "BF16";
     if (!parameter->vector) {
       tensor.shape = {parameter->rows, parameter->cols};
       if (entry.transpose) std::swap(tensor.shape[0], tensor.shape[1]);
@@ -79,8 +82,9 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
   const int64_t words = model.config.vocab_size;
   tensors.push_back({.name = "final_logits_bias", .type = "F32", .shape = {1, words}});
   Array array;
+  std::vector<BF16> rounded;
   size_t next = 0;
-  data::write_safetensors(path, {{"format", "pt"}}, tensors, [&](const data::SafeTensor&) {
+  data::write_safetensors(path, {{"format", "pt"}}, tensors, [&](const data::SafeTensor& tensor) {
     if (next == layout.entries().size()) {
       if (model.config.output_bias) {
         array = arrays.get(kOutputBias);
@@ -92,12 +96,15 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
       array = arrays.get(entry.parameter);
       if (entry.transpose) array = transposed(array);
     }
-    return bytes_of(array.values);
+    if (tensor.type != "BF16") return bytes_of(array.values);
+    rounded = bf16_values(array.values);
+    return bytes_of(rounded);
   });
   return path;
 }
 
-ordered_json model_config(const TransformerConfig& config, const data::Tokenizer& tokenizer) {
+ordered_json model_config(const TransformerConfig& config, const data::Tokenizer& tokenizer,
+                          FilePrecision precision) {
   return {{"architectures", {"MarianMTModel"}},
           {"model_type", "marian"},
           {"vocab_size", config.vocab_size},
@@ -127,7 +134,7 @@ ordered_json model_config(const TransformerConfig& config, const data::Tokenizer
           {"pad_token_id", tokenizer.begin_id()},
           {"eos_token_id", tokenizer.end_id()},
           {"forced_eos_token_id", tokenizer.end_id()},
-          {"torch_dtype", "float32"}};
+          {"torch_dtype", precision == FilePrecision::kBF16 ? "bfloat16" : "float32"}};
 }
 
 ordered_json generation_config(const TransformerConfig& config, const data::Tokenizer& tokenizer) {
@@ -145,15 +152,15 @@ ordered_json generation_config(const TransformerConfig& config, const data::Toke
 }  // namespace
 
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,
-                                            const std::string& folder) {
+                                            const std::string& folder, FilePrecision precision) {
   const TransformerConfig& config = model.config;
   const data::Tokenizer& tokenizer = *model.tokenizer;
   std::vector<std::string> files;
-  files.push_back(write_tensors(folder + "/model.safetensors", context, model));
+  files.push_back(write_tensors(folder + "/model.safetensors", context, model, precision));
   const auto write = [&](const char* name, const ordered_json& content) {
     files.push_back(write_in_folder(folder, name, content.dump(2) + "\n"));
   };
-  write("config.json", model_config(config, tokenizer));
+  write("config.json", model_config(config, tokenizer, precision));
   write("generation_config.json", generation_config(config, tokenizer));
   const std::string begin = tokenizer.piece(tokenizer.begin_id());
   write("tokenizer_config.json", {{"tokenizer_class", "MarianTokenizer"},

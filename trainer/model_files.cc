@@ -126,11 +126,18 @@ std::string resolve_model_file(const std::string& file_or_dir) {
 TransformerConfig read_config(const data::Hdf5Reader& reader) {
   const std::string format =
       reader.has_attribute("/", "format") ? reader.string_attribute("/", "format") : "";
-  if (format != kWeightsFormat && format != kCheckpointFormat) {
+  if (format != kWeightsFormat && format != kRoundedWeightsFormat && format != kCheckpointFormat) {
     fail(ExitCode::kBadData, "{}: expected a checkpoint or a weights file, but its format is '{}'",
          reader.path(), format);
   }
   return transformer_config_from_json(reader.string_attribute("/", "config"), reader.path());
+}
+
+FilePrecision read_precision(const data::Hdf5Reader& reader) {
+  const bool rounded =
+      reader.has_attribute("/", "format") && reader.string_attribute("/", "format") == kRoundedWeightsFormat;
+  if (!rounded) return FilePrecision::kF32;
+  return precision_named(reader.string_attribute("/", kPrecisionAttribute), reader.path());
 }
 
 std::string read_tokenizer_model(const data::Hdf5Reader& reader) {

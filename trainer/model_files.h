@@ -4,6 +4,7 @@
 
 #include "data/hdf5_file.h"
 #include "model/transformer_config.h"
+#include "trainer/file_precision.h"
 
 // Shared by the files of trainer/ that read and write models.
 
@@ -11,6 +12,7 @@ namespace ventris {
 
 /// Values of the attribute "format" of our files.
 constexpr const char* kWeightsFormat = "ventris weights 1";
+constexpr const char* kRoundedWeightsFormat = "ventris weights 2";  // of less than f32
 constexpr const char* kCheckpointFormat = "ventris checkpoint 1";
 
 /// The file that stands for a weights file, a checkpoint or a run folder (its best checkpoint, else the
@@ -19,6 +21,10 @@ std::string resolve_model_file(const std::string& file_or_dir);
 
 /// The configuration in a weights file or checkpoint. Throws Error(kBadData) if the file is of another kind.
 TransformerConfig read_config(const data::Hdf5Reader& reader);
+
+/// How a weights file or checkpoint holds /model. Throws Error or DataError (kBadData) if it names none of
+/// ours.
+FilePrecision read_precision(const data::Hdf5Reader& reader);
 
 /// The SentencePiece model in a weights file or checkpoint.
 std::string read_tokenizer_model(const data::Hdf5Reader& reader);

@@ -1,6 +1,7 @@
 #include "trainer/weights.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,18 +24,80 @@ std::string dataset_of(const std::string& group, const LogicalParameter& paramet
   return group + "/" + parameter.name;
 }
 
+[[noreturn]] void refuse(const data::Hdf5Reader& reader, const std::string& name, const std::string& what) {
+  fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
+}
+
+/// Every dataset of the group belongs to a parameter, and, with `int8_of`, to one that files of that
+/// precision have in int8.
+void check_names(const data::Hdf5Reader& reader, const std::string& group, const ParameterStore& store,
+                 std::optional<FilePrecision> int8_of = std::nullopt) {
+  for (const std::string& path : reader.datasets(group)) {
+    const std::string name = path.substr(group.size() + 1);
+    const LogicalParameter* parameter = store.find(name);
+    if (parameter == nullptr) refuse(reader, name, "is unknown: this model has no such parameter");
+    if (int8_of && precision_of(*parameter, *int8_of) != FilePrecision::kInt8) {
+      refuse(reader, name, "has scales, but is not in int8");
+    }
+  }
+}
+
+std::vector<float> read_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
+  const std::string dataset = dataset_of(kScalesGroup, parameter);
+  if (!reader.exists(dataset)) refuse(reader, parameter.name, "is in int8, but its scales are missing");
+  const std::vector<int64_t> shape = shape_of_scales(parameter);
+  std::vector<float> scales(static_cast<size_t>(shape[0] * shape[1]));
+  reader.read(dataset, data::ElementType::kF32, shape, scales.data());
+  return scales;
+}
+
+/// `values` have the size of the parameter.
+void read_parameter(const data::Hdf5Reader& reader, const std::string& group,
+                    const LogicalParameter& parameter, FilePrecision file, std::vector<float>& values) {
+  const std::string dataset = dataset_of(group, parameter);
+  if (!reader.exists(dataset)) refuse(reader, parameter.name, "is missing");
+  const std::vector<int64_t> shape = reader.dimensions(dataset);
+  require_shape(reader.path(), parameter, shape);
+  const FilePrecision precision = precision_of(parameter, file);
+  if (precision == FilePrecision::kF32) {
+    reader.read(dataset, data::ElementType::kF32, shape, values.data());
+    return;
+  }
+  const bool int8 = precision == FilePrecision::kInt8;
+  uint8_t* elements = end_of(values, precision);
+  reader.read(dataset, int8 ? data::ElementType::kI8 : data::ElementType::kBF16, shape, elements);
+  widen(parameter, precision, elements, int8 ? read_scales(reader, parameter) : std::vector<float>(),
+        reader.path(), values);
+}
+
 }  // namespace
 
-void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters) {
+void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters,
+                      FilePrecision precision) {
   for (const LogicalParameter& parameter : parameters.logical()) {
     const Array array = parameters.get(parameter.name);
-    writer.write(dataset_of(group, parameter), data::ElementType::kF32, array.shape(), array.values.data());
+    const std::string dataset = dataset_of(group, parameter);
+    switch (precision_of(parameter, precision)) {
+      case FilePrecision::kF32:
+        writer.write(dataset, data::ElementType::kF32, array.shape(), array.values.data());
+        break;
+      case FilePrecision::kBF16:
+        writer.write(dataset, data::ElementType::kBF16, array.shape(), bf16_values(array.values).data());
+        break;
+      case FilePrecision::kInt8: {
+        const Int8Matrix matrix = int8_matrix(array, outputs_of(parameter));
+        writer.write(dataset, data::ElementType::kI8, array.shape(), matrix.values.data());
+        writer.write(dataset_of(kScalesGroup, parameter), data::ElementType::kF32, shape_of_scales(parameter),
+                     matrix.scales.data());
+        break;
+      }
+    }
   }
 }
 
 void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
-                 const std::string& tokenizer_model) {
-  write_parameters(writer, kModelGroup, parameters);
+                 const std::string& tokenizer_model, FilePrecision precision) {
+  write_parameters(writer, kModelGroup, parameters, precision);
   const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
   writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
   writer.write_attribute("/", "config", to_json(config));
@@ -43,27 +106,21 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
 
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure) {
-  const auto refuse = [&](const std::string& name, const std::string& what) {
-    fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
-  };
   if (!reader.exists(group)) {
     fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
          reader.path(), group);
   }
-  for (const std::string& path : reader.datasets(group)) {
-    const std::string name = path.substr(group.size() + 1);
-    if (store.find(name) == nullptr) refuse(name, "is unknown: this model has no such parameter");
+  check_names(reader, group, store);
+  const FilePrecision precision = group == kModelGroup ? read_precision(reader) : FilePrecision::kF32;
+  if (precision != FilePrecision::kF32 && reader.exists(kScalesGroup)) {
+    check_names(reader, kScalesGroup, store, precision);
   }
   // Of /model alone, and not in files of versions before it was there.
   const bool has_digest = group == kModelGroup && reader.has_attribute("/", kDigestAttribute);
   fill_parameters(
       context, store, flat, reader.path(), ChannelOrder::kPairs,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
-        const std::string dataset = dataset_of(group, parameter);
-        if (!reader.exists(dataset)) refuse(parameter.name, "is missing");
-        const std::vector<int64_t> shape = reader.dimensions(dataset);
-        require_shape(reader.path(), parameter, shape);
-        reader.read(dataset, data::ElementType::kF32, shape, values.data());
+        read_parameter(reader, group, parameter, precision, values);
       },
       on_failure,
       [&](ConstTensor values) {
@@ -79,21 +136,24 @@ void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore
 
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
-                  const std::string& provenance, const std::string& probes, int64_t averaged_checkpoints) {
+                  const std::string& provenance, const std::string& probes, int64_t averaged_checkpoints,
+                  FilePrecision precision) {
   data::Hdf5Writer writer(path);
-  write_model(writer, config, ModelArrays(context, store, ChannelOrder::kPairs), tokenizer_model);
+  write_model(writer, config, ModelArrays(context, store, ChannelOrder::kPairs), tokenizer_model, precision);
   if (!probes.empty()) {
     const std::vector<int64_t> bytes = {static_cast<int64_t>(probes.size())};
     writer.write(kProbeDataset, data::ElementType::kU8, bytes, probes.data());
   }
-  writer.write_attribute("/", "format", std::string(kWeightsFormat));
+  const bool rounded = precision != FilePrecision::kF32;
+  writer.write_attribute("/", "format", std::string(rounded ? kRoundedWeightsFormat : kWeightsFormat));
+  if (rounded) writer.write_attribute("/", kPrecisionAttribute, std::string(name_of(precision)));
   writer.write_attribute("/", "provenance", provenance);
   if (averaged_checkpoints > 1) writer.write_attribute("/", kAveragedAttribute, averaged_checkpoints);
   writer.commit();
 }
 
 void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
-                   std::string tokenizer_model, DType dtype, uint64_t file_bytes) {
+                   std::string tokenizer_model, DType dtype, uint64_t file_bytes, FilePrecision precision) {
   model.config = config;
   model.tokenizer = std::make_unique<data::Tokenizer>(std::move(tokenizer_model), model.path);
   if (model.tokenizer->vocab_size() != config.vocab_size) {
@@ -102,7 +162,10 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
   }
   model.ids = declare_transformer(config, model.store);
   // Before memory is taken for what the configuration promises.
-  const auto needed = static_cast<uint64_t>(model.store.parameter_count()) * sizeof(float);
+  uint64_t needed = 0;
+  for (const LogicalParameter& parameter : model.store.logical()) {
+    needed += static_cast<uint64_t>(bytes_in_file(parameter, precision));
+  }
   if (needed > file_bytes) {
     fail(ExitCode::kBadData,
          "{}: its configuration describes {} parameters, which take {} bytes, but the file has only {}: "
@@ -128,7 +191,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     const data::Hdf5Reader reader(model->path);
     const TransformerConfig config = read_config(reader);  // first: it tells a file of another kind
     begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
-                  std::filesystem::file_size(model->path));
+                  std::filesystem::file_size(model->path), read_precision(reader));
     read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
                     model->store.values(), OnFailure::kLoseValues);
     if (reader.has_attribute("/", kAveragedAttribute))

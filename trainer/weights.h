@@ -8,6 +8,7 @@
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
+#include "trainer/file_precision.h"
 #include "trainer/model_arrays.h"
 
 namespace ventris {
@@ -17,34 +18,38 @@ class Hdf5Reader;
 class Hdf5Writer;
 }  // namespace data
 
-/// Groups of the parameters and of their moving average.
+/// Groups of the parameters, of the scales of those in int8, and of the moving average of all.
 inline constexpr const char* kModelGroup = "/model";
+inline constexpr const char* kScalesGroup = "/model_scales";
 inline constexpr const char* kAverageGroup = "/ema";
 
-/// Writes <group>/<logical name> f32 for every logical parameter.
-void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters);
+/// Writes <group>/<logical name> for every logical parameter, and, of those in int8, /model_scales/<logical
+/// name>. The values are those that round_parameters() gives.
+void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters,
+                      FilePrecision precision = FilePrecision::kF32);
 /// Reads a group into `flat`, laid out as store.values() and on the context's device. Errors as those of
 /// read_model().
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
 
-/// Writes /model/<logical name> f32 for every logical parameter, their digest and the config JSON (attributes
+/// Writes the parameters as write_parameters(), their digest and the config JSON (attributes
 /// "parameter_digest" and "config" of /), and the tokenizer.
 void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
-                 const std::string& tokenizer_model);
+                 const std::string& tokenizer_model, FilePrecision precision = FilePrecision::kF32);
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
-/// or that holds NaN or Inf, or both digests where they differ; then the store is as it was.
+/// or that holds NaN or Inf, or what its precision does not have, or both digests where they differ; then the
+/// store is as it was.
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
 /// version), `probes` JSON (trainer/probe.h), or empty for none; the weights are the mean of
-/// `averaged_checkpoints`.
+/// `averaged_checkpoints`, and those that round_parameters() gives for the precision.
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
                   const std::string& provenance, const std::string& probes = "",
-                  int64_t averaged_checkpoints = 1);
+                  int64_t averaged_checkpoints = 1, FilePrecision precision = FilePrecision::kF32);
 
 /// A model for inference, from a weights file, a safetensors file of ours, a checkpoint, or a run folder (its
 /// best checkpoint, else the newest). Of a checkpoint with a moving average of the parameters it is that.
@@ -66,8 +71,9 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
 
 /// The first steps of loading a model: takes the configuration and the tokenizer (bytes of a SentencePiece
 /// model), and allocates the store. Throws Error(kBadData) if they do not fit each other, or if a file of
-/// `file_bytes` cannot hold the f32 parameters, before memory is taken for them.
+/// `file_bytes` cannot hold the parameters in that precision, before memory is taken for them.
 void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
-                   std::string tokenizer_model, DType dtype, uint64_t file_bytes);
+                   std::string tokenizer_model, DType dtype, uint64_t file_bytes,
+                   FilePrecision precision = FilePrecision::kF32);
 
 }  // namespace ventris
