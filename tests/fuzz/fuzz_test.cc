@@ -203,11 +203,14 @@ TEST_F(ImportedModel, OfAnyFormatTakesNoMoreThanThreeTimesItsSize) {
     const auto loaded = load_model(context, path("w.h5"), DType::kF32);
     export_model(context, *loaded, ExportFormat::kSafetensors, path("w.safetensors"), "");
     export_model(context, *loaded, ExportFormat::kMarian, path("marian"), "");
+    export_model(context, *loaded, ExportFormat::kHdf5, path("i8.h5"), "", FilePrecision::kInt8);
+    export_model(context, *loaded, ExportFormat::kSafetensors, path("i8.safetensors"), "",
+                 FilePrecision::kInt8);
   }
-  for (const char* name : {"w.h5", "w.safetensors", "marian/model.npz"}) {
+  for (const char* name : {"w.h5", "w.safetensors", "marian/model.npz", "i8.h5", "i8.safetensors"}) {
     const size_t bytes = fs::file_size(path(name));
-    // Besides the parameters, which are mapped memory and no more than the file; a constant well below the
-    // file.
+    // Besides the parameters, which are mapped memory and no more than the file would be in f32; a constant
+    // well below the file.
     const MemoryLimit limit(2 * bytes + (size_t{1} << 20));
     EXPECT_EQ(import_model(context, {.input = path(name)})->config.d_ff, config.d_ff) << name;
   }
