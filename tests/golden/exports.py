@@ -7,7 +7,8 @@ Python packages ctranslate2, transformers, torch, sentencepiece, safetensors, h5
 
 `check` exports the model to every format that can express it, lets each program translate the sentences greedily
 and with beam 4 and no length penalty, and counts the lines that equal those of `ventris translate`. It compares
-logits and log-probabilities of the probes that travel with the model. `golden` trains a tiny
+logits and log-probabilities of the probes that travel with the model. So it does in each precision of `export`,
+where all compute in f32; then CTranslate2 computes in 8-bit integers, with ours and with its own. `golden` trains a tiny
 model, lets the programs translate with it, and writes its weights and what they gave to exports.json, which the
 tests read.
 """
@@ -174,12 +175,12 @@ def read_probes(folder):
 class CTranslate2:
     """A folder of CTranslate2."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, compute_type="float32"):
         import ctranslate2
         import sentencepiece
 
         self.name = f"CTranslate2 {ctranslate2.__version__}"
-        self.translator = ctranslate2.Translator(folder, device="cpu", compute_type="float32", intra_threads=1)
+        self.translator = ctranslate2.Translator(folder, device="cpu", compute_type=compute_type, intra_threads=1)
         spm = os.path.join(folder, "sentencepiece.model")
         self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=spm)
 
@@ -221,7 +222,7 @@ class Transformers:
         torch.set_num_threads(1)
         self.torch = torch
         self.name = f"transformers {transformers.__version__}"
-        self.model = transformers.MarianMTModel.from_pretrained(folder)
+        self.model = transformers.MarianMTModel.from_pretrained(folder, torch_dtype=torch.float32)
         self.tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
         self.model.eval()
 
@@ -268,9 +269,10 @@ class Transformers:
         return greatest
 
 
-def export(binary, model, output_format, output):
+def export(binary, model, output_format, output, precision="f32"):
     """Exports, or prints why the format cannot express the model and returns False."""
     command = [binary, "export", "--model", model, "--format", output_format, "--output", output]
+    command += ["--precision", precision]
     result = subprocess.run(command, capture_output=True, check=False)
     if result.returncode not in (0, 78):
         raise RuntimeError(result.stderr.decode())
@@ -279,14 +281,14 @@ def export(binary, model, output_format, output):
     return result.returncode == 0
 
 
-def peers_of(binary, model, folder):
-    """Every program with the model, one at a time: (format, program, probes)."""
-    output = os.path.join(folder, "ctranslate2")
-    export(binary, model, "ctranslate2", output)
+def peers_of(binary, model, folder, precision="f32"):
+    """Every program with the model, one at a time: (format, program, probes). They compute in f32."""
+    output = os.path.join(folder, "ctranslate2-" + precision)
+    export(binary, model, "ctranslate2", output, precision)
     yield "ctranslate2", CTranslate2(output), read_probes(output)
 
-    output = os.path.join(folder, "huggingface")
-    if export(binary, model, "huggingface", output):
+    output = os.path.join(folder, "huggingface-" + precision)
+    if precision != "int8" and export(binary, model, "huggingface", output, precision):
         yield "huggingface", Transformers(output), read_probes(output)
 
 
@@ -309,27 +311,50 @@ def check_safetensors(binary, model, folder):
     print(f"safetensors: {len(tensors)} tensors equal those of the HDF5 file, bit for bit")
 
 
-def check(binary, model, lines):
-    """Prints one line for each program and beam size; returns whether all agree. Without lines only the probes
-    are compared."""
+def check_precision(binary, model, lines, folder, precision):
+    """Compares the programs with ours where the files have that precision. All compute in f32."""
     agree = True
+    weights = os.path.join(folder, precision + ".h5")
+    export(binary, model, "hdf5", weights, precision)
+    ours = {beam: translate(binary, weights, lines, beam) for beam in BEAMS if lines}
+    for output_format, peer, probes in peers_of(binary, model, folder, precision):
+        name = f"{output_format}: {precision}: {peer.name}"
+        difference = peer.difference(probes)
+        print(f"{name}: probes differ by at most {difference:.2g}")
+        agree = agree and difference <= 1e-4
+        for beam, expected in ours.items():
+            theirs = peer.translate(lines, beam)
+            differing = [i for i, (a, b) in enumerate(zip(expected, theirs, strict=True)) if a != b]
+            equal = len(lines) - len(differing)
+            print(f"{name}: beam {beam}: {equal} of {len(lines)} lines equal")
+            for i in differing[:3]:
+                print(f"  line {i + 1}: ours {expected[i]!r}, theirs {theirs[i]!r}")
+            agree = agree and not differing
+            sys.stdout.flush()
+    return agree
+
+
+def check_int8_of_ctranslate2(lines, folder):
+    """Compares translations that CTranslate2 computes in int8 from our int8 with those from its own, and prints how
+    many are equal. Returns whether 9 of 10 are."""
+    ours, theirs = (CTranslate2(os.path.join(folder, "ctranslate2-" + name), "int8") for name in ("int8", "f32"))
+    agree = True
+    for beam in BEAMS if lines else ():
+        pairs = zip(ours.translate(lines, beam), theirs.translate(lines, beam), strict=True)
+        equal = sum(a == b for a, b in pairs)
+        print(f"ctranslate2: in int8, beam {beam}: {equal} of {len(lines)} lines equal with our integers and its own")
+        agree = agree and equal >= 0.9 * len(lines)
+    return agree
+
+
+def check(binary, model, lines):
+    """Prints one line for each program, precision and beam size; returns whether all agree. Without lines only the
+    probes are compared."""
     with tempfile.TemporaryDirectory(prefix="ventris-exports-") as folder:
         check_safetensors(binary, model, folder)
-        ours = {beam: translate(binary, model, lines, beam) for beam in BEAMS if lines}
-        for output_format, peer, probes in peers_of(binary, model, folder):
-            difference = peer.difference(probes)
-            print(f"{output_format}: {peer.name}: probes differ by at most {difference:.2g}")
-            agree = agree and difference <= 1e-4
-            for beam, expected in ours.items():
-                theirs = peer.translate(lines, beam)
-                differing = [i for i, (a, b) in enumerate(zip(expected, theirs, strict=True)) if a != b]
-                equal = len(lines) - len(differing)
-                print(f"{output_format}: {peer.name}: beam {beam}: {equal} of {len(lines)} lines equal")
-                for i in differing[:3]:
-                    print(f"  line {i + 1}: ours {expected[i]!r}, theirs {theirs[i]!r}")
-                agree = agree and not differing
-                sys.stdout.flush()
-    return agree
+        agree = [check_precision(binary, model, lines, folder, precision) for precision in ("f32", "bf16", "int8")]
+        agree.append(check_int8_of_ctranslate2(lines, folder))
+        return all(agree)
 
 
 def train_tiny_tokenizer(path):
@@ -417,7 +442,7 @@ def make_golden(binary):
                 expected = golden["translations"].setdefault(str(beam), theirs)
                 if expected != theirs:
                     raise RuntimeError(f"{peer.name} gives {theirs}, where {expected} was expected")
-            golden["files"].setdefault(output_format, files_of(os.path.join(folder, output_format)))
+            golden["files"].setdefault(output_format, files_of(os.path.join(folder, output_format + "-f32")))
             print(f"{output_format}: {peer.name}")
     with open(GOLDEN, "w", encoding="utf-8") as file:
         json.dump(golden, file, indent=1)

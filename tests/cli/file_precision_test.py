@@ -1,0 +1,254 @@
+"""Exports in bf16 and in 8-bit integers: what other programs find in the files, what ours computes from them."""
+
+import base64
+import json
+import os
+import struct
+import unittest
+
+import h5py
+import numpy
+import support
+
+exports = support.golden_module("exports")
+
+ROUNDED = ("bf16", "int8")
+# Types of CTranslate2's model.bin.
+NUMBERS = {0: numpy.float32, 1: numpy.int8, 2: numpy.int16, 5: numpy.uint16}
+
+
+def is_multiplied(name):
+    return name == "embedding" or name.endswith("/weight")
+
+
+def bf16(values):
+    """The upper halves of numbers in f32, to nearest, ties to even."""
+    bits = values.view(numpy.uint32).astype(numpy.uint64)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
+
+
+def widened(halves):
+    return (halves.astype(numpy.uint32) << 16).view(numpy.float32)
+
+
+def int8(matrix, axis):
+    """Integers, and one scale of 16 significant bits for each place along the axis."""
+    most = numpy.abs(matrix).max(axis=1 - axis)
+
+    def up(scales):
+        return ((scales.view(numpy.uint32) + 255) & ~numpy.uint32(255)).view(numpy.float32)
+
+    scales = up(most / numpy.float32(127))
+    scales = numpy.where(scales * numpy.float32(127) < most, up(numpy.nextafter(scales, numpy.float32(1))), scales)
+    assert scales.dtype == numpy.float32
+    shape = (-1, 1) if axis == 0 else (1, -1)
+    inverse = numpy.divide(1, scales, out=numpy.zeros_like(scales), where=scales > 0).reshape(shape)
+    return numpy.rint(matrix * inverse).astype(numpy.int8), scales.reshape(shape)
+
+
+def read_ctranslate2(path):
+    """The variables and aliases of a model.bin."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at = 0
+
+    def number(form):
+        nonlocal at
+        at += struct.calcsize("<" + form)
+        return struct.unpack_from("<" + form, data, at - struct.calcsize("<" + form))[0]
+
+    def text():
+        nonlocal at
+        length = number("H")
+        at += length
+        assert data[at - 1] == 0
+        return data[at - length : at - 1].decode()
+
+    assert (number("I"), text(), number("I")) == (6, "TransformerSpec", 7)
+    variables = {}
+    for _ in range(number("I")):
+        name = text()
+        shape = [number("I") for _ in range(number("B"))]
+        kind = NUMBERS[number("B")]
+        size = number("I")
+        variables[name] = numpy.frombuffer(data[at : at + size], kind).reshape(shape)
+        at += size
+    aliases = {text(): text() for _ in range(number("I"))}
+    assert at == len(data)
+    return variables, aliases
+
+
+class FilePrecision(support.CommandLineTest):
+    """The model of the golden file."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(os.path.join(support.GOLDEN_DIR, "exports.json"), encoding="utf-8") as file:
+            cls.golden = json.load(file)
+        cls.tokenizer = base64.b64decode(cls.golden["tokenizer"])
+        model = os.path.join(cls.folder, "tiny.safetensors")
+        exports.write_tiny_model(model, cls.golden)
+        cls.weights = os.path.join(cls.folder, "f32.h5")
+        for arguments in (
+            ("import", "--input", model, "--output", cls.weights),
+            *(
+                ("export", "--model", cls.weights, "--precision", precision, "--output",
+                 os.path.join(cls.folder, f"{precision}.{extension}"))  # fmt: skip
+                for precision in ROUNDED
+                for extension in ("h5", "safetensors")
+            ),
+        ):
+            result = support.run(*arguments)
+            assert result.returncode == 0, result.stderr.decode(errors="replace")
+        cls.values = support.parameters(cls.weights)
+
+    def translate(self, model, precision="f32", beam=1):
+        lines = "".join(line + "\n" for line in exports.TINY_LINES).encode()
+        options = ("--precision", precision, "--beam-size", beam, "--max-extra-length", 100)
+        return self.succeed("translate", "--model", model, *options, stdin=lines).decode().splitlines()
+
+    def test_h5py_reads_the_parameters(self):
+        with h5py.File(self.path("bf16.h5")) as file:
+            self.assertEqual(file.attrs["format"], b"ventris weights 2")
+            self.assertEqual(file.attrs["precision"], b"bf16")
+            self.assertNotIn("model_scales", file)
+            for name, values in self.values.items():
+                found = file["model/" + name]
+                self.assertEqual(found.dtype, numpy.float32)
+                self.assertEqual(found.id.get_type().get_size(), 2 if is_multiplied(name) else 4)
+                expected = widened(bf16(values)) if is_multiplied(name) else values
+                numpy.testing.assert_array_equal(found[()], expected, name)
+        with h5py.File(self.path("int8.h5")) as file:
+            self.assertEqual(file.attrs["format"], b"ventris weights 2")
+            self.assertEqual(file.attrs["precision"], b"int8")
+            for name, values in self.values.items():
+                found = file["model/" + name][()]
+                if not is_multiplied(name):
+                    numpy.testing.assert_array_equal(found, values, name)
+                    self.assertNotIn("model_scales/" + name, file)
+                    continue
+                numbers, scales = int8(values, 0 if name == "embedding" else 1)
+                self.assertEqual(found.dtype, numpy.int8)
+                numpy.testing.assert_array_equal(found, numbers, name)
+                numpy.testing.assert_array_equal(file["model_scales/" + name][()], scales, name)
+
+    def test_the_program_reads_what_they_stand_for(self):
+        """The digest of the parameters is that of the values, in whatever file."""
+        for precision in ROUNDED:
+            digests = set()
+            for extension in ("h5", "safetensors"):
+                path = self.path(f"{precision}.{extension}")
+                self.assertRegex(self.succeed("inspect", path, "--verify").decode(), "3 probes give the expected")
+                listed = json.loads(self.succeed("inspect", path, "--json"))
+                digests.add(listed["parameter_digest"])
+                self.assertEqual(listed["parameters"], sum(values.size for values in self.values.values()))
+                types = {entry["name"].split("model/")[-1]: entry["type"] for entry in listed["datasets"]}
+                self.assertEqual(types["embedding"], {"bf16": "bf16", "int8": "i8"}[precision])
+            again = self.path("again.h5")
+            self.succeed("import", "--input", self.path(precision + ".h5"), "--output", again)
+            digests.add(json.loads(self.succeed("inspect", again, "--json"))["parameter_digest"])
+            self.assertEqual(len(digests), 1)
+            for name, found in support.parameters(again).items():
+                expected = self.values[name]
+                if is_multiplied(name):
+                    numbers, scales = int8(expected, 0 if name == "embedding" else 1)
+                    expected = numbers * scales if precision == "int8" else widened(bf16(expected))
+                self.assertEqual(found.dtype, numpy.float32)
+                numpy.testing.assert_array_equal(found, expected, name)
+
+    def test_translations_are_nearly_those_of_f32(self):
+        expected = self.translate(self.weights)
+        self.assertEqual(expected, self.golden["translations"]["1"])
+        for precision, most in (("bf16", 2), ("int8", 4)):
+            found = self.translate(self.path(precision + ".h5"))
+            self.assertEqual(found, self.translate(self.path(precision + ".safetensors")))
+            self.assertLessEqual(sum(a != b for a, b in zip(expected, found, strict=True)), most, precision)
+
+    def test_in_their_own_precision_they_give_what_f32_gives(self):
+        options = self.succeed("translate", "--help", "all").decode()
+        for precision in ROUNDED:
+            if precision == "int8" and "f32|bf16|int8" not in options:
+                continue
+            for extension in ("h5", "safetensors"):
+                found = self.translate(self.path(f"{precision}.{extension}"), precision, beam=4)
+                self.assertEqual(found, self.translate(self.weights, precision, beam=4))
+
+    def test_ensembles_and_means_take_them(self):
+        models = [self.weights, self.path("bf16.h5"), self.path("int8.safetensors")]
+        lines = "".join(line + "\n" for line in exports.TINY_LINES[:3]).encode()
+        found = self.succeed("translate", "--model", *models, stdin=lines)
+        self.assertEqual(len(found.splitlines()), 3)
+        mean = self.path("mean.h5")
+        self.succeed("average", "--checkpoints", self.path("int8.h5"), self.path("int8.h5"), "--output", mean)
+        again = self.path("of-the-mean.h5")
+        self.succeed("export", "--model", mean, "--precision", "int8", "--output", again)
+        expected = support.parameters(self.path("int8.h5"))
+        for name, values in support.parameters(again).items():
+            numpy.testing.assert_array_equal(values, expected[name], name)
+
+    def export(self, output_format, precision):
+        folder = self.path(f"{output_format}-{precision}")
+        self.succeed("export", "--model", self.weights, "--format", output_format, "--precision", precision,
+                     "--output", folder)  # fmt: skip
+        return folder
+
+    def test_ctranslate2_finds_its_own_layout(self):
+        whole, aliases = read_ctranslate2(os.path.join(self.export("ctranslate2", "f32"), "model.bin"))
+        for precision in ROUNDED:
+            path = os.path.join(self.export("ctranslate2", precision), "model.bin")
+            variables, aliases_found = read_ctranslate2(path)
+            self.assertEqual(aliases_found, aliases)
+            for name, values in whole.items():
+                found = variables.pop(name)
+                if not name.endswith("/weight"):
+                    numpy.testing.assert_array_equal(found, values, name)
+                    self.assertEqual(found.dtype, values.dtype)
+                elif precision == "bf16":
+                    numpy.testing.assert_array_equal(found, bf16(values), name)
+                else:
+                    numbers, scales = int8(values, 0)
+                    self.assertEqual(found.dtype, numpy.int8)
+                    numpy.testing.assert_array_equal(found, numbers, name)
+                    factors = numpy.divide(1, scales[:, 0], out=numpy.ones_like(scales[:, 0]), where=scales[:, 0] > 0)
+                    numpy.testing.assert_array_equal(variables.pop(name + "_scale"), factors, name)
+            self.assertEqual(variables, {})
+        # The begin mark has a zero embedding.
+        self.assertEqual(numpy.abs(whole["decoder/embeddings/weight"]).max(axis=1).min(), 0)
+
+    def test_hugging_face_finds_bf16(self):
+        folders = {precision: self.export("huggingface", precision) for precision in ("f32", "bf16")}
+        with open(os.path.join(folders["bf16"], "config.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["torch_dtype"], "bfloat16")
+        tensors = {}
+        for precision, folder in folders.items():
+            data = self.read(os.path.join(folder, "model.safetensors"))
+            begin = 8 + int.from_bytes(data[:8], "little")
+            for name, entry in json.loads(data[8:begin]).items():
+                if name == "__metadata__":
+                    continue
+                first, last = (begin + offset for offset in entry["data_offsets"])
+                kind = {"F32": numpy.float32, "BF16": numpy.uint16}[entry["dtype"]]
+                tensors[precision, name] = numpy.frombuffer(data[first:last], kind).reshape(entry["shape"])
+        names = [name for precision, name in tensors if precision == "f32"]
+        for name in names:
+            values, found = tensors["f32", name], tensors["bf16", name]
+            rounded = values.ndim == 2 and name != "final_logits_bias"
+            numpy.testing.assert_array_equal(found, bf16(values) if rounded else values, name)
+        self.assertGreater(len(names), 20)
+
+    def test_what_a_format_does_not_have_is_refused(self):
+        for output_format, precision, says in (
+            ("marian", "int8", "'marian' has f32 alone"),
+            ("marian", "bf16", "'marian' has f32 alone"),
+            ("huggingface", "int8", "'huggingface' has f32 and bf16 alone"),
+        ):
+            self.refuse(64, "export", "--model", self.weights, "--format", output_format, "--precision", precision,
+                        "--output", self.path("no"), says=[precision, says, "hdf5, safetensors"])  # fmt: skip
+        self.refuse(64, "export", "--model", self.weights, "--precision", "int4", "--output", self.path("no"),
+                    says=["--precision", "int4", "int8"])  # fmt: skip
+        self.assertFalse(os.path.exists(self.path("no")))
+
+
+if __name__ == "__main__":
+    unittest.main()
