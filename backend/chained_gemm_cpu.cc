@@ -80,7 +80,7 @@ class Workspace {
         wide(args.a.dtype == DType::kF32),
         prepared_rows(args.transpose_a || !wide ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
     Pieces pieces(base);
-    packed = pieces.take(static_cast<int64_t>(packed_bytes(depth, columns, DType::kF32)));
+    packed = pieces.take(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
     if (args.transpose_a || !wide) a = pieces.matrix(prepared_rows, depth);
     if (!wide) b = args.transpose_b ? pieces.matrix(columns, depth) : pieces.matrix(depth, columns);
     if (!wide && args.transpose_a) turned = pieces.matrix(depth, prepared_rows);
@@ -122,7 +122,7 @@ class ChainedGemm {
   void add_depth(int64_t j, int64_t width, int64_t p, const Tensor& sums) {
     const int64_t length = std::min(work_.depth, work_.k - p);
     const bool last = p + length == work_.k;
-    const PackedMatrix b{work_.packed, length, width, DType::kF32};
+    const PackedMatrix b{work_.packed, length, width, Packing::kF32};
     ConstTensor source = part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
     if (!work_.wide) {
       const Tensor widened = corner(work_.b, source.rows, source.cols);

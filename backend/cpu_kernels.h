@@ -28,7 +28,10 @@ struct CpuKernels {
   void (&moving_average)(Context&, const MovingAverageArgs&);
   void (&exchange)(Context&, const ExchangeArgs&);
   void (&find_not_finite)(const FindNotFiniteArgs&);
-  size_t (&packed_bytes)(int64_t rows, int64_t cols, DType);
+  size_t (&int8_packed_bytes)(int64_t rows, int64_t cols);
+  void (&int8_pack)(Context&, const PackArgs&);
+  void (&int8_gemm)(Context&, const PackedGemmArgs&);
+  size_t (&packed_bytes)(int64_t rows, int64_t cols, Packing);
   void (&pack)(Context&, const PackArgs&);
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
   void (&repetition_penalty)(Context&, const RepetitionPenaltyArgs&);

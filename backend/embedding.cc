@@ -14,10 +14,10 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
   const DType dtype = args.out.dtype;
   check_tensor(args.out, args.out.rows, d, dtype, "out");
   if (args.packed_table) {
-    VENTRIS_CHECK(
-        context.device() == Device::kCpu && args.packed_table.rows == d && args.packed_table.dtype == dtype,
-        "a packed table of {} rows of {}, expected {} of {} on the CPU", args.packed_table.rows,
-        name_of(args.packed_table.dtype), d, name_of(dtype));
+    VENTRIS_CHECK(context.device() == Device::kCpu && args.packed_table.rows == d &&
+                      factor_dtype(args.packed_table.packing) == dtype,
+                  "a packed table of {} rows of {}, expected {} of {} on the CPU", args.packed_table.rows,
+                  name_of(args.packed_table.packing), d, name_of(dtype));
   } else {
     check_tensor(args.table, args.table.rows, d, dtype, "table");
   }

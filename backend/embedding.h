@@ -14,7 +14,7 @@ struct EmbeddingForwardArgs {
   const int32_t* ids;              // [rows], each in [0, vocab)
   const int32_t* position;         // [rows], index of the token in its sentence, each in [0, max_positions)
   ConstTensor table;               // [vocab, d] T, or empty:
-  PackedMatrix packed_table = {};  // [d, vocab] T, the transposed table, on the CPU alone
+  PackedMatrix packed_table = {};  // [d, vocab], the transposed table, of factors T; on the CPU alone
   ConstTensor positions;           // [max_positions, d] master: sinusoids or learned
   float scale;                     // sqrt(d_model)
   bool zero_start;

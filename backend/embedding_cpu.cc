@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backend/dropout_cpu.h"
+#include "backend/int8_gemm_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
@@ -17,6 +18,12 @@ constexpr int64_t kRows = 32;  // rows of one piece of work
 template <typename T>
 const T* word_of(const EmbeddingForwardArgs& args, int32_t id, T* room) {
   if constexpr (!std::is_same_v<T, double>) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (args.packed_table.packing == Packing::kInt8) {
+        int8_copy_column(args.packed_table, id, room);
+        return room;
+      }
+    }
     if (args.packed_table) {
       copy_column(args.packed_table, id, room);
       return room;

@@ -4,8 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "backend/cpu_kernels.h"
 #include "backend/error.h"
@@ -91,6 +96,29 @@ const KernelSet& automatic_set() {
   return *greatest;
 }
 
+bool vnni_of_processor(int vector_bytes) {
+#if defined(__x86_64__)
+  static const bool forbidden = [] {
+    const char* variable = std::getenv("VENTRIS_VNNI");
+    return variable != nullptr && std::string(variable) == "0";
+  }();
+  static const bool avx512 = !forbidden && __builtin_cpu_supports("avx512vnni") != 0;
+  static const bool avx = [] {  // not every compiler has a name for it
+    constexpr unsigned kLeaf = 7;
+    constexpr unsigned kSubleaf = 1;
+    constexpr unsigned kBit = 1U << 4;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return !forbidden && __builtin_cpu_supports("avx2") != 0 &&
+           __get_cpuid_count(kLeaf, kSubleaf, &a, &b, &c, &d) != 0 && (a & kBit) != 0;
+  }();
+  return vector_bytes == 64 ? avx512 : vector_bytes == 32 && avx;
+#else
+  return vector_bytes < 0;
+#endif
+}
+
+std::atomic<bool> no_vnni = false;
+
 const KernelSet& set_in_use() {
   static const KernelSet& set = []() -> const KernelSet& {
     const std::lock_guard lock(choice_mutex);
@@ -136,6 +164,14 @@ const std::string& instruction_set() {
 
 const CpuKernels& cpu_kernels() {
   return *set_in_use().kernels;
+}
+
+bool processor_has_vnni(int vector_bytes) {
+  return vnni_of_processor(vector_bytes) && !no_vnni.load(std::memory_order_relaxed);
+}
+
+void pretend_no_vnni(bool none) {
+  no_vnni.store(none, std::memory_order_relaxed);
 }
 
 }  // namespace ventris

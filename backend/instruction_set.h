@@ -28,4 +28,11 @@ void choose_instruction_set(const std::string& name);
 /// The set in use: the chosen one, else the automatic one. From now on it stays that.
 const std::string& instruction_set();
 
+/// Whether the processor has VNNI, products of bytes that four at a time are added to 32 bits, for vectors of
+/// so many bytes: AVX-VNNI for 32, AVX-512 VNNI for 64. Products of int8 take it with every set of that
+/// width; they have the same bits without it. Never where the environment variable VENTRIS_VNNI is 0.
+bool processor_has_vnni(int vector_bytes);
+/// As if the processor had none, or no longer so: for tests.
+void pretend_no_vnni(bool none);
+
 }  // namespace ventris

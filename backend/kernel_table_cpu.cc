@@ -10,6 +10,7 @@
 #include "backend/cross_entropy_cpu.h"
 #include "backend/embedding_cpu.h"
 #include "backend/global_norm_cpu.h"
+#include "backend/int8_gemm_cpu.h"
 #include "backend/layer_norm_cpu.h"
 #include "backend/log_probability_sum_cpu.h"
 #include "backend/moving_average_cpu.h"
@@ -63,6 +64,9 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .moving_average = moving_average_cpu,
     .exchange = exchange_cpu,
     .find_not_finite = find_not_finite_cpu,
+    .int8_packed_bytes = int8_packed_bytes_cpu,
+    .int8_pack = int8_pack_cpu,
+    .int8_gemm = int8_gemm_cpu,
     .packed_bytes = packed_bytes_cpu,
     .pack = pack_cpu,
     .packed_gemm = packed_gemm_cpu,

@@ -69,14 +69,15 @@ void pack_all(Context& context, const PackArgs& args) {
 
 }  // namespace
 
-size_t packed_bytes_cpu(int64_t rows, int64_t cols, DType dtype) {
+size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing) {
   const int64_t panels = (cols + kPackedPanel - 1) / kPackedPanel;
-  const int64_t size = dtype == DType::kBF16 ? packed_panel_size<BF16>(rows) : packed_panel_size<float>(rows);
-  return static_cast<size_t>(panels * size) * size_of(dtype);
+  const bool half = packing == Packing::kBF16;
+  const int64_t size = half ? packed_panel_size<BF16>(rows) : packed_panel_size<float>(rows);
+  return static_cast<size_t>(panels * size) * size_of(factor_dtype(packing));
 }
 
 void pack_cpu(Context& context, const PackArgs& args) {
-  args.to.dtype == DType::kBF16 ? pack_all<BF16>(context, args) : pack_all<float>(context, args);
+  args.to.packing == Packing::kBF16 ? pack_all<BF16>(context, args) : pack_all<float>(context, args);
 }
 
 template <typename T>

@@ -8,14 +8,20 @@ namespace {
 
 void check_packed(Context& context, const PackedMatrix& packed) {
   VENTRIS_CHECK(context.device() == Device::kCpu, "packed products are of the CPU");
-  VENTRIS_CHECK(packed.data != nullptr && packed.dtype != DType::kF64, "a packed matrix of {} at {}",
-                name_of(packed.dtype), packed.data);
+  VENTRIS_CHECK(packed.data != nullptr, "a packed matrix without memory");
+  VENTRIS_CHECK(packed.packing != Packing::kInt8 || packed.rows <= kMostInt8Rows,
+                "{} rows of int8, at most {}", packed.rows, kMostInt8Rows);
 }
 
 }  // namespace
 
-size_t packed_bytes(int64_t rows, int64_t cols, DType dtype) {
-  return cpu_kernels().packed_bytes(rows, cols, dtype);
+const char* name_of(Packing packing) {
+  return packing == Packing::kInt8 ? "int8" : name_of(factor_dtype(packing));
+}
+
+size_t packed_bytes(int64_t rows, int64_t cols, Packing packing) {
+  return packing == Packing::kInt8 ? cpu_kernels().int8_packed_bytes(rows, cols)
+                                   : cpu_kernels().packed_bytes(rows, cols, packing);
 }
 
 void pack(Context& context, const PackArgs& args) {
@@ -27,18 +33,21 @@ void pack(Context& context, const PackArgs& args) {
   VENTRIS_CHECK(args.first_column >= 0 && args.first_column + cols <= args.to.cols,
                 "columns [{}, {}) of a packed matrix that has {}", args.first_column,
                 args.first_column + cols, args.to.cols);
-  cpu_kernels().pack(context, args);
+  args.to.packing == Packing::kInt8 ? cpu_kernels().int8_pack(context, args)
+                                    : cpu_kernels().pack(context, args);
 }
 
 void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_packed(context, args.b);
-  check_tensor(args.a, args.a.rows, args.b.rows, args.b.dtype, "a");
-  check_tensor(args.c, args.a.rows, args.b.cols, args.c.dtype == DType::kF32 ? DType::kF32 : args.b.dtype,
-               "c");
+  const DType factor = factor_dtype(args.b.packing);
+  check_tensor(args.a, args.a.rows, args.b.rows, factor, "a");
+  check_tensor(args.c, args.a.rows, args.b.cols, args.c.dtype == DType::kF32 ? DType::kF32 : factor, "c");
   check_optional(args.bias, 1, args.b.cols, DType::kF32, "bias");
   VENTRIS_CHECK(!args.accumulate || args.c.dtype == DType::kF32, "sums that go on from {}",
                 name_of(args.c.dtype));
-  cpu_kernels().packed_gemm(context, args);
+  if (args.b.packing != Packing::kInt8) return cpu_kernels().packed_gemm(context, args);
+  VENTRIS_CHECK(!args.accumulate, "sums that go on in int8");
+  cpu_kernels().int8_gemm(context, args);
 }
 
 }  // namespace ventris

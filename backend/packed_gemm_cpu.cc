@@ -222,7 +222,7 @@ void multiply_all(Context& context, const PackedGemmArgs& args) {
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   const bool full = args.c.dtype == DType::kF32;
-  if (args.b.dtype == DType::kF32) return multiply_all<float, float>(context, args);
+  if (args.b.packing == Packing::kF32) return multiply_all<float, float>(context, args);
   full ? multiply_all<BF16, float>(context, args) : multiply_all<BF16, BF16>(context, args);
 }
 

@@ -4,7 +4,7 @@
 
 namespace ventris {
 
-size_t packed_bytes_cpu(int64_t rows, int64_t cols, DType dtype);
+size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing);
 void pack_cpu(Context& context, const PackArgs& args);
 /// The elements of a column, as the packed matrix has them. T is its dtype.
 template <typename T>

@@ -26,12 +26,13 @@ bool can_pack(const Context& context, const ParameterStore& store) {
   return context.device() == Device::kCpu && store.dtype() != DType::kF64;
 }
 
-void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store) {
-  store = store.packed_copy(context, weights_of(ids), ids.embedding, &store);
+void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store, Packing packing) {
+  store = store.packed_copy(context, packing, weights_of(ids), ids.embedding, &store);
 }
 
-ParameterStore packed_copy(Context& context, const TransformerIds& ids, const ParameterStore& store) {
-  return store.packed_copy(context, weights_of(ids), ids.embedding, nullptr);
+ParameterStore packed_copy(Context& context, const TransformerIds& ids, const ParameterStore& store,
+                           Packing packing) {
+  return store.packed_copy(context, packing, weights_of(ids), ids.embedding, nullptr);
 }
 
 }  // namespace ventris

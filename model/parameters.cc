@@ -90,10 +90,11 @@ int64_t ParameterStore::parameter_count() const {
   return count;
 }
 
-ParameterStore ParameterStore::packed_copy(Context& context, const std::vector<ParameterId>& weights,
-                                           ParameterId table, ParameterStore* emptied) const {
-  VENTRIS_CHECK(flat_values_ && !on_cuda_ && dtype_ != DType::kF64, "a store of {} cannot be packed",
-                name_of(dtype_));
+ParameterStore ParameterStore::packed_copy(Context& context, Packing packing,
+                                           const std::vector<ParameterId>& weights, ParameterId table,
+                                           ParameterStore* emptied) const {
+  VENTRIS_CHECK(flat_values_ && !on_cuda_ && dtype_ == factor_dtype(packing),
+                "a store of {} cannot be packed as {}", name_of(dtype_), name_of(packing));
   VENTRIS_CHECK(emptied == nullptr || emptied == this, "another store would be emptied");
   const auto is_weight = [&](size_t id) {
     return std::find(weights.begin(), weights.end(), static_cast<ParameterId>(id)) != weights.end();
@@ -113,9 +114,9 @@ ParameterStore ParameterStore::packed_copy(Context& context, const std::vector<P
         copy.kept_[id] = arena.allocate(stored.rows, stored.cols, master_dtype(dtype_));
         continue;
       }
-      PackedMatrix packed{nullptr, stored.rows, stored.cols, dtype_};
+      PackedMatrix packed{nullptr, stored.rows, stored.cols, packing};
       if (is_table) std::swap(packed.rows, packed.cols);
-      packed.data = arena.allocate(packed_bytes(packed.rows, packed.cols, dtype_));
+      packed.data = arena.allocate(packed_bytes(packed.rows, packed.cols, packing));
       copy.packed_[id] = packed;
     }
   };

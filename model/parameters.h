@@ -64,9 +64,10 @@ class ParameterStore {
 
   /// A store for inference with the present values: of `weights` and of the transpose of `table`
   /// only the packed form, all else as masters. With `emptied`, which is this
-  /// store, the memory of each tensor is given back once it was copied.
-  ParameterStore packed_copy(Context& context, const std::vector<ParameterId>& weights, ParameterId table,
-                             ParameterStore* emptied) const;
+  /// store, the memory of each tensor is given back once it was copied. dtype() is the factor_dtype() of
+  /// `packing`.
+  ParameterStore packed_copy(Context& context, Packing packing, const std::vector<ParameterId>& weights,
+                             ParameterId table, ParameterStore* emptied) const;
   bool is_packed() const { return !kept_.empty(); }
   /// The packed form of a weight, or of the transpose of the table; empty if the store is not packed.
   PackedMatrix packed(ParameterId id) const {

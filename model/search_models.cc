@@ -23,9 +23,10 @@ void check_models(std::span<const SearchModel> models) {
 }
 
 SearchModels::Member::Member(Context& context, const SearchModel& model, int64_t source_rows)
-    : packed(can_pack(context, model.store) && !model.store.is_packed()
-                 ? std::optional(packed_copy(context, model.ids, model.store))
-                 : std::nullopt),
+    : packed(
+          can_pack(context, model.store) && !model.store.is_packed()
+              ? std::optional(packed_copy(context, model.ids, model.store, packing_of(model.store.dtype())))
+              : std::nullopt),
       store(packed ? *packed : model.store),
       encoder(context, model.config, store, model.ids,
               {.source_rows = source_rows, .target_rows = 1, .sentences = static_cast<int>(source_rows)},

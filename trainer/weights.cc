@@ -201,9 +201,12 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
       model->probes.assign(probes.begin(), probes.end());
     }
   }
-  if (use == ModelUse::kTranslation && can_pack(context, model->store)) {
-    pack_parameters(context, model->ids, model->store);
+  if (use != ModelUse::kAny && can_pack(context, model->store)) {
+    pack_parameters(context, model->ids, model->store,
+                    use == ModelUse::kTranslationInInt8 ? Packing::kInt8 : packing_of(dtype));
   } else {
+    VENTRIS_CHECK(use != ModelUse::kTranslationInInt8, "{}: int8 on {}", model->path,
+                  name_of(context.device()));
     model->store.refresh_compute_copy(context);
   }
   return model;

@@ -64,7 +64,8 @@ struct LoadedModel {
 };
 enum class ModelUse {
   kAny,
-  kTranslation,  // parameters are packed where that can be (model/packed_parameters.h)
+  kTranslation,        // parameters are packed where that can be (model/packed_parameters.h)
+  kTranslationInInt8,  // the same as 8-bit integers; f32 on the CPU alone
 };
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
                                         ModelUse use = ModelUse::kAny);

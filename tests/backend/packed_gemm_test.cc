@@ -29,9 +29,9 @@ class PackedGemm : public ::testing::TestWithParam<DType> {
     const ConstTensor view = source.view();
     const int64_t k = transpose ? view.cols : view.rows;
     const int64_t n = transpose ? view.rows : view.cols;
-    const size_t bytes = packed_bytes(k, n, GetParam());
+    const size_t bytes = packed_bytes(k, n, packing_of(GetParam()));
     arenas_.emplace_back(Device::kCpu, bytes);
-    const PackedMatrix to{arenas_.back().allocate(bytes), k, n, GetParam()};
+    const PackedMatrix to{arenas_.back().allocate(bytes), k, n, packing_of(GetParam())};
     for (int64_t begin = 0; begin < n; begin += columns) {
       const int64_t count = std::min(columns, n - begin);
       pack(context_, {.source = transpose ? view.row_range(begin, count) : view.col_range(begin, count),

@@ -128,8 +128,9 @@ void measure_packed(benchmark::State& state, DType dtype, int64_t rows, int64_t 
   Matrix y(rows, out, dtype);
   Matrix weights(in, out, dtype);
   Matrix masters(in, out, DType::kF32);
-  Arena memory(Device::kCpu, packed_bytes(in, out, dtype));
-  const PackedMatrix packed{memory.allocate(packed_bytes(in, out, dtype)), in, out, dtype};
+  Arena memory(Device::kCpu, packed_bytes(in, out, packing_of(dtype)));
+  const PackedMatrix packed{memory.allocate(packed_bytes(in, out, packing_of(dtype))), in, out,
+                            packing_of(dtype)};
   pack(context, {.source = masters.view, .to = packed});
   const int64_t product = rows * in * out;
   const int64_t repetitions = std::max<int64_t>(1, (int64_t{1} << 26) / product);

@@ -54,10 +54,10 @@ void expect_equal(const std::vector<std::vector<Hypothesis>>& got,
 TEST_P(PackedParameters, GiveTheBitsOfTheCopyThatASearchMakes) {
   TinyModel model = tiny();
   const auto expected = translate(model, model.store(), kSources, 0);
-  ParameterStore copy = packed_copy(model.context(), model.ids(), model.store());
+  ParameterStore copy = packed_copy(model.context(), model.ids(), model.store(), packing_of(dtype()));
   EXPECT_FALSE(model.store().is_packed());
   expect_equal(translate(model, copy, kSources, 0), expected);
-  pack_parameters(model.context(), model.ids(), model.store());
+  pack_parameters(model.context(), model.ids(), model.store(), packing_of(dtype()));
   EXPECT_TRUE(model.store().is_packed());
   expect_equal(translate(model, model.store(), kSources, 0), expected);
 }
@@ -74,7 +74,7 @@ TEST_P(PackedParameters, GiveTheLossOfTheWholeModel) {
   TinyModel model = tiny();
   const PackedBatch batch(testing::random_sentences({{3, 4}, {7, 2}, {1, 9}}, 19, 5));
   const LossSums expected = model.evaluate(batch);
-  pack_parameters(model.context(), model.ids(), model.store());
+  pack_parameters(model.context(), model.ids(), model.store(), packing_of(dtype()));
   Transformer packed(model.context(), model.config(), model.store(), model.ids(), TinyModel::kCapacity,
                      /*training=*/false);
   packed.evaluate(model.place(batch));
@@ -84,14 +84,14 @@ TEST_P(PackedParameters, GiveTheLossOfTheWholeModel) {
 
 TEST_P(PackedParameters, KeepNoOtherFormOfAWeight) {
   TinyModel model = tiny();
-  pack_parameters(model.context(), model.ids(), model.store());
+  pack_parameters(model.context(), model.ids(), model.store(), packing_of(dtype()));
   const ParameterStore& store = model.store();
   const EncoderLayerIds& layer = model.ids().encoder[0];
   EXPECT_TRUE(store.packed(layer.feed_forward.inner.weight));
   EXPECT_THROW(store.value(layer.feed_forward.inner.weight), Error);
   EXPECT_EQ(store.value(layer.feed_forward.inner.bias).dtype, DType::kF32);
   EXPECT_TRUE(store.packed(model.ids().embedding));
-  EXPECT_THROW(packed_copy(model.context(), model.ids(), store), Error);
+  EXPECT_THROW(packed_copy(model.context(), model.ids(), store, packing_of(dtype())), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(
