@@ -49,7 +49,7 @@ int run_attention(Options& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   if (decoding.models.size() > 1)
     fail(ExitCode::kUsage, "--model takes one model here: each has its own attention");
-  const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads, decoding.isa);
+  const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   const data::Tokenizer& tokenizer = models.tokenizer();
   const std::vector<int32_t> source_words = words_of(models, source, "--source");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/device.h"
+#include "backend/error.h"
 #include "launch/isa_option.h"
 #include "launch/job.h"
 #include "launch/output.h"
@@ -60,14 +62,33 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
       "point and needs more memory.");
   table.integer("batch-sentences", decoding.search.batch_sentences, {.least = 0, .most = 1 << 24},
                 "Most sentences computed together; 0 leaves it to --batch-rows.");
-  table.choice<DType>("precision", decoding.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
-                      "Arithmetic of the matrix products and activations.");
+  table.choice<Packing>(
+      "precision", decoding.precision,
+      {{"f32", Packing::kF32}, {"bf16", Packing::kBF16}, {"int8", Packing::kInt8}},
+      "Arithmetic of the matrix products and activations. int8, on the CPU alone: products of 8-bit "
+      "integers, exact sums, all else in f32; weights take a quarter of the memory.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
                "Where to compute. cuda: on NVIDIA GPUs, each rank on one of its own; it must work on every "
                "rank. auto: with CUDA where it works on every rank, else on the CPU, saying why.");
   table.integer("threads", decoding.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
   add_isa_option(decoding.isa, table);
+}
+
+std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOptions& decoding) {
+  std::string device = decoding.device;
+  if (decoding.precision == Packing::kInt8) {
+    if (device == "cuda") {
+      fail(ExitCode::kUsage,
+           "--precision int8 computes on the CPU alone; use --precision bf16 with --device cuda, or --device "
+           "cpu");
+    }
+    if (device == "auto" && cuda_build() != "no") {
+      say(job, "Computing on the CPU, not with CUDA: --precision int8 is of the CPU alone");
+    }
+    device = "cpu";
+  }
+  return make_context(job, device, decoding.threads, decoding.isa);
 }
 
 void CutSentences::check(const std::string& where, size_t words) {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/packed_gemm.h"
 #include "launch/option_table.h"
 #include "model/beam_search.h"
 
@@ -15,7 +16,7 @@ struct Job;
 struct DecodingOptions {
   std::vector<std::string> models;
   BeamSearchOptions search;
-  DType precision = DType::kF32;
+  Packing precision = Packing::kF32;  // of products; activations are of its factor_dtype()
   std::string device = "auto";
   int threads = 0;
   std::string isa = "auto";
@@ -27,6 +28,10 @@ void add_models_option(DecodingOptions& decoding, OptionTable& table);
 void add_search_options(DecodingOptions& decoding, OptionTable& table);
 /// The group "Machine".
 void add_machine_options(DecodingOptions& decoding, OptionTable& table);
+
+/// make_context() for what is asked for. int8 is of the CPU alone: throws Error(kUsage) with --device cuda;
+/// with auto it is the CPU, and a program that could have taken CUDA says so.
+std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOptions& decoding);
 
 /// Says that a sentence was cut, for the first few sentences; counts all.
 class CutSentences {

@@ -89,7 +89,7 @@ int run_evaluate(const Options& options, Job& job) {
   data::load_line_tokenizer(bleu, "--tokenize-with");
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
-  const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads, decoding.isa);
+  const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   check_same_models_on_all_ranks(job.communicator, models);
   Translator translator(*context, job.communicator, models, decoding.search);

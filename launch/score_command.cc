@@ -58,7 +58,7 @@ int run_score(const Options& options, Job& job) {
          "{} has {} lines but {} has {}; line i of one must belong to line i of the other", options.source,
          sources.size(), options.target, targets.size());
   }
-  const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads, decoding.isa);
+  const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   check_same_models_on_all_ranks(job.communicator, models);
   const std::vector<ScoredPair> scored =

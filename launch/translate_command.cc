@@ -122,7 +122,7 @@ int run_translate(Options& options, Job& job) {
     fail(ExitCode::kUsage, "--n-best {} needs a beam at least as large, but --beam-size is {}",
          options.n_best, decoding.search.beam_size);
   }
-  const std::unique_ptr<Context> context = make_context(job, decoding.device, decoding.threads, decoding.isa);
+  const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models = load_models(*context, decoding);
   check_same_models_on_all_ranks(job.communicator, models);
   Translator translator(*context, job.communicator, models, decoding.search);

@@ -33,10 +33,12 @@ std::string vocabulary_difference(const data::Tokenizer& a, const data::Tokenize
   return "";
 }
 
-ModelSet::ModelSet(Context& context, const std::vector<std::string>& files, DType dtype) {
+ModelSet::ModelSet(Context& context, const std::vector<std::string>& files, Packing precision) {
   VENTRIS_CHECK(!files.empty(), "no model was given");
   for (const std::string& file : files) {
-    models_.push_back(load_model(context, file, dtype, ModelUse::kTranslation));
+    models_.push_back(
+        load_model(context, file, factor_dtype(precision),
+                   precision == Packing::kInt8 ? ModelUse::kTranslationInInt8 : ModelUse::kTranslation));
     check_same_vocabulary(*models_.front(), *models_.back());
   }
 }

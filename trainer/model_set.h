@@ -16,9 +16,9 @@ std::string vocabulary_difference(const data::Tokenizer& a, const data::Tokenize
 /// One model, or several that work together as an ensemble.
 class ModelSet {
  public:
-  /// Each of `files` is what load_model() takes. Throws Error(kBadConfiguration) naming the first difference
-  /// unless all have the same vocabulary.
-  ModelSet(Context& context, const std::vector<std::string>& files, DType dtype);
+  /// Each of `files` is what load_model() takes; products are computed in `precision`, int8 on the CPU alone.
+  /// Throws Error(kBadConfiguration) naming the first difference unless all have the same vocabulary.
+  ModelSet(Context& context, const std::vector<std::string>& files, Packing precision);
 
   const data::Tokenizer& tokenizer() const { return *models_[0]->tokenizer; }
   /// Views of the models, which live as long as this.

@@ -192,7 +192,7 @@ TEST_F(RanksTest, ValidationAndTranslationDoNotDependOnTheRanks) {
   run.max_steps = 8;
   const TrainResult result = train_on_all(run);
   Context context({.threads = 1});
-  const ModelSet models(context, {result.last_checkpoint}, DType::kF32);
+  const ModelSet models(context, {result.last_checkpoint}, Packing::kF32);
   std::vector<std::string> lines;
   for (int i = 0; i < 400; ++i) lines.push_back(testing::tiny_pair(i).first);
   const auto self = make_self_communicator();

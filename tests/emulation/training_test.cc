@@ -197,7 +197,7 @@ TEST_F(CudaTraining, AModelTrainedOnTheDeviceTranslatesAlikeOnBoth) {
   const auto self = make_self_communicator();
   const auto translate_on = [&](const ContextOptions& device) {
     Context context(device);
-    const ModelSet models(context, {checkpoint}, DType::kF32);
+    const ModelSet models(context, {checkpoint}, Packing::kF32);
     return Translator(context, *self, models, {.beam_size = 2, .max_extra_length = 2}).translate(lines);
   };
   const auto expected = translate_on({});

@@ -120,14 +120,14 @@ TEST_F(TranslationTest, TranslationsBeginWithTheirPrefixes) {
 }
 
 TEST_F(TranslationTest, ModelsOfDifferentVocabulariesAreNoEnsemble) {
-  const ModelSet twice(context_, {*checkpoint_, *checkpoint_}, DType::kF32);
+  const ModelSet twice(context_, {*checkpoint_, *checkpoint_}, Packing::kF32);
   EXPECT_EQ(twice.search_models().size(), 2U);
   const std::string other = *folder_ / "other.h5";
   const testing::SmallModel small(testing::small_config());
   save_weights(context_, other, small.config, small.store, testing::small_tokenizer_model(), "test");
   testing::expect_failure<Error>(
       [&] {
-        ModelSet(context_, {*checkpoint_, other}, DType::kF32);
+        ModelSet(context_, {*checkpoint_, other}, Packing::kF32);
       },
       ExitCode::kBadConfiguration, {"other.h5", "vocabulary", "64 words"});
 }
