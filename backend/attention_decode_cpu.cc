@@ -1,22 +1,63 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
 #include "backend/attention_cpu.h"
 
 namespace ventris {
 namespace {
 
-/// Sum of x * y over a head, in lanes of fixed number.
-template <typename T, typename R>
-R dot(const R* x, const T* y, int64_t count) {
-  R lanes[kRowLanes] = {};
-  int64_t c = 0;
-  for (; c + kRowLanes <= count; c += kRowLanes) {
-#pragma omp simd
-    for (int l = 0; l < kRowLanes; ++l)
-      lanes[l] = std::fma(x[c + l], static_cast<R>(load(y[c + l])), lanes[l]);
+/// kLanes activations as the type that sums are carried in.
+template <typename T>
+[[gnu::always_inline]] inline Vector<Master<T>> load_numbers(const T* from) {
+  if constexpr (std::is_same_v<T, BF16>) {
+    typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof(halves));
+    return std::bit_cast<Vector<float>>(__builtin_convertvector(halves, VectorOf<float>::index) << 16);
+  } else {
+    return load_vector(from);
   }
-  for (int l = 0; c + l < count; ++l) lanes[l] = std::fma(x[c + l], static_cast<R>(load(y[c + l])), lanes[l]);
-  LaneSums<R, kRowLanes> sum;
-  sum.add_all(lanes);
-  return sum.total();
+}
+
+/// Sums of x * y over a head for kKeys rows y, each in kRowLanes lanes.
+template <typename T, int kKeys>
+[[gnu::always_inline]] inline void dots(const Master<T>* x, const T* const (&y)[kKeys], int64_t count,
+                                        Master<T>* out) {
+  using R = Master<T>;
+  constexpr int n = kLanes<R>;
+  constexpr int kVectors = kRowLanes / n;
+  Vector<R> sums[kKeys][kVectors] = {};
+  const auto add = [&](const R* from, const T* const(&with)[kKeys], int64_t c)
+      __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const Vector<R> factor = load_vector(from + c + v * n);
+#pragma GCC unroll 4
+      for (int key = 0; key < kKeys; ++key) {
+        sums[key][v] = fused(factor, load_numbers(with[key] + c + v * n), sums[key][v]);
+      }
+    }
+  };
+  int64_t c = 0;
+  for (; c + kRowLanes <= count; c += kRowLanes) add(x, y, c);
+  if (c < count) {  // with zeros behind the last
+    R last[kRowLanes] = {};
+    T rows[kKeys][kRowLanes] = {};
+    const T* with[kKeys];
+    std::copy_n(x + c, count - c, last);
+    for (int key = 0; key < kKeys; ++key)
+      with[key] = std::copy_n(y[key] + c, count - c, rows[key]) - (count - c);
+    add(last, with, 0);
+  }
+#pragma GCC unroll 4
+  for (int key = 0; key < kKeys; ++key) {
+    LaneSums<R, kRowLanes> sum;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sum.add(v, sums[key][v]);
+    out[key] = sum.total();
+  }
 }
 
 /// out[c] = sum over j of p[j] * y[j][c] for kVectors vectors of columns from `column`, which stay in
@@ -29,12 +70,7 @@ void sum_columns(const ConstTensor& y, const int32_t* rows, int64_t count, int64
   for (int64_t j = 0; j < count; ++j) {
     const T* row = y.row<T>(rows[j]) + column;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      R values[n];
-#pragma omp simd
-      for (int l = 0; l < n; ++l) values[l] = load(row[v * n + l]);
-      sum[v] = fused(in_all_lanes(p[j]), load_vector(values), sum[v]);
-    }
+    for (int v = 0; v < kVectors; ++v) sum[v] = fused(in_all_lanes(p[j]), load_numbers(row + v * n), sum[v]);
   }
   for (int v = 0; v < kVectors; ++v) store_vector(out + v * n, sum[v]);
 }
@@ -66,20 +102,24 @@ void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>
   load_rows(args.query.row<T>(r) + column, args.query.stride, 1, d_head, static_cast<R>(args.scale), query,
             d_head);
   R maximum = -std::numeric_limits<R>::infinity();
-  for (int64_t j = 0; j < keys; ++j) {
-    scores[j] = dot(query, args.key.row<T>(rows[j]) + column, d_head);
-    maximum = scores[j] > maximum ? scores[j] : maximum;
+  constexpr int kTogether = 4;
+  const auto key_of = [&](int64_t j) { return args.key.row<T>(rows[j]) + column; };
+  int64_t j = 0;
+  for (; j + kTogether <= keys; j += kTogether) {
+    dots<T, kTogether>(query, {key_of(j), key_of(j + 1), key_of(j + 2), key_of(j + 3)}, d_head, scores + j);
   }
+  for (; j < keys; ++j) dots<T, 1>(query, {key_of(j)}, d_head, scores + j);
+  for (j = 0; j < keys; ++j) maximum = scores[j] > maximum ? scores[j] : maximum;
 #pragma omp simd
-  for (int64_t j = 0; j < keys; ++j) scores[j] = exp_approx(scores[j] - maximum);
+  for (j = 0; j < keys; ++j) scores[j] = exp_approx(scores[j] - maximum);
   R sum = 0;
-  for (int64_t j = 0; j < keys; ++j) sum += scores[j];
+  for (j = 0; j < keys; ++j) sum += scores[j];
   sum_rows<T>(args.value, rows, keys, column, d_head, scores, out);
   const R factor = keys == 0 ? R(0) : R(1) / sum;
   store_rows(out, d_head, 1, d_head, factor, args.out.row<T>(r) + column, args.out.stride);
   if (args.probabilities) {
     R* mean = args.probabilities.row<R>(r);
-    for (int64_t j = 0; j < keys; ++j) mean[j] += scores[j] * factor / static_cast<R>(args.heads);
+    for (j = 0; j < keys; ++j) mean[j] += scores[j] * factor / static_cast<R>(args.heads);
   }
 }
 
