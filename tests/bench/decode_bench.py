@@ -5,9 +5,10 @@
         --source test_2016_flickr.lc.norm.tok.en.gz --sentences 1000 --output table.md
 
 PYTHON needs ctranslate2 and sentencepiece; its model folder comes from `ventris export`. For each width of the beam, number of sentences translated together and number of
-threads all programs run in turn, `--rounds` times; the table has medians. Both search without a length penalty, and the lines in which the
-peer's f32 differs from ours are counted. "By CPU time" is the same ratio by the time that the
-threads of the process had a core, which other programs on the machine disturb less. Neither reading the model nor starting counts; ours tokenizes and detokenizes within the measured
+threads all programs run in turn, `--rounds` times; the table has medians, of ratios those of the rounds. Both search without a length penalty,
+and the lines unlike those of the peer in the precision of `--base` are counted. "By CPU time" is the same ratio by the time that the
+threads of the process had a core, which other programs on the machine disturb less. `--isa` holds both programs to the same instructions: the
+peer's libraries know more than one variable for that. Neither reading the model nor starting counts; ours tokenizes and detokenizes within the measured
 time, the peer gets and gives pieces. Peak memory is the resident set of the whole process: for the peer that includes Python, whose part
 (the packages imported, no model) is shown in a line of its own.
 """
@@ -50,10 +51,19 @@ def run_peer(arguments):
                       "version": ctranslate2.__version__}))
 
 
+# What holds the peer to the instructions of --isa: its own kernels and the libraries of its products.
+PEER_LIMITS = {
+    "auto": {},
+    "avx2": {"CT2_FORCE_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "avx512": {"CT2_FORCE_CPU_ISA": "AVX512"},
+    "avx512-bf16": {"CT2_FORCE_CPU_ISA": "AVX512"},
+}
+
+
 def ventris(arguments, precision, beam, batch, threads, source, output):
     command = [arguments.ventris, "translate", "--model", arguments.model, "--beam-size", str(beam), "--length-penalty", "0",
                "--batch-sentences", str(batch), "--batch-rows", "8192", "--threads", str(threads), "--device", "cpu",
-               "--precision", precision, "--block-lines", "10000000", "--statistics"]
+               "--precision", precision, "--isa", arguments.isa, "--block-lines", "10000000", "--statistics"]
     with open(source, "rb") as stdin, open(output, "wb") as stdout:
         done = subprocess.run(command, check=True, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True)
     return json.loads(done.stderr.strip().splitlines()[-1])
@@ -63,7 +73,7 @@ def peer(arguments, compute_type, beam, batch, threads, source, output, folder):
     command = [arguments.peer_python, os.path.abspath(__file__), "--as-peer", "--folder", folder,
                "--compute-type", compute_type, "--beam", str(beam), "--batch", str(batch), "--threads", str(threads),
                "--source", source, "--output", output]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **PEER_LIMITS[arguments.isa]})
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -82,10 +92,11 @@ def measure(arguments, folder):
     peer_folder = os.path.join(folder, "peer")
     subprocess.run([arguments.ventris, "export", "--format", "ctranslate2", "--model", arguments.model, "--output", peer_folder],
                    check=True, stdout=subprocess.DEVNULL)
-    systems = [("ventris", precision) for precision in ("f32", "bf16")]
+    systems = [("ventris", precision) for precision in arguments.precisions]
     systems += [("CTranslate2", compute_type) for compute_type in arguments.peer_types]
-    header = ("| beam | sentences at a time | threads | program | precision | sentences/s | words/s | of CTranslate2 f32 | by CPU time | "
-              "peak MiB | of CTranslate2 f32 | lines unlike CTranslate2 f32 |")
+    base = ("CTranslate2", arguments.base)
+    header = (f"| beam | sentences at a time | threads | program | precision | sentences/s | words/s | of CTranslate2 {arguments.base} | by CPU time | "
+              f"peak MiB | of CTranslate2 {arguments.base} | lines unlike CTranslate2 {arguments.base} |")
     rows = [header, "|" + "---|" * 12]
     print("\n".join(rows), flush=True)
     own = 0
@@ -107,14 +118,15 @@ def measure(arguments, folder):
                 def median(system, field):
                     return statistics.median(run[field] for run in runs[system])
 
-                base = ("CTranslate2", "float32")
+                def ratio(system, field):
+                    return statistics.median(theirs[field] / ours[field] for theirs, ours in zip(runs[base], runs[system], strict=True))
+
                 for system in systems:
                     seconds, words, memory = (median(system, field) for field in ("seconds", "words", "peak_mib"))
                     name = system[0] if system[0] == "ventris" else f"{system[0]} {runs[system][0]['version']}"
                     unlike = different_lines(outputs[system], outputs[base])
                     rows.append(f"| {beam} | {batch} | {threads} | {name} | {system[1]} | {len(lines) / seconds:,.1f} | "
-                                f"{words / seconds:,.0f} | {median(base, 'seconds') / seconds:.2f} | "
-                                f"{median(base, 'cpu_seconds') / median(system, 'cpu_seconds'):.2f} | {memory:,.0f} | "
+                                f"{words / seconds:,.0f} | {ratio(system, 'seconds'):.2f} | {ratio(system, 'cpu_seconds'):.2f} | {memory:,.0f} | "
                                 f"{memory / median(base, 'peak_mib'):.2f} | {unlike} of {len(lines)} |")
                     print(rows[-1], flush=True)
     rows.append(f"| | | | Python with the peer's packages, no model | | | | | | {own:,.0f} | | |")
@@ -128,7 +140,10 @@ def main():
     parser.add_argument("--source", help="text, one sentence a line; may be gzipped")
     parser.add_argument("--ventris", default="build/release/ventris")
     parser.add_argument("--peer-python", default=sys.executable, help="python that has ctranslate2")
-    parser.add_argument("--peer-types", nargs="+", default=["float32", "int8"], help="its compute types; float32 among them")
+    parser.add_argument("--peer-types", nargs="+", default=["float32", "int8"], help="its compute types; --base among them")
+    parser.add_argument("--precisions", nargs="+", default=["f32", "bf16", "int8"], help="ours")
+    parser.add_argument("--base", default="float32", help="the compute type of the peer that ratios are to")
+    parser.add_argument("--isa", default="auto", choices=list(PEER_LIMITS), help="instructions that both may use")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 256])

@@ -121,16 +121,16 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t tokens, in
 }
 
 // packed_gemm() against gemm() with the same weights, in turn: how often as fast ("of_gemm"; not where gemm()
-// has no product of oneDNN to take).
-void measure_packed(benchmark::State& state, DType dtype, int64_t rows, int64_t in, int64_t out) {
+// has no product of oneDNN to take). int8 is compared with f32.
+void measure_packed(benchmark::State& state, Packing packing, int64_t rows, int64_t in, int64_t out) {
+  const DType dtype = factor_dtype(packing);
   Context context({.threads = 1});
   Matrix x(rows, in, dtype);
   Matrix y(rows, out, dtype);
   Matrix weights(in, out, dtype);
   Matrix masters(in, out, DType::kF32);
-  Arena memory(Device::kCpu, packed_bytes(in, out, packing_of(dtype)));
-  const PackedMatrix packed{memory.allocate(packed_bytes(in, out, packing_of(dtype))), in, out,
-                            packing_of(dtype)};
+  Arena memory(Device::kCpu, packed_bytes(in, out, packing));
+  const PackedMatrix packed{memory.allocate(packed_bytes(in, out, packing)), in, out, packing};
   pack(context, {.source = masters.view, .to = packed});
   const int64_t product = rows * in * out;
   const int64_t repetitions = std::max<int64_t>(1, (int64_t{1} << 26) / product);
@@ -192,13 +192,13 @@ int register_all() {
       }
     }
   }
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const Packing packing : {Packing::kF32, Packing::kBF16, Packing::kInt8}) {
     for (const auto& [in, out] :
          {std::pair<int64_t, int64_t>{128, 384}, {512, 512}, {512, 2048}, {2048, 512}, {512, 10112}}) {
       for (const int64_t rows : {1, 4, 32, 128, 1024}) {
-        const std::string name = std::string(name_of(dtype)) + "/packed/" + std::to_string(rows) + "x" +
+        const std::string name = std::string(name_of(packing)) + "/packed/" + std::to_string(rows) + "x" +
                                  std::to_string(in) + "x" + std::to_string(out);
-        benchmark::RegisterBenchmark(name.c_str(), measure_packed, dtype, rows, in, out)
+        benchmark::RegisterBenchmark(name.c_str(), measure_packed, packing, rows, in, out)
             ->UseManualTime()
             ->Iterations(9);
       }
