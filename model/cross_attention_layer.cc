@@ -26,19 +26,30 @@ void CrossAttentionLayer::forward(Pass& pass, ResidualStream& stream, ConstTenso
   saved.key_value = key_value;
   saved.dropout = pass.dropout_key(Stack::kDecoder, layer_, DropoutSite::kCrossAttentionWeights);
   query_.forward(pass, stream.input, query);
-  attention_forward(pass.context, {.query = query,
-                                   .key = key_value.col_range(0, d),
-                                   .value = key_value.col_range(d, d),
-                                   .query_offsets = pass.batch.target_offsets,
-                                   .key_offsets = pass.batch.source_offsets,
-                                   .sentences = pass.batch.sentences,
-                                   .heads = pass.config.heads,
-                                   .scale = attention_scale(pass.config),
-                                   .dropout = saved.dropout,
-                                   .work = pass.attention_work.cross,
-                                   .out = attended,
-                                   .log_sum_exp = first_columns(saved.log_sum_exp, rows),
-                                   .probabilities = pass.attention_weights(AttentionKind::kCross, layer_)});
+  if (pass.search != nullptr) {
+    attention_decode(pass.context, {.query = query,
+                                    .key = key_value.col_range(0, d),
+                                    .value = key_value.col_range(d, d),
+                                    .key_rows = pass.search->cross.rows.data(),
+                                    .key_begin = pass.search->cross.begin.data(),
+                                    .heads = pass.config.heads,
+                                    .scale = attention_scale(pass.config),
+                                    .out = attended});
+  } else {
+    attention_forward(pass.context, {.query = query,
+                                     .key = key_value.col_range(0, d),
+                                     .value = key_value.col_range(d, d),
+                                     .query_offsets = pass.batch.target_offsets,
+                                     .key_offsets = pass.batch.source_offsets,
+                                     .sentences = pass.batch.sentences,
+                                     .heads = pass.config.heads,
+                                     .scale = attention_scale(pass.config),
+                                     .dropout = saved.dropout,
+                                     .work = pass.attention_work.cross,
+                                     .out = attended,
+                                     .log_sum_exp = first_columns(saved.log_sum_exp, rows),
+                                     .probabilities = pass.attention_weights(AttentionKind::kCross, layer_)});
+  }
   stream.branch = saved.branch.row_range(0, rows);
   output_.forward(pass, attended, stream.branch);
   stream.dropout = pass.dropout_key(Stack::kDecoder, layer_, DropoutSite::kCrossAttentionOutput);

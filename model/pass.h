@@ -9,6 +9,7 @@
 #include "model/attention_weights.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
+#include "model/search_attention.h"
 #include "model/transformer_config.h"
 
 namespace ventris {
@@ -81,6 +82,7 @@ struct Pass {
   bool dropout = false;                       // on in training
   uint64_t seed = 0;                          // of dropout
   const AttentionWeights* weights = nullptr;  // filled on the way forward where there are any
+  const SearchAttention* search = nullptr;    // how the decoder attends, where it is to do as a search does
 
   PackedRows packed(Stack stack) const {
     if (stack == Stack::kEncoder) {

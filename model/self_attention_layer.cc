@@ -25,22 +25,33 @@ void SelfAttentionLayer::forward(Pass& pass, ResidualStream& stream, Saved& save
   saved.input = stream.input;
   saved.dropout = pass.dropout_key(stack_, layer_, DropoutSite::kSelfAttentionWeights);
   projection_.forward(pass, stream.input, qkv);
-  attention_forward(
-      pass.context,
-      {.query = qkv.col_range(0, d),
-       .key = qkv.col_range(d, d),
-       .value = qkv.col_range(2 * d, d),
-       .query_offsets = packed.offsets,
-       .key_offsets = packed.offsets,
-       .sentences = pass.batch.sentences,
-       .heads = pass.config.heads,
-       .causal = stack_ == Stack::kDecoder,
-       .scale = attention_scale(pass.config),
-       .dropout = saved.dropout,
-       .out = attended,
-       .log_sum_exp = first_columns(saved.log_sum_exp, rows),
-       .probabilities = pass.attention_weights(
-           stack_ == Stack::kEncoder ? AttentionKind::kEncoderSelf : AttentionKind::kDecoderSelf, layer_)});
+  if (pass.search != nullptr && stack_ == Stack::kDecoder) {
+    attention_decode(pass.context, {.query = qkv.col_range(0, d),
+                                    .key = qkv.col_range(d, d),
+                                    .value = qkv.col_range(2 * d, d),
+                                    .key_rows = pass.search->self.rows.data(),
+                                    .key_begin = pass.search->self.begin.data(),
+                                    .heads = pass.config.heads,
+                                    .scale = attention_scale(pass.config),
+                                    .out = attended});
+  } else {
+    attention_forward(
+        pass.context,
+        {.query = qkv.col_range(0, d),
+         .key = qkv.col_range(d, d),
+         .value = qkv.col_range(2 * d, d),
+         .query_offsets = packed.offsets,
+         .key_offsets = packed.offsets,
+         .sentences = pass.batch.sentences,
+         .heads = pass.config.heads,
+         .causal = stack_ == Stack::kDecoder,
+         .scale = attention_scale(pass.config),
+         .dropout = saved.dropout,
+         .out = attended,
+         .log_sum_exp = first_columns(saved.log_sum_exp, rows),
+         .probabilities = pass.attention_weights(
+             stack_ == Stack::kEncoder ? AttentionKind::kEncoderSelf : AttentionKind::kDecoderSelf, layer_)});
+  }
   stream.branch = saved.branch.row_range(0, rows);
   output_.forward(pass, attended, stream.branch);
   stream.dropout = pass.dropout_key(stack_, layer_, DropoutSite::kSelfAttentionOutput);

@@ -1,6 +1,7 @@
 #include "model/transformer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/cast.h"
 #include "backend/profile.h"
@@ -10,6 +11,7 @@
 #include "model/output_layer.h"
 #include "model/pass.h"
 #include "model/phases.h"
+#include "model/search_attention.h"
 
 namespace ventris {
 namespace {
@@ -93,6 +95,10 @@ struct Transformer::Impl {
   ConstTensor decode(Pass& pass) {
     const ConstTensor memory = encode(pass);
     const ProfileRange range(context, kDecoderForward);
+    std::optional<SearchAttention> search;
+    if (pass.weights == nullptr && store.packed(ids.embedding).packing == Packing::kInt8) {
+      pass.search = &search.emplace(pass.batch);
+    }
     return decoder.forward(pass, memory, activations.decoder);
   }
 
