@@ -60,6 +60,14 @@ class WithoutADevice(DeviceTest):
         built = b"CUDA: no\n" not in self.succeed("--version")
         self.assertEqual(message.count("Computing on the CPU, not with CUDA: "), int(built), message)
 
+    def test_int8_is_of_the_cpu_alone(self):
+        source, target = self.demo_path("test.en"), self.demo_path("test.de")
+        texts = {"evaluate": ["--source", source, "--reference", target], "score": ["--source", source, "--target", target]}
+        for command in ("translate", "evaluate", "score"):
+            words = [command, "--model", "none", *texts.get(command, []), "--precision", "int8", "--device", "cuda"]
+            message = self.refuse(64, *words, says="--precision int8 computes on the CPU alone", variables=self.BLIND)
+            self.assertIn("--precision bf16", message)
+
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_job_of_ranks_tells_it_once(self):
         words = self.train("none", "--device", "cuda")
@@ -151,6 +159,11 @@ class EmulatedDevice(DeviceTest):
                 [line.rsplit(" ||| ", 1)[0] for line in few.stdout.decode().splitlines()],
                 [line.rsplit(" ||| ", 1)[0] for line in got],
             )
+        in_int8 = [*translate, "--precision", "int8"]
+        auto = self.succeed_on_device(*in_int8, stdin=lines)
+        self.assertEqual(auto.stdout, self.succeed(*in_int8, "--device", "cpu", stdin=lines))
+        self.assertIn("Computing on the CPU, not with CUDA: --precision int8", auto.stderr.decode())
+        self.refuse_on_device(64, *in_int8, "--device", "cuda", stdin=lines, says="--precision int8 computes on the CPU alone")
         source = self.write("few.en", lines)
         with open(self.demo_path("test.de"), "rb") as file:
             reference = self.write("few.de", b"".join(file.readlines()[:6]))

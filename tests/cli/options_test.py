@@ -261,6 +261,7 @@ class WrongOptions(support.CommandLineTest):
             ("--learning-rate-scale", "-0.5", "--learning-rate-scale must be above 0"),
             ("--preset", "huge", "tiny, small, base, big"),
             ("--precision", "f16", "f32, bf16"),
+            ("--precision", "int8", "f32, bf16"),
             ("--valid-bleu", "maybe", "yes nor no"),
         ):
             self.refuse(64, "train", option, value, says=[option, says])

@@ -53,7 +53,7 @@ class Score(support.CommandLineTest):
         self.assertAlmostEqual(perplexity, math.exp(-total / count), delta=1e-3 * perplexity)
 
     def test_does_not_depend_on_batches_threads_or_ranks(self):
-        for precision in ("f32", "bf16"):
+        for precision in ("f32", "bf16", "int8"):
             options = ("--precision", precision, "--per-word")
             expected = self.score(*options)
             for other in (("--batch-rows", 1), ("--batch-rows", 40), ("--batch-sentences", 3), ("--threads", 2)):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -81,7 +82,7 @@ class TrainedModel(support.CommandLineTest):
         self.assertEqual(self.translate(model=self.path("again.h5")), self.translate())
 
     def test_results_do_not_depend_on_blocks_batches_or_threads(self):
-        for precision in ("f32", "bf16"):
+        for precision in ("f32", "bf16", "int8"):
             for how in (("--beam-size", 4, "--n-best", 4), ("--sample", "--n-best", 2), ("--beam-size", 1)):
                 options = ("--precision", precision, *how)
                 expected = self.translate(*options)
@@ -101,7 +102,7 @@ class TrainedModel(support.CommandLineTest):
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_translations_on_several_ranks_are_the_same_file(self):
-        for options in (("--n-best", 4), ("--sample",), ("--precision", "bf16", "--n-best", 2)):
+        for options in (("--n-best", 4), ("--sample",), ("--precision", "bf16", "--n-best", 2), ("--precision", "int8", "--n-best", 3)):
             expected = self.translate(*options)
             for ranks in (2, 3):
                 self.assertEqual(self.translate(*options, ranks=ranks), expected, (options, ranks))
@@ -332,7 +333,7 @@ class TrainedModel(support.CommandLineTest):
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_evaluate_gives_the_same_file_and_score_on_any_number_of_ranks(self):
-        for options in ((), ("--precision", "bf16", "--sample", "--seed", 2)):
+        for options in ((), ("--precision", "bf16", "--sample", "--seed", 2), ("--precision", "int8")):
             line = self.evaluate(*options, "--output", self.path("1.out"))
             for ranks in (2, 3, 4):
                 output = self.path(f"{ranks}.out")
@@ -407,6 +408,34 @@ class TrainedModel(support.CommandLineTest):
         corpus = self.path("corpus.h5")
         self.refuse(65, "translate", "--model", corpus, stdin=b"x\n", says="corpus.h5")
         self.refuse(73, "export", "--model", self.weights, "--output", self.path("none", "w.h5"), says="none")
+
+    def test_int8_has_the_same_bits_with_all_instructions_and_is_near_f32(self):
+        options = ("--precision", "int8", "--n-best", 4)
+        expected = self.translate(*options)
+        version = self.succeed("--version").decode()
+        best, built = re.search(r"^ISA:  (\S+), of (.+)$", version, re.MULTILINE).groups()
+        sets = built.split(", ")
+        for name in sets[: sets.index(best) + 1]:
+            self.assertEqual(self.translate(*options, "--isa", name), expected, name)
+            self.assertEqual(self.translate(*options, "--isa", name, variables={"VENTRIS_VNNI": "0"}), expected, name)
+
+        def scores(text):
+            return [float(line.rsplit(" ||| ", 1)[1]) for line in text.decode().splitlines()[::4]]
+
+        exact = self.translate("--n-best", 4)
+        self.assertNotEqual(exact, expected)
+        differences = [abs(a - b) for a, b in zip(scores(exact), scores(expected), strict=True)]
+        self.assertLess(sum(differences) / len(differences), 0.1)
+
+    def test_scores_of_int8_are_those_of_its_translations(self):
+        options = ("--precision", "int8", "--length-penalty", 0, "--n-best", 1)
+        lines = [line.split(" ||| ") for line in self.translate(*options).decode().splitlines()]
+        target = self.write("int8.out", "".join(text + "\n" for _, text, _ in lines))
+        words = ["score", "--model", self.weights, "--source", self.demo_path("test.en"), "--target", target]
+        scores = [float(line.split("\t")[0]) for line in self.succeed(*words, "--precision", "int8").decode().splitlines()]
+        # Where the text comes to other pieces of the vocabulary, the score is of another output.
+        near = sum(abs(float(line[2]) - score) < 1e-4 for line, score in zip(lines, scores, strict=True))
+        self.assertGreaterEqual(near, len(lines) - 2, list(zip(lines, scores)))
 
     def test_bf16_translates(self):
         self.assertEqual(self.translate("--precision", "bf16").count(b"\n"), 24)
