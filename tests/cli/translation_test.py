@@ -419,13 +419,16 @@ class TrainedModel(support.CommandLineTest):
             self.assertEqual(self.translate(*options, "--isa", name), expected, name)
             self.assertEqual(self.translate(*options, "--isa", name, variables={"VENTRIS_VNNI": "0"}), expected, name)
 
-        def scores(text):
-            return [float(line.rsplit(" ||| ", 1)[1]) for line in text.decode().splitlines()[::4]]
-
-        exact = self.translate("--n-best", 4)
-        self.assertNotEqual(exact, expected)
-        differences = [abs(a - b) for a, b in zip(scores(exact), scores(expected), strict=True)]
-        self.assertLess(sum(differences) / len(differences), 0.1)
+        words = ["score", "--model", self.weights, "--source", self.demo_path("test.en"), "--target", self.demo_path("test.de")]
+        exact, rounded = (
+            [line.split("\t") for line in self.succeed(*words, "--precision", precision).decode().splitlines()]
+            for precision in ("f32", "int8")
+        )
+        self.assertNotEqual(exact, rounded)
+        # Of a word, in the mean of a sentence.
+        differences = [abs(float(a) - float(b)) / int(length) for (a, length), (b, _) in zip(exact, rounded, strict=True)]
+        self.assertLess(max(differences), 0.1)
+        self.assertLess(sum(differences) / len(differences), 0.03)
 
     def test_scores_of_int8_are_those_of_its_translations(self):
         options = ("--precision", "int8", "--length-penalty", 0, "--n-best", 1)
@@ -433,9 +436,9 @@ class TrainedModel(support.CommandLineTest):
         target = self.write("int8.out", "".join(text + "\n" for _, text, _ in lines))
         words = ["score", "--model", self.weights, "--source", self.demo_path("test.en"), "--target", target]
         scores = [float(line.split("\t")[0]) for line in self.succeed(*words, "--precision", "int8").decode().splitlines()]
-        # Where the text comes to other pieces of the vocabulary, the score is of another output.
-        near = sum(abs(float(line[2]) - score) < 1e-4 for line, score in zip(lines, scores, strict=True))
-        self.assertGreaterEqual(near, len(lines) - 2, list(zip(lines, scores)))
+        # Where the text comes to other pieces of the vocabulary, as much of what so small a model writes does, the score is of another output.
+        near = sum(abs(float(line[2]) - score) < 1e-5 for line, score in zip(lines, scores, strict=True))
+        self.assertGreaterEqual(near, len(lines) // 3, list(zip(lines, scores)))
 
     def test_bf16_translates(self):
         self.assertEqual(self.translate("--precision", "bf16").count(b"\n"), 24)
