@@ -104,22 +104,23 @@ void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>
   R maximum = -std::numeric_limits<R>::infinity();
   constexpr int kTogether = 4;
   const auto key_of = [&](int64_t j) { return args.key.row<T>(rows[j]) + column; };
-  int64_t j = 0;
-  for (; j + kTogether <= keys; j += kTogether) {
-    dots<T, kTogether>(query, {key_of(j), key_of(j + 1), key_of(j + 2), key_of(j + 3)}, d_head, scores + j);
+  int64_t done = 0;
+  for (; done + kTogether <= keys; done += kTogether) {
+    dots<T, kTogether>(query, {key_of(done), key_of(done + 1), key_of(done + 2), key_of(done + 3)}, d_head,
+                       scores + done);
   }
-  for (; j < keys; ++j) dots<T, 1>(query, {key_of(j)}, d_head, scores + j);
-  for (j = 0; j < keys; ++j) maximum = scores[j] > maximum ? scores[j] : maximum;
+  for (; done < keys; ++done) dots<T, 1>(query, {key_of(done)}, d_head, scores + done);
+  for (int64_t j = 0; j < keys; ++j) maximum = scores[j] > maximum ? scores[j] : maximum;
 #pragma omp simd
-  for (j = 0; j < keys; ++j) scores[j] = exp_approx(scores[j] - maximum);
+  for (int64_t j = 0; j < keys; ++j) scores[j] = exp_approx(scores[j] - maximum);
   R sum = 0;
-  for (j = 0; j < keys; ++j) sum += scores[j];
+  for (int64_t j = 0; j < keys; ++j) sum += scores[j];
   sum_rows<T>(args.value, rows, keys, column, d_head, scores, out);
   const R factor = keys == 0 ? R(0) : R(1) / sum;
   store_rows(out, d_head, 1, d_head, factor, args.out.row<T>(r) + column, args.out.stride);
   if (args.probabilities) {
     R* mean = args.probabilities.row<R>(r);
-    for (j = 0; j < keys; ++j) mean[j] += scores[j] * factor / static_cast<R>(args.heads);
+    for (int64_t j = 0; j < keys; ++j) mean[j] += scores[j] * factor / static_cast<R>(args.heads);
   }
 }
 
