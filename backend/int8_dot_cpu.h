@@ -24,10 +24,19 @@ inline constexpr bool kMayHaveVnni = true;
 inline constexpr bool kMayHaveVnni = false;
 #endif
 
+/// Whether add_products() without VNNI also wants the magnitudes of x.
+#if defined(__AVX2__)
+inline constexpr bool kWantsMagnitudes = true;
+#else
+inline constexpr bool kWantsMagnitudes = false;
+#endif
+
 /// sum + x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3] in each lane of 32 bits: y are signed bytes
-/// from -127 to 127; `four` holds x, the same in all lanes, signed alike, or with kVnni unsigned.
+/// from -127 to 127; `four` holds x, the same in all lanes, signed alike, or with kVnni unsigned;
+/// `magnitudes` has |x| where they are wanted.
 template <bool kVnni>
-[[gnu::always_inline]] inline Int8Sums add_products(Int8Sums sum, int32_t four, Int8Sums y) {
+[[gnu::always_inline]] inline Int8Sums add_products(Int8Sums sum, int32_t four,
+                                                    [[maybe_unused]] int32_t magnitudes, Int8Sums y) {
   const Int8Sums x = four - Int8Sums{};
 #if defined(__AVX512F__)
   if constexpr (kVnni) {
@@ -39,7 +48,7 @@ template <bool kVnni>
     const __m512i signed_y =
         _mm512_mask_sub_epi8((__m512i)y, _mm512_movepi8_mask(bytes), _mm512_setzero_si512(), (__m512i)y);
     // Two products are at most 2 * 127 * 127 together, which 16 bits hold.
-    const __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(bytes), signed_y);
+    const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi32(magnitudes), signed_y);
     return sum + (Int8Sums)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
   }
 #elif defined(__AVX2__)
@@ -48,7 +57,8 @@ template <bool kVnni>
     return sum;
   } else {
     const auto bytes = (__m256i)x;
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(bytes), _mm256_sign_epi8((__m256i)y, bytes));
+    const __m256i pairs =
+        _mm256_maddubs_epi16(_mm256_set1_epi32(magnitudes), _mm256_sign_epi8((__m256i)y, bytes));
     return sum + (Int8Sums)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
   }
 #elif defined(__aarch64__)

@@ -27,6 +27,7 @@ constexpr int64_t kAlignment = 64;
 /// The rows of a as integers.
 struct Rows {
   const int8_t* data;   // [rows, stride], with VNNI 128 more, unsigned
+  int64_t magnitudes;   // of a row begin so many bytes behind it, where they are wanted
   int64_t stride;       // bytes
   const float* scales;  // [rows]
 
@@ -60,10 +61,12 @@ float quantise(const float* x, int64_t count, int8_t* to) {
   return scale;
 }
 
-/// sum[i] += row i of a times `groups` groups of the panel b.
+/// sum[i] += row i of a, which is one of `rows` or its rest, times `groups` groups of the panel b.
 template <bool kVnni, int kCount>
-[[gnu::always_inline]] inline void multiply(int64_t groups, const int8_t* a, int64_t a_stride,
+[[gnu::always_inline]] inline void multiply(int64_t groups, const Rows& rows, const int8_t* a,
                                             const int8_t* b, Int8Sums (&sum)[kCount][kVectors]) {
+  const int64_t a_stride = rows.stride;
+  const int8_t* const a_magnitudes = a + rows.magnitudes;
   // Few rows have few sums, each of which waits for the one before it: more of them, added at the end.
   constexpr int kChains = std::max(1, 8 / (kCount * kVectors));
   Int8Sums more[kChains][kCount][kVectors] = {};
@@ -76,9 +79,12 @@ template <bool kVnni, int kCount>
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
       int32_t four;
+      int32_t magnitudes = 0;
       std::memcpy(&four, a + i * a_stride + group * kInt8Step, sizeof(four));
+      if constexpr (!kVnni && kWantsMagnitudes)
+        std::memcpy(&magnitudes, a_magnitudes + i * a_stride + group * kInt8Step, sizeof(magnitudes));
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) to[i][v] = add_products<kVnni>(to[i][v], four, row[v]);
+      for (int v = 0; v < kVectors; ++v) to[i][v] = add_products<kVnni>(to[i][v], four, magnitudes, row[v]);
     }
   };
   int64_t group = 0;
@@ -154,8 +160,7 @@ class Task {
                               : Int8Sums{};
       }
     }
-    multiply<kVnni>(end - begin, a_.row(row_ + first) + begin * kInt8Step, a_.stride, panel_.group(begin),
-                    sum);
+    multiply<kVnni>(end - begin, a_, a_.row(row_ + first) + begin * kInt8Step, panel_.group(begin), sum);
     if (end == groups_) return finish(row_ + first, sum);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
@@ -210,7 +215,9 @@ bool is_small(int64_t m, int64_t n, int64_t k) {
 template <bool kVnni>
 Rows quantise_all(Context& context, const ConstTensor& a) {
   constexpr int64_t kTogether = 16;  // rows of a task
-  const int64_t stride = (a.cols + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+  const int64_t row_bytes = (a.cols + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+  const bool magnitudes = !kVnni && kWantsMagnitudes;
+  const int64_t stride = magnitudes ? 2 * row_bytes : row_bytes;
   auto* const memory = static_cast<char*>(context.gemm_cache().padding(
       static_cast<size_t>(a.rows * (stride + static_cast<int64_t>(sizeof(float))))));
   auto* const data = reinterpret_cast<int8_t*>(memory);
@@ -221,6 +228,9 @@ Rows quantise_all(Context& context, const ConstTensor& a) {
       int8_t* const to = data + i * stride;
       scales[i] = quantise<kVnni>(a.row<float>(i), a.cols, to);
       std::memset(to + a.cols, 0, static_cast<size_t>(whole - a.cols));  // times rows of b that are zero
+      if (!magnitudes) continue;
+#pragma omp simd
+      for (int64_t c = 0; c < whole; ++c) to[row_bytes + c] = static_cast<int8_t>(to[c] < 0 ? -to[c] : to[c]);
     }
   };
   constexpr int64_t kFew = int64_t{1} << 16;
@@ -229,7 +239,7 @@ Rows quantise_all(Context& context, const ConstTensor& a) {
   } else {
     context.pool().for_ranges(a.rows, kTogether, run);
   }
-  return {data, stride, scales};
+  return {data, row_bytes, stride, scales};
 }
 
 template <bool kVnni>
