@@ -107,9 +107,10 @@ TEST_P(Int8Model, LogitsAreNearThoseOfF32) {
     largest = std::max(largest, std::fabs(got[i] - exact[i]));
   }
   const double spread = std::sqrt(squares / static_cast<double>(exact.size()));
-  // Seen: 0.013 to 0.015 of the spread, at most 0.07. One scale that is 10 % wrong makes more.
+  // Seen: 0.013 to 0.016 of the spread, at most 0.10. Scales of the table that are 2 % too large make more
+  // than the first.
   EXPECT_LT(std::sqrt(errors / squares), 0.02);
-  EXPECT_LT(largest, 0.12 * spread);
+  EXPECT_LT(largest, 0.15 * spread);
   EXPECT_GT(errors, 0.0) << "nothing was rounded";
 }
 
