@@ -41,7 +41,7 @@ class TranslationTest : public ::testing::Test {
   static std::string* checkpoint_;
   Context context_{{.threads = 1}};
   std::unique_ptr<Communicator> self_ = make_self_communicator();
-  ModelSet models_{context_, {*checkpoint_}, DType::kF32};
+  ModelSet models_{context_, {*checkpoint_}, Packing::kF32};
 };
 TemporaryFolder* TranslationTest::folder_ = nullptr;
 std::string* TranslationTest::checkpoint_ = nullptr;
