@@ -195,7 +195,7 @@ class Supervisor {
     const int code = attempt.end.code;
     if (attempt.status && attempt.status->exit_code == code) return attempt.status->retryable;
     // A launcher that lost a host has a code of its own; one that was started wrongly never begins.
-    if (code < kFirstOwnCode) return begun_;
+    if (code < kFirstOwnCode) return begun_ || attempt.stopped;
     return is_worth_restarting(code, attempt.status.has_value());
   }
 

@@ -199,6 +199,26 @@ class Supervise(support.CommandLineTest):
         self.assertEqual(process.returncode, 75, text)
         self.assertEqual(text.count("is passed on"), 1, text)
 
+    def test_a_launcher_that_ends_by_the_same_stop_before_training_is_stopped_too(self):
+        # As where a batch system signals every process: mpirun ends with 1 then.
+        ready = self.path("early")
+        script = (
+            "import os, signal, sys, time\n"
+            "signal.signal(signal.SIGUSR1, signal.SIG_IGN)\n"
+            "signal.signal(signal.SIGTERM, lambda *_: os._exit(1))\n"
+            "open(sys.argv[1] + '.new', 'w').write(str(os.getpid()))\n"
+            "os.rename(sys.argv[1] + '.new', sys.argv[1])\n"
+            "while True: time.sleep(60)\n"
+        )
+        process = self.start("--", sys.executable, "-c", script, ready)
+        self.wait_for(lambda: os.path.exists(ready), process)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        os.kill(int(self.read(ready)), signal.SIGTERM)
+        text = self.end_of(process)
+        self.assertEqual(process.returncode, 75, text)
+        self.assertIn("stopped on request", text)
+
     def check_saved(self, name):
         status = self.status(name)
         self.assertEqual((status["state"], status["exit_code"]), ("stopped", 75), status)
