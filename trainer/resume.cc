@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "trainer/json_text.h"
 #include "trainer/progress.h"
 #include "trainer/replicas.h"
+#include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_folder.h"
 #include "trainer/sound_state.h"
@@ -29,36 +29,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr std::string_view kDamaged = ".damaged";  // behind the name of a checkpoint that is set aside
-
-[[noreturn]] void refuse(const std::string& path, const std::string& key, const std::string& theirs,
-                         const std::string& ours) {
-  fail(ExitCode::kBadConfiguration,
-       "{} was written with {} {}, but this run has {}. Give the same option, or another --model-dir to "
-       "start anew",
-       path, key, theirs, ours);
-}
-
-void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {
-  std::istringstream have(theirs);
-  std::istringstream want(ours);
-  std::string have_line;
-  std::string want_line;
-  while (true) {
-    const bool more_have = static_cast<bool>(std::getline(have, have_line));
-    const bool more_want = static_cast<bool>(std::getline(want, want_line));
-    if (!more_have && !more_want) return;
-    if (!more_have) have_line.clear();
-    if (!more_want) want_line.clear();
-    if (have_line == want_line) continue;
-    const std::string& known = more_want ? want_line : have_line;
-    const std::string key = known.substr(0, std::min(known.find(": "), known.size()));
-    const auto value = [&](const std::string& line) {
-      if (line.empty()) return std::string("none");
-      return line.rfind(key + ": ", 0) == 0 ? line.substr(key.size() + 2) : "\"" + line + "\"";
-    };
-    refuse(path, key, value(have_line), value(want_line));
-  }
-}
 
 int read_logical_shards(const data::Hdf5Reader& reader) {
   if (!reader.has_attribute("/", "logical_shards")) return 0;
@@ -199,7 +169,7 @@ void load_on_first_rank(Context& context, const std::string& path, const TrainOp
   load_checkpoint(context, path, options.model, store,
                   {.m = optimizer.m(), .v = optimizer.v(), .average = optimizer.average()}, loaded);
   if (loaded.corpus_digest != state.corpus_digest) {
-    refuse(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
+    refuse_other_option(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
   }
   check_nothing_newer(options, path, loaded.step);
   const std::string metric = recorded_metric(options);

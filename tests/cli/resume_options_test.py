@@ -26,9 +26,10 @@ TOGETHER = {
 # How a refusal names what differs, where not as the option.
 NAMES = {
     "corpus": "a corpus of digest",
-    "begin-embedding": "zero_word",
-    "positions": "marian_positions",
-    "activation": "swish",
+    "begin-embedding": "--begin-embedding its default, but this run has",
+    "positions": "--positions its default, but this run has",
+    "activation": "--activation its default, but this run has",
+    "output-bias": "--output-bias its default, but this run has",
 }
 
 

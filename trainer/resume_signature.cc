@@ -1,0 +1,84 @@
+#include "trainer/resume_signature.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+using Signature = std::vector<std::pair<std::string, std::string>>;
+
+Signature parse_signature(const std::string& text) {
+  Signature lines;
+  std::istringstream from(text);
+  for (std::string line; std::getline(from, line);) {
+    const size_t colon = std::min(line.find(": "), line.size());
+    lines.emplace_back(line.substr(0, colon), line.substr(std::min(colon + 2, line.size())));
+  }
+  return lines;
+}
+
+/// Lines that are there only where an option does not have its default, with the option and its value.
+struct ToldOption {
+  std::string_view key;
+  std::string_view option;
+  std::string_view value;
+};
+constexpr ToldOption kToldOptions[] = {{"zero_word", "--begin-embedding", "zero"},
+                                       {"zero_start", "--begin-embedding", "none"},
+                                       {"marian_positions", "--positions", "marian"},
+                                       {"swish", "--activation", "swish"},
+                                       {"output_bias", "--output-bias", "yes"}};
+
+const ToldOption* told_option(std::string_view key) {
+  const auto* found = std::find_if(std::begin(kToldOptions), std::end(kToldOptions),
+                                   [&](const ToldOption& told) { return told.key == key; });
+  return found == std::end(kToldOptions) ? nullptr : found;
+}
+
+/// The value of what `key` stands for, in words.
+std::string told_value(const Signature& lines, const std::string& key) {
+  const ToldOption* option = told_option(key);
+  for (const auto& [name, value] : lines) {
+    const ToldOption* told = told_option(name);
+    if (option != nullptr && told != nullptr && told->option == option->option)
+      return std::string(told->value);
+    if (option == nullptr && name == key) return value.empty() ? "none" : value;
+  }
+  return option != nullptr ? "its default" : "none";
+}
+
+}  // namespace
+
+void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
+                         const std::string& ours) {
+  fail(ExitCode::kBadConfiguration,
+       "{} was written with {} {}, but this run has {}. Give the same option, or another --model-dir to "
+       "start anew",
+       path, key, theirs, ours);
+}
+
+void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {
+  if (theirs == ours) return;
+  const Signature have = parse_signature(theirs);
+  const Signature want = parse_signature(ours);
+  for (const Signature* lines : {&have, &want}) {
+    for (const auto& [key, value] : *lines) {
+      const auto there = [&, &name = key, &text = value](const Signature& all) {
+        return std::find(all.begin(), all.end(), std::pair(name, text)) != all.end();
+      };
+      if (there(have) && there(want)) continue;
+      const ToldOption* option = told_option(key);
+      refuse_other_option(path, option != nullptr ? std::string(option->option) : key, told_value(have, key),
+                          told_value(want, key));
+    }
+  }
+  refuse_other_option(path, "options", "in another order", "their own");
+}
+
+}  // namespace ventris

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace ventris {
+
+/// Throws Error(kBadConfiguration): the checkpoint at the path was written with another value of an option.
+[[noreturn]] void refuse_other_option(const std::string& path, const std::string& option,
+                                      const std::string& theirs, const std::string& ours);
+
+/// Compares what resume_signature() gave for the run that wrote the checkpoint at the path, and gives for
+/// this one. Throws as above, naming the first option that differs and both values.
+void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours);
+
+}  // namespace ventris
