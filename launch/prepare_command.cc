@@ -1,9 +1,11 @@
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "backend/error.h"
@@ -19,6 +21,31 @@
 namespace ventris {
 
 namespace {
+
+/// SentencePiece ends the process by exit(-1) where text leaves nothing that its trainer could use, such as
+/// blanks alone. While one of these lives, such an end has a message and a documented code.
+class LibraryExits {
+ public:
+  LibraryExits() {
+    static const int registered = std::atexit(end);
+    static_cast<void>(registered);
+    expected = true;
+  }
+  ~LibraryExits() { expected = false; }
+  LibraryExits(const LibraryExits&) = delete;
+  LibraryExits& operator=(const LibraryExits&) = delete;
+
+ private:
+  static void end() {
+    if (!expected) return;
+    tell(
+        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text and gave up, for the "
+        "reason above. Has it characters other than blanks, and is --tokenizer-sentences large enough? "
+        "Nothing was written");
+    ::_exit(static_cast<int>(ExitCode::kBadData));
+  }
+  static inline std::atomic<bool> expected = false;
+};
 
 struct Options {
   data::PrepareOptions prepare;
@@ -112,7 +139,10 @@ int run_prepare(Options& options, const Job& job) {
     check_is_no_file_of_a_run(output);
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
-  const data::PrepareReport report = data::prepare(prepare);
+  const data::PrepareReport report = [&] {
+    const LibraryExits exits;
+    return data::prepare(prepare);
+  }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
     const nlohmann::json result = {{"output", prepare.output},        {"digest", report.digest},
