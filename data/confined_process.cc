@@ -88,6 +88,9 @@ bool confine(int answer, const ConfinedLimits& limits) {
   const int from = ::fcntl(answer, F_DUPFD, kMostDescriptors);  // away from 0 to 3
   const int nowhere = ::open("/dev/null", O_RDWR);
   if (from < 0 || (nowhere < 0 && errno == EMFILE)) return false;
+  const int input =
+      limits.input >= 0 && limits.input <= kPipe ? ::fcntl(limits.input, F_DUPFD, kPipe + 1) : limits.input;
+  if (limits.input >= 0 && input < 0) return false;
   for (int fd = 0; fd < kPipe; ++fd) {
     if (nowhere >= 0) {
       ::dup2(nowhere, fd);
@@ -95,6 +98,7 @@ bool confine(int answer, const ConfinedLimits& limits) {
       ::close(fd);
     }
   }
+  if (input >= 0) ::dup2(input, kConfinedInput);
   ::dup2(from, kPipe);
   ::close_range(kPipe + 1, ~0U, 0);
 

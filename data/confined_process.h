@@ -17,7 +17,10 @@ bool has_room(size_t bytes);
 /// has_room(bytes).
 void require_room(size_t bytes, const std::string& path);
 
+inline constexpr int kConfinedInput = 0;
+
 struct ConfinedLimits {
+  int input;            // a descriptor that the child has too, as kConfinedInput; -1: none
   size_t memory_bytes;  // that may be added to what the process has
   unsigned cpu_seconds;
   size_t answer_bytes;
@@ -40,13 +43,13 @@ struct ConfinedAnswer {
 };
 
 /// Runs `work` in a child process (fork without exec) and returns its answer, for code of a library that may
-/// crash on hostile input. The child has no file of this process but the pipe of its answer, can open one
-/// file and write none, prints nothing, dies silently and with this process, is ended by no signal that
-/// others send but SIGKILL and those of crashes, and never returns from here. `work` may call no MPI, no
-/// CUDA, no thread and no stdio; locks that it needs are held by the caller. It may run more than once, each
-/// time in a child of its own: after a child that did not answer (ConfinedLimits::patience), and once after
-/// one that was ended from outside, as by a system that is out of memory. Throws DataError kIo where no
-/// process can be made, or none with the descriptors that it needs.
+/// crash on hostile input. The child has no file of this process but the input and the pipe of its answer,
+/// can open one file and write none, prints nothing, dies silently and with this process, is ended by no
+/// signal that others send but SIGKILL and those of crashes, and never returns from here. `work` may call no
+/// MPI, no CUDA, no thread and no stdio; locks that it needs are held by the caller. It may run more than
+/// once, each time in a child of its own: after a child that did not answer (ConfinedLimits::patience), and
+/// once after one that was ended from outside, as by a system that is out of memory. Throws DataError kIo
+/// where no process can be made, or none with the descriptors that it needs.
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work);
 
 }  // namespace ventris::data

@@ -79,18 +79,18 @@ Hdf5Dataset dataset_of(Unpacker& from) {
 
 }  // namespace
 
-Hdf5Contents::Hdf5Contents(const std::string& path, int64_t bytes) {
+Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
   constexpr size_t kConstantBytes = size_t{64} << 20;  // tables of the library, and of the allocator
   constexpr unsigned kSeconds = 5;                     // thousands of datasets take milliseconds
   constexpr size_t kLeastRoom = size_t{32} << 20;      // for a sound file of any size
   require_room(kLeastRoom, path);
   const auto size = static_cast<size_t>(bytes);
   const ConfinedLimits limits = {
-      .memory_bytes = 4 * size + kConstantBytes, .cpu_seconds = kSeconds, .answer_bytes = size};
+      .input = fd, .memory_bytes = 4 * size + kConstantBytes, .cpu_seconds = kSeconds, .answer_bytes = size};
   ConfinedAnswer answer;
   {
     const Hdf5Lock lock;
-    answer = run_confined(limits, [&] { return list_hdf5(path, bytes); });
+    answer = run_confined(limits, [&] { return list_hdf5(path, kConfinedInput, bytes); });
   }
   if (answer.killed_by != 0) {
     fail(ErrorKind::kIo,

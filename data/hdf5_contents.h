@@ -33,11 +33,11 @@ struct Hdf5Attribute {
 /// Groups, datasets and attributes of an HDF5 file, with all values but the data of datasets.
 class Hdf5Contents {
  public:
-  /// Lists a file of `bytes` bytes. The HDF5 library (1.10.8) crashes on some forged files, so that it sees
-  /// the file in a confined process only, which tells what it found. Links to other places, data outside of
-  /// the file or not in one piece, circles of groups, and more names than the file has room for are refused.
-  /// Throws DataError kBadData.
-  Hdf5Contents(const std::string& path, int64_t bytes);
+  /// Lists an open file of `bytes` bytes. The HDF5 library (1.10.8) crashes on some forged files, so that it
+  /// sees the file in a confined process only, which tells what it found. Links to other places, data outside
+  /// of the file or not in one piece, circles of groups, and more names than the file has room for are
+  /// refused. The path is for messages: read is what is open. Throws DataError kBadData.
+  Hdf5Contents(const std::string& path, int fd, int64_t bytes);
 
   const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }  // in creation order
   const Hdf5Dataset* find_dataset(std::string_view name) const;           // null if there is none
@@ -66,6 +66,6 @@ constexpr char kRefusal = 'R';  // why; nothing follows
 }  // namespace listing
 
 /// The listing of a file, or a refusal. Runs where the library may crash; under Hdf5Lock.
-std::string list_hdf5(const std::string& path, int64_t bytes);
+std::string list_hdf5(const std::string& path, int fd, int64_t bytes);
 
 }  // namespace ventris::data

@@ -82,7 +82,7 @@ struct Hdf5Reader::Impl {
       : path(file_path),
         data(open_regular(path, bytes)),
         digest(verify(data.fd(), bytes, path)),
-        contents(path, bytes) {}
+        contents(path, data.fd(), bytes) {}
 
   const Hdf5Dataset& dataset(const std::string& name) const;
   ElementType type(const Hdf5Dataset& dataset) const;

@@ -2,6 +2,7 @@
 
 #include "data/error.h"
 #include "data/hdf5_contents.h"
+#include "data/hdf5_descriptor.h"
 #include "data/hdf5_handle.h"
 
 namespace ventris::data {
@@ -28,10 +29,12 @@ herr_t collect_attribute(hid_t, const char* name, const H5A_info_t*, void* names
 /// Walks through all objects of a file and writes the listing.
 class Walk {
  public:
-  Walk(const std::string& path, int64_t bytes) : path_(path), bytes_(static_cast<size_t>(bytes)) {}
+  Walk(const std::string& path, int fd, int64_t bytes)
+      : path_(path), fd_(fd), bytes_(static_cast<size_t>(bytes)) {}
 
   std::string run() {
     const Hdf5Handle access = hdf5_file_access();
+    use_descriptor(access.id(), fd_);
     file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     if (!file_.valid()) fail_here("the digest is right, but the HDF5 library cannot open the file");
     const Hdf5Handle root = checked(H5Gopen2(file_.id(), "/", H5P_DEFAULT), H5Gclose, "cannot open /");
@@ -75,6 +78,7 @@ class Walk {
   void attribute(const Hdf5Handle& object, const std::string& object_name, const std::string& name);
 
   const std::string& path_;
+  int fd_;
   size_t bytes_;
   Hdf5Handle file_;
   std::string listing_;
@@ -177,9 +181,9 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
 
 }  // namespace
 
-std::string list_hdf5(const std::string& path, int64_t bytes) {
+std::string list_hdf5(const std::string& path, int fd, int64_t bytes) {
   try {
-    return Walk(path, bytes).run();
+    return Walk(path, fd, bytes).run();
   } catch (const DataError& error) {
     const std::string why = error.what();
     const auto length = static_cast<int64_t>(why.size());

@@ -1,6 +1,5 @@
 #include "trainer/weights.h"
 
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -191,7 +190,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     const data::Hdf5Reader reader(model->path);
     const TransformerConfig config = read_config(reader);  // first: it tells a file of another kind
     begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
-                  std::filesystem::file_size(model->path), read_precision(reader));
+                  static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
     read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
                     model->store.values(), OnFailure::kLoseValues);
     if (reader.has_attribute("/", kAveragedAttribute))

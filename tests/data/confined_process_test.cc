@@ -20,7 +20,11 @@ namespace {
 using std::chrono::milliseconds;
 
 ConfinedLimits limits_with(std::vector<milliseconds> patience) {
-  return {.memory_bytes = size_t{64} << 20, .cpu_seconds = 5, .answer_bytes = 1000, .patience = patience};
+  return {.input = -1,
+          .memory_bytes = size_t{64} << 20,
+          .cpu_seconds = 5,
+          .answer_bytes = 1000,
+          .patience = patience};
 }
 
 [[noreturn]] void wait_for_ever() {

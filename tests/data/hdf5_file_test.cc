@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <thread>
 
 #include "data/error.h"
+#include "data/file_io.h"
+#include "data/hdf5_contents.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {
@@ -50,6 +53,18 @@ class NoDescriptors {
  private:
   rlimit before_{};
 };
+
+TEST_F(Hdf5FileTest, AFileThatIsRemovedWhileItIsReadIsReadToItsEnd) {
+  const std::string path = in_folder("sample.h5");
+  write_sample(path);
+  const FileHandle file = open_to_read(path);
+  struct stat status {};
+  ASSERT_EQ(::fstat(file.fd(), &status), 0);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  const Hdf5Contents contents(path, file.fd(), status.st_size);
+  EXPECT_NE(contents.find_dataset("/tokens"), nullptr);
+  EXPECT_NE(contents.find_attribute("/", "step"), nullptr);
+}
 
 TEST_F(Hdf5FileTest, AFileThatIsThereAndCannotBeOpenedIsNotMissing) {
   write_sample(in_folder("sample.h5"));
