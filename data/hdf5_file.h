@@ -79,6 +79,8 @@ class Hdf5Reader {
   std::vector<uint8_t> read_bytes(const std::string& name) const;
   /// Byte offset in the file of a dataset's data, for mapping; all its bytes are in the file.
   int64_t file_offset(const std::string& name) const;
+  /// Bytes of the file as they are. Throws DataError kIo.
+  void read_bytes_at(int64_t offset, void* data, int64_t bytes) const;
   int64_t file_bytes() const;
 
   const std::string& path() const;

@@ -208,6 +208,10 @@ int64_t Hdf5Reader::file_offset(const std::string& name) const {
   return none ? static_cast<int64_t>(kUserBlockBytes) : dataset.offset;
 }
 
+void Hdf5Reader::read_bytes_at(int64_t offset, void* data, int64_t bytes) const {
+  read_all(impl_->data.fd(), data, bytes, offset, impl_->path);
+}
+
 int64_t Hdf5Reader::file_bytes() const {
   return impl_->bytes;
 }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -85,13 +84,13 @@ void add_statistics(const T* values, size_t count, Dataset& dataset) {
 
 // Reads the elements in pieces, so that memory does not grow with the file.
 template <typename T>
-void add_statistics(std::ifstream& file, const std::string& path, Dataset& dataset) {
+void add_statistics(const data::Hdf5Reader& reader, Dataset& dataset) {
   std::vector<T> piece(size_t{1} << 16);
+  int64_t at = reader.file_offset(dataset.name);
   for (int64_t left = dataset.elements; left > 0;) {
     const auto count = static_cast<size_t>(std::min<int64_t>(left, std::ssize(piece)));
-    if (!file.read(reinterpret_cast<char*>(piece.data()), static_cast<std::streamsize>(count * sizeof(T)))) {
-      data::fail(data::ErrorKind::kIo, "{}: cannot read {}", path, dataset.name);
-    }
+    reader.read_bytes_at(at, piece.data(), static_cast<int64_t>(count * sizeof(T)));
+    at += static_cast<int64_t>(count * sizeof(T));
     add_statistics(piece.data(), count, dataset);
     left -= static_cast<int64_t>(count);
   }
@@ -105,29 +104,27 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
   dataset.elements =
       std::accumulate(dataset.dimensions.begin(), dataset.dimensions.end(), int64_t{1}, std::multiplies<>());
   if (dataset.elements == 0) return dataset;
-  std::ifstream file(reader.path(), std::ios::binary);
-  file.seekg(reader.file_offset(name));
   switch (dataset.type) {
     case ElementType::kF32:
-      add_statistics<float>(file, reader.path(), dataset);
+      add_statistics<float>(reader, dataset);
       break;
     case ElementType::kF64:
-      add_statistics<double>(file, reader.path(), dataset);
+      add_statistics<double>(reader, dataset);
       break;
     case ElementType::kI32:
-      add_statistics<int32_t>(file, reader.path(), dataset);
+      add_statistics<int32_t>(reader, dataset);
       break;
     case ElementType::kI64:
-      add_statistics<int64_t>(file, reader.path(), dataset);
+      add_statistics<int64_t>(reader, dataset);
       break;
     case ElementType::kU8:
-      add_statistics<uint8_t>(file, reader.path(), dataset);
+      add_statistics<uint8_t>(reader, dataset);
       break;
     case ElementType::kI8:
-      add_statistics<int8_t>(file, reader.path(), dataset);
+      add_statistics<int8_t>(reader, dataset);
       break;
     case ElementType::kBF16:
-      add_statistics<BF16>(file, reader.path(), dataset);
+      add_statistics<BF16>(reader, dataset);
       break;
   }
   return dataset;
