@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/packed_layout_cpu.h"
+#include "backend/panel_tasks_cpu.h"
 #include "backend/simd_cpu.h"
 #include "backend/small_matmul_cpu.h"
 
@@ -202,20 +203,9 @@ template <typename T, typename C>
 void multiply_all(Context& context, const PackedGemmArgs& args) {
   const int64_t m = args.a.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
-  const int64_t threads = context.pool().threads();
-  // Tasks of few rows only where there would be too few tasks for the threads.
-  const int64_t wanted = std::max((m + kTaskRows - 1) / kTaskRows, std::min(m / kRows, 4 * threads / panels));
-  const int64_t parts = std::max<int64_t>(wanted, 1);
-  const auto run = [&](int64_t index, int) {
-    const int64_t part = index / panels;
-    const int64_t row = m * part / parts;
-    Task<T, C>(args, row, m * (part + 1) / parts - row, index % panels).run();
-  };
-  if (threads == 1 || is_small(m, args.b.cols, args.b.rows)) {
-    for (int64_t index = 0; index < parts * panels; ++index) run(index, 0);
-  } else {
-    context.pool().for_each(parts * panels, run);
-  }
+  for_panels<kRows>(
+      context, m, panels, kTaskRows, is_small(m, args.b.cols, args.b.rows),
+      [&](int64_t row, int64_t rows, int64_t panel) { Task<T, C>(args, row, rows, panel).run(); });
 }
 
 }  // namespace

@@ -88,30 +88,37 @@ inline Vector<R> interleave(Vector<R> x, Vector<R> y, std::integer_sequence<int,
   return __builtin_shufflevector(x, y, (kFirst + kLane / 2 + kLane % 2 * kLanes<R>)...);
 }
 
+/// Transposes a square whose rows these are: interleaving the first half of the rows with the second,
+/// log2(kLanes) times.
+template <typename R>
+[[gnu::always_inline]] inline void transpose_square(Vector<R> (&x)[kLanes<R>]) {
+  constexpr int n = kLanes<R>;
+  constexpr auto lanes = std::make_integer_sequence<int, n>();
+#pragma GCC unroll 4
+  for (int step = 1; step < n; step *= 2) {
+    Vector<R> y[n];
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; ++i) {
+      y[2 * i] = interleave<R, 0>(x[i], x[i + n / 2], lanes);
+      y[2 * i + 1] = interleave<R, n / 2>(x[i], x[i + n / 2], lanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) x[i] = y[i];
+  }
+}
+
 /// to[c, r] = from[r, c] for c < `cols`, a multiple of kLanes, and r < padded(rows), where rows past `rows`
 /// count as zero.
 template <typename R>
 void transpose(const R* from, int64_t from_stride, int64_t rows, int64_t cols, R* to, int64_t to_stride) {
   constexpr int n = kLanes<R>;
-  constexpr auto lanes = std::make_integer_sequence<int, n>();
   for (int64_t r = 0; r < rows; r += n) {
     for (int64_t c = 0; c < cols; c += n) {
       Vector<R> x[n];
       for (int i = 0; i < n; ++i) {
         x[i] = r + i < rows ? load_vector(from + (r + i) * from_stride + c) : Vector<R>{};
       }
-      // Interleaving the first half of the rows with the second, log2(n) times, transposes the square.
-#pragma GCC unroll 4
-      for (int step = 1; step < n; step *= 2) {
-        Vector<R> y[n];
-#pragma GCC unroll 8
-        for (int i = 0; i < n / 2; ++i) {
-          y[2 * i] = interleave<R, 0>(x[i], x[i + n / 2], lanes);
-          y[2 * i + 1] = interleave<R, n / 2>(x[i], x[i + n / 2], lanes);
-        }
-#pragma GCC unroll 16
-        for (int i = 0; i < n; ++i) x[i] = y[i];
-      }
+      transpose_square<R>(x);
 #pragma GCC unroll 16
       for (int i = 0; i < n; ++i) store_vector(to + (c + i) * to_stride + r, x[i]);
     }
