@@ -1,6 +1,5 @@
 #include "trainer/corpus_watch.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "backend/error.h"
 #include "data/error.h"
+#include "data/file_io.h"
 #include "data/hdf5_file.h"
 
 namespace ventris {
@@ -35,11 +35,10 @@ CorpusWatch::Facts CorpusWatch::look() const {
 std::string CorpusWatch::read_head() const {
   constexpr size_t kBytes = 512;
   // What is no regular file is refused by who opens it; a pipe is not waited for here.
-  const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return "";
+  const data::FileHandle file = data::open_to_read(path_);
+  if (!file.valid()) return "";
   std::string head(kBytes, '\0');
-  const ssize_t read = ::pread(file, head.data(), head.size(), 0);
-  ::close(file);
+  const ssize_t read = ::pread(file.fd(), head.data(), head.size(), 0);
   head.resize(static_cast<size_t>(std::max<ssize_t>(read, 0)));
   return head;
 }
