@@ -1,7 +1,6 @@
 """Exports: what other programs read. The golden file holds what they made of a tiny model; where they are
 installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) they run too."""
 
-import base64
 import json
 import math
 import os
@@ -12,6 +11,7 @@ import sys
 import unittest
 
 import support
+from golden_model import GoldenModelTest
 
 PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", sys.executable)
 
@@ -24,28 +24,13 @@ def missing_packages():
     return subprocess.run([PEER_PYTHON, "-c", code], capture_output=True, check=False).stdout.decode().strip()
 
 
-class TinyModel(support.CommandLineTest):
-    """The model of the golden file, made of formulas."""
-
+class TinyModel(GoldenModelTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with open(os.path.join(support.GOLDEN_DIR, "exports.json"), encoding="utf-8") as file:
-            cls.golden = json.load(file)
-        cls.tokenizer = base64.b64decode(cls.golden["tokenizer"])
-        cls.model = os.path.join(cls.folder, "tiny.safetensors")
-        exports.write_tiny_model(cls.model, cls.golden)
-        cls.weights = cls.imported(cls.model, "tiny.h5")
         like_marian = os.path.join(cls.folder, "marian.safetensors")
         exports.write_tiny_model(like_marian, cls.golden, **exports.MARIAN_CONFIG)
         cls.like_marian = cls.imported(like_marian, "marian.h5")
-
-    @classmethod
-    def imported(cls, model, name):
-        path = os.path.join(cls.folder, name)
-        result = support.run("import", "--input", model, "--output", path)
-        assert result.returncode == 0, result.stderr.decode(errors="replace")
-        return path
 
     def export(self, output_format, name, model=None):
         model = model or (self.like_marian if output_format == "marian" else self.weights)

@@ -1,6 +1,5 @@
 """Exports in bf16 and in 8-bit integers: what other programs find in the files, what ours computes from them."""
 
-import base64
 import json
 import os
 import struct
@@ -9,6 +8,7 @@ import unittest
 import h5py
 import numpy
 import support
+from golden_model import GoldenModelTest
 
 exports = support.golden_module("exports")
 
@@ -78,29 +78,13 @@ def read_ctranslate2(path):
     return variables, aliases
 
 
-class FilePrecision(support.CommandLineTest):
-    """The model of the golden file."""
-
+class FilePrecision(GoldenModelTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        with open(os.path.join(support.GOLDEN_DIR, "exports.json"), encoding="utf-8") as file:
-            cls.golden = json.load(file)
-        cls.tokenizer = base64.b64decode(cls.golden["tokenizer"])
-        model = os.path.join(cls.folder, "tiny.safetensors")
-        exports.write_tiny_model(model, cls.golden)
-        cls.weights = os.path.join(cls.folder, "f32.h5")
-        for arguments in (
-            ("import", "--input", model, "--output", cls.weights),
-            *(
-                ("export", "--model", cls.weights, "--precision", precision, "--output",
-                 os.path.join(cls.folder, f"{precision}.{extension}"))  # fmt: skip
-                for precision in ROUNDED
-                for extension in ("h5", "safetensors")
-            ),
-        ):
-            result = support.run(*arguments)
-            assert result.returncode == 0, result.stderr.decode(errors="replace")
+        for precision in ROUNDED:
+            for extension in ("h5", "safetensors"):
+                cls.made(f"{precision}.{extension}", "export", "--model", cls.weights, "--precision", precision)
         cls.values = support.parameters(cls.weights)
 
     def translate(self, model, precision="f32", beam=1):
