@@ -55,6 +55,9 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Three of them are marks.
+constexpr int kLeastVocabulary = 8;
+
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::kBpe;
   int vocab_size = 32000;
@@ -66,7 +69,7 @@ struct TokenizerTraining {
 
 /// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of
 /// cores. Throws DataError kBadConfiguration if the vocabulary is too large for the text, saying the largest
-/// that works.
+/// that works, and kBadData where not even kLeastVocabulary words can be made of it.
 std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
 
 }  // namespace ventris::data

@@ -39,8 +39,9 @@ void choose_kernels(const Job& job, const std::string& isa) {
 
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
                                       const std::string& isa) {
-  choose_kernels(job, isa);
+  check_equal_on_all_ranks(job.communicator, "--isa", isa);
   check_equal_on_all_ranks(job.communicator, "--device", device);
+  choose_kernels(job, isa);
   ContextOptions options = {.threads = threads_per_rank(job.environment, threads)};
   if (device != "cpu") {
     const RankDevice found = find_rank_device(job.communicator, job.environment);

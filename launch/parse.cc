@@ -87,7 +87,8 @@ Values parse_words(const Command& command, const std::vector<std::string>& words
     for (const std::string& word : words) {
       const bool is_option = word.starts_with("--");
       if (unexpected.empty() && !is_option && !value_follows) unexpected = word;
-      value_follows = is_option;
+      const Option* const option = is_option ? command.options.find(word.substr(2)) : nullptr;
+      value_follows = option != nullptr && option->arity != Arity::kSwitch;  // not after --name=value
     }
     fail(ExitCode::kUsage, "unexpected argument{}; 'ventris {} --help' shows the synopsis",
          unexpected.empty() ? std::string() : " '" + unexpected + "'", command.name);

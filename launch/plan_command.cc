@@ -46,6 +46,13 @@ int64_t memory_of_this_host() {
   return file >> limit && limit > 0 && limit < all ? limit : all;
 }
 
+/// What is named --model-dir and is no folder, train refuses.
+void check_model_dir(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
+    fail(ExitCode::kCannotCreate, "--model-dir {}: a file has this name; give a folder", folder);
+}
+
 /// Free bytes where the folder is or will be made; 0 where that is not known.
 int64_t free_disk_of(const std::string& folder) {
   if (folder.empty()) return 0;
@@ -120,6 +127,7 @@ int run_plan(Options& options) {
     fail(ExitCode::kUsage, "--ranks-per-host {} is more than --ranks {}", options.ranks_per_host,
          options.ranks);
   }
+  check_model_dir(train.model_dir);
   const PlannedMachine machine = machine_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // which train would refuse; nothing is written here
   const TrainingPlan plan = plan_training(train, machine);

@@ -1,9 +1,10 @@
 #include "trainer/import.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <vector>
 
@@ -22,8 +23,8 @@ namespace fs = std::filesystem;
 
 bool is_zip(const std::string& path) {
   char begin[4] = {};
-  std::ifstream file(path, std::ios::binary);
-  return file.read(begin, 4) && std::memcmp(begin, "PK\x03\x04", 4) == 0;
+  const data::FileHandle file = data::open_to_read(path);
+  return file.valid() && ::pread(file.fd(), begin, 4, 0) == 4 && std::memcmp(begin, "PK\x03\x04", 4) == 0;
 }
 
 std::string text_of(const std::vector<uint8_t>& bytes) {

@@ -225,7 +225,8 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
   const auto compare = [&](const Probe& probe, size_t i, const char* what, float expected, double computed) {
     const double difference = std::abs(static_cast<double>(expected) - computed);
     greatest = std::max(greatest, difference);
-    if (!(difference <= tolerance)) {
+    const double rounding = std::max(1.0, std::abs(static_cast<double>(expected)));  // f32 has 24 bits
+    if (!(difference <= tolerance * rounding)) {
       fail(ExitCode::kBadData,
            "{}: probe {}, word {}: {} is {}, but {} was expected: the weights, or the program, compute "
            "something else than when the file was written",

@@ -31,8 +31,8 @@ std::string to_json(const std::vector<Probe>& probes);
 std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin);
 
 /// The greatest difference between expected and computed logits and log-probabilities. The model is in f32.
-/// Throws Error(kBadData), naming the probe and place, where it is more than `tolerance` or a word is not of
-/// the vocabulary.
+/// Throws Error(kBadData), naming the probe and place, where it is more than `tolerance`, or than `tolerance` of
+/// the expected value where that is beyond 1, or a word is not of the vocabulary.
 double check_probes(Context& context, LoadedModel& model, const std::vector<Probe>& probes, double tolerance);
 
 }  // namespace ventris

@@ -1,9 +1,10 @@
 #include "trainer/replay.h"
 
-#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +14,9 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/file_io.h"
 #include "data/hdf5_file.h"
+#include "data/temporary_name.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
 #include "trainer/json_number.h"
@@ -31,7 +34,7 @@ std::string folder_of(const std::string& checkpoint) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// A folder of this process that goes away with the object.
+/// A folder of this process that goes away with the object, or, where the process is killed, with the next.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -42,11 +45,15 @@ class ScratchFolder {
       fail(ExitCode::kCannotCreate, "{}, which TMPDIR names, is no folder: {}",
            given != nullptr ? given : "/tmp", error.message());
     }
-    path_ = (folder / "ventris-replay-XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr) {
+    const std::string name = (folder / "ventris-replay").string();
+    data::remove_abandoned(name);
+    path_ = data::temporary_name(name);
+    if (::mkdir(path_.c_str(), 0700) != 0) {
       fail(ExitCode::kCannotCreate, "{} cannot be made: {}; TMPDIR names the folder for it", path_,
            std::strerror(errno));
     }
+    opened_ = data::open_to_read(path_);
+    data::mark_as_being_written(opened_.fd());
   }
   ~ScratchFolder() {
     std::error_code error;
@@ -58,6 +65,7 @@ class ScratchFolder {
 
  private:
   std::string path_;
+  data::FileHandle opened_;
 };
 
 /// What the run folder tells of the parameters after steps, by step.

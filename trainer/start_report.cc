@@ -11,6 +11,7 @@
 #include "backend/device.h"
 #include "backend/error.h"
 #include "backend/gemm.h"
+#include "backend/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "data/atomic_file.h"
@@ -46,10 +47,13 @@ std::string ranks_text(const std::vector<std::string>& host_of_rank) {
 }
 
 std::string device_text(Context& context, const TrainOptions& options) {
-  const std::string kind = context.device() == Device::kCpu ? "CPU" : "CUDA";
-  const std::string library = context.device() == Device::kCpu ? gemm_library() : cuda_build();
-  return fmt::format("{}, {} a rank, {}, {}", kind, counted(context.pool().threads(), "thread"),
-                     name_of(options.precision), library);
+  const std::string threads = counted(context.pool().threads(), "thread");
+  if (context.device() == Device::kCuda)
+    return fmt::format("CUDA, {} a rank, {}, {}", threads, name_of(options.precision), cuda_build());
+  std::string text = fmt::format("CPU, {} a rank, {}, instructions of {}", threads,
+                                 name_of(options.precision), instruction_set());
+  if (options.precision == DType::kBF16) text += ", products of " + gemm_library();
+  return text;
 }
 
 std::string steps_text(double steps) {
@@ -75,12 +79,24 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
   return text;
 }
 
+/// Ranks may have different processors: f32 has the same bits there, products of bf16 have not.
+void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
+  const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
+  if (libraries.size() < 2) return;
+  progress.warning(fmt::format(
+      "products of bf16 are computed by {} on others: which rank computes what decides the bits. The same "
+      "DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
+      fmt::join(libraries, " on some ranks and by ")));
+}
+
 }  // namespace
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const data::Corpus& corpus, int64_t parameters,
                   int64_t first_step) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
+  const bool by_library = context.device() == Device::kCpu && options.precision == DType::kBF16;
+  const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
   if (communicator.rank() != 0) return;
   const TransformerConfig& model = options.model;
   const double steps = steps_per_epoch(options, corpus.train());
@@ -100,6 +116,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizer().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
+  warn_of_differing_products(progress, libraries);
   if (shards < ranks) {
     progress.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));

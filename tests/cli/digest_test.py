@@ -5,7 +5,9 @@ import json
 import os
 import re
 import shutil
+import socket
 import struct
+import subprocess
 import unittest
 
 import h5py
@@ -128,6 +130,17 @@ class Replays(DigestTest):
         self.assertTrue(result["agrees"])
         self.assertEqual([(step["step"], step["digest"]) for step in result["steps"]], [(8, logged[8])])
         self.assertEqual(self.files_of("run"), before)
+
+    def test_a_replay_removes_what_a_killed_one_left(self):
+        self.succeed(*self.train("left", save_every=2, max_steps=4))
+        temporary = self.path("temporary")
+        os.makedirs(temporary)
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        for process in (gone.pid, os.getpid()):
+            os.makedirs(os.path.join(temporary, f"ventris-replay.tmp.{socket.gethostname()}.{process}.0123456789abcdef", "x"))
+        self.succeed("replay", "--checkpoint", self.checkpoint("left", 2), variables={"TMPDIR": temporary})
+        self.assertEqual([name.split(".")[-2] for name in os.listdir(temporary)], [str(os.getpid())])
 
     def test_a_replay_that_differs_says_where_first(self):
         self.succeed(*self.train("changed", max_steps=6, save_every=2, digest_every=1))

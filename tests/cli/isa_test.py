@@ -68,19 +68,39 @@ class InstructionSets(support.CommandLineTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(f"kernels from {least} to {self.best}", result.stderr.decode())
 
+    def train_on_two(self, of_rank_one, name, *more):
+        """A shell runs `of_rank_one` on rank 1 before the program, whose words are "$@"."""
+        script = self.path("rank")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then {of_rank_one}; fi\nexec "$@"\n')
+        os.chmod(script, 0o755)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        words = [str(word) for word in self.train(name, "--logical-shards", 2, *more)]
+        return subprocess.run([support.MPIEXEC, *root, "--oversubscribe", "-np", "2", script, support.BINARY, *words],
+                              capture_output=True, check=False)  # fmt: skip
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_ranks_that_are_told_different_ones_are_refused_by_name(self):
+        result = self.train_on_two(f'set -- "$@" --isa {self.usable[0]}', "told")
+        self.assertEqual(result.returncode, 76, result.stderr)
+        self.assertIn(f'the ranks disagree on --isa: rank 1 has "{self.usable[0]}", rank 0 has "auto"', result.stderr.decode())
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_ranks_whose_library_computes_bf16_by_other_instructions_are_told(self):
+        if "bf16" not in self.best:
+            self.skipTest("this processor has no instructions for bf16, so one library serves all")
+        limit = "export DNNL_MAX_CPU_ISA=AVX512_CORE_BF16"
+        for more, told in ((("--precision", "bf16"), 1), ((), 0)):
+            result = self.train_on_two(limit, f"library-{told}", *more)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr.decode().count("warning: products of bf16 are computed by"), told, result.stderr)
+
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_of_different_processors_take_what_all_have(self):
         if len(self.usable) == 1:
             self.skipTest(f"this processor runs the kernels of {self.best} alone")
         least = self.usable[0]
-        script = self.path("rank")
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then export VENTRIS_ISA={least}; fi\nexec "$@"\n')
-        os.chmod(script, 0o755)
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        words = [str(word) for word in self.train("mixed", "--logical-shards", 2)]
-        result = subprocess.run([support.MPIEXEC, *root, "--oversubscribe", "-np", "2", script, support.BINARY, *words],
-                                capture_output=True, check=False)  # fmt: skip
+        result = self.train_on_two(f"export VENTRIS_ISA={least}", "mixed")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.recorded("mixed")["kernels"], least)
         self.assertIn(f"Computing with the instructions of {least}: not every rank has more", result.stderr.decode())

@@ -141,6 +141,8 @@ class WrongOptions(support.CommandLineTest):
     def test_a_word_too_many_is_named(self):
         self.refuse(64, "train", "corpus.h5", "--max-steps", "5", says="unexpected argument 'corpus.h5'")
         self.refuse(64, "train", "--max-steps", "5", "corpus.h5", says="unexpected argument 'corpus.h5'")
+        self.refuse(64, "average", "--json", "foo", says="unexpected argument 'foo'")
+        self.refuse(64, "average", "--output=a.h5", "foo", says="unexpected argument 'foo'")
 
     def test_a_path_that_cannot_be_looked_at_is_a_missing_input(self):
         loop = self.path("loop")

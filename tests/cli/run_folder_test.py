@@ -69,6 +69,7 @@ class RunFolder(support.CommandLineTest):
         self.refuse(65, *train, "--corpus", self.corpus, "--resume", pipe, says=f"{pipe}: not a regular file", timeout=20)
         self.refuse(65, "inspect", pipe, says=f"{pipe}: not a regular file", timeout=20)
         self.refuse(65, "translate", "--model", pipe, says=f"{pipe}: not a regular file", timeout=20)
+        self.refuse(65, "import", "--input", pipe, "--output", self.path("no.h5"), says=f"{pipe}: not a regular file", timeout=20)
 
     def test_a_configuration_may_come_through_a_pipe_and_is_waited_for_only_until_a_stop(self):
         pipe = self.path("config.pipe")

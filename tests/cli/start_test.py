@@ -33,9 +33,8 @@ class Start(support.CommandLineTest):
             self.succeed("plan", "--corpus", self.corpus, *OPTIONS, "--ranks", ranks, "--max-steps", 2,
                          "--logical-shards", 2, "--json"))  # fmt: skip
         self.assertRegex(rows["ranks"], rf"^{ranks} on \S+$")
-        version = self.succeed("--version").decode()
-        library = re.search(r"oneDNN .*", version)[0]
-        self.assertEqual(rows["computing"], f"CPU, 1 thread a rank, f32, {library}")
+        used = re.search(r"ISA: +([^,\n]+)", self.succeed("--version").decode())[1]
+        self.assertEqual(rows["computing"], f"CPU, 1 thread a rank, f32, instructions of {used}")
         self.assertEqual(rows["model"], f"{plan['parameters']:,} parameters, 1 + 2 layers, width 32, 2 heads")
         source, target = self.corpus_tokens()
         self.assertEqual(

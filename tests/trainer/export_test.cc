@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <span>
+
 #include "backend/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
@@ -179,6 +182,18 @@ TEST_F(Export, BringsProbesThatTheModelGivesAndAnotherDoesNot) {
   model->store.values().as<float>()[3 * 16] += 0.5F;
   expect_failure<Error>([&] { check_probes(context_, *model, probes, 1e-3); }, ExitCode::kBadData,
                         {"probe", "was expected"});
+}
+
+TEST_F(Export, ProbesOfGreatLogitsAreThoseOfTheModelAsF32HoldsThem) {
+  const auto model = load(zero_begin());
+  const std::span<float> values(model->store.values().as<float>(),
+                                static_cast<size_t>(model->store.flat_size()));
+  for (float& value : values) value *= 3e5F;
+  const std::vector<Probe> probes = make_probes(context_, *model);
+  float greatest = 0.0F;
+  for (const float value : probes[0].log_probabilities) greatest = std::max(greatest, std::abs(value));
+  ASSERT_GT(greatest, 1e5F);
+  check_probes(context_, *model, probes, 1e-6);
 }
 
 TEST_F(Export, ProbesOfAnotherFormAreRefused) {
