@@ -3,18 +3,17 @@
 #include <algorithm>
 
 #include "backend/gemm_cache.h"
-#include "backend/packed_gemm.h"
+#include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
-#include "backend/transpose_cpu.h"
 
 namespace ventris {
 namespace {
 
-// Of b so much is packed at a time, which stays in the cache that cores share; of a, where it has to be
-// turned or widened, so many rows are, which stay in a core's.
+// Of b so much is packed at a time, which stays in the cache that cores share; of op(a), where it has to be
+// copied, so many rows are, which stay in a core's.
 constexpr int64_t kDepth = 1024;
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kPreparedRows = 256;
+constexpr int64_t kPreparedRows = 240;
 constexpr int64_t kAlignment = 64;
 // Rows of a copied operand lie so much further apart than they are long: not a power of two.
 constexpr int64_t kApart = 16;
@@ -50,13 +49,6 @@ ConstTensor part(const ConstTensor& x, bool rows, int64_t begin, int64_t length)
   return rows ? x.row_range(begin, length) : x.col_range(begin, length);
 }
 
-/// to = from^T, both f32.
-void transpose_all(Context& context, const ConstTensor& from, const Tensor& to) {
-  context.pool().for_ranges(to.rows, kTaskRows, [&](int64_t begin, int64_t end, int) {
-    transpose(from.as<float>() + begin, from.stride, to.row<float>(begin), to.stride, end - begin, to.cols);
-  });
-}
-
 /// to = from in the dtype of `to`.
 template <typename From, typename To>
 void convert(Context& context, const ConstTensor& from, const Tensor& to) {
@@ -81,9 +73,13 @@ class Workspace {
         prepared_rows(args.transpose_a || !wide ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
     Pieces pieces(base);
     packed = pieces.take(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
-    if (args.transpose_a || !wide) a = pieces.matrix(prepared_rows, depth);
+    if (args.transpose_a) {
+      strips = reinterpret_cast<float*>(
+          pieces.take(strips_size(prepared_rows, depth) * static_cast<int64_t>(sizeof(float))));
+    } else if (!wide) {
+      a = pieces.matrix(prepared_rows, depth);
+    }
     if (!wide) b = args.transpose_b ? pieces.matrix(columns, depth) : pieces.matrix(depth, columns);
-    if (!wide && args.transpose_a) turned = pieces.matrix(depth, prepared_rows);
     if (args.c.dtype != DType::kF32) c = pieces.matrix(args.c.rows, columns);
     bytes = pieces.used();
   }
@@ -92,11 +88,11 @@ class Workspace {
   int64_t depth;          // of a part of the sum
   int64_t columns;        // of a part of b
   bool wide;              // whether the factors are f32
-  int64_t prepared_rows;  // rows of a part of a
+  int64_t prepared_rows;  // rows of a part of op(a)
   char* packed;           // a part of b in panels
-  Tensor a;               // [prepared_rows, depth], a part of op(a) where that is not as packed_gemm wants it
+  float* strips;          // a part of a transposed a
+  Tensor a;               // [prepared_rows, depth], a part of another a, widened
   Tensor b;               // a part of b, widened
-  Tensor turned;          // a part of a transposed a, widened
   Tensor c;               // [m, columns], the sums where c cannot hold them
   int64_t bytes;
 };
@@ -132,31 +128,28 @@ class ChainedGemm {
     pack(context_, {.source = source, .transpose = args_.transpose_b, .to = b});
     for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
       const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);
-      packed_gemm(context_, {.a = prepared(i, height, p, length),
-                             .b = b,
-                             .c = sums.row_range(i, height),
-                             .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
-                             .relu = last && args_.relu,
-                             .accumulate = args_.accumulate || p > 0});
+      const ConstTensor a = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);
+      multiply(a, {.a = {},
+                   .b = b,
+                   .c = sums.row_range(i, height),
+                   .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
+                   .relu = last && args_.relu,
+                   .accumulate = args_.accumulate || p > 0});
     }
   }
 
-  /// Rows [i, i + height) of op(a), depth [p, p + length), in f32.
-  ConstTensor prepared(int64_t i, int64_t height, int64_t p, int64_t length) {
-    ConstTensor factor = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);
-    if (work_.wide && !args_.transpose_a) return factor;
-    const Tensor to = corner(work_.a, height, length);
-    if (!args_.transpose_a) {
-      convert<BF16, float>(context_, factor, to);
-      return to;
+  void multiply(const ConstTensor& a, PackedGemmArgs product) {
+    if (args_.transpose_a) {
+      copy_to_strips(context_, a, work_.strips);
+      return strip_gemm_cpu(context_, work_.strips, product);
     }
+    product.a = a;
     if (!work_.wide) {
-      const Tensor widened = corner(work_.turned, length, height);
-      convert<BF16, float>(context_, factor, widened);
-      factor = widened;
+      const Tensor widened = corner(work_.a, a.rows, a.cols);
+      convert<BF16, float>(context_, a, widened);
+      product.a = widened;
     }
-    transpose_all(context_, factor, to);
-    return to;
+    packed_gemm(context_, product);
   }
 
   Context& context_;

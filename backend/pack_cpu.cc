@@ -28,6 +28,11 @@ void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
     for (int64_t panel = first_panel; panel < end_panel; ++panel) {
       const PanelColumns columns(args, panel);
       T* to = packed_at<T>(args.to, panel, k);
+      if (columns.end - columns.begin == kPackedPanel) {
+#pragma omp simd
+        for (int64_t i = 0; i < kPackedPanel; ++i) store(to[i * kPackedStep<T>], from[columns.begin + i]);
+        continue;
+      }
       for (int64_t column = columns.begin; column < columns.end; ++column) {
         store(to[(column - panel * kPackedPanel) * kPackedStep<T>], from[column]);
       }
@@ -56,7 +61,7 @@ void pack_transposed(const PackArgs& args, int64_t panel) {
 
 template <typename T>
 void pack_all(Context& context, const PackArgs& args) {
-  constexpr int64_t kTogether = 4;  // panels of a task
+  constexpr int64_t kTogether = 256 / kPackedPanel;  // panels of a task
   const int64_t cols = args.transpose ? args.source.rows : args.source.cols;
   if (cols == 0) return;
   const int64_t first = args.first_column / kPackedPanel;

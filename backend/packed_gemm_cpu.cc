@@ -20,13 +20,13 @@ using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
 constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers together
-// Most rows of a task, and rows of a panel that go through them together: both stay in the L1 cache.
-constexpr int64_t kTaskRows = 8 * kRows;
+// Rows of a panel that go through the rows of a task together: both stay in the L1 cache.
 constexpr int64_t kDepth = kVectorBytes == 64 ? 128 : 256;
 
 /// sum[i] += row i of a times `depth` rows of the panel b.
 template <int kCount>
-[[gnu::always_inline]] inline void multiply(int64_t depth, const float* a, int64_t a_stride, const float* b,
+[[gnu::always_inline]] inline void multiply(int64_t depth, const float* a, int64_t row_step,
+                                            int64_t depth_step, const float* b,
                                             Sum (&sum)[kCount][kVectors]) {
   for (int64_t k = 0; k < depth; ++k) {
     Sum row[kVectors];
@@ -34,7 +34,7 @@ template <int kCount>
     for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPackedPanel + v * kLanes<float>);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const Sum factor = in_all_lanes(a[i * a_stride + k]);
+      const Sum factor = in_all_lanes(a[i * row_step + k * depth_step]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sum[i][v] = fused(factor, row[v], sum[i][v]);
     }
@@ -69,7 +69,8 @@ using Pairs = VectorOf<float>::index;
 }
 
 template <int kCount>
-[[gnu::always_inline]] inline void multiply(int64_t depth, const BF16* a, int64_t a_stride, const BF16* b,
+[[gnu::always_inline]] inline void multiply(int64_t depth, const BF16* a, int64_t row_step,
+                                            int64_t /*depth_step: 1*/, const BF16* b,
                                             Sum (&sum)[kCount][kVectors]) {
   const auto step = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
     Pairs row[kVectors];
@@ -79,7 +80,7 @@ template <int kCount>
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const int32_t pair = pair_at(a + i * a_stride + k, count);
+      const int32_t pair = pair_at(a + i * row_step + k, count);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sum[i][v] = multiply_pair(sum[i][v], pair, row[v]);
     }
@@ -89,12 +90,23 @@ template <int kCount>
   if (k < depth) step(k, 1);
 }
 
+/// Where the rows of a task begin, and how far its elements are apart.
+template <typename T, bool kStrip>
+struct Factor {
+  const T* data;
+  int64_t stride;  // of rows where there is no strip
+
+  int64_t row_step() const { return kStrip ? 1 : stride; }
+  int64_t depth_step() const { return kStrip ? kTaskRows : 1; }
+};
+
 /// One panel for some rows.
-template <typename T, typename C>
+template <typename T, typename C, bool kStrip = false>
 class Task {
  public:
-  Task(const PackedGemmArgs& args, int64_t row, int64_t rows, int64_t panel)
+  Task(const PackedGemmArgs& args, Factor<T, kStrip> a, int64_t row, int64_t rows, int64_t panel)
       : args_(args),
+        a_(a),
         depth_(args.b.rows),
         row_(row),
         rows_(rows),
@@ -145,8 +157,8 @@ class Task {
                         : load_vector(partial + i * kPackedPanel + v * kLanes<float>);
       }
     }
-    multiply(end - begin, args_.a.row<T>(row_ + first) + begin, args_.a.stride, b_ + begin * kPackedPanel,
-             sum);
+    multiply(end - begin, a_.data + first * a_.row_step() + begin * a_.depth_step(), a_.row_step(),
+             a_.depth_step(), b_ + begin * kPackedPanel, sum);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
 #pragma GCC unroll 4
@@ -184,6 +196,7 @@ class Task {
   }
 
   const PackedGemmArgs& args_;
+  Factor<T, kStrip> a_;
   int64_t depth_;
   int64_t row_;
   int64_t rows_;
@@ -203,12 +216,54 @@ template <typename T, typename C>
 void multiply_all(Context& context, const PackedGemmArgs& args) {
   const int64_t m = args.a.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
-  for_panels<kRows>(
-      context, m, panels, kTaskRows, is_small(m, args.b.cols, args.b.rows),
-      [&](int64_t row, int64_t rows, int64_t panel) { Task<T, C>(args, row, rows, panel).run(); });
+  for_panels<kRows>(context, m, panels, kTaskRows, is_small(m, args.b.cols, args.b.rows),
+                    [&](int64_t row, int64_t rows, int64_t panel) {
+                      Task<T, C>(args, {args.a.row<T>(row), args.a.stride}, row, rows, panel).run();
+                    });
+}
+
+template <typename T>
+void copy_all_to_strips(Context& context, const ConstTensor& a, float* strips) {
+  constexpr int64_t kTogether = 64;  // rows of a task
+  context.pool().for_ranges(a.rows, kTogether, [&](int64_t begin, int64_t end, int) {
+    for (int64_t k = begin; k < end; ++k) {
+      const T* from = a.row<T>(k);
+      for (int64_t column = 0; column < a.cols; column += kTaskRows) {
+        float* to = strips + column * a.rows + k * kTaskRows;
+        const int64_t count = std::min(kTaskRows, a.cols - column);
+        if (count == kTaskRows) {
+#pragma omp simd
+          for (int64_t i = 0; i < kTaskRows; ++i) to[i] = load(from[column + i]);
+        } else {
+          for (int64_t i = 0; i < count; ++i) to[i] = load(from[column + i]);
+        }
+      }
+    }
+  });
 }
 
 }  // namespace
+
+int64_t strips_size(int64_t m, int64_t depth) {
+  return (m + kTaskRows - 1) / kTaskRows * kTaskRows * depth;
+}
+
+void copy_to_strips(Context& context, const ConstTensor& a, float* strips) {
+  a.dtype == DType::kF32 ? copy_all_to_strips<float>(context, a, strips)
+                         : copy_all_to_strips<BF16>(context, a, strips);
+}
+
+void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs& args) {
+  const int64_t m = args.c.rows;
+  const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
+  const int64_t count = (m + kTaskRows - 1) / kTaskRows;
+  context.pool().for_each(count * panels, [&](int64_t index, int) {
+    const int64_t row = index / panels * kTaskRows;
+    Task<float, float, true>(args, {strips + row * args.b.rows, 0}, row, std::min(kTaskRows, m - row),
+                             index % panels)
+        .run();
+  });
+}
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   const bool full = args.c.dtype == DType::kF32;

@@ -11,4 +11,12 @@ template <typename T>
 void copy_column(const PackedMatrix& packed, int64_t column, T* to);
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args);
 
+/// Floats that `m` columns take in strips of `depth`.
+int64_t strips_size(int64_t m, int64_t depth);
+/// Cuts a [k, m] in f32 or bf16 into strips of f32: so many of its columns that one task multiplies them all,
+/// row after row, then the next ones.
+void copy_to_strips(Context& context, const ConstTensor& a, float* strips);
+/// c = [c +] a^T b as packed_gemm() of f32, with strips of a for args.a.
+void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs& args);
+
 }  // namespace ventris
