@@ -216,7 +216,11 @@ Option& OptionTable::add_choice(const std::string& name, const std::vector<std::
     }
     reject("{}: '{}' is not one of {}", where, values.front(), fmt::join(words, ", "));
   };
-  option.show = [words, get] { return words[get()]; };
+  option.show = [words, get] {
+    const size_t index = get();
+    if (index == words.size()) reject("expected is one of {}", fmt::join(words, ", "));
+    return words[index];
+  };
   return add(std::move(option));
 }
 

@@ -31,6 +31,7 @@ struct Option {
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
   std::function<void(const std::vector<std::string>& values, const std::string& where)> store;
   /// The value at present as the user would write it; the default, before anything was stored. "" for none.
+  /// Throws OptionError where the variable has a value that the option does not take.
   std::function<std::string()> show;
 };
 
@@ -110,7 +111,7 @@ Option& OptionTable::choice(const std::string& name, T& variable,
       name, words, [&variable, choices](size_t index) { variable = choices[index].second; },
       [&variable, choices]() {
         size_t index = 0;
-        while (index + 1 < choices.size() && choices[index].second != variable) ++index;
+        while (index < choices.size() && choices[index].second != variable) ++index;
         return index;
       },
       help);

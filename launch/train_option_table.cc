@@ -1,9 +1,13 @@
 #include "launch/train_option_table.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "backend/error.h"
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
 #include "trainer/config_json.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 
@@ -305,7 +309,14 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   add_train_options(read, table);
   std::vector<std::pair<std::string, std::string>> options;
   for (const Option& option : table.options()) {
-    if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
+    try {
+      if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
+    } catch (const OptionError& error) {
+      std::string key = option.name;
+      std::replace(key.begin(), key.end(), '-', '_');
+      fail(ExitCode::kBadConfiguration, "{}: {} is {}; {}", path, key, parse_json(json)[key].dump(),
+           error.what());
+    }
   }
   return options;
 }

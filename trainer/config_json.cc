@@ -129,7 +129,7 @@ json to_value(const T& value) {
 
 template <typename T>
 std::vector<T> values_of() {
-  if constexpr (std::is_same_v<T, DType>) return {DType::kF32, DType::kBF16, DType::kF64};
+  if constexpr (std::is_same_v<T, DType>) return {DType::kF32, DType::kBF16};
   if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
   if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }

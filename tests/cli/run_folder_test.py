@@ -148,6 +148,27 @@ class RunFolder(support.CommandLineTest):
         self.refuse(78, "train", "--config", self.path("other.json"), says="with the options of a run")
         self.refuse(78, "bleu", "--config", self.path("other.json"), says="is JSON; ventris bleu expects lines")
 
+    def test_json_with_a_word_that_an_option_does_not_take(self):
+        self.succeed(*self.train("words", "--max-steps", 1))
+        config = json.loads(self.text("words", "config.json"))
+        for key, value, says in (
+            ("valid_metric", "BLEU", "auto, bleu, chrf, loss, perplexity"),
+            ("begin_embedding", "Learned", "learned, zero, none"),
+            ("progress", "off", "auto, live, lines, none"),
+            ("preset", "Base", "tiny, small, base, big"),
+            ("device", "gpu", "auto, cpu, cuda"),
+            ("valid_tokenize", "moses", "13a, none"),
+            ("precision", "f64", "f32 or bf16"),
+            ("gradient_dtype", "f64", "f32 or bf16"),
+            ("reduction", "Fast", "fast or reproducible"),
+            ("on_divergence", "halt", "stop or repair"),
+        ):
+            path = self.path("words.json")
+            self.write("words.json", json.dumps({**config, key: value}))
+            folder = self.path("never-words")
+            self.refuse(78, "train", "--config", path, "--model-dir", folder, says=[f'{path}: {key} is "{value}"', says])
+            self.assertFalse(os.path.exists(folder))
+
     def test_inspect_of_a_run_folder(self):
         self.succeed(*self.train("looked", "--max-steps", 4, "--save-every", 2))
         text = self.succeed("inspect", self.path("looked")).decode()
