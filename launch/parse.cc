@@ -64,7 +64,22 @@ Values collect(const Command& command, const po::parsed_options& parsed, const s
   return values;
 }
 
+/// The library takes any word for a value. Values that begin with dashes are written --name=value.
+void check_values_are_given(const Command& command, const std::vector<std::string>& words) {
+  for (size_t i = 0; i + 1 < words.size() && words[i] != "--"; ++i) {
+    const Option* const option =
+        words[i].starts_with("--") ? command.options.find(words[i].substr(2)) : nullptr;
+    const std::string& next = words[i + 1];
+    if (option == nullptr || option->operand || option->arity == Arity::kSwitch || !next.starts_with("--"))
+      continue;
+    if (next != "--" && command.options.find(next.substr(2, next.find('=') - 2)) == nullptr) continue;
+    fail(ExitCode::kUsage, "{} needs a value{}; '{}' stands in its place", words[i],
+         option->placeholder.empty() ? std::string() : ": " + option->placeholder, next);
+  }
+}
+
 Values parse_words(const Command& command, const std::vector<std::string>& words) {
+  check_values_are_given(command, words);
   const po::options_description description = describe(command, true);
   po::positional_options_description positional;
   const auto& table = command.options.options();

@@ -271,6 +271,10 @@ class WrongOptions(support.CommandLineTest):
     def test_missing_values_and_unexpected_words(self):
         self.refuse(64, "train", "--max-steps", says="--max-steps needs a value")
         self.refuse(64, "train", "word", says="'word'")
+        self.refuse(64, "translate", "--beam-size", "--model", "m", says=["--beam-size needs a value: N", "'--model'"])
+        self.refuse(64, "bleu", "r", "--input", "--lowercase", says=["--input needs a value", "'--lowercase'"])
+        self.refuse(64, "prepare", "--train-sets", "--output=x", says="--train-sets needs a value")
+        self.refuse(64, "supervise", "--model-dir", "--", "true", says="--model-dir needs a value: DIR")
         self.refuse(64, "prepare", "--lowercase=yes", says="--lowercase takes no value")
         self.refuse(64, "inspect", "a", "b", says="one file")
 
