@@ -161,7 +161,7 @@ class FilePrecision(GoldenModelTest):
         found = self.succeed("translate", "--model", *models, stdin=lines)
         self.assertEqual(len(found.splitlines()), 3)
         mean = self.path("mean.h5")
-        self.succeed("average", "--checkpoints", self.path("int8.h5"), self.path("int8.h5"), "--output", mean)
+        self.succeed("average", "--checkpoints", self.path("int8.h5"), self.path("int8.safetensors"), "--output", mean)
         again = self.path("of-the-mean.h5")
         self.succeed("export", "--model", mean, "--precision", "int8", "--output", again)
         expected = support.parameters(self.path("int8.h5"))
