@@ -47,12 +47,18 @@ void limit_to(int resource, rlim_t most) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &bound);
 }
 
-/// At the lower of the two limits comes SIGXCPU, at the upper SIGKILL, as from outside.
-void limit_cpu_to(rlim_t seconds) {
+rlim_t most_cpu_seconds() {
   rlimit bound{};
   ::getrlimit(RLIMIT_CPU, &bound);
-  bound.rlim_max = std::min(bound.rlim_max, seconds + 1);
-  bound.rlim_cur = bound.rlim_max - std::min<rlim_t>(bound.rlim_max, 1);
+  return bound.rlim_max;
+}
+
+/// At the lower of the two limits comes SIGXCPU, at the upper SIGKILL, as from outside. A lower one of 0
+/// would end the process at the next tick of the clock.
+void limit_cpu_to(rlim_t seconds) {
+  rlimit bound{};
+  bound.rlim_max = std::min(most_cpu_seconds(), seconds + 1);
+  bound.rlim_cur = std::max<rlim_t>(bound.rlim_max, 2) - 1;
   ::setrlimit(RLIMIT_CPU, &bound);
 }
 
@@ -263,9 +269,13 @@ void require_room(size_t bytes, const std::string& path) {
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
   bool killed = false;
   const bool cramped = !has_room(limits.memory_bytes);
+  const bool short_of_time = most_cpu_seconds() <= limits.cpu_seconds;
   for (size_t i = 0; i < limits.patience.size();) {
     std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + limits.patience[i]);
-    if (answer) answer->cramped = cramped;
+    if (answer) {
+      answer->cramped = cramped;
+      answer->short_of_time = short_of_time;
+    }
     if (!answer) {
       ++i;
     } else if (answer->killed_by == 0 || killed) {

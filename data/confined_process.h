@@ -40,6 +40,8 @@ struct ConfinedAnswer {
   /// The process's own limits on its memory (ulimit -v, -d) allowed less than `memory_bytes`: where the
   /// answer is not complete, the file may be sound.
   bool cramped = false;
+  /// The same of the limit on the processor's time (ulimit -t) and `cpu_seconds`.
+  bool short_of_time = false;
 };
 
 /// Runs `work` in a child process (fork without exec) and returns its answer, for code of a library that may

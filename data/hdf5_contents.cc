@@ -92,6 +92,12 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
     const Hdf5Lock lock;
     answer = run_confined(limits, [&] { return list_hdf5(path, kConfinedInput, bytes); });
   }
+  if (!answer.complete && answer.short_of_time) {
+    fail(ErrorKind::kUnavailable,
+         "{}: cannot be read within the limit on the processor's time, which leaves less than the {} s that "
+         "reading takes at most: {}. Raise it (ulimit -t); whether the file is sound is not known",
+         path, kSeconds, answer.killed_by != 0 ? "it was ended" : answer.text);
+  }
   if (answer.killed_by != 0) {
     fail(ErrorKind::kIo,
          "{}: the process that reads it was ended twice by signal {} ({}), which others sent{}. The file is "

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <new>
 
 #include "data/error.h"
@@ -172,6 +173,25 @@ TEST(ConfinedProcess, WorkThatComputesForTooLongIsNotTriedAgain) {
   EXPECT_EQ(answer.text, "it took too long");
   EXPECT_EQ(answer.killed_by, 0);
   EXPECT_EQ(*attempts, 1);
+}
+
+TEST(ConfinedProcess, ALimitOfItsOwnOnTheProcessorsTimeIsTold) {
+  const pid_t child = ::fork();  // a hard limit cannot be taken back
+  if (child == 0) {
+    const rlimit second = {.rlim_cur = 1, .rlim_max = 1};
+    ::setrlimit(RLIMIT_CPU, &second);
+    const ConfinedAnswer done = run_confined(limits_with({milliseconds(60'000)}), [] {
+      const std::clock_t begin = std::clock();  // some ticks of the system's clock
+      while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
+      }
+      return std::string("done");
+    });
+    ::_exit(done.complete && done.short_of_time ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_FALSE(run_confined(limits_with({milliseconds(60'000)}), [] { return "done"; }).short_of_time);
 }
 
 TEST(ConfinedProcess, WorkThatTakesMoreMemoryThanItMayEnds) {
