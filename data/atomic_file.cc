@@ -45,6 +45,11 @@ void AtomicFile::replace(int64_t offset, std::string_view bytes) {
   file_->write(bytes.data(), static_cast<int64_t>(bytes.size()), offset);
 }
 
+void AtomicFile::sync() {
+  flush();
+  file_->sync();
+}
+
 void AtomicFile::commit() {
   flush();
   file_->publish();

@@ -25,6 +25,8 @@ class AtomicFile {
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
   /// Replaces bytes that were written before.
   void replace(int64_t offset, std::string_view bytes);
+  /// Brings what was written to the disk; commit() has little more to do then.
+  void sync();
   int64_t size() const { return written_ + static_cast<int64_t>(buffer_.size()); }
   void commit();
 

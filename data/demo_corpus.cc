@@ -18,18 +18,29 @@ DemoPair fresh_pair(demo::Random& random, std::unordered_set<std::string>& seen)
   }
 }
 
-void write_set(const std::string& stem, int64_t pairs, demo::Random& random,
-               std::unordered_set<std::string>& seen) {
-  AtomicFile english(stem + ".en");
-  AtomicFile german(stem + ".de");
-  for (int64_t i = 0; i < pairs; ++i) {
-    const DemoPair pair = fresh_pair(random, seen);
-    english.write(pair.english + '\n');
-    german.write(pair.german + '\n');
+/// A set that is not there yet.
+struct WrittenSet {
+  WrittenSet(const std::string& stem, int64_t pairs, demo::Random& random,
+             std::unordered_set<std::string>& seen)
+      : english(stem + ".en"), german(stem + ".de") {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const DemoPair pair = fresh_pair(random, seen);
+      english.write(pair.english + '\n');
+      german.write(pair.german + '\n');
+    }
   }
-  english.commit();
-  german.commit();
-}
+  void sync() {
+    english.sync();
+    german.sync();
+  }
+  void commit() {
+    english.commit();
+    german.commit();
+  }
+
+  AtomicFile english;
+  AtomicFile german;
+};
 
 }  // namespace
 
@@ -44,9 +55,14 @@ void write_demo_corpus(const DemoCorpusOptions& options) {
   demo::Random random(options.seed);
   std::unordered_set<std::string> seen;
   // The held-out sets come first: they do not change with the number of training pairs.
-  write_set(options.output_dir + "/test", options.test_pairs, random, seen);
-  write_set(options.output_dir + "/valid", options.valid_pairs, random, seen);
-  write_set(options.output_dir + "/train", options.train_pairs, random, seen);
+  WrittenSet test(options.output_dir + "/test", options.test_pairs, random, seen);
+  WrittenSet valid(options.output_dir + "/valid", options.valid_pairs, random, seen);
+  WrittenSet train(options.output_dir + "/train", options.train_pairs, random, seen);
+  // Sets of other options may be there, with lines that are in these: all get their names in one moment.
+  for (WrittenSet* set : {&test, &valid, &train}) set->sync();
+  test.commit();
+  valid.commit();
+  train.commit();
 }
 
 }  // namespace ventris::data

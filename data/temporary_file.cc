@@ -15,7 +15,7 @@
 namespace ventris::data {
 
 TemporaryFile::TemporaryFile(const std::string& path, int64_t expected_bytes)
-    : path_(path), expected_bytes_(expected_bytes) {
+    : path_(path), expected_bytes_(expected_bytes), size_is_known_(expected_bytes > 0) {
   check_is_no_other_thing(path_);
   remove_abandoned(path_);
   file_ = open_unnamed(folder_of(path_));
@@ -78,8 +78,12 @@ void TemporaryFile::take_name() {
   temporary_.clear();
 }
 
-void TemporaryFile::publish() {
+void TemporaryFile::sync() {
   if (::fsync(file_.fd()) != 0) fail_writing("cannot write the file to the disk", system_reason(errno));
+}
+
+void TemporaryFile::publish() {
+  sync();
   check_folder();
   take_name();
   published_ = true;
@@ -93,9 +97,10 @@ void TemporaryFile::fail_writing(const std::string& what, const std::string& rea
   struct stat status {};
   const int64_t written = ::fstat(file_.fd(), &status) == 0 ? int64_t{status.st_blocks} * 512 : 0;
   fail(ErrorKind::kIo,
-       "{}: {}: {}. The file needs {} bytes, of which {} are on the disk.{} Free some space or write "
+       "{}: {}: {}. The file needs {}{} bytes, of which {} are on the disk.{} Free some space or write "
        "elsewhere",
-       path_, what, reason, expected_bytes_, std::min(written, expected_bytes_), room_at(path_));
+       path_, what, reason, size_is_known_ ? "" : "at least ", expected_bytes_,
+       std::min(written, expected_bytes_), room_at(path_));
 }
 
 }  // namespace ventris::data

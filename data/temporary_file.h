@@ -31,6 +31,7 @@ class TemporaryFile {
   int fd() const { return file_.fd(); }
   /// Writes all the bytes at an offset.
   void write(const void* data, int64_t bytes, int64_t offset);
+  void sync();
   void publish();
   /// Whether the file has its name: then it is whole, even where publish() failed after that.
   bool published() const { return published_; }
@@ -47,6 +48,7 @@ class TemporaryFile {
   std::string path_;
   std::string temporary_;  // its name, or "" where it has none or that of path_
   int64_t expected_bytes_;
+  bool size_is_known_;
   FileHandle file_;
   dev_t folder_device_ = 0;  // of the folder that the file was made in
   ino_t folder_number_ = 0;

@@ -202,7 +202,7 @@ class Faults(support.CommandLineTest):
             # What may pass is worth another start; a disk that is read-only is not.
             self.assertEqual(result.returncode == 73, "cannot create a file" in message and error == errno.EROFS)
         if temporary and "cannot create a file" not in message:
-            self.assertRegex(message, r"The file needs \d+ bytes, of which \d+ are on the disk")
+            self.assertRegex(message, r"The file needs (at least )?\d+ bytes, of which \d+ are on the disk")
 
     def sweep_failures(self, ranks, step, part, faults, check, **settings):
         """Lets calls fail, on the files whose path in the run folder begins with `part`, in a run that begins with `old`."""

@@ -236,6 +236,13 @@ class OutputFiles(support.CommandLineTest):
             for mode, step in (({}, 9), (NAMED, 23)):
                 self.check_kills(names, self.commands[names], mode, 1 if os.environ.get("VENTRIS_ALL_FAULTS") else step)
 
+    def test_the_sets_of_a_demo_corpus_get_their_names_when_all_are_written(self):
+        command = next(command for command in self.commands.values() if command[0] == "demo-corpus")
+        kinds = [call.split(" ", 1)[0] for call in self.calls(command)]
+        first = min(kinds.index(kind) for kind in ("rename", "link") if kind in kinds)
+        self.assertNotIn("write", "".join(kinds[first:]), kinds)
+        self.assertIn("write", "".join(kinds[:first]), kinds)
+
     def test_signals_leave_nothing(self):
         command = self.commands[("weights.h5",)]
         fsync = 1 + [call.split(" ", 1)[0] for call in self.calls(command)].index("fsync")
