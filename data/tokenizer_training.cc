@@ -79,10 +79,11 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
   const std::string message = status.error_message();
   if (const auto largest = number_after(message, "set it to a value <= ")) {
     if (*largest < kLeastVocabulary) {
-      fail(ErrorKind::kBadData,
-           "the text has too few different characters to train a tokenizer on: {} sentences, for a vocabulary "
-           "of at most {} words, and the least is {}",
-           sentences.size(), *largest, kLeastVocabulary);
+      fail(
+          ErrorKind::kBadData,
+          "the text has too few different characters to train a tokenizer on: {} sentences, for a vocabulary "
+          "of at most {} words, and the least is {}",
+          sentences.size(), *largest, kLeastVocabulary);
     }
     fail(ErrorKind::kBadConfiguration,
          "a vocabulary of {} words is too large for this text of {} sentences; the largest that works is {}: "

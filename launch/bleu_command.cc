@@ -279,7 +279,9 @@ Command bleu_command() {
       "UTF-8, one sentence a line, plain or gzipped.",
       "Several files are compared in a table, with p-values where a paired test is asked for; resampling "
       "draws the "
-      "random numbers that sacreBLEU draws, so that intervals and p-values are the same."};
+      "random numbers that sacreBLEU draws, so that intervals and p-values are the same, but for trials of "
+      "TER with several references that tie "
+      "but for rounding."};
   command.examples = {
       {"bleu test.de --input test.out", "One reference:"},
       {"bleu test.de -i test.out -m bleu chrf -b -w 4", "As sacreBLEU's command takes it:"},
