@@ -205,6 +205,17 @@ struct Shape {
   const char* german_end;
 };
 
+TEST(DemoPhrases, AreTheSameWhateverCompilesThem) {
+  uint64_t hash = 0xCBF29CE484222325U;  // FNV-1a
+  demo::Random random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const DemoPair pair = demo::sentence(random);
+    for (const char c : pair.english + "\t" + pair.german + "\n")
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  }
+  EXPECT_EQ(hash, 0x29857e5c2263c04b) << std::hex << hash;
+}
+
 TEST(DemoPhrases, VerbsTakeTheirPlaces) {
   // Fronted adverb, separated prefix, clause-final verb with its prefix, clause-final modal, dative plural,
   // verb first after a clause, nominative and accusative.
