@@ -6,6 +6,11 @@
 #include <cstring>
 
 #include "backend/dropout.h"
+#include "backend/vector_cpu.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace ventris {
 
@@ -23,38 +28,68 @@ constexpr int64_t dropout_room(int64_t rows, int64_t cols) {
   return (rows * dropout_stride(cols) + kDropoutStep - 1) / kDropoutStep * kDropoutStep;
 }
 
+/// Words of Philox, each in the low half of a 64-bit lane: products need no shuffles. What is in the high
+/// halves does not count.
+typedef uint64_t PhiloxWords __attribute__((vector_size(kVectorBytes)));
+
+/// The products of the low halves, whole.
+[[gnu::always_inline]] inline PhiloxWords product_of_words(PhiloxWords x, uint32_t factor) {
+#if defined(__AVX512F__)
+  // Not _mm512_mul_epu32, in which g++ 12 sees something that is not initialised.
+  return (PhiloxWords)_mm512_maskz_mul_epu32(0xFF, (__m512i)x, _mm512_set1_epi64(factor));
+#elif defined(__AVX2__)
+  return (PhiloxWords)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(factor));
+#else
+  return (x & 0xFFFFFFFFU) * uint64_t{factor};
+#endif
+}
+
 /// Philox4x32-10 (backend/philox.h) at kDropoutLanes counters {block[l], row[l], place, step}, written one
-/// after another. The words are held in 64-bit lanes, so that products need no shuffles; c1 and c3 keep a
-/// product whole, of which only the low half counts.
+/// after another.
 inline void philox_lanes(const uint64_t* block, const uint64_t* row, uint32_t place, uint32_t step,
                          uint64_t seed, uint16_t* bits) {
-  constexpr int n = kDropoutLanes;
-  constexpr uint64_t kLow = 0xFFFFFFFFU;
-  uint64_t c0[n], c1[n], c2[n], c3[n];
-  std::copy_n(block, n, c0);
-  std::copy_n(row, n, c1);
-  std::fill_n(c2, n, place);
-  std::fill_n(c3, n, step);
-  uint64_t k0 = seed & kLow;
-  uint64_t k1 = seed >> 32;
-  for (int round = 0; round < 10; ++round) {
-#pragma omp simd
-    for (int l = 0; l < n; ++l) {
-      const uint64_t p0 = uint64_t{0xD2511F53U} * c0[l];
-      const uint64_t p1 = uint64_t{0xCD9E8D57U} * c2[l];
-      c0[l] = ((p1 >> 32) ^ c1[l] ^ k0) & kLow;
-      c1[l] = p1;
-      c2[l] = ((p0 >> 32) ^ c3[l] ^ k1) & kLow;
-      c3[l] = p0;
+  constexpr int kLanesOfWords = sizeof(PhiloxWords) / sizeof(uint64_t);
+  constexpr int kTogether = 2;  // vectors of counters, whose words stay in registers
+  static_assert(kDropoutLanes % (kTogether * kLanesOfWords) == 0);
+  uint64_t out[2 * kDropoutLanes];
+  for (int first = 0; first < kDropoutLanes; first += kTogether * kLanesOfWords) {
+    PhiloxWords c[kTogether][4];
+#pragma GCC unroll 2
+    for (int v = 0; v < kTogether; ++v) {
+      std::memcpy(&c[v][0], block + first + v * kLanesOfWords, sizeof(PhiloxWords));
+      std::memcpy(&c[v][1], row + first + v * kLanesOfWords, sizeof(PhiloxWords));
+      c[v][2] = PhiloxWords{} + uint64_t{place};
+      c[v][3] = PhiloxWords{} + uint64_t{step};
     }
-    k0 = (k0 + 0x9E3779B9U) & kLow;
-    k1 = (k1 + 0xBB67AE85U) & kLow;
-  }
-  uint64_t out[2 * n];
+    uint64_t k0 = seed;
+    uint64_t k1 = seed >> 32;
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; ++round) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kTogether; ++v) {
+        const PhiloxWords p0 = product_of_words(c[v][0], 0xD2511F53U);
+        const PhiloxWords p1 = product_of_words(c[v][2], 0xCD9E8D57U);
+        c[v][0] = (p1 >> 32) ^ c[v][1] ^ k0;
+        c[v][2] = (p0 >> 32) ^ c[v][3] ^ k1;
+        c[v][1] = p1;
+        c[v][3] = p0;
+      }
+      k0 += 0x9E3779B9U;
+      k1 += 0xBB67AE85U;
+    }
+    uint64_t halves[2][kTogether * kLanesOfWords];
+#pragma GCC unroll 2
+    for (int v = 0; v < kTogether; ++v) {
+      const PhiloxWords low = (c[v][0] & 0xFFFFFFFFU) | c[v][1] << 32;
+      const PhiloxWords high = (c[v][2] & 0xFFFFFFFFU) | c[v][3] << 32;
+      std::memcpy(halves[0] + v * kLanesOfWords, &low, sizeof(low));
+      std::memcpy(halves[1] + v * kLanesOfWords, &high, sizeof(high));
+    }
 #pragma omp simd
-  for (int l = 0; l < n; ++l) {
-    out[2 * l] = c0[l] | c1[l] << 32;
-    out[2 * l + 1] = c2[l] | c3[l] << 32;
+    for (int l = 0; l < kTogether * kLanesOfWords; ++l) {
+      out[2 * (first + l)] = halves[0][l];
+      out[2 * (first + l) + 1] = halves[1][l];
+    }
   }
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(bits, out, sizeof(out));
