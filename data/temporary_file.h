@@ -17,7 +17,8 @@ namespace ventris::data {
 /// Where the file system has no files without names, it has the temporary one from the start, and is removed
 /// without publish(); what a process that was killed left behind is removed by the next that writes PATH.
 /// Nothing is written through a link or into a file that others made, nor, where the folder was moved or
-/// replaced meanwhile, into another folder. The mode is that of the umask. Errors:
+/// replaced meanwhile, into another folder. The mode is that of the umask, or that of the file which it
+/// replaces, with its group and owner, as far as the process may give them. Errors:
 /// DataError kCannotCreate and kIo with the path, the reason of the system, and the room there is.
 class TemporaryFile {
  public:
@@ -43,6 +44,7 @@ class TemporaryFile {
   void create_named();
   /// Throws kIo unless the folder of PATH is the one that the file was made in.
   void check_folder() const;
+  void take_rights_of_old() const;
   void take_name();
 
   std::string path_;

@@ -191,6 +191,41 @@ class OutputFiles(support.CommandLineTest):
                     self.assertEqual(sorted(os.listdir(self.out)), sorted(names))
                     self.setUp()
 
+    def test_what_replaces_a_file_has_its_mode(self):
+        for names, command in self.commands.items():
+            for mode, kept in ((0o600, 0o600), (0o640, 0o640), (0o4755, 0o755)):
+                for name in names:
+                    with open(os.path.join(self.out, name), "wb") as file:
+                        file.write(b"old")
+                    os.chmod(os.path.join(self.out, name), mode)
+                self.assertEqual(self.call(command, lambda: os.umask(0o022)).returncode, 0)
+                for name in names:
+                    self.assertNotEqual(self.read(os.path.join(self.out, name)), b"old")
+                    self.assertEqual(oct(stat.S_IMODE(os.stat(os.path.join(self.out, name)).st_mode)), oct(kept), name)
+                self.setUp()
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root may give files away, and take another's place")
+    def test_what_replaces_a_file_of_others_is_theirs_where_that_may_be(self):
+        names, command = next(item for item in self.commands.items() if "weights.h5" in item[0])
+        path = os.path.join(self.out, names[0])
+        model = command[command.index("--model") + 1]
+        for folder, _, files in [(self.folder, None, []), *os.walk(model)]:
+            os.chmod(folder, 0o755)
+            for name in files:
+                os.chmod(os.path.join(folder, name), 0o644)
+        for group, user, expected in ((4242, None, (0o640, 1234, 4242)), (4242, 1234, (0o600, 1234, 1234))):
+            self.setUp()
+            os.chmod(self.out, 0o777)
+            with open(path, "wb") as file:
+                file.write(b"old")
+            os.chown(path, 1234, group)
+            os.chmod(path, 0o640)
+            run = [["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"], []][user is None]
+            result = subprocess.run([*run, *support.command(*command)], capture_output=True, env=support.environment(), check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = os.stat(path)
+            self.assertEqual((stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid), expected)
+
     def test_modes_are_those_of_the_umask(self):
         for mask in (0o022, 0o027, 0o077):
             for names, command in self.commands.items():
