@@ -1,9 +1,13 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "backend/error.h"
+#include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "data/file_io.h"
 #include "launch/command.h"
@@ -45,10 +49,23 @@ nlohmann::json json_of(const ReplayedStep& step) {
   return {{"step", step.step}, {"digest", step.digest}, {"recorded", recorded}, {"agrees", step.agrees()}};
 }
 
+/// Where nobody asked for other ones, the instructions of the run, if the processor of every rank has them:
+/// products of bf16 have other bits with others.
+std::string instructions_for(const Options& options, const Job& job, const std::string& recorded) {
+  if (options.isa != "auto") return options.isa;
+  const char* const variable = std::getenv("VENTRIS_ISA");
+  const bool asked = variable != nullptr && *variable != '\0' && std::string_view(variable) != "auto";
+  const std::vector<std::string> usable = usable_instruction_sets();
+  const bool can = !asked && std::find(usable.begin(), usable.end(), recorded) != usable.end();
+  const std::vector<std::string> of_ranks = job.communicator.all_gather(can ? "can" : "");
+  return std::count(of_ranks.begin(), of_ranks.end(), "can") == std::ssize(of_ranks) ? recorded : options.isa;
+}
+
 int run_replay(const Options& options, Job& job) {
   if (options.checkpoint.empty())
     fail(ExitCode::kUsage, "--checkpoint is required: a checkpoint in its run folder");
-  TrainOptions run = options_of_run(job.communicator, options.checkpoint);
+  const RecordedRun recorded = recorded_run(job.communicator, options.checkpoint);
+  TrainOptions run = recorded.options;
   if (!options.corpus.empty()) run.corpus = options.corpus;
   if (!data::is_there(run.corpus)) {
     fail(ExitCode::kMissingInput, "the corpus {} is not there; --corpus tells where it is now", run.corpus);
@@ -56,7 +73,8 @@ int run_replay(const Options& options, Job& job) {
   if (options.device != "run") run.device = options.device;
   run.threads = options.threads;
   job.communicator.limit_waits(run.comm_timeout);
-  const std::unique_ptr<Context> context = make_context(job, run.device, run.threads, options.isa);
+  const std::unique_ptr<Context> context =
+      make_context(job, run.device, run.threads, instructions_for(options, job, recorded.kernels));
   nlohmann::json steps = nlohmann::json::array();
   size_t compared = 0;
   size_t differing = 0;
@@ -99,9 +117,9 @@ Command replay_command() {
   command.summary = "computes steps of a training run again and compares the digests";
   command.synopsis = "--checkpoint FILE [--steps K] [--corpus FILE] [options]";
   command.description = {
-      "Goes on from a checkpoint in the folder of a run with the options of that run (config.json), and "
-      "compares "
-      "the digest of the parameters with every one that the run recorded: in metrics.jsonl ('train "
+      "Goes on from a checkpoint in the folder of a run with the options and the instructions of that run "
+      "(config.json), and compares the digest of the parameters with every one that the run recorded: in "
+      "metrics.jsonl ('train "
       "--digest-every') and in later checkpoints. Nothing is written in the run folder. It prints a line for "
       "each compared step and ends with exit code 76 if one differs.",
       "Start it on as many ranks as the run had. Options that were changed between two starts of a run, such "
@@ -114,6 +132,7 @@ Command replay_command() {
   command.exit_codes = {{66, "there is nothing to compare with"},
                         {76, "a digest differs from the one recorded"}};
   command.many_ranks = true;
+  command.alike_on_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("checkpoint", "FILE", options->checkpoint, "The checkpoint, in its run folder. Required.");

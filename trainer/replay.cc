@@ -20,6 +20,7 @@
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
 #include "trainer/json_number.h"
+#include "trainer/json_text.h"
 #include "trainer/parameter_digest.h"
 #include "trainer/training_run.h"
 
@@ -168,7 +169,7 @@ bool ReplayedStep::agrees() const {
                      [this](const RecordedDigest& one) { return one.digest == digest; });
 }
 
-TrainOptions options_of_run(Communicator& communicator, const std::string& checkpoint) {
+RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoint) {
   const std::string path = (fs::path(folder_of(checkpoint)) / "config.json").string();
   std::string text;
   if (communicator.rank() == 0) {
@@ -182,7 +183,12 @@ TrainOptions options_of_run(Communicator& communicator, const std::string& check
     }
     text = content.str();
   }
-  return train_options_from_json(communicator.broadcast(text, 0), path);
+  text = communicator.broadcast(text, 0);
+  RecordedRun run{.options = train_options_from_json(text, path), .kernels = ""};
+  const Json object = parse_json(text);
+  if (const Json kernels = object.value("/environment/kernels"_json_pointer, Json()); kernels.is_string())
+    run.kernels = kernels.get<std::string>();
+  return run;
 }
 
 void replay(Context& context, Communicator& communicator, const TrainOptions& run,

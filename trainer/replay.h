@@ -28,9 +28,15 @@ struct ReplayedStep {
   bool agrees() const;
 };
 
-/// The options of the run whose folder holds the checkpoint, from config.json there; rank 0 reads it. Throws
-/// Error(kMissingInput) where there is none, Error(kBadData) where it is none of ours.
-TrainOptions options_of_run(Communicator& communicator, const std::string& checkpoint);
+/// What config.json tells of the newest start of a run.
+struct RecordedRun {
+  TrainOptions options;
+  std::string kernels;  // the instructions of run_environment(), or "" where an earlier version wrote none
+};
+
+/// Of the run whose folder holds the checkpoint; rank 0 reads it. Throws Error(kMissingInput) where there is
+/// no config.json, Error(kBadData) where it is none of ours.
+RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoint);
 
 /// Computes `steps` steps (0: as many as the record tells of) from the checkpoint again, with the options of
 /// its run, and compares the digests with those in metrics.jsonl and in later checkpoints of its folder, in

@@ -1,6 +1,7 @@
 """Libraries and instructions that a run computed with: recorded, and named where they change."""
 
 import json
+import re
 import unittest
 
 import h5py
@@ -43,6 +44,17 @@ class Environment(DigestTest):
         result = support.run(*words, variables=SLOW)
         self.assertIn(CHANGED, result.stderr.decode())
         self.assertIn(result.returncode, (0, 76))
+
+    def test_a_replay_takes_the_instructions_of_the_run(self):
+        version = self.succeed("--version", variables={"VENTRIS_ISA": "auto"}).decode()
+        best, first = re.search(r"ISA: +([^,\n]+)(?:, of ([^,\n]+))?", version).groups()
+        if first in (None, best):
+            self.skipTest(f"this processor runs the kernels of {best} alone")
+        self.succeed(*self.train("least", max_steps=4, save_every=2, precision="bf16", isa=first))
+        words = ("replay", "--checkpoint", self.checkpoint("least", 2))
+        self.assertNotIn(CHANGED, self.messages(*words))
+        result = support.run(*words, "--isa", best)
+        self.assertIn(f"kernels from {first} to {best}", result.stderr.decode())
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_record_what_one_does(self):
