@@ -307,15 +307,17 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   }
   OptionTable table;
   add_train_options(read, table);
+  const nlohmann::json given = parse_json(json);
+  const nlohmann::json complete = parse_json(to_json(TrainOptions()));
   std::vector<std::pair<std::string, std::string>> options;
   for (const Option& option : table.options()) {
+    std::string key = option.name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (complete.contains(key) && !given.contains(key)) continue;  // as the preset has it
     try {
       if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
     } catch (const OptionError& error) {
-      std::string key = option.name;
-      std::replace(key.begin(), key.end(), '-', '_');
-      fail(ExitCode::kBadConfiguration, "{}: {} is {}; {}", path, key, parse_json(json)[key].dump(),
-           error.what());
+      fail(ExitCode::kBadConfiguration, "{}: {} is {}; {}", path, key, given[key].dump(), error.what());
     }
   }
   return options;

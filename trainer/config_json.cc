@@ -221,7 +221,9 @@ std::string to_json(const TrainOptions& options, const std::string& environment)
 TrainOptions train_options_from_json(const std::string& text, const std::string& origin) {
   const json object = parse_json(text);
   if (!object.is_object() || !object.contains(kModel)) {
-    fail(ExitCode::kBadData, "{}: is not the JSON object with the options of a run", origin);
+    fail(ExitCode::kBadData,
+         "{}: is not the JSON object with the options of a run, such as the config.json of a run folder{}",
+         origin, object.is_object() ? ": it has no model" : "");
   }
   TrainOptions options;
   options.model = transformer_config_from_json(object[kModel].dump(), origin);
