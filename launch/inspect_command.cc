@@ -392,7 +392,17 @@ int inspect_folder(const std::string& path, const Options& options, const Job& j
     return 0;
   }
   if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: there is no checkpoint to verify", path);
-  for (const std::string& checkpoint : folder.checkpoints) inspect_file(checkpoint, options, job);
+  int verified = 0;
+  for (const std::string& checkpoint : folder.checkpoints) {
+    try {
+      inspect_file(checkpoint, options, job);
+      ++verified;
+    } catch (const data::DataError&) {
+      if (data::is_there(checkpoint)) throw;
+      say(job, checkpoint + ": the run has removed it meanwhile");
+    }
+  }
+  if (verified == 0) fail(ExitCode::kMissingInput, "{}: no checkpoint stayed for long enough", path);
   return 0;
 }
 

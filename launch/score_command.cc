@@ -111,7 +111,8 @@ Command score_command() {
       "Words "
       "are those of the model's vocabulary; the end mark is one of them. Log-probability over words is the "
       "mean, "
-      "and translate's score is log p / ((5 + words) / 6)^alpha.",
+      "and translate's score is log p / ((5 + words) / 6)^alpha, unless the search came to the text by other "
+      "words than those that the tokenizer cuts it into.",
       "The perplexity of all words together is told on the standard error. Sentences that are longer than "
       "the "
       "model takes are cut, with a warning. The texts are read on rank 0 alone. Results depend neither on "

@@ -131,9 +131,16 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
 void check_nothing_newer(const TrainOptions& options, const std::string& path, int64_t step) {
   for (const std::string& other : list_checkpoints(options.model_dir)) {
     if (step_of_checkpoint(other) <= step) continue;
+    if (step_of_checkpoint(path) > step && fs::path(path).parent_path() == fs::path(other).parent_path()) {
+      fail(ExitCode::kBadConfiguration,
+           "{} holds step {}, not that of its name, as a copy under another name does. Move it out of the "
+           "folder, or give it the name of its step",
+           path, step);
+    }
     fail(ExitCode::kBadConfiguration,
-         "{} is newer than {}, from which the run is to go on. Remove it, or give another --model-dir", other,
-         path);
+         "{} is newer than {}, from which the run is to go on. Move the newer one out of the folder, or give "
+         "another --model-dir",
+         other, path);
   }
 }
 

@@ -169,6 +169,38 @@ class RunFolder(support.CommandLineTest):
             self.refuse(78, "train", "--config", path, "--model-dir", folder, says=[f'{path}: {key} is "{value}"', says])
             self.assertFalse(os.path.exists(folder))
 
+    def test_json_without_some_options_has_those_of_its_preset(self):
+        self.succeed(*self.train("preset", "--max-steps", 1))
+        config = json.loads(self.text("preset", "config.json"))
+        for key in ("learning_rate_scale", "warmup_steps", "device"):
+            del config[key]
+        tiny = json.loads(self.text("preset", "config.json"))
+        for preset in ("tiny", "small"):
+            self.write("partial.json", json.dumps({**config, "preset": preset}))
+            folder = self.path("of-" + preset)
+            self.succeed("train", "--config", self.path("partial.json"), "--model-dir", folder, "--device", "cpu")
+            shown = self.succeed("train", "--show-preset", preset).decode()
+            found = json.loads(self.text(folder, "config.json"))
+            for key in ("learning_rate_scale", "warmup_steps"):
+                told = re.search(rf"^{key.replace('_', '-')} = (\S+)$", shown, re.M)[1]
+                self.assertEqual(found[key], float(told), (preset, key))
+            self.assertEqual(found["max_steps"], tiny["max_steps"])
+
+    def test_a_checkpoint_that_a_run_removes_meanwhile_is_passed_over(self):
+        self.succeed(*self.train("vanishing", "--max-steps", 2))
+        gone = self.path("vanishing", "checkpoint-00000001.h5")
+        os.symlink(self.path("nowhere"), gone)
+        result = support.run("inspect", self.path("vanishing"), "--verify")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"{gone}: the run has removed it meanwhile", result.stderr.decode())
+        self.assertIn("checkpoint-00000002.h5: verified", result.stdout.decode())
+
+    def test_a_copy_under_the_name_of_a_later_step_is_told(self):
+        self.succeed(*self.train("copied", "--max-steps", 3, "--save-every", 1))
+        copy = self.path("copied", "checkpoint-00000009.h5")
+        shutil.copy(self.path("copied", "checkpoint-00000002.h5"), copy)
+        self.refuse(78, *self.train("copied", "--max-steps", 12), says=[f"{copy} holds step 2, not that of its name"])
+
     def test_inspect_of_a_run_folder(self):
         self.succeed(*self.train("looked", "--max-steps", 4, "--save-every", 2))
         text = self.succeed("inspect", self.path("looked")).decode()
