@@ -75,6 +75,7 @@ class NcclCommunicator : public Communicator {
   int64_t bucket_bytes() const override { return int64_t{16} << 20; }
 
   void all_reduce_sum(Tensor data) override {
+    link_.check();  // after an error what was under way stays so
     VENTRIS_CHECK(!under_way_, "other reductions are under way");
     start_all_reduce_sum(data);
     finish_reductions();

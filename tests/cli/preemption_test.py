@@ -91,7 +91,7 @@ class Preemption(support.CommandLineTest):
             process = self.start(name, ranks)
             # The next validation begins soon behind the line of this one.
             support.wait_for(lambda before=before: len(self.validations(name)) > before, process)
-            time.sleep(0.002 * (attempt % 8))
+            time.sleep((0.002 if attempt < 16 else 0.02) * (attempt % 8))  # the longer ones for a busy machine
             send(process)
             text = process.communicate(timeout=60)[1].decode(errors="replace")
             abandoned += text.count(ABANDONED)
