@@ -79,7 +79,7 @@ class Workspace {
     } else if (!wide) {
       a = pieces.matrix(prepared_rows, depth);
     }
-    if (!wide) b = args.transpose_b ? pieces.matrix(columns, depth) : pieces.matrix(depth, columns);
+    if (!wide && args.transpose_b) b = pieces.matrix(columns, depth);
     if (args.c.dtype != DType::kF32) c = pieces.matrix(args.c.rows, columns);
     bytes = pieces.used();
   }
@@ -92,7 +92,7 @@ class Workspace {
   char* packed;           // a part of b in panels
   float* strips;          // a part of a transposed a
   Tensor a;               // [prepared_rows, depth], a part of another a, widened
-  Tensor b;               // a part of b, widened
+  Tensor b;               // a part of a transposed b, widened
   Tensor c;               // [m, columns], the sums where c cannot hold them
   int64_t bytes;
 };
@@ -120,12 +120,12 @@ class ChainedGemm {
     const bool last = p + length == work_.k;
     const PackedMatrix b{work_.packed, length, width, Packing::kF32};
     ConstTensor source = part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
-    if (!work_.wide) {
+    if (work_.b) {
       const Tensor widened = corner(work_.b, source.rows, source.cols);
       convert<BF16, float>(context_, source, widened);
       source = widened;
     }
-    pack(context_, {.source = source, .transpose = args_.transpose_b, .to = b});
+    pack_cpu(context_, {.source = source, .transpose = args_.transpose_b, .to = b});
     for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
       const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);
       const ConstTensor a = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);

@@ -21,20 +21,21 @@ struct PanelColumns {
 };
 
 // Row by row, so that what is read lies together.
-template <typename T>
+template <typename T, typename From>
 void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
   for (int64_t k = 0; k < args.to.rows; ++k) {
-    const float* from = args.source.row<float>(k) - args.first_column;
+    const From* from = args.source.row<From>(k) - args.first_column;
     for (int64_t panel = first_panel; panel < end_panel; ++panel) {
       const PanelColumns columns(args, panel);
       T* to = packed_at<T>(args.to, panel, k);
       if (columns.end - columns.begin == kPackedPanel) {
 #pragma omp simd
-        for (int64_t i = 0; i < kPackedPanel; ++i) store(to[i * kPackedStep<T>], from[columns.begin + i]);
+        for (int64_t i = 0; i < kPackedPanel; ++i)
+          store(to[i * kPackedStep<T>], load(from[columns.begin + i]));
         continue;
       }
       for (int64_t column = columns.begin; column < columns.end; ++column) {
-        store(to[(column - panel * kPackedPanel) * kPackedStep<T>], from[column]);
+        store(to[(column - panel * kPackedPanel) * kPackedStep<T>], load(from[column]));
       }
     }
   }
@@ -67,7 +68,9 @@ void pack_all(Context& context, const PackArgs& args) {
   const int64_t first = args.first_column / kPackedPanel;
   const int64_t count = (args.first_column + cols + kPackedPanel - 1) / kPackedPanel - first;
   context.pool().for_ranges(count, kTogether, [&](int64_t begin, int64_t end, int) {
-    if (!args.transpose) return pack_rows<T>(args, first + begin, first + end);
+    if (!args.transpose && args.source.dtype == DType::kBF16)
+      return pack_rows<T, BF16>(args, first + begin, first + end);
+    if (!args.transpose) return pack_rows<T, float>(args, first + begin, first + end);
     for (int64_t panel = begin; panel < end; ++panel) pack_transposed<T>(args, first + panel);
   });
 }
