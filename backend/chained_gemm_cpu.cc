@@ -80,7 +80,8 @@ class Workspace {
       a = pieces.matrix(prepared_rows, depth);
     }
     if (!wide && args.transpose_b) b = pieces.matrix(columns, depth);
-    if (args.c.dtype != DType::kF32) c = pieces.matrix(args.c.rows, columns);
+    const bool at_once = k <= depth && !args.accumulate && !args.transpose_a;
+    if (args.c.dtype != DType::kF32 && !at_once) c = pieces.matrix(args.c.rows, columns);
     bytes = pieces.used();
   }
 
@@ -149,7 +150,7 @@ class ChainedGemm {
       convert<BF16, float>(context_, a, widened);
       product.a = widened;
     }
-    packed_gemm(context_, product);
+    packed_gemm_cpu(context_, product);
   }
 
   Context& context_;

@@ -267,7 +267,8 @@ void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs&
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   const bool full = args.c.dtype == DType::kF32;
-  if (args.b.packing == Packing::kF32) return multiply_all<float, float>(context, args);
+  if (args.b.packing == Packing::kF32)
+    return full ? multiply_all<float, float>(context, args) : multiply_all<float, BF16>(context, args);
   full ? multiply_all<BF16, float>(context, args) : multiply_all<BF16, BF16>(context, args);
 }
 
