@@ -49,7 +49,7 @@ struct AttentionForwardArgs {
   bool causal = false;
   float scale;              // 1 / sqrt(d_head)
   DropoutKey dropout = {};  // place must leave its low 8 bits to the head
-  AttentionWork work = {};  // listed for these offsets, or empty
+  AttentionWork work;       // listed for these offsets, or empty; without a default, so that nobody forgets it
   Tensor out;               // [query_rows, heads * d_head] T
   /// [heads, query_rows] master: log of the sum of exp(scale * q k), saved for backward, or empty.
   Tensor log_sum_exp = {};
@@ -75,7 +75,7 @@ struct AttentionBackwardArgs {
   bool causal = false;
   float scale;
   DropoutKey dropout = {};
-  AttentionWork work = {};
+  AttentionWork work;
   Tensor d_query;  // [query_rows, heads * d_head] T; rows past the last token are set to zero
   Tensor d_key;    // [key_rows, heads * d_head] T; likewise
   Tensor d_value;  // [key_rows, heads * d_head] T; likewise

@@ -47,6 +47,7 @@ void SelfAttentionLayer::forward(Pass& pass, ResidualStream& stream, Saved& save
          .causal = stack_ == Stack::kDecoder,
          .scale = attention_scale(pass.config),
          .dropout = saved.dropout,
+         .work = pass.self_attention_work(stack_),
          .out = attended,
          .log_sum_exp = first_columns(saved.log_sum_exp, rows),
          .probabilities = pass.attention_weights(

@@ -239,6 +239,7 @@ TEST(Attention, GivesTheWorkedExampleOfTheTextbooks) {
                                 .sentences = 1,
                                 .heads = 1,
                                 .scale = 1.0F,
+                                .work = {},
                                 .out = out.view(),
                                 .log_sum_exp = log_sum_exp.view(),
                                 .probabilities = probabilities.view()});

@@ -337,6 +337,7 @@ TEST(CudaAttention, WritesProbabilities) {
                                   .heads = 2,
                                   .causal = true,
                                   .scale = 0.2F,
+                                  .work = {},
                                   .out = to,
                                   .probabilities = p};
     };

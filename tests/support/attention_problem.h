@@ -54,6 +54,7 @@ struct AttentionProblem {
                                 .causal = causal,
                                 .scale = scale(),
                                 .dropout = dropout,
+                                .work = {},
                                 .out = out.view(),
                                 .log_sum_exp = log_sum_exp.view(),
                                 .probabilities = probabilities});
@@ -72,6 +73,7 @@ struct AttentionProblem {
                                  .causal = causal,
                                  .scale = scale(),
                                  .dropout = dropout,
+                                 .work = {},
                                  .d_query = d_query.view(),
                                  .d_key = d_key_value.view().col_range(0, width()),
                                  .d_value = d_key_value.view().col_range(width(), width())});
