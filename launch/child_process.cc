@@ -73,7 +73,10 @@ void Supervision::start(const std::vector<std::string>& words) {
   for (std::string& word : copies) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   std::array<int, 2> failure{};
-  VENTRIS_CHECK(pipe2(failure.data(), O_CLOEXEC) == 0, "pipe2 failed with {}", errno);
+  if (pipe2(failure.data(), O_CLOEXEC) != 0) {
+    fail(ExitCode::kIo, "no process can be started: {}; raise the limit on descriptors (ulimit -n)",
+         std::generic_category().message(errno));
+  }
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) become(pointers.data(), parent, failure[1]);
@@ -84,7 +87,9 @@ void Supervision::start(const std::vector<std::string>& words) {
   close(failure[0]);
   if (pid_ < 0) {
     pid_ = 0;
-    fail(ExitCode::kInternal, "no process can be started: {}", std::generic_category().message(fork_error));
+    fail(ExitCode::kUnavailable,
+         "no process can be started: {}; raise the limits on processes (ulimit -u, pids.max)",
+         std::generic_category().message(fork_error));
   }
   if (failed) {
     waitpid(pid_, nullptr, 0);

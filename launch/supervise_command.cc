@@ -56,10 +56,11 @@ std::string model_dir_in(const std::vector<std::string>& words) {
 
 /// A start of the command, from its beginning to its end.
 struct Attempt {
-  CommandEnd end;
-  std::optional<StatusRecord> status;  // that it wrote
-  bool stopped = false;                // a signal asked for the end
-  bool launcher_hung = false;          // and was ended
+  CommandEnd end = {};
+  std::optional<StatusRecord> status = {};  // that it wrote
+  bool stopped = false;                     // a signal asked for the end
+  bool launcher_hung = false;               // and was ended
+  std::string not_started;                  // why there was no process, or ""
 };
 
 /// When a stop is sent again: mpirun drops what comes before its ranks have started. Ranks heed the first
@@ -126,7 +127,15 @@ class Supervisor {
   Attempt one_attempt() {
     Attempt attempt;
     const std::optional<StatusRecord> before = status_now();
-    supervision_.start(options_.words);
+    try {
+      supervision_.start(options_.words);
+    } catch (const Error& error) {  // a want of processes or descriptors may pass
+      if (!started_ || error.code() == ExitCode::kMissingInput) throw;
+      attempt.end = {.code = static_cast<int>(error.code())};
+      attempt.not_started = error.what();
+      return attempt;
+    }
+    started_ = true;
     log(fmt::format("started {} as process {}", fmt::join(options_.words, " "), supervision_.pid()));
     LauncherWatch watch;
     std::optional<RepeatedStop> repeated;
@@ -192,6 +201,7 @@ class Supervisor {
   }
 
   bool is_retryable(const Attempt& attempt) const {
+    if (!attempt.not_started.empty()) return true;
     const int code = attempt.end.code;
     if (attempt.status && attempt.status->exit_code == code) return attempt.status->retryable;
     // A launcher that lost a host has a code of its own; one that was started wrongly never begins.
@@ -217,6 +227,7 @@ class Supervisor {
   }
 
   std::string describe(const Attempt& attempt) const {
+    if (!attempt.not_started.empty()) return attempt.not_started;
     const int code = attempt.end.code;
     std::string text =
         attempt.end.by_signal ? fmt::format("the command was ended by {}", name_of(code - 128))
@@ -235,7 +246,8 @@ class Supervisor {
   Options options_;
   Supervision supervision_;
   int64_t saved_step_ = -1;
-  bool begun_ = false;  // training began in some attempt
+  bool begun_ = false;    // training began in some attempt
+  bool started_ = false;  // the command could be, once
 };
 
 }  // namespace

@@ -3,7 +3,9 @@
 import mmap
 import os
 import pty
+import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -290,6 +292,18 @@ class Supervise(support.CommandLineTest):
             self.assertEqual((process.returncode, text.count("supervise: started")), (code, 3), text)
             self.assertIn("restart 2 of 2 in 0.2 s", text)
             self.assertIn("giving up after 2 restarts without a new checkpoint", text)
+
+    @unittest.skipUnless(shutil.which("prlimit"), "there is no prlimit")
+    def test_a_want_of_descriptors_at_a_restart_is_waited_out(self):
+        want = "prlimit --pid $PPID --nofile=4:; kill -9 $$"
+        text = self.end_of(process := self.start("--max-restarts", 2, *SHELL, want))
+        self.assertEqual(process.returncode, 74, text)
+        self.assertEqual(text.count("no process can be started: Too many open files"), 2, text)
+        self.assertIn("restart 2 of 2", text)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+        words = support.command("supervise", "--", "true")
+        first = subprocess.run(words, capture_output=True, preexec_fn=limit, env=support.environment(), check=False)
+        self.assertEqual(first.returncode, 74, first.stderr)
 
     def test_starts_that_come_no_further_are_counted(self):
         train = self.train("still", "--max-steps", 1, ranks=1)
