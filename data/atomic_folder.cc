@@ -118,6 +118,10 @@ AtomicFolder::~AtomicFolder() {
 
 void AtomicFolder::commit(const std::string& needed) {
   const std::vector<std::string> names = names_in(temporary_);
+  for (const std::string& name : names) {
+    const FileHandle file = open_to_read(temporary_ + "/" + name);
+    if (file.valid()) take_rights_of(path_ + "/" + name, file.fd());
+  }
   if (!exchange(names)) move_files(names, needed);
   temporary_.clear();
 }

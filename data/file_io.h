@@ -77,6 +77,9 @@ std::string digest_of_file(const std::string& path);
 /// Whether something is at the path, or a folder. False also where it may not be looked at: opening it tells
 /// why.
 bool is_there(const std::string& path);
+/// Gives an open file the mode, group and owner of the one at `path`, if there is a regular one, as far as
+/// the process may; where the group cannot be kept, it may do what all may. Set-user-ID bits are not kept.
+void take_rights_of(const std::string& path, int fd);
 bool is_folder(const std::string& path);
 
 /// The folder of a path, "." if it names none; and the path without its folder.

@@ -64,17 +64,6 @@ void TemporaryFile::write(const void* data, int64_t bytes, int64_t offset) {
   if (!reason.empty()) fail_writing(fmt::format("cannot write {} bytes at byte {}", bytes, offset), reason);
 }
 
-void TemporaryFile::take_rights_of_old() const {
-  struct stat old {};
-  if (::lstat(path_.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return;
-  mode_t mode = old.st_mode & 0777;
-  if (::fchown(file_.fd(), old.st_uid, old.st_gid) != 0 &&
-      ::fchown(file_.fd(), static_cast<uid_t>(-1), old.st_gid) != 0) {
-    mode = (mode & ~070U) | (mode & 07U) << 3;  // another group may do what all may
-  }
-  static_cast<void>(::fchmod(file_.fd(), mode));  // a file system may have no modes
-}
-
 void TemporaryFile::take_name() {
   if (temporary_.empty()) {
     if (link_unnamed(file_.fd(), path_) == 0) return;
@@ -84,6 +73,11 @@ void TemporaryFile::take_name() {
     temporary_ = name;
   }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (errno == EPERM || errno == EACCES) {
+      fail(ErrorKind::kCannotCreate,
+           "{}: the file that has this name cannot be replaced: {}. Write elsewhere", path_,
+           system_reason(errno));
+    }
     fail_writing(fmt::format("cannot rename {} to it", temporary_), system_reason(errno));
   }
   temporary_.clear();
@@ -96,7 +90,7 @@ void TemporaryFile::sync() {
 void TemporaryFile::publish() {
   sync();
   check_folder();
-  take_rights_of_old();
+  take_rights_of(path_, file_.fd());
   take_name();
   published_ = true;
   if (const int error = sync_folder(folder_of(path_)); error != 0) {

@@ -44,7 +44,6 @@ class TemporaryFile {
   void create_named();
   /// Throws kIo unless the folder of PATH is the one that the file was made in.
   void check_folder() const;
-  void take_rights_of_old() const;
   void take_name();
 
   std::string path_;

@@ -75,6 +75,22 @@ class ExportFolders(support.CommandLineTest):
             with open(os.path.join(self.out, name), "wb") as file:
                 file.write(content)
 
+    def test_files_of_a_folder_keep_their_modes(self):
+        for output_format in NEEDED:
+            for others in ([], ["README.md"]):  # exchanged, and file by file
+                self.setUp()
+                self.assertEqual(self.export(output_format, "old").returncode, 0)
+                for name in others:
+                    with open(os.path.join(self.out, name), "wb") as file:
+                        file.write(b"kept")
+                names = sorted(os.listdir(self.out))
+                for name in names:
+                    os.chmod(os.path.join(self.out, name), 0o600)
+                self.assertEqual(self.export(output_format, "new").returncode, 0)
+                self.assertEqual(sorted(os.listdir(self.out)), names)
+                for name in names:
+                    self.assertEqual(oct(os.stat(os.path.join(self.out, name)).st_mode & 0o7777), oct(0o600), (output_format, name))
+
     def sample(self, calls):
         """Numbers of calls, from 1: of those that write the files every few, of the later ones all but repetitions."""
         kinds = [call.split(" ", 1)[0] for call in calls]
