@@ -59,7 +59,9 @@ Command demo_corpus_command() {
                       {"demo-corpus --output-dir demo --train-pairs 5000 --seed 7", "A smaller one:"}};
   OptionTable& table = command.options;
   table.group("Output");
-  table.text("output-dir", "DIR", corpus.output_dir, "Folder for the six files; made if it is missing.")
+  table
+      .text("output-dir", "DIR", corpus.output_dir,
+            "Folder for the six files, which take the place of any of these names; made if it is missing.")
       .required = true;
   table.toggle("json", options->json, "Prints one JSON object.");
   table.group("Corpus");

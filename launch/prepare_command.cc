@@ -215,7 +215,8 @@ Command prepare_command() {
       "Drops training pairs whose longer side, in words and one, is more than so many times the shorter; at "
       "least 1, or 0 to keep all.");
   table.group("Tokenizer");
-  table.integer("vocab-size", prepare.tokenizer.vocab_size, {.least = data::kLeastVocabulary, .most = 1000000},
+  table.integer("vocab-size", prepare.tokenizer.vocab_size,
+                {.least = data::kLeastVocabulary, .most = 1000000},
                 "Words of the vocabulary to train, shared by both languages.");
   table.choice<data::TokenizerKind>(
       "tokenizer", prepare.tokenizer.kind,

@@ -238,7 +238,9 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
   });
   for (const auto& [key, value] : object.items()) {
     if (known.contains(key)) continue;
-    fail(ExitCode::kBadData, "{}: has the unknown option {}: it may come from a newer version", origin, key);
+    fail(ExitCode::kBadData, "{}: has the unknown option {}: {}", origin, key,
+         all_keys(options.model).contains(key) ? "it belongs into \"model\""
+                                               : "it is misspelt, or comes from a newer version");
   }
   return options;
 }

@@ -147,6 +147,11 @@ class RunFolder(support.CommandLineTest):
         self.write("other.json", '{"colour": 3}')
         self.refuse(78, "train", "--config", self.path("other.json"), says="with the options of a run")
         self.refuse(78, "bleu", "--config", self.path("other.json"), says="is JSON; ventris bleu expects lines")
+        self.succeed(*self.train("strange", "--max-steps", 1))
+        config = json.loads(self.text("strange", "config.json"))
+        for key, says in (("dropout", 'it belongs into "model"'), ("seeed", "it is misspelt, or comes from a newer version")):
+            self.write("strange.json", json.dumps({**config, key: 0.5}))
+            self.refuse(78, "train", "--config", self.path("strange.json"), says=f"has the unknown option {key}: {says}")
 
     def test_json_with_a_word_that_an_option_does_not_take(self):
         self.succeed(*self.train("words", "--max-steps", 1))
