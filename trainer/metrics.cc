@@ -10,6 +10,7 @@
 
 #include "backend/error.h"
 #include "data/disk_room.h"
+#include "data/file_io.h"
 #include "trainer/json_number.h"
 #include "trainer/json_text.h"
 #include "trainer/model_files.h"
@@ -88,6 +89,7 @@ bool is_better(const std::string& metric, double a, double b) {
 
 MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step)
     : path_(model_dir + "/metrics.jsonl"), folder_(model_dir) {
+  data::check_is_no_other_thing(path_);  // a pipe would be waited for
   std::string kept;
   for (const std::string& line : lines_up_to(path_, last_step, validates_last_step)) kept += line + '\n';
   write_file_atomically(path_, kept);

@@ -78,7 +78,10 @@ struct RunRecord {
 };
 
 void add_metrics(const std::string& folder, RunRecord& record) {
-  std::ifstream file(fs::path(folder) / "metrics.jsonl");
+  const fs::path path = fs::path(folder) / "metrics.jsonl";
+  std::error_code not_there;
+  if (!fs::is_regular_file(path, not_there)) return;  // a pipe would be waited for
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     int64_t step = 0;
@@ -173,10 +176,12 @@ RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoi
   const std::string path = (fs::path(folder_of(checkpoint)) / "config.json").string();
   std::string text;
   if (communicator.rank() == 0) {
-    std::ifstream file(path);
+    std::error_code not_there;
+    std::ifstream file;
     std::ostringstream content;
+    if (fs::is_regular_file(path, not_there)) file.open(path);
     content << file.rdbuf();
-    if (!file) {
+    if (!file.is_open() || !file) {
       fail(ExitCode::kMissingInput,
            "{} cannot be read; expected the checkpoint in its run folder, beside the config.json of the run",
            path);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -101,6 +102,8 @@ void RunStatus::write() const {
 }
 
 std::optional<StatusRecord> read_status(const std::string& model_dir) {
+  std::error_code not_there;
+  if (!std::filesystem::is_regular_file(model_dir + kFile, not_there)) return std::nullopt;  // nor a pipe
   std::ifstream file(model_dir + kFile);
   std::string text(static_cast<size_t>(kMostBytes), '\0');
   file.read(text.data(), kMostBytes);

@@ -71,6 +71,26 @@ class RunFolder(support.CommandLineTest):
         self.refuse(65, "translate", "--model", pipe, says=f"{pipe}: not a regular file", timeout=20)
         self.refuse(65, "import", "--input", pipe, "--output", self.path("no.h5"), says=f"{pipe}: not a regular file", timeout=20)
 
+    def test_pipes_in_place_of_files_of_a_run_folder_are_not_waited_for(self):
+        self.succeed(*self.train("pipes", "--max-steps", 2, "--save-every", 1))
+        for name, code, says in (("metrics.jsonl", 73, "a device or a pipe has this name"), ("status.json", 0, "")):
+            folder = self.path("pipes-" + name)
+            shutil.copytree(self.path("pipes"), folder)
+            os.remove(os.path.join(folder, name))
+            os.mkfifo(os.path.join(folder, name))
+            self.assertIn(support.run("inspect", folder, timeout=20).returncode, (0, 65))
+            words = self.train("pipes-" + name, "--max-steps", 3)
+            for command in (["supervise", "--max-restarts", 0, "--", support.BINARY, *words], words):
+                result = support.run(*command, timeout=60)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertIn(says, result.stderr.decode())
+        folder = self.path("pipes")
+        for name in ("metrics.jsonl", "config.json"):
+            os.remove(os.path.join(folder, name))
+            os.mkfifo(os.path.join(folder, name))
+            result = support.run("replay", "--checkpoint", os.path.join(folder, "checkpoint-00000001.h5"), timeout=60)
+            self.assertEqual(result.returncode, {"metrics.jsonl": 0, "config.json": 66}[name], result.stderr)
+
     def test_a_configuration_may_come_through_a_pipe_and_is_waited_for_only_until_a_stop(self):
         pipe = self.path("config.pipe")
         os.mkfifo(pipe)
