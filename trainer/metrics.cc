@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
@@ -89,7 +90,8 @@ bool is_better(const std::string& metric, double a, double b) {
 
 MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step)
     : path_(model_dir + "/metrics.jsonl"), folder_(model_dir) {
-  data::check_is_no_other_thing(path_);  // a pipe would be waited for
+  std::error_code not_there;
+  if (std::filesystem::is_other(path_, not_there)) data::check_is_no_other_thing(path_);  // a pipe has no end
   std::string kept;
   for (const std::string& line : lines_up_to(path_, last_step, validates_last_step)) kept += line + '\n';
   write_file_atomically(path_, kept);
