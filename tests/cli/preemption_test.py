@@ -20,7 +20,7 @@ MODEL = [
 # Steps take a millisecond, validations with their wide search take most of the time.
 OPTIONS = [
     *(*MODEL, "--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
-    *("--log-every", "5", "--save-every", "5", "--valid-every", "2", "--valid-beam-size", "64"),
+    *("--log-every", "5", "--save-every", "5", "--valid-every", "2", "--valid-beam-size", "16"),
 ]
 ABANDONED = "validation at step"
 # Steps take some tenths of a second and more.
@@ -55,9 +55,13 @@ class Preemption(support.CommandLineTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.corpus = cls.prepare_demo(train_pairs=200, vocabulary=120)
+        cls.validated = cls.folder + "/validated.h5"  # whose validations take most of the time of a run
+        text = [f"{cls.folder}/demo/train.{side}" for side in ("en", "de")]
+        result = support.run("prepare", "--train-sets", *text, "--valid-sets", *text, "--vocab-size", 120, "--output", cls.validated)
+        assert result.returncode == 0, result.stderr
 
     def command(self, name, ranks, steps=6):
-        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
+        folders = ["--corpus", self.validated, "--model-dir", self.path(name)]
         return support.command("train", *folders, *OPTIONS, "--max-steps", steps, ranks=ranks)
 
     def start(self, name, ranks, steps=6, **variables):
@@ -91,7 +95,7 @@ class Preemption(support.CommandLineTest):
             process = self.start(name, ranks)
             # The next validation begins soon behind the line of this one.
             support.wait_for(lambda before=before: len(self.validations(name)) > before, process)
-            time.sleep((0.002 if attempt < 16 else 0.02) * (attempt % 8))  # the longer ones for a busy machine
+            time.sleep(0.01 * (attempt % 8))
             send(process)
             text = process.communicate(timeout=60)[1].decode(errors="replace")
             abandoned += text.count(ABANDONED)
