@@ -77,7 +77,7 @@ class InstructionSets(support.CommandLineTest):
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         words = [str(word) for word in self.train(name, "--logical-shards", 2, *more)]
         return subprocess.run([support.MPIEXEC, *root, "--oversubscribe", "-np", "2", script, support.BINARY, *words],
-                              capture_output=True, check=False)  # fmt: skip
+                              capture_output=True, check=False, env={**os.environ, "VENTRIS_ISA": "auto"})  # fmt: skip
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_that_are_told_different_ones_are_refused_by_name(self):
