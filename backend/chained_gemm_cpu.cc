@@ -13,7 +13,7 @@ namespace {
 // copied, so many rows are, which stay in a core's.
 constexpr int64_t kDepth = 1024;
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kPreparedRows = 240;
+constexpr int64_t kPreparedRows = 240;  // whole strips of 40 or 48
 constexpr int64_t kAlignment = 64;
 // Rows of a copied operand lie so much further apart than they are long: not a power of two.
 constexpr int64_t kApart = 16;

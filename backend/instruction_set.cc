@@ -81,9 +81,13 @@ const KernelSet& set_of(const std::string& name, const std::string& where, ExitC
        fmt::join(names(false), ", "), fmt::join(names(true), ", "));
 }
 
-const KernelSet& automatic_set() {
+std::string wanted_by_variable() {
   const char* variable = std::getenv("VENTRIS_ISA");
-  const std::string wanted = variable == nullptr || *variable == '\0' ? "auto" : variable;
+  return variable == nullptr || *variable == '\0' ? "auto" : variable;
+}
+
+const KernelSet& automatic_set() {
+  const std::string wanted = wanted_by_variable();
   if (wanted != "auto") return set_of(wanted, "VENTRIS_ISA=" + wanted, ExitCode::kBadConfiguration);
   const std::vector<KernelSet>& sets = all_sets();
   const auto greatest =
@@ -141,6 +145,10 @@ std::vector<std::string> usable_instruction_sets() {
 
 const std::string& automatic_instruction_set() {
   return automatic_set().name;
+}
+
+bool variable_names_instruction_set() {
+  return wanted_by_variable() != "auto";
 }
 
 std::string least_instruction_set(const std::vector<std::string>& names) {

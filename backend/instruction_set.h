@@ -18,6 +18,8 @@ std::vector<std::string> usable_instruction_sets();
 /// is "auto") the greatest that can run. Throws Error(kBadConfiguration) where VENTRIS_ISA names none that
 /// can run.
 const std::string& automatic_instruction_set();
+/// Whether VENTRIS_ISA names one.
+bool variable_names_instruction_set();
 /// The least of some sets of this program; at least one.
 std::string least_instruction_set(const std::vector<std::string>& names);
 

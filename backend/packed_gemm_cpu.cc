@@ -20,7 +20,8 @@ using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
 constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers together
-// Rows of a panel that go through the rows of a task together: both stay in the L1 cache.
+// Most rows of a task, and rows of a panel that go through them together: both stay in the L1 cache.
+constexpr int64_t kTaskRows = 8 * kRows;
 constexpr int64_t kDepth = kVectorBytes == 64 ? 128 : 256;
 
 /// sum[i] += row i of a times `depth` rows of the panel b.

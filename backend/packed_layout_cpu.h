@@ -7,7 +7,6 @@
 namespace ventris {
 
 inline constexpr int64_t kPackedPanel = kMaxVectors * kLanes<float>;  // columns of a panel
-inline constexpr int64_t kTaskRows = 8 * block_rows(kMaxVectors);  // most rows of a task, which takes a panel
 
 /// Rows of b that lie interleaved: a register holds a whole number of sums.
 template <typename T>

@@ -1,10 +1,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "backend/error.h"
 #include "backend/instruction_set.h"
@@ -53,10 +51,9 @@ nlohmann::json json_of(const ReplayedStep& step) {
 /// products of bf16 have other bits with others.
 std::string instructions_for(const Options& options, const Job& job, const std::string& recorded) {
   if (options.isa != "auto") return options.isa;
-  const char* const variable = std::getenv("VENTRIS_ISA");
-  const bool asked = variable != nullptr && *variable != '\0' && std::string_view(variable) != "auto";
   const std::vector<std::string> usable = usable_instruction_sets();
-  const bool can = !asked && std::find(usable.begin(), usable.end(), recorded) != usable.end();
+  const bool can =
+      !variable_names_instruction_set() && std::find(usable.begin(), usable.end(), recorded) != usable.end();
   const std::vector<std::string> of_ranks = job.communicator.all_gather(can ? "can" : "");
   return std::count(of_ranks.begin(), of_ranks.end(), "can") == std::ssize(of_ranks) ? recorded : options.isa;
 }
