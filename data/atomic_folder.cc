@@ -60,14 +60,6 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// Gives a folder the owner, group and mode of another as far as this process may.
-void take_over(int fd, const struct stat& from) {
-  if (::fchown(fd, from.st_uid, from.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), from.st_gid) != 0) {
-    return;  // the mode was for another group
-  }
-  static_cast<void>(::fchmod(fd, from.st_mode & 07777));
-}
-
 /// Whether there are other names, or such that are not of regular files.
 bool holds_more_than(const std::string& folder, const std::vector<std::string>& names) {
   const std::vector<std::string> found = names_in(folder);
@@ -107,7 +99,7 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_slash(path))
   }
   opened_ = std::make_unique<FileHandle>(open_folder(temporary_));
   if (opened_->valid()) mark_as_being_written(opened_->fd());
-  if (there) take_over(opened_->fd(), status);
+  if (there) take_rights(opened_->fd(), status, 07777);
 }
 
 AtomicFolder::~AtomicFolder() {

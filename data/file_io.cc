@@ -101,13 +101,16 @@ int link_unnamed(int fd, const std::string& path) {
   return ::linkat(AT_FDCWD, path_of(fd).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
 }
 
+void take_rights(int fd, const struct stat& of, mode_t bits) {
+  mode_t mode = of.st_mode & bits;
+  if (::fchown(fd, of.st_uid, of.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), of.st_gid) != 0)
+    mode = (mode & ~(S_ISGID | 070U)) | (mode & 07U) << 3;
+  static_cast<void>(::fchmod(fd, mode));  // a file system may have no modes
+}
+
 void take_rights_of(const std::string& path, int fd) {
   struct stat old {};
-  if (::lstat(path.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return;
-  mode_t mode = old.st_mode & 0777;
-  if (::fchown(fd, old.st_uid, old.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0)
-    mode = (mode & ~070U) | (mode & 07U) << 3;
-  static_cast<void>(::fchmod(fd, mode));  // a file system may have no modes
+  if (::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode)) take_rights(fd, old, 0777);
 }
 
 int sync_folder(const std::string& folder) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -77,8 +79,10 @@ std::string digest_of_file(const std::string& path);
 /// Whether something is at the path, or a folder. False also where it may not be looked at: opening it tells
 /// why.
 bool is_there(const std::string& path);
-/// Gives an open file the mode, group and owner of the one at `path`, if there is a regular one, as far as
-/// the process may; where the group cannot be kept, it may do what all may. Set-user-ID bits are not kept.
+/// Gives what is open the owner, the group and these bits of the mode of another file or folder, as far as
+/// the process may; where the group cannot be kept, it may do what all may.
+void take_rights(int fd, const struct stat& of, mode_t bits);
+/// The same of the file at `path`, if there is a regular one, without the bits that change who a program is.
 void take_rights_of(const std::string& path, int fd);
 bool is_folder(const std::string& path);
 

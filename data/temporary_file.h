@@ -32,6 +32,7 @@ class TemporaryFile {
   int fd() const { return file_.fd(); }
   /// Writes all the bytes at an offset.
   void write(const void* data, int64_t bytes, int64_t offset);
+  /// Brings what was written to the disk.
   void sync();
   void publish();
   /// Whether the file has its name: then it is whole, even where publish() failed after that.
