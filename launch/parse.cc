@@ -78,7 +78,8 @@ void check_values_are_given(const Command& command, const std::vector<std::strin
   }
 }
 
-Values parse_words(const Command& command, const std::vector<std::string>& words) {
+Values parse_words(const Command& command, const std::vector<std::string>& as_given) {
+  const std::vector<std::string> words = spelled_in_full(command, as_given);
   check_values_are_given(command, words);
   const po::options_description description = describe(command, true);
   po::positional_options_description positional;
@@ -90,7 +91,7 @@ Values parse_words(const Command& command, const std::vector<std::string>& words
   const int style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
                     po::command_line_style::long_allow_next;
   try {
-    po::command_line_parser parser(spelled_in_full(command, words));
+    po::command_line_parser parser(words);
     return collect(command, parser.options(description).positional(positional).style(style).run(), "");
   } catch (const po::unknown_option& error) {
     std::string name = error.get_option_name();
@@ -102,8 +103,7 @@ Values parse_words(const Command& command, const std::vector<std::string>& words
     for (const std::string& word : words) {
       const bool is_option = word.starts_with("--");
       if (unexpected.empty() && !is_option && !value_follows) unexpected = word;
-      const Option* const option = is_option ? command.options.find(word.substr(2)) : nullptr;
-      value_follows = option != nullptr && option->arity != Arity::kSwitch;  // not after --name=value
+      value_follows = is_option && waits_for_value(command, word);
     }
     fail(ExitCode::kUsage, "unexpected argument{}; 'ventris {} --help' shows the synopsis",
          unexpected.empty() ? std::string() : " '" + unexpected + "'", command.name);

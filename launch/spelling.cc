@@ -48,13 +48,6 @@ const Option* find_alias(const Command& command, const std::string& word) {
   return nullptr;
 }
 
-// Whether the next word is the value of this one, "--name", whatever it looks like.
-bool waits_for_value(const Command& command, const std::string& word) {
-  if (word == "--config") return true;
-  const Option* option = command.options.find(word.substr(2));
-  return option != nullptr && !option->operand && option->arity == Arity::kOne;
-}
-
 // Options behind the first word of a command line that is an operand would be taken for our own.
 void require_dashes_before_a_command(const Command& command, const std::vector<std::string>& words,
                                      std::vector<std::string>::const_iterator first) {
@@ -69,6 +62,12 @@ void require_dashes_before_a_command(const Command& command, const std::vector<s
 }
 
 }  // namespace
+
+bool waits_for_value(const Command& command, const std::string& word) {
+  if (word == "--config") return true;
+  const Option* option = command.options.find(word.substr(2));
+  return option != nullptr && !option->operand && option->arity == Arity::kOne;
+}
 
 std::vector<std::string> spelled_in_full(const Command& command, const std::vector<std::string>& words) {
   std::vector<std::string> result;

@@ -12,6 +12,9 @@ namespace ventris {
 /// negative number, and not where an option waits for its one value.
 std::vector<std::string> spelled_in_full(const Command& command, const std::vector<std::string>& words);
 
+/// Whether the next word is the value of this one, "--name", whatever it looks like.
+bool waits_for_value(const Command& command, const std::string& word);
+
 /// What to do about an option that the command does not have: the name that was meant, or where all are
 /// listed. `name` as for advice_for_foreign_name(). In a file options are written without dashes.
 std::string suggestion(const Command& command, const std::string& name, bool in_file = false);

@@ -10,10 +10,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/atomic_file.h"
 #include "data/file_io.h"
 #include "data/hdf5_file.h"
 #include "data/temporary_name.h"
@@ -176,17 +176,13 @@ RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoi
   const std::string path = (fs::path(folder_of(checkpoint)) / "config.json").string();
   std::string text;
   if (communicator.rank() == 0) {
-    std::error_code not_there;
-    std::ifstream file;
-    std::ostringstream content;
-    if (fs::is_regular_file(path, not_there)) file.open(path);
-    content << file.rdbuf();
-    if (!file.is_open() || !file) {
+    if (!data::is_there(path)) {
       fail(ExitCode::kMissingInput,
-           "{} cannot be read; expected the checkpoint in its run folder, beside the config.json of the run",
+           "{} is not there; expected the checkpoint in its run folder, beside the config.json of the run",
            path);
     }
-    text = content.str();
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+    text.assign(bytes.begin(), bytes.end());
   }
   text = communicator.broadcast(text, 0);
   RecordedRun run{.options = train_options_from_json(text, path), .kernels = ""};

@@ -272,6 +272,8 @@ class WrongOptions(support.CommandLineTest):
         self.refuse(64, "train", "--max-steps", says="--max-steps needs a value")
         self.refuse(64, "train", "word", says="'word'")
         self.refuse(64, "translate", "--beam-size", "--model", "m", says=["--beam-size needs a value: N", "'--model'"])
+        for alias in ("--smooth-method", "-s"):
+            self.refuse(64, "evaluate", alias, "--model", "m", says=["--smooth needs a value: exp|floor", "'--model'"])
         self.refuse(64, "bleu", "r", "--input", "--lowercase", says=["--input needs a value", "'--lowercase'"])
         self.refuse(64, "prepare", "--train-sets", "--output=x", says="--train-sets needs a value")
         self.refuse(64, "supervise", "--model-dir", "--", "true", says="--model-dir needs a value: DIR")
