@@ -5,7 +5,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "tests/emulation/runtime.h"
+#include "tests/emulation/types.h"
 
 /// Thread blocks on the CPU: every thread of a block is a fiber; a fiber runs until it waits for others.
 namespace ventris::emulation {

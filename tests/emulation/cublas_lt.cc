@@ -1,11 +1,11 @@
 #include <cublasLt.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <vector>
 
 #include "backend/dtype.h"
+#include "tests/emulation/controls.h"
 
 struct EmulatedBlas {};
 struct EmulatedMatmul {
@@ -35,7 +35,6 @@ using ventris::BF16;
 
 constexpr uint64_t kAlgorithms = 3;  // 1: one sum; 2 and 3: that many partial sums, added at the end
 constexpr uint64_t kMark = 0x56656E74726973U;
-std::atomic<uint64_t> enqueued = 0;
 
 /// A product whose arguments are right.
 struct Product {
@@ -137,10 +136,6 @@ bool aligned(const void* address, size_t bytes) {
 }
 
 }  // namespace
-
-uint64_t ventris::emulation::products_enqueued() {
-  return enqueued;
-}
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new EmulatedBlas;
@@ -324,7 +319,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                         d_layout->cols,
                         plain ? a_layout->cols : a_layout->rows,
                         static_cast<int64_t>(algorithm->data[1])};
-  ++enqueued;
-  const cudaError_t queued = ventris::emulation::enqueue(stream, [product] { multiply(product); });
+  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [product] { multiply(product); });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backend/transfer.h"
+#include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 
 namespace ventris::testing {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "tests/emulation/controls.h"
 #include "tests/emulation/gemm_product.h"
 
 namespace ventris::testing {
@@ -29,11 +30,11 @@ class CudaGemmTuning : public ::testing::Test {
     if (before_) setenv("VENTRIS_TUNE_GEMM", before_->c_str(), 1);
   }
   /// A new context computes the product; the number of products that took.
-  uint64_t run(GemmProduct& p) const {
+  int64_t run(GemmProduct& p) const {
     Context context({.device = Device::kCuda, .scratch_bytes = 1 << 16});
-    const uint64_t before = emulation::products_enqueued();
+    const int64_t before = emulation::launches()["product"];
     p.on_device(context);
-    const uint64_t enqueued = emulation::products_enqueued() - before;
+    const int64_t enqueued = emulation::launches()["product"] - before;
     EXPECT_EQ(cudaStreamSynchronize(cuda::stream_of(context)), cudaSuccess);
     return enqueued;
   }
@@ -52,8 +53,8 @@ TEST_F(CudaGemmTuning, TheChoiceOfOneRunIsThatOfTheNext) {
     const GemmCase c{.m = 64, .n = 64, .k = 320, .accumulate = accumulate};
     GemmProduct first(c, DType::kF32);
     GemmProduct second(c, DType::kF32);
-    EXPECT_GT(run(first), 3U) << "the candidates are timed";
-    EXPECT_EQ(run(second), 1U) << "nothing is timed again";
+    EXPECT_GT(run(first), 3) << "the candidates are timed";
+    EXPECT_EQ(run(second), 1) << "nothing is timed again";
     expect_same("c", first.device_result, second.device_result);
     first.on_cpu();
     expect_matches("c", first.device_result, first.result, DType::kF32);
@@ -74,21 +75,21 @@ TEST_F(CudaGemmTuning, ADamagedFileIsIgnored) {
   for (const std::string& content :
        {damaged, std::string("\0\1nonsense", 10), std::string(), text.substr(0, 40)}) {
     std::ofstream(file(), std::ios::trunc) << content;
-    EXPECT_GT(run(p), 3U);
-    EXPECT_EQ(run(p), 1U) << "it is written anew";
+    EXPECT_GT(run(p), 3);
+    EXPECT_EQ(run(p), 1) << "it is written anew";
   }
 }
 
 TEST_F(CudaGemmTuning, ShapesOfDecodingAreNotTimed) {
   GemmProduct p({.m = 63, .n = 64, .k = 64}, DType::kF32);
-  EXPECT_EQ(run(p), 1U);
+  EXPECT_EQ(run(p), 1);
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
 TEST_F(CudaGemmTuning, ZeroTakesTheFirstAlgorithmAndKeepsNothing) {
   setenv("VENTRIS_TUNE_GEMM", "0", 1);
   GemmProduct p(kTuned, DType::kF32);
-  EXPECT_EQ(run(p), 1U);
+  EXPECT_EQ(run(p), 1);
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
@@ -98,7 +99,7 @@ TEST_F(CudaGemmTuning, AFolderThatCannotBeWrittenIsNoError) {
   std::ofstream(folder_ + "/file") << "no folder";
   GemmProduct p(kTuned, DType::kF32);
   ::testing::internal::CaptureStderr();
-  EXPECT_GT(run(p), 3U);
+  EXPECT_GT(run(p), 3);
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("cannot be kept"), std::string::npos);
 }
 

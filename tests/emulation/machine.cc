@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/emulation/controls.h"
 #include "tests/emulation/memory.h"
 #include "tests/emulation/runtime.h"
 

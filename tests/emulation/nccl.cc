@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "backend/dtype.h"
+#include "tests/emulation/controls.h"
 #include "tests/emulation/nccl_channels.h"
 
 namespace {
@@ -250,7 +251,7 @@ ncclResult_t enqueue(ncclComm_t comm, cudaStream_t stream, std::function<void(bo
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess) return ncclUnhandledCudaError;
   const bool captured = capture != cudaStreamCaptureStatusNone;
-  if (ventris::emulation::enqueue(stream, [work = std::move(work), captured] { work(captured); }) !=
+  if (ventris::emulation::enqueue(stream, "NCCL", [work = std::move(work), captured] { work(captured); }) !=
       cudaSuccess)
     return ncclUnhandledCudaError;
   c.launching = true;

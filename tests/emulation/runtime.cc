@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "tests/emulation/block.h"
+#include "tests/emulation/controls.h"
+#include "tests/emulation/kernel_name.h"
 #include "tests/emulation/memory.h"
 
 struct EmulatedGraph {
@@ -52,7 +54,9 @@ struct State {
   std::map<const void*, size_t> pinned;
   std::map<const void*, int> shared_limits;
   int captures = 0;
-  uint64_t launches = 0;
+  uint64_t grids = 0;  // that were run
+  std::map<const void*, int64_t> kernel_launches;
+  std::map<std::string, int64_t> other_launches;
   uint64_t idle_waits = 0;
   cudaError_t fault = cudaSuccess;  // sticky
   std::string fault_text;
@@ -133,9 +137,17 @@ cudaError_t enqueue(cudaStream_t handle, std::function<void()> task) {
   return result(cudaSuccess);
 }
 
-void check_memory(const std::string& what) {
+/// Work that launches() counts under `name`.
+cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> task) {
+  const cudaError_t status = enqueue(stream, std::move(task));
+  if (status == cudaSuccess) ++state().other_launches[name];
+  return status;
+}
+
+/// `what` gives the name of the work that is done.
+void check_memory(const std::function<std::string()>& what) {
   const std::string text = ventris::emulation::overwritten();
-  if (!text.empty()) set_fault(cudaErrorIllegalAddress, what + ": " + text);
+  if (!text.empty()) set_fault(cudaErrorIllegalAddress, what() + ": " + text);
 }
 
 bool pinned(const void* address, size_t bytes) {
@@ -169,11 +181,18 @@ uint64_t idle_waits() {
   return state().idle_waits;
 }
 
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+std::map<std::string, int64_t> launches() {
   VENTRIS_LOCK();
-  return ::enqueue(stream, [work = std::move(work)] {
+  std::map<std::string, int64_t> by_name = state().other_launches;
+  for (const auto& [kernel, count] : state().kernel_launches) by_name[kernel_name(kernel)] += count;
+  return by_name;
+}
+
+cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work) {
+  VENTRIS_LOCK();
+  return ::enqueue(stream, name, [name, work = std::move(work)] {
     work();
-    check_memory("the work of a library");
+    check_memory([name] { return std::string(name); });
   });
 }
 
@@ -214,16 +233,21 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
     return result(cudaErrorInvalidConfiguration);
   }
   const size_t shared_bytes = config.dynamicSmemBytes;
-  return enqueue(config.stream, [grid, block, shared_bytes, thread = std::move(thread)] {
-    const std::string what = fmt::format("a kernel of {} x {} x {} blocks of {} threads", grid.x, grid.y,
-                                         grid.z, block.x * block.y * block.z);
+  const auto run = [kernel, grid, block, shared_bytes, thread = std::move(thread)] {
+    const auto what = [&] {
+      return fmt::format("kernel {} of {} x {} x {} blocks of {} threads", kernel_name(kernel), grid.x,
+                         grid.y, grid.z, block.x * block.y * block.z);
+    };
     try {
-      run_grid(grid, block, shared_bytes, state().launches++ % 2 == 1, thread);
+      run_grid(grid, block, shared_bytes, state().grids++ % 2 == 1, thread);
     } catch (const KernelFault& fault) {
-      set_fault(cudaErrorLaunchFailure, what + ": " + fault.what());
+      set_fault(cudaErrorLaunchFailure, what() + ": " + fault.what());
     }
     check_memory(what);
-  });
+  };
+  const cudaError_t status = ::enqueue(config.stream, run);
+  if (status == cudaSuccess) ++s.kernel_launches[kernel];
+  return status;
 }
 
 }  // namespace ventris::emulation
@@ -306,11 +330,13 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   const auto* begin = static_cast<const char*>(from);
   const bool from_host = !ventris::emulation::in_device_memory(from, extent(from_pitch));
   const bool to_host = !ventris::emulation::in_device_memory(to, extent(to_pitch));
+  const char* name = to_host ? "copy to host" : from_host ? "copy to device" : "copy on device";
   if (from_host && !pinned(from, extent(from_pitch))) {  // read before the call returns
-    return enqueue(
-        stream, [copy, kept = std::vector<char>(begin, begin + extent(from_pitch))] { copy(kept.data()); });
+    return enqueue(stream, name, [copy, kept = std::vector<char>(begin, begin + extent(from_pitch))] {
+      copy(kept.data());
+    });
   }
-  const cudaError_t status = enqueue(stream, [copy, begin] { copy(begin); });
+  const cudaError_t status = enqueue(stream, name, [copy, begin] { copy(begin); });
   if (status != cudaSuccess || !to_host || pinned(to, extent(to_pitch)) || stream == nullptr ||
       stream->capture != nullptr)
     return status;
@@ -329,7 +355,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   VENTRIS_LOCK();
   if (bytes == 0) return result(cudaSuccess);
   if (!ventris::emulation::in_device_memory(to, bytes)) return result(cudaErrorInvalidValue);
-  return enqueue(stream, [to, value, bytes] { ventris::emulation::fill_device(to, value, bytes); });
+  return enqueue(stream, "memset", [to, value, bytes] { ventris::emulation::fill_device(to, value, bytes); });
 }
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
@@ -337,7 +363,7 @@ cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, s
   if (width == 0 || height == 0) return result(cudaSuccess);
   if (!ventris::emulation::in_device_memory(to, (height - 1) * pitch + width))
     return result(cudaErrorInvalidValue);
-  return enqueue(stream, [to, pitch, value, width, height] {
+  return enqueue(stream, "memset", [to, pitch, value, width, height] {
     for (size_t r = 0; r < height; ++r) std::memset(static_cast<char*>(to) + r * pitch, value, width);
   });
 }
@@ -484,7 +510,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   VENTRIS_LOCK();
-  return enqueue(stream, [nodes = exec->nodes] {
+  return enqueue(stream, "graph", [nodes = exec->nodes] {
     for (const auto& node : nodes) {
       if (state().fault == cudaSuccess) node();
     }

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "backend/cuda/intrinsics.cuh"
+#include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 
 namespace ventris::cuda {
@@ -206,6 +209,55 @@ TEST_F(EmulatedRuntime, WaitsThatLeaveTheDeviceIdleAreCounted) {
   EXPECT_EQ(emulation::idle_waits(), before + 1);
   VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
   VENTRIS_CUDA_CHECK(cudaFree(memory));
+}
+
+template <typename T, bool kNegative>
+__global__ void set_one(T* to) {
+  *to = T{kNegative ? -1 : 1};
+}
+
+TEST_F(EmulatedRuntime, LaunchesAreCountedByNameAndOnceACapture) {
+  const DeviceArray<int> values({1, 2, 3, 4});
+  std::vector<int> host(4);
+  std::map<std::string, int64_t> before = emulation::launches();
+  const auto expect_more = [&](const std::string& name, int64_t more) {
+    EXPECT_EQ(emulation::launches()[name] - before[name], more) << name;
+  };
+  const Shape shape = {.name = "", .grid = 1, .block = 1};
+  launch(shape, stream, set_one<int, true>, values.data());
+  launch(shape, other, set_one<int, false>, values.data());
+  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(host.data(), values.data(), 16, cudaMemcpyDeviceToHost, stream));
+  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(values.data(), host.data(), 8, cudaMemcpyHostToDevice, stream));
+  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(values.data(), values.data() + 2, 8, cudaMemcpyDeviceToDevice, stream));
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
+  expect_more("set_one", 2);
+  expect_more("copy to host", 1);
+  expect_more("copy to device", 1);
+  expect_more("copy on device", 1);
+
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  VENTRIS_CUDA_CHECK(cudaMemsetAsync(values.data(), 0, 16, stream));
+  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+  VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&executable, graph));
+  for (int i = 0; i < 3; ++i) VENTRIS_CUDA_CHECK(cudaGraphLaunch(executable, stream));
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
+  expect_more("memset", 1);
+  expect_more("graph", 3);
+  VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(executable));
+  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+
+  before = emulation::launches();
+  EXPECT_THROW(launch({.name = "", .grid = 1, .block = 2000}, stream, add_one, nullptr), Error);
+  EXPECT_EQ(emulation::launches(), before);  // a launch that fails is none
+}
+
+TEST_F(EmulatedRuntime, AFaultIsSaidWithTheNameOfItsKernel) {
+  launch({.name = "", .grid = 1, .block = 1, .shared_bytes = 16}, stream, write_shared, 4);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  EXPECT_NE(std::string(cudaGetErrorString(cudaErrorLaunchFailure)).find("kernel write_shared of 1 x"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What the host waits for in training, which only the emulated device can count.
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include "tests/emulation/controls.h"
 #include "tests/support/tiny_run.h"
 
 namespace ventris {

@@ -15,6 +15,7 @@
 #include "comm/rank_device.h"
 #include "comm/tree_reducer.h"
 #include "tests/comm/rank_test.h"
+#include "tests/emulation/controls.h"
 #include "tests/support/tolerance.h"
 
 namespace ventris {

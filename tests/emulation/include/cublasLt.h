@@ -92,10 +92,3 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
                               const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,
                               const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes,
                               cudaStream_t);
-
-namespace ventris::emulation {
-
-/// Products that cuBLASLt was asked for so far.
-uint64_t products_enqueued();
-
-}  // namespace ventris::emulation

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tests/emulation/types.h"
+
+/// What tests, and the twins of libraries, see and change of the emulated device beyond CUDA's own functions.
+namespace ventris::emulation {
+
+/// The machine as the runtime finds it, to be changed by tests.
+struct Machine {
+  int devices = 1;  // or $VENTRIS_EMULATED_DEVICES
+  int driver =
+      CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver; or $VENTRIS_EMULATED_DRIVER
+  bool kernel_image =
+      true;  // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
+  cudaComputeMode mode = cudaComputeModeDefault;
+  bool taken = false;  // by another process
+};
+Machine& machine();
+
+/// What a call returns: `status`, or the fault that the device met before. Kept for cudaGetLastError.
+cudaError_t result(cudaError_t status);
+/// Forgets the fault that a kernel or a copy met; a GPU would need a new process.
+void clear_fault();
+
+/// How often the host has waited until the device had nothing left to do, which then stands idle.
+uint64_t idle_waits();
+/// How often the host has given each piece of work to a stream, or to the graph that the stream captures:
+/// kernels by their names (kernel_name.h), "memset", "copy to device", "copy to host", "copy on device",
+/// "graph", and the names that enqueue() is given.
+std::map<std::string, int64_t> launches();
+
+/// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
+/// touched, and is captured like a kernel. `name` is that of launches().
+cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work);
+/// Does work that streams hold, as if time passed, while `wanted` is true and there is any. From any thread.
+void run_while(const std::function<bool()>& wanted);
+/// Whether [address, address + bytes) is memory of the device.
+bool on_device(const void* address, size_t bytes);
+
+}  // namespace ventris::emulation
