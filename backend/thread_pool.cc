@@ -58,8 +58,7 @@ struct ThreadPool::Impl {
 
   std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
-  std::atomic<int> started{0};  // workers that serve
-  std::mutex mutex;             // guards error and sleep
+  std::mutex mutex;  // guards error and sleep
   std::condition_variable wake;
   std::exception_ptr error;
   std::vector<std::thread> workers;
@@ -89,8 +88,6 @@ struct ThreadPool::Impl {
 
   void serve(int thread) {
     omp_set_num_threads(1);
-    started.fetch_add(1);
-    started.notify_one();
     uint64_t last_job = 0;
     while (true) {
       const auto is_new = [&] {
@@ -129,7 +126,6 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
            error.what());
     }
   }
-  for (int seen = 0; (seen = impl_->started.load()) < threads - 1;) impl_->started.wait(seen);
 }
 
 ThreadPool::~ThreadPool() = default;

@@ -10,10 +10,8 @@ namespace ventris {
 /// Inside its threads oneDNN and OpenMP are held to one thread.
 class ThreadPool {
  public:
-  /// Requires 1 <= threads <= 4096. One thread means that everything runs in the caller. Returns when all
-  /// threads have started: one that starts holds locks of the allocator for a moment, and a process forked
-  /// then (data/confined_process.h) would find them locked for ever. Throws Error(kUnavailable) where the
-  /// system gives no more threads.
+  /// Requires 1 <= threads <= 4096. One thread means that everything runs in the caller. Throws
+  /// Error(kUnavailable) where the system gives no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 
 #include "data/error.h"
 #include "data/file_io.h"
@@ -179,64 +178,6 @@ bool ends_soon(pid_t child) {
   return false;
 }
 
-/// One child; no answer at all where it was ended for not answering before the deadline.
-std::optional<ConfinedAnswer> attempt(const ConfinedLimits& limits, const std::function<std::string()>& work,
-                                      Clock::time_point deadline) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    fail(ErrorKind::kIo, "cannot make a pipe: {}", system_reason(errno));
-  }
-  const FileHandle from(ends[0]);
-  FileHandle to(ends[1]);
-  // In the child until it has its own.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t child = ::fork();
-  if (child == 0) be_the_child(to.fd(), limits, work);
-  const int error = errno;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) fail(ErrorKind::kIo, "cannot start a process: {}", system_reason(error));
-  to.close();
-
-  ConfinedAnswer answer;
-  uint64_t length = 0;
-  const bool begun = read_answer(from.fd(), &length, sizeof(length), deadline);
-  const bool too_long = begun && length > limits.answer_bytes;
-  if (begun && !too_long) {
-    answer.text.resize(length);
-    answer.complete = read_answer(from.fd(), answer.text.data(), length, deadline);
-  }
-  const bool too_late = !answer.complete && !too_long && Clock::now() >= deadline;
-  const bool stays = !answer.complete && !too_long && !too_late && !ends_soon(child);
-  // It may still wait: to write the rest, for a lock, or because a hostile file told it to. One that is
-  // ending keeps the reason that it has.
-  ::kill(child, SIGKILL);
-  int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = ::waitpid(child, &status, 0);
-  } while (ended < 0 && errno == EINTR);
-  if (too_late) return std::nullopt;
-  // Where the process ignores SIGCHLD there is no status; whether the answer came counts.
-  if (too_long) {
-    answer.text = "its answer is too long";
-  } else if (stays) {
-    answer.text = "it gave no answer and did not end";
-  } else if (!answer.complete) {
-    if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == kNotConfined) {
-      fail(ErrorKind::kIo,
-           "a process that reads a file apart has too few descriptors; raise their limit (ulimit -n)");
-    }
-    answer.text = ended == child ? reason_of_death(status) : "it ended early";
-    if (ended == child && WIFSIGNALED(status) && !is_of_the_work(WTERMSIG(status))) {
-      answer.killed_by = WTERMSIG(status);
-    }
-  }
-  return answer;
-}
-
 }  // namespace
 
 size_t address_space_bytes() {
@@ -257,36 +198,65 @@ bool has_room(size_t bytes) {
   return true;
 }
 
-void require_room(size_t bytes, const std::string& path) {
-  if (has_room(bytes)) return;
-  fail(ErrorKind::kUnavailable,
-       "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
-       "leave; "
-       "raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
-       path, bytes >> 20);
-}
-
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work) {
-  bool killed = false;
-  const bool cramped = !has_room(limits.memory_bytes);
-  const bool short_of_time = most_cpu_seconds() <= limits.cpu_seconds;
-  for (size_t i = 0; i < limits.patience.size();) {
-    std::optional<ConfinedAnswer> answer = attempt(limits, work, Clock::now() + limits.patience[i]);
-    if (answer) {
-      answer->cramped = cramped;
-      answer->short_of_time = short_of_time;
+  const Clock::time_point deadline = Clock::now() + limits.patience;
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail(ErrorKind::kIo, "cannot make a pipe: {}", system_reason(errno));
+  }
+  const FileHandle from(ends[0]);
+  FileHandle to(ends[1]);
+  // In the child until it has its own.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t child = ::fork();
+  if (child == 0) be_the_child(to.fd(), limits, work);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) fail(ErrorKind::kIo, "cannot start a process: {}", system_reason(error));
+  to.close();
+
+  ConfinedAnswer answer;
+  answer.cramped = !has_room(limits.memory_bytes);
+  answer.short_of_time = most_cpu_seconds() <= limits.cpu_seconds;
+  uint64_t length = 0;
+  const bool begun = read_answer(from.fd(), &length, sizeof(length), deadline);
+  const bool too_long = begun && length > limits.answer_bytes;
+  if (begun && !too_long) {
+    answer.text.resize(length);
+    answer.complete = read_answer(from.fd(), answer.text.data(), length, deadline);
+  }
+  const bool too_late = !answer.complete && !too_long && Clock::now() >= deadline;
+  const bool stays = !answer.complete && !too_long && !too_late && !ends_soon(child);
+  // It may still wait: to write the rest, for a lock, or because a hostile file told it to. One that is
+  // ending keeps the reason that it has.
+  ::kill(child, SIGKILL);
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
+  // Where the process ignores SIGCHLD there is no status; whether the answer came counts.
+  if (too_long) {
+    answer.text = "its answer is too long";
+  } else if (too_late) {
+    answer.text =
+        fmt::format("it gave no answer in {:g} s", std::chrono::duration<double>(limits.patience).count());
+  } else if (stays) {
+    answer.text = "it gave no answer and did not end";
+  } else if (!answer.complete) {
+    if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == kNotConfined) {
+      fail(ErrorKind::kIo,
+           "a process that reads a file apart has too few descriptors; raise their limit (ulimit -n)");
     }
-    if (!answer) {
-      ++i;
-    } else if (answer->killed_by == 0 || killed) {
-      return *answer;
-    } else {
-      killed = true;
+    answer.text = ended == child ? reason_of_death(status) : "it ended early";
+    if (ended == child && WIFSIGNALED(status) && !is_of_the_work(WTERMSIG(status))) {
+      answer.killed_by = WTERMSIG(status);
     }
   }
-  const auto longest = limits.patience.empty() ? std::chrono::milliseconds(0) : limits.patience.back();
-  return {.text = fmt::format("it gave no answer in {} attempts, the last of {:g} s", limits.patience.size(),
-                              std::chrono::duration<double>(longest).count())};
+  return answer;
 }
 
 }  // namespace ventris::data

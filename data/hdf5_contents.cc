@@ -6,9 +6,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "data/confined_process.h"
 #include "data/error.h"
-#include "data/hdf5_handle.h"
+#include "data/hdf5_process.h"
 
 namespace ventris::data {
 namespace {
@@ -80,18 +79,16 @@ Hdf5Dataset dataset_of(Unpacker& from) {
 }  // namespace
 
 Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
-  constexpr size_t kConstantBytes = size_t{64} << 20;  // tables of the library, and of the allocator
-  constexpr unsigned kSeconds = 5;                     // thousands of datasets take milliseconds
-  constexpr size_t kLeastRoom = size_t{32} << 20;      // for a sound file of any size
-  require_room(kLeastRoom, path);
+  constexpr size_t kConstantBytes = size_t{64} << 20;    // tables of the library, and of the allocator
+  constexpr unsigned kSeconds = 5;                       // thousands of datasets take milliseconds
+  constexpr auto kPatience = std::chrono::seconds(120);  // that may only be waited for a processor
   const auto size = static_cast<size_t>(bytes);
-  const ConfinedLimits limits = {
-      .input = fd, .memory_bytes = 4 * size + kConstantBytes, .cpu_seconds = kSeconds, .answer_bytes = size};
-  ConfinedAnswer answer;
-  {
-    const Hdf5Lock lock;
-    answer = run_confined(limits, [&] { return list_hdf5(path, kConfinedInput, bytes); });
-  }
+  const ConfinedLimits limits = {.input = fd,
+                                 .memory_bytes = 4 * size + kConstantBytes,
+                                 .cpu_seconds = kSeconds,
+                                 .answer_bytes = size,
+                                 .patience = kPatience};
+  const ConfinedAnswer answer = Hdf5Process::of_program().list(path, fd, bytes, limits);
   if (!answer.complete && answer.short_of_time) {
     fail(ErrorKind::kUnavailable,
          "{}: cannot be read within the limit on the processor's time, which leaves less than the {} s that "
@@ -100,7 +97,7 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
   }
   if (answer.killed_by != 0) {
     fail(ErrorKind::kIo,
-         "{}: the process that reads it was ended twice by signal {} ({}), which others sent{}. The file is "
+         "{}: the process that reads it was ended by signal {} ({}), which others sent{}. The file is "
          "not to blame: start the same command again",
          path, answer.killed_by, ::strsignal(answer.killed_by),
          answer.killed_by == SIGKILL ? ", such as a system that is out of memory" : "");

@@ -208,8 +208,13 @@ void Hdf5Writer::Impl::verify() const {
 }
 
 Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
-  constexpr size_t kLeastRoom = size_t{32} << 20;
-  require_room(kLeastRoom, path);
+  constexpr size_t kLeastRoom = size_t{32} << 20;  // with less the library may crash
+  if (!has_room(kLeastRoom)) {
+    fail(ErrorKind::kUnavailable,
+         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
+         "leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
+         path, kLeastRoom >> 20);
+  }
   impl_ = std::make_unique<Impl>(path, expected_bytes);
 }
 Hdf5Writer::~Hdf5Writer() = default;

@@ -8,8 +8,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -20,6 +22,7 @@
 #include "comm/guard.h"
 #include "comm/mpi_environment.h"
 #include "data/error.h"
+#include "data/hdf5_process.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/help.h"
@@ -216,6 +219,23 @@ double wait_limit_of(const std::vector<std::string>& words) {
   return seconds;
 }
 
+// A supervisor has no child but its job, and reads no HDF5 file.
+bool needs_hdf5(const std::vector<std::string>& words) {
+  return words.empty() || words.front() != "supervise";
+}
+
+/// What the system shows of a process: the words, and behind them the variables, where they were not moved.
+std::span<char> words_and_environment(int argc, char** argv) {
+  if (argc == 0) return {};
+  char* end = argv[0];
+  const auto take = [&end](char** texts) {
+    for (; *texts != nullptr && *texts == end; ++texts) end += std::strlen(*texts) + 1;
+  };
+  take(argv);
+  take(environ);
+  return {argv[0], end};
+}
+
 std::string join_command_line(int argc, char** argv) {
   std::string line = "ventris";
   for (int i = 1; i < argc; ++i) line += " " + shell_word(argv[i]);
@@ -228,13 +248,15 @@ std::string join_command_line(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace ventris;
   hold_standard_streams();
+  const std::string command_line = join_command_line(argc, argv);
+  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
+  std::optional<data::Hdf5Process> hdf5;
+  if (needs_hdf5(words)) hdf5.emplace(words_and_environment(argc, argv));
   prepare_for_want_of_memory();
   // A write to a closed pipe, or past a limit on the size of files, fails with its reason instead of killing
   // the process in the middle of its files.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  const std::string command_line = join_command_line(argc, argv);
-  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   MpiLimits limits = {.seconds = wait_limit_of(words)};
   try {
     if (!words.empty() && words.front() == "train") {

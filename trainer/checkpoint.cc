@@ -7,6 +7,7 @@
 #include "data/hdf5_file.h"
 #include "trainer/model_files.h"
 #include "trainer/sound_state.h"
+#include "trainer/unsound_state.h"
 #include "trainer/weights.h"
 
 namespace ventris {
@@ -34,11 +35,7 @@ int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& to
 }
 
 void check_sound(const std::string& fault, const std::string& path) {
-  if (fault.empty()) return;
-  fail(ExitCode::kBadData,
-       "{}: there is {}: the run that wrote it had diverged, or the file was changed; use an earlier "
-       "checkpoint",
-       path, fault);
+  if (!fault.empty()) throw UnsoundState(path, fault);
 }
 
 size_t flat_bytes(const ParameterStore& store) {
@@ -110,10 +107,10 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
   return write_checkpoint(model_dir, snapshot, config, tokenizer_model, provenance);
 }
 
-void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
+void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
                      ParameterStore& store, const OptimizerState& optimizer, TrainingState& state) {
   check_flat(optimizer, store);
-  const data::Hdf5Reader reader(path);
+  const std::string& path = reader.path();
   const TransformerConfig in_file = read_config(reader);
   if (reader.string_attribute("/", "format") != kCheckpointFormat) {
     fail(ExitCode::kBadData,

@@ -8,6 +8,7 @@
 #include "backend/tensor.h"
 #include "backend/transfer.h"
 #include "data/batches.h"
+#include "data/hdf5_file.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 
@@ -103,10 +104,10 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
                             const OptimizerState& optimizer, const std::string& tokenizer_model,
                             const std::string& provenance);
 
-/// Fills store (masters, on the context's device), optimizer and state. Throws kBadData if the file is
-/// damaged, of another model, without an average that is wanted, or of no sound state
-/// (trainer/sound_state.h).
-void load_checkpoint(Context& context, const std::string& path, const TransformerConfig& config,
+/// Fills store (masters, on the context's device), optimizer and state, in one read of the file. Throws
+/// kBadData if it is of another kind or another model, or without an average that is wanted, and
+/// UnsoundState: then what was to be filled is of no use.
+void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
                      ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
 
 /// The checkpoints of a run folder by rising step.
@@ -116,6 +117,8 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir);
 void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
                 double value);
 std::string read_best(const std::string& model_dir);
+/// Records that there is none.
+void remove_best(const std::string& model_dir);
 /// Removes all but the newest `keep` checkpoints; the best always stays.
 void prune_checkpoints(const std::string& model_dir, int keep);
 

@@ -9,6 +9,7 @@
 
 #include "backend/error.h"
 #include "model/transformer_parameters.h"
+#include "trainer/unsound_state.h"
 
 namespace ventris {
 namespace {
@@ -146,9 +147,7 @@ void fill_parameters(Context& context, const ParameterStore& store, Tensor flat,
     array.values.resize(static_cast<size_t>(array.rows * array.cols));
     read(parameter, array.values);
     if (!std::all_of(array.values.begin(), array.values.end(), [](float x) { return std::isfinite(x); })) {
-      fail(ExitCode::kBadData,
-           "{}: parameter {} holds NaN or Inf; the run that wrote it had diverged: use an earlier checkpoint",
-           origin, parameter.name);
+      throw UnsoundState(origin, "NaN or Inf in parameter " + parameter.name);
     }
     if (order == ChannelOrder::kSinesFirst) {
       array = permuted(array, residual_sides(parameter.name), from_pairs);

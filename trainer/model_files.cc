@@ -70,6 +70,11 @@ void write_best(const std::string& model_dir, const std::string& checkpoint_path
   write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
 }
 
+void remove_best(const std::string& model_dir) {
+  std::error_code error;
+  fs::remove(fs::path(model_dir) / kBestFile, error);
+}
+
 std::string read_best(const std::string& model_dir) {
   const fs::path path = fs::path(model_dir) / kBestFile;
   std::error_code error;

@@ -20,6 +20,7 @@
 #include "trainer/run_environment.h"
 #include "trainer/run_folder.h"
 #include "trainer/sound_state.h"
+#include "trainer/unsound_state.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {
@@ -43,24 +44,15 @@ std::string read_valid_metric(const data::Hdf5Reader& reader) {
   return reader.has_attribute("/", "valid_metric") ? reader.string_attribute("/", "valid_metric") : "bleu";
 }
 
-ResumePoint resume_point_of(const std::string& path, const data::Hdf5Reader& reader) {
-  return {path, read_logical_shards(reader), read_valid_metric(reader)};
+ResumePoint resume_point_of(const std::string& path) {
+  ResumePoint point = {.path = path, .reader = std::make_unique<data::Hdf5Reader>(path)};
+  point.logical_shards = read_logical_shards(*point.reader);
+  point.valid_metric = read_valid_metric(*point.reader);
+  return point;
 }
 
-/// True if the file is one of ours, as it was written, of a sound state; then with what it tells.
-bool is_sound(ResumePoint& point, std::string& why) {
-  try {
-    const data::Hdf5Reader reader(point.path);
-    point = resume_point_of(point.path, reader);
-    const std::string fault = fault_in(reader);
-    if (fault.empty()) return true;
-    why = fmt::format("{}: there is {}: the run had diverged, or the file was changed.", point.path, fault);
-    return false;
-  } catch (const data::DataError& error) {
-    if (error.kind() != data::ErrorKind::kBadData) throw;
-    why = error.what();
-    return false;
-  }
+std::string diverged(const std::string& path, const std::string& fault) {
+  return fmt::format("{}: there is {}: the run had diverged, or the file was changed.", path, fault);
 }
 
 bool is_set_aside(const std::string& name) {
@@ -78,52 +70,122 @@ void remove_damaged_but(const std::vector<std::string>& kept, const std::string&
   }
 }
 
-/// Of rank 0.
-ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
-  std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
-  if (options.resume == "never") {
-    if (!checkpoints.empty()) {
-      fail(ExitCode::kBadConfiguration,
-           "{} holds {} checkpoints of an earlier run, the newest {}. Go on from it with --resume auto, or "
-           "give another "
-           "--model-dir",
-           options.model_dir, checkpoints.size(), checkpoints.back());
-    }
-    return {};
-  }
-  if (options.resume != "auto") return resume_point_of(options.resume, data::Hdf5Reader(options.resume));
-  std::string why;
-  std::vector<std::string> damaged;
+/// Renames a checkpoint, so that it is not met again, and tells why.
+void set_aside(const std::string& path, const std::string& why, std::vector<std::string>& all,
+               Progress& progress) {
+  const std::string aside = path + std::string(kDamaged);
+  std::error_code error;
+  fs::rename(path, aside, error);
+  all.push_back(aside);
+  progress.warning(fmt::format("{} It is {} and the checkpoint before it is tried", why,
+                               error ? "passed over" : "renamed to " + aside));
+}
+
+/// The newest of these checkpoints that is one of ours, as it was written, and tells of a sound state; others
+/// are set aside. None if there are none. `why`: of the one that was set aside last.
+ResumePoint newest_of(std::vector<std::string> checkpoints, std::vector<std::string> all_aside,
+                      std::string why, const TrainOptions& options, Progress& progress) {
   for (; !checkpoints.empty(); checkpoints.pop_back()) {
     const std::string& newest = checkpoints.back();
-    ResumePoint point = {newest};
-    if (is_sound(point, why)) {
-      if (!damaged.empty()) remove_damaged_but(damaged, options.model_dir);
-      return point;
+    try {
+      ResumePoint point = resume_point_of(newest);
+      const std::string fault = fault_in(*point.reader);
+      if (fault.empty()) {
+        if (!all_aside.empty()) remove_damaged_but(all_aside, options.model_dir);
+        point.set_aside = std::move(all_aside);
+        return point;
+      }
+      why = diverged(newest, fault);
+    } catch (const data::DataError& error) {
+      if (error.kind() != data::ErrorKind::kBadData) throw;
+      why = error.what();
     }
-    const std::string aside = newest + std::string(kDamaged);
-    std::error_code error;
-    fs::rename(newest, aside, error);
-    damaged.push_back(aside);
-    progress.warning(fmt::format("{} It is {} and the checkpoint before it is tried", why,
-                                 error ? "passed over" : "renamed to " + aside));
+    set_aside(newest, why, all_aside, progress);
   }
   if (!why.empty()) {
     fail(ExitCode::kBadData,
          "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
          options.model_dir, why);
   }
-  if (!data::is_folder(options.model_dir)) return {};
+  return {};
+}
+
+int64_t step_in(const std::string& checkpoint) {
+  const int64_t named = step_of_checkpoint(checkpoint);
+  if (named >= 0) return named;
+  const data::Hdf5Reader reader(checkpoint);
+  return reader.has_attribute("/", "step") ? reader.int_attribute("/", "step") : -1;
+}
+
+bool began_from_the_same(const TrainOptions& options) {
+  if (!data::is_there(path_of_config(options.model_dir))) return false;
+  try {
+    return recorded_options(options.model_dir).resume == options.resume;
+  } catch (const std::exception&) {  // what options changed is not known either, and is told
+    return false;
+  }
+}
+
+/// The checkpoints of the folder that the run goes on from: of a run that begins from a file those after it,
+/// and they are its own where its last start here began from that file, too.
+std::vector<std::string> own_checkpoints(const TrainOptions& options) {
+  std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
+  if (options.resume == "auto" || checkpoints.empty()) return checkpoints;
+  if (!began_from_the_same(options)) return {};
+  std::erase_if(checkpoints, [begin = step_in(options.resume)](const std::string& path) {
+    return step_of_checkpoint(path) <= begin;
+  });
+  return checkpoints;
+}
+
+/// Of rank 0.
+ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
+  if (options.resume == "never") {
+    const std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
+    if (!checkpoints.empty()) {
+      fail(ExitCode::kBadConfiguration,
+           "{} holds {} checkpoints of an earlier run, the newest {}. Go on from it with --resume auto, or "
+           "give another --model-dir",
+           options.model_dir, checkpoints.size(), checkpoints.back());
+    }
+    return {};
+  }
+  const std::vector<std::string> own = own_checkpoints(options);
+  if (options.resume != "auto" && own.empty()) return resume_point_of(options.resume);
+  ResumePoint point = newest_of(own, {}, "", options, progress);
+  if (!point.path.empty() || !data::is_folder(options.model_dir)) return point;
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
     const std::string name = entry.path().filename().string();
     if (!is_set_aside(name)) continue;
     fail(ExitCode::kBadData,
          "{} holds damaged checkpoints of an earlier run and no other, such as {}. To start anew remove "
-         "them, or "
-         "give another --model-dir",
+         "them, or give another --model-dir",
          options.model_dir, name);
   }
   return {};
+}
+
+/// Of rank 0: the one before a checkpoint of which loading found that its state is not sound. What the run
+/// was made for must hold of it too.
+ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault, const TrainOptions& options,
+                           Progress& progress) {
+  std::vector<std::string> aside = unsound.set_aside;
+  const std::string why = diverged(unsound.path, fault);
+  set_aside(unsound.path, why, aside, progress);
+  std::vector<std::string> earlier = own_checkpoints(options);
+  std::erase_if(earlier, [step = step_of_checkpoint(unsound.path)](const std::string& path) {
+    return step_of_checkpoint(path) >= step;
+  });
+  ResumePoint point = newest_of(earlier, aside, why, options, progress);
+  if (point.logical_shards != unsound.logical_shards || point.valid_metric != unsound.valid_metric) {
+    fail(ExitCode::kUnavailable,
+         "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, of {} "
+         "and "
+         "{}. Start the same command again: it goes on from the former",
+         point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
+         unsound.valid_metric);
+  }
+  return point;
 }
 
 /// A file given by name may lie anywhere, but the folder must not hold a later state of the run, which "auto"
@@ -152,6 +214,20 @@ void restore_best(const TrainOptions& options, const TrainingState& state) {
   write_best(options.model_dir, best, options.valid_metric, state.best_metric);
 }
 
+/// Of a run that went to another folder, or whose best checkpoint was removed: one that is better than what
+/// is not there would be waited for while worse ones are not kept.
+void forget_lost_best(const TrainOptions& options, TrainingState& state, Progress& progress) {
+  if (state.best_step == 0 || options.valid_every == 0 ||
+      data::is_there(path_of_checkpoint(options.model_dir, state.best_step)))
+    return;
+  progress.warning(
+      fmt::format("the best checkpoint, of step {} ({} {:.4g}), is not in {}: the best is looked for anew",
+                  state.best_step, state.valid_metric, state.best_metric, options.model_dir));
+  state.best_step = 0;
+  const std::string named = read_best(options.model_dir);
+  if (!named.empty() && !data::is_there(named)) remove_best(options.model_dir);
+}
+
 /// Removes what earlier processes of the run left half-written.
 void remove_leftovers(const TrainOptions& options, bool alone, Progress& progress) {
   const std::vector<std::string> removed =
@@ -161,19 +237,17 @@ void remove_leftovers(const TrainOptions& options, bool alone, Progress& progres
   }
 }
 
-void load_on_first_rank(Context& context, const std::string& path, const TrainOptions& options,
+void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const TrainOptions& options,
                         ParameterStore& store, Optimizer& optimizer, TrainingState& state,
                         Progress& progress) {
-  {
-    const data::Hdf5Reader reader(path);
-    // Before anything is loaded, so that the message names the option. A file of another kind has none;
-    // loading says so.
-    if (reader.has_attribute("/", "resume_signature")) {
-      check_same_signature(path, reader.string_attribute("/", "resume_signature"), state.resume_signature);
-    }
+  const std::string& path = reader.path();
+  // Before anything is loaded, so that the message names the option. A file of another kind has none; loading
+  // says so.
+  if (reader.has_attribute("/", "resume_signature")) {
+    check_same_signature(path, reader.string_attribute("/", "resume_signature"), state.resume_signature);
   }
   TrainingState loaded;
-  load_checkpoint(context, path, options.model, store,
+  load_checkpoint(context, reader, options.model, store,
                   {.m = optimizer.m(), .v = optimizer.v(), .average = optimizer.average()}, loaded);
   if (loaded.corpus_digest != state.corpus_digest) {
     refuse_other_option(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
@@ -187,6 +261,7 @@ void load_on_first_rank(Context& context, const std::string& path, const TrainOp
     loaded.validations_without_improvement = 0;
   }
   loaded.valid_metric = metric;
+  forget_lost_best(options, loaded, progress);
   const std::string changes = environment_changes(loaded.environment, state.environment);
   if (!changes.empty()) {
     progress.warning(
@@ -223,13 +298,21 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   return point;
 }
 
-void resume(Context& context, Communicator& communicator, const std::string& path,
-            const TrainOptions& options, ParameterStore& store, Optimizer& optimizer, TrainingState& state,
-            Progress& progress) {
-  if (communicator.rank() == 0 && !path.empty())
-    load_on_first_rank(context, path, options, store, optimizer, state, progress);
+void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
+            ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
+  for (bool loaded = point.path.empty() || communicator.rank() != 0; !loaded;) {
+    try {
+      load_on_first_rank(context, *point.reader, options, store, optimizer, state, progress);
+      loaded = true;
+    } catch (const UnsoundState& error) {
+      if (point.path == options.resume) throw;
+      point = before_unsound(point, error.fault(), options, progress);
+    }
+  }
+  point.reader.reset();
+  point.path = communicator.broadcast(point.path, 0);
   copy_from_rank(context, communicator, 0, store.values());
-  if (!path.empty()) {
+  if (!point.path.empty()) {
     copy_from_rank(context, communicator, 0, optimizer.m());
     copy_from_rank(context, communicator, 0, optimizer.v());
     if (optimizer.average()) copy_from_rank(context, communicator, 0, optimizer.average());

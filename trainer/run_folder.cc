@@ -49,9 +49,7 @@ void check_config_is_ours(const std::string& folder) {
   const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
   if (!has("config.json") || has(kLockFile) || has("metrics.jsonl") || has("status.json")) return;
   try {
-    const std::string path = folder + "/config.json";
-    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
-    train_options_from_json({bytes.begin(), bytes.end()}, path);
+    static_cast<void>(recorded_options(folder));
     return;
   } catch (const std::exception&) {  // not the options of a run
   }
@@ -63,6 +61,16 @@ void check_config_is_ours(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string path_of_config(const std::string& folder) {
+  return folder + "/config.json";
+}
+
+TrainOptions recorded_options(const std::string& folder) {
+  const std::string path = path_of_config(folder);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+  return train_options_from_json({bytes.begin(), bytes.end()}, path);
+}
 
 bool is_name_of_run_file(const std::string& name) {
   static const std::set<std::string> kNames = {".lease",      kLockFile,       "best.json",  "command.txt",

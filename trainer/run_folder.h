@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/folder_lock.h"
+#include "trainer/train_options.h"
 
 namespace ventris {
 
@@ -18,6 +19,11 @@ std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicat
 
 /// Whether the program writes a file of this name into run folders: a checkpoint, metrics.jsonl and others.
 bool is_name_of_run_file(const std::string& name);
+
+/// What describes the newest start of the folder's run.
+std::string path_of_config(const std::string& folder);
+/// Its options. Throws DataError and Error where it is not there or holds none.
+TrainOptions recorded_options(const std::string& folder);
 
 /// For outputs of other commands. Throws Error kCannotCreate where the path would be such a file of a folder
 /// that holds a run: what is there cannot be made again.

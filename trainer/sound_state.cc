@@ -83,19 +83,7 @@ std::string fault_in(const data::Hdf5Reader& reader) {
       value = reader.int_attribute("/", name);
     }
   });
-  std::string found = fault_in(state);
-  std::vector<float> values;
-  for (const std::string& name : found.empty() ? reader.datasets("/") : std::vector<std::string>()) {
-    if (reader.type(name) != data::ElementType::kF32) continue;
-    const std::vector<int64_t> dimensions = reader.dimensions(name);
-    int64_t count = 1;
-    for (const int64_t dimension : dimensions) count *= dimension;
-    values.resize(static_cast<size_t>(count));
-    reader.read(name, data::ElementType::kF32, dimensions, values.data());
-    found = fault_in(values, name);
-    if (!found.empty()) break;
-  }
-  return found;
+  return fault_in(state);
 }
 
 }  // namespace ventris

@@ -22,7 +22,7 @@ std::string fault_in(std::span<const float> values, const std::string& name);
 /// CUDA call.
 std::string fault_in(const CheckpointSnapshot& snapshot);
 
-/// Of the f32 datasets and the training state of a file. Reads all of it. Throws what the reader does.
+/// Of the training state that a file tells; its arrays are looked at when they are loaded.
 std::string fault_in(const data::Hdf5Reader& reader);
 
 }  // namespace ventris

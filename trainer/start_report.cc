@@ -20,6 +20,7 @@
 #include "trainer/corpus_warnings.h"
 #include "trainer/export_limits.h"
 #include "trainer/progress.h"
+#include "trainer/run_folder.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -126,12 +127,9 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
 }
 
 void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
-  const std::string path = options.model_dir + "/config.json";
-  if (!data::is_there(path)) return;
+  if (!data::is_there(path_of_config(options.model_dir))) return;
   try {
-    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
-    const TrainOptions before = train_options_from_json({bytes.begin(), bytes.end()}, path);
-    const std::vector<std::string> changed = changed_options(before, options);
+    const std::vector<std::string> changed = changed_options(recorded_options(options.model_dir), options);
     if (changed.empty()) return;
     progress.warning(fmt::format("options that changed since the last start: {}", fmt::join(changed, "; ")));
   } catch (const std::exception& error) {

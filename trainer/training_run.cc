@@ -136,8 +136,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   state_.environment = run_environment(communicator_);
 
   make_model();
+  resume(context_, communicator_, resume_point_, options_, store_, *optimizer_, state_, progress_);
   last_checkpoint_ = resume_point_.path;
-  resume(context_, communicator_, last_checkpoint_, options_, store_, *optimizer_, state_, progress_);
   if (!last_checkpoint_.empty()) {
     saved_step_ = state_.step;
     optimizer_->set_updates(state_.step - state_.skipped_steps);
@@ -199,7 +199,7 @@ void TrainingRun::make_model() {
 void TrainingRun::describe_run() {
   if (communicator_.rank() != 0) return;
   warn_of_changed_options(progress_, options_);
-  write_file_atomically(options_.model_dir + "/config.json", to_json(options_, state_.environment) + "\n");
+  write_file_atomically(path_of_config(options_.model_dir), to_json(options_, state_.environment) + "\n");
   write_file_atomically(options_.model_dir + "/command.txt", given_command(command_) + "\n");
 }
 

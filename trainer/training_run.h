@@ -116,7 +116,7 @@ class TrainingRun {
   TransformerIds ids_;
 
   const std::unique_ptr<data::FolderLock> folder_lock_;  // of rank 0
-  const ResumePoint resume_point_;
+  ResumePoint resume_point_;
   const int shards_;
   const data::BatchSource batches_;
   const Schedule schedule_;

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "data/hdf5_process.h"
 #include "tests/comm/rank_test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,6 +38,7 @@ Communicator& world() {
 }  // namespace ventris::testing
 
 int main(int argc, char** argv) {
+  const ventris::data::Hdf5Process reader;
 #if defined(__SANITIZE_ADDRESS__)
   __lsan_disable();  // MPI loads and unloads plug-ins as it starts, and their leaks have no name to suppress
 #endif

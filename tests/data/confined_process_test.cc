@@ -1,5 +1,6 @@
 #include "data/confined_process.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -7,20 +8,24 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "data/error.h"
+#include "data/hdf5_process.h"
 
 namespace ventris::data {
 namespace {
 
 using std::chrono::milliseconds;
 
-ConfinedLimits limits_with(std::vector<milliseconds> patience) {
+ConfinedLimits limits_with(milliseconds patience) {
   return {.input = -1,
           .memory_bytes = size_t{64} << 20,
           .cpu_seconds = 5,
@@ -50,36 +55,23 @@ class SharedCounter {
 };
 
 void expect_no_children() {
-  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
-  EXPECT_EQ(errno, ECHILD);
+  std::ifstream file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  const std::vector<pid_t> children{std::istream_iterator<pid_t>(file), {}};
+  EXPECT_THAT(children, ::testing::ElementsAre(Hdf5Process::of_program().id()));
 }
 
 TEST(ConfinedProcess, AnswersWithWhatTheWorkReturns) {
-  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), [] { return "done"; });
+  const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), [] { return "done"; });
   EXPECT_TRUE(answer.complete) << answer.text;
   EXPECT_EQ(answer.text, "done");
   expect_no_children();
 }
 
 TEST(ConfinedProcess, AChildThatNeverAnswersEndsWithAReason) {
-  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(20), milliseconds(50)}),
-                                             []() -> std::string { wait_for_ever(); });
+  const ConfinedAnswer answer =
+      run_confined(limits_with(milliseconds(50)), []() -> std::string { wait_for_ever(); });
   EXPECT_FALSE(answer.complete);
-  EXPECT_EQ(answer.text, "it gave no answer in 2 attempts, the last of 0.05 s");
-  expect_no_children();
-}
-
-TEST(ConfinedProcess, AChildThatHangsIsReplacedByOneThatAnswers) {
-  SharedCounter attempts;
-  const auto work = [&]() -> std::string {
-    if ((*attempts).fetch_add(1) == 0) wait_for_ever();
-    return "the second time";
-  };
-  const std::vector<milliseconds> patience = {milliseconds(200), milliseconds(60'000), milliseconds(60'000)};
-  const ConfinedAnswer answer = run_confined(limits_with(patience), work);
-  EXPECT_TRUE(answer.complete) << answer.text;
-  EXPECT_EQ(answer.text, "the second time");
-  EXPECT_GE(*attempts, 2);
+  EXPECT_EQ(answer.text, "it gave no answer in 0.05 s");
   expect_no_children();
 }
 
@@ -90,39 +82,25 @@ TEST(ConfinedProcess, ACrashIsNotTriedAgain) {
     std::raise(SIGSEGV);
     return "";
   };
-  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000), milliseconds(60'000)}), work);
+  const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), work);
   EXPECT_FALSE(answer.complete);
   EXPECT_EQ(answer.text, "it ended with Segmentation fault");
   EXPECT_EQ(*attempts, 1);
 }
 
-/// The answer after SIGKILL from outside ended the first `killed` children.
-ConfinedAnswer answer_after(int killed, SharedCounter& attempts) {
-  const auto work = [&]() -> std::string {
-    if ((*attempts).fetch_add(1) < killed) ::kill(::getpid(), SIGKILL);
-    return "done";
-  };
-  return run_confined(limits_with({milliseconds(60'000)}), work);
-}
-
-TEST(ConfinedProcess, AChildThatOthersKillIsReplacedOnce) {
-  SharedCounter once;
-  const ConfinedAnswer second = answer_after(1, once);
-  EXPECT_TRUE(second.complete) << second.text;
-  EXPECT_EQ(second.text, "done");
-  SharedCounter twice;
-  const ConfinedAnswer none = answer_after(2, twice);
-  EXPECT_FALSE(none.complete);
-  EXPECT_EQ(none.killed_by, SIGKILL);
-  EXPECT_EQ(*twice, 2);
+TEST(ConfinedProcess, AChildThatOthersKillIsNotTheFilesFault) {
+  const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), []() -> std::string {
+    ::kill(::getpid(), SIGKILL);
+    wait_for_ever();
+  });
+  EXPECT_FALSE(answer.complete);
+  EXPECT_EQ(answer.killed_by, SIGKILL);
   expect_no_children();
 }
 
 TEST(ConfinedProcess, ASignalOfACrashThatOthersSendIsNotTheFilesFault) {
   for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGXCPU}) {
-    SharedCounter attempts;
     const auto work = [&]() -> std::string {
-      if ((*attempts)++ > 0) return "done";
       const pid_t reader = ::getpid();
       // A grandchild is another process; the reader waits for its end.
       if (::fork() == 0) {
@@ -131,9 +109,9 @@ TEST(ConfinedProcess, ASignalOfACrashThatOthersSendIsNotTheFilesFault) {
       }
       wait_for_ever();
     };
-    const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), work);
-    EXPECT_TRUE(answer.complete) << ::strsignal(number) << ": " << answer.text;
-    EXPECT_EQ(*attempts, 2);
+    const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), work);
+    EXPECT_FALSE(answer.complete);
+    EXPECT_EQ(answer.killed_by, SIGKILL) << ::strsignal(number) << ": " << answer.text;
   }
   expect_no_children();
 }
@@ -149,7 +127,7 @@ TEST(ConfinedProcess, TooFewDescriptorsAreNotTheFilesFault) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   std::string message;
   try {
-    run_confined(limits_with({milliseconds(60'000)}), [] { return std::string("done"); });
+    run_confined(limits_with(milliseconds(60'000)), [] { return std::string("done"); });
   } catch (const DataError& error) {
     message = error.what();
   }
@@ -166,7 +144,7 @@ TEST(ConfinedProcess, WorkThatComputesForTooLongIsNotTriedAgain) {
       static_cast<void>(more);
     }
   };
-  ConfinedLimits limits = limits_with({milliseconds(60'000)});
+  ConfinedLimits limits = limits_with(milliseconds(60'000));
   limits.cpu_seconds = 1;
   const ConfinedAnswer answer = run_confined(limits, work);
   EXPECT_FALSE(answer.complete);
@@ -180,7 +158,7 @@ TEST(ConfinedProcess, ALimitOfItsOwnOnTheProcessorsTimeIsTold) {
   if (child == 0) {
     const rlimit second = {.rlim_cur = 1, .rlim_max = 1};
     ::setrlimit(RLIMIT_CPU, &second);
-    const ConfinedAnswer done = run_confined(limits_with({milliseconds(60'000)}), [] {
+    const ConfinedAnswer done = run_confined(limits_with(milliseconds(60'000)), [] {
       const std::clock_t begin = std::clock();  // some ticks of the system's clock
       while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
       }
@@ -191,11 +169,11 @@ TEST(ConfinedProcess, ALimitOfItsOwnOnTheProcessorsTimeIsTold) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  EXPECT_FALSE(run_confined(limits_with({milliseconds(60'000)}), [] { return "done"; }).short_of_time);
+  EXPECT_FALSE(run_confined(limits_with(milliseconds(60'000)), [] { return "done"; }).short_of_time);
 }
 
 TEST(ConfinedProcess, WorkThatTakesMoreMemoryThanItMayEnds) {
-  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), [] {
+  const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), [] {
     const std::string much(size_t{1} << 30, 'x');
     return much.substr(0, 10);
   });
@@ -212,7 +190,7 @@ TEST(ConfinedProcess, SignalsOfOthersDoNotEndIt) {
     }
     return "alive";
   };
-  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), work);
+  const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), work);
   EXPECT_TRUE(answer.complete) << answer.text;
   EXPECT_EQ(answer.text, "alive");
   sigset_t mask;
@@ -223,7 +201,7 @@ TEST(ConfinedProcess, SignalsOfOthersDoNotEndIt) {
 TEST(ConfinedProcess, AnAnswerThatIsTooLongIsRefused) {
   // Longer than a pipe holds, so that the child would wait for its reader.
   const ConfinedAnswer answer =
-      run_confined(limits_with({milliseconds(60'000)}), [] { return std::string(1 << 20, 'a'); });
+      run_confined(limits_with(milliseconds(60'000)), [] { return std::string(1 << 20, 'a'); });
   EXPECT_FALSE(answer.complete);
   EXPECT_EQ(answer.text, "its answer is too long");
   expect_no_children();
@@ -234,7 +212,7 @@ TEST(ConfinedProcess, AChildThatClosesItsPipeAndStaysIsEnded) {
     ::close(3);
     wait_for_ever();
   };
-  const ConfinedAnswer answer = run_confined(limits_with({milliseconds(60'000)}), work);
+  const ConfinedAnswer answer = run_confined(limits_with(milliseconds(60'000)), work);
   EXPECT_FALSE(answer.complete);
   EXPECT_EQ(answer.killed_by, 0) << "it is this process that ends it";
   expect_no_children();

@@ -3,9 +3,11 @@
 #include <cstdio>
 
 #include "backend/device.h"
+#include "data/hdf5_process.h"
 
 /// Runs the tests on the first CUDA device, and skips them all where there is none that works.
 int main(int argc, char** argv) {
+  const ventris::data::Hdf5Process reader;
   ::testing::InitGoogleTest(&argc, argv);
   const std::string reason = ventris::cuda_unavailable_reason();
   if (!reason.empty()) {

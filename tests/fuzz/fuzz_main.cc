@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "data/hdf5_process.h"
 #include "tests/fuzz/harness.h"
 
 // As in sanitizer/common_interface_defs.h, which not every compiler that has the function brings.
@@ -12,7 +13,9 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)());
 /// A confined process may end with a fault, and tells its parent; libFuzzer's callback would write an empty
 /// file for it.
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-  return ::pthread_atfork(nullptr, nullptr, [] { __sanitizer_set_death_callback(nullptr); });
+  const int rc = ::pthread_atfork(nullptr, nullptr, [] { __sanitizer_set_death_callback(nullptr); });
+  static const ventris::data::Hdf5Process kReader;
+  return rc;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -128,7 +128,7 @@ struct LoadedState {
       return Tensor{data.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
     };
     Context context(ContextOptions{});
-    load_checkpoint(context, path, config, store, {.m = flat(m), .v = flat(v)}, state);
+    load_checkpoint(context, data::Hdf5Reader(path), config, store, {.m = flat(m), .v = flat(v)}, state);
     const float* first = store.values().as<float>();
     values.assign(first, first + size);
   }

@@ -61,7 +61,8 @@ class Saver : public testing::FolderTest {
     SmallModel read(model_.config);
     std::vector<float> m(m_.size()), v(m_.size());
     TrainingState state;
-    load_checkpoint(cpu_context(), file, read.config, read.store, {.m = flat(m), .v = flat(v)}, state);
+    load_checkpoint(cpu_context(), data::Hdf5Reader(file), read.config, read.store,
+                    {.m = flat(m), .v = flat(v)}, state);
     const auto same = [&](float x) { return x == value; };
     return std::all_of(m.begin(), m.end(), same) && std::all_of(v.begin(), v.end(), same) &&
            std::all_of(read.store.logical().begin(), read.store.logical().end(), [&](const auto& parameter) {

@@ -68,7 +68,8 @@ TEST_F(CheckpointFile, GivesBackParametersMomentsAndStateExactly) {
   const int64_t size = read.store.flat_size();
   std::vector<float> m(static_cast<size_t>(size)), v(static_cast<size_t>(size));
   TrainingState got;
-  load_checkpoint(cpu_context(), file, read.config, read.store, {.m = view(m), .v = view(v)}, got);
+  load_checkpoint(cpu_context(), data::Hdf5Reader(file), read.config, read.store,
+                  {.m = view(m), .v = view(v)}, got);
   EXPECT_EQ(flat_values(read.store), flat_values(model.store));
   EXPECT_EQ(m, ramp(size, 0.5F));
   EXPECT_EQ(v, ramp(size, 0.25F));
@@ -101,7 +102,8 @@ TEST_F(CheckpointFile, MayBeLoadedWithAnotherDropout) {
   SmallModel read(config);
   std::vector<float> m(static_cast<size_t>(read.store.flat_size())), v = m;
   TrainingState state;
-  load_checkpoint(cpu_context(), file, config, read.store, {.m = view(m), .v = view(v)}, state);
+  load_checkpoint(cpu_context(), data::Hdf5Reader(file), config, read.store, {.m = view(m), .v = view(v)},
+                  state);
   EXPECT_EQ(state.step, 12345);
 }
 
@@ -114,7 +116,10 @@ TEST_F(CheckpointFile, RefusesAnotherNetworkNamingTheDifference) {
   const std::vector<float> before = flat_values(read.store);
   TrainingState state;
   expect_failure<Error>(
-      [&] { load_checkpoint(cpu_context(), file, config, read.store, {.m = view(m), .v = view(v)}, state); },
+      [&] {
+        load_checkpoint(cpu_context(), data::Hdf5Reader(file), config, read.store,
+                        {.m = view(m), .v = view(v)}, state);
+      },
       ExitCode::kBadData, {file, "heads is 2 in the file and 4 here"});
   EXPECT_EQ(flat_values(read.store), before);
   EXPECT_EQ(state.step, 0);
@@ -127,7 +132,7 @@ TEST_F(CheckpointFile, RefusesAWeightsFile) {
   TrainingState state;
   expect_failure<Error>(
       [&] {
-        load_checkpoint(cpu_context(), path("weights.h5"), model.config, model.store,
+        load_checkpoint(cpu_context(), data::Hdf5Reader(path("weights.h5")), model.config, model.store,
                         {.m = view(m), .v = view(v)}, state);
       },
       ExitCode::kBadData, {path("weights.h5"), "is a weights file"});
@@ -145,8 +150,8 @@ TEST_F(CheckpointFile, RefusesADamagedFile) {
     write(file, damaged);
     expect_failure<data::DataError>(
         [&] {
-          load_checkpoint(cpu_context(), file, model.config, model.store, {.m = view(m), .v = view(v)},
-                          state);
+          load_checkpoint(cpu_context(), data::Hdf5Reader(file), model.config, model.store,
+                          {.m = view(m), .v = view(v)}, state);
         },
         data::ErrorKind::kBadData, {file});
   }

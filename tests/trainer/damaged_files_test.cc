@@ -105,7 +105,9 @@ TEST_F(DamagedFile, ACheckpointIsRefusedWhereverItIsDamaged) {
   TrainingState state;
   const std::string file = save_checkpoint(cpu_context(), folder_.string(), state, model_.config,
                                            model_.store, optimizer, "a tokenizer", "a test");
-  damage(file, [&] { load_checkpoint(cpu_context(), file, model_.config, model_.store, optimizer, state); });
+  damage(file, [&] {
+    load_checkpoint(cpu_context(), data::Hdf5Reader(file), model_.config, model_.store, optimizer, state);
+  });
 }
 
 TEST_F(DamagedFile, AWeightsFileIsRefusedWhereverItIsDamaged) {

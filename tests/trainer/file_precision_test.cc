@@ -178,7 +178,8 @@ TEST_F(FileOfPrecision, IsAveragedAndRefusedAsACheckpoint) {
   TrainingState state;
   expect_failure<Error>(
       [&] {
-        load_checkpoint(context_, path("int8.h5"), small_config(), store, {.m = flat, .v = flat}, state);
+        load_checkpoint(context_, data::Hdf5Reader(path("int8.h5")), small_config(), store,
+                        {.m = flat, .v = flat}, state);
       },
       ExitCode::kBadData, {"int8.h5", "weights file"});
 }

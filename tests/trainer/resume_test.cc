@@ -1,8 +1,16 @@
 #include "trainer/resume.h"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
 #include "comm/communicator.h"
 #include "data/error.h"
-#include "tests/support/killed_children.h"
+#include "data/file_io.h"
+#include "data/hdf5_process.h"
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/progress.h"
@@ -11,7 +19,6 @@ namespace ventris {
 namespace {
 
 using testing::expect_failure;
-using testing::KilledChildren;
 using testing::TemporaryFolder;
 using testing::tiny_corpus;
 using testing::tiny_run_options;
@@ -34,16 +41,57 @@ class ResumeTest : public ::testing::Test {
   std::string newest_;
 };
 
-TEST_F(ResumeTest, AReaderThatOthersKillIsStartedAgain) {
-  const KilledChildren killed(1);
-  EXPECT_EQ(find().path, newest_);
+/// How often a file is opened, by any process, while one lives. Its reads are watched as well: the system
+/// counts events that are equal and follow each other once.
+class OpeningsOf {
+ public:
+  explicit OpeningsOf(const std::string& path) : events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(events_.fd(), path.c_str(), IN_OPEN | IN_ACCESS), 0);
+  }
+  int count() const {
+    int found = 0;
+    inotify_event event{};
+    while (::read(events_.fd(), &event, sizeof(event)) == ssize_t{sizeof(event)}) {
+      if ((event.mask & IN_OPEN) != 0) ++found;
+    }
+    return found;
+  }
+
+ private:
+  data::FileHandle events_;
+};
+
+/// Bytes that this process has read so far.
+int64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  int64_t bytes = 0;
+  file >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+TEST_F(ResumeTest, OpensTheCheckpointOnceAndReadsItTwice) {
+  options_.model_dir = runs_ / "wide";
+  options_.model.d_model = 64;
+  const std::string newest = train_alone(options_).last_checkpoint;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(newest));
+  const auto of_corpus = static_cast<int64_t>(std::filesystem::file_size(options_.corpus));
+  ASSERT_GT(size, 4 * of_corpus);
+  const OpeningsOf openings(newest);
+  const int64_t before = bytes_read();
+  EXPECT_EQ(train_alone(options_).last_checkpoint, newest);
+  EXPECT_LT(bytes_read() - before, 2 * size + 2 * of_corpus);
+  EXPECT_EQ(openings.count(), 1);
 }
 
 TEST_F(ResumeTest, NoCheckpointIsSetAsideWhereItsReaderIsKilled) {
   {
-    const KilledChildren killed(2);
-    expect_failure<data::DataError>([&] { find(); }, data::ErrorKind::kIo,
-                                    {newest_ + ": the process that reads it was ended twice by signal 9"});
+    const data::Hdf5Process killed;
+    ASSERT_EQ(::kill(killed.id(), SIGKILL), 0);
+    expect_failure<data::DataError>(
+        [&] { find(); }, data::ErrorKind::kIo,
+        {newest_ + ": the process of this program that looks into HDF5 files is gone"});
   }
   EXPECT_EQ(list_checkpoints(options_.model_dir), std::vector<std::string>{newest_});
   EXPECT_EQ(find().path, newest_);

@@ -1,0 +1,10 @@
+#include <gtest/gtest.h>
+
+#include "data/hdf5_process.h"
+
+/// For tests that read HDF5 files.
+int main(int argc, char** argv) {
+  const ventris::data::Hdf5Process reader;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
