@@ -98,8 +98,12 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_slash(path))
          room_at(path_));
   }
   opened_ = std::make_unique<FileHandle>(open_folder(temporary_));
-  if (opened_->valid()) mark_as_being_written(opened_->fd());
-  if (there) take_rights(opened_->fd(), status, 07777);
+  if (!opened_->valid() || ::fstat(opened_->fd(), &made_) != 0 || ::fchmod(opened_->fd(), S_IRWXU) != 0) {
+    const int error = errno;
+    ::rmdir(temporary_.c_str());
+    fail(ErrorKind::kIo, "{}: cannot make the folder: {}", path_, system_reason(error));
+  }
+  mark_as_being_written(opened_->fd());
 }
 
 AtomicFolder::~AtomicFolder() {
@@ -114,6 +118,8 @@ void AtomicFolder::commit(const std::string& needed) {
     const FileHandle file = open_to_read(temporary_ + "/" + name);
     if (file.valid()) take_rights_of(path_ + "/" + name, file.fd());
   }
+  struct stat old {};
+  take_rights(opened_->fd(), ::lstat(path_.c_str(), &old) == 0 ? old : made_, 07777);
   if (!exchange(names)) move_files(names, needed);
   temporary_.clear();
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +41,7 @@ class AtomicFolder {
   std::string path_;                    // without a slash at its end
   std::string temporary_;               // "" after commit()
   std::unique_ptr<FileHandle> opened_;  // holds the mark that it is being written
+  struct stat made_ {};  // the temporary folder, whose files nobody else reads until it is whole
 };
 
 }  // namespace ventris::data

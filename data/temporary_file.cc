@@ -45,6 +45,7 @@ void TemporaryFile::create_named() {
     file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (file_.valid()) {
       temporary_ = name;
+      take_rights_of(path_, file_.fd());  // before there is anything to read
       mark_as_being_written(file_.fd());
       return;
     }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 
 #include "backend/error.h"
@@ -16,6 +17,8 @@
 #include "launch/launcher_watch.h"
 #include "launch/leftovers.h"
 #include "launch/output.h"
+#include "launch/parse.h"
+#include "launch/train_option_table.h"
 #include "trainer/run_status.h"
 
 namespace ventris {
@@ -44,14 +47,35 @@ void log(const std::string& message) {
   tell(fmt::format("{:%Y-%m-%d %H:%M:%S}  supervise: {}", fmt::localtime(std::time(nullptr)), message));
 }
 
-/// What follows --model-dir in the command, or "".
-std::string model_dir_in(const std::vector<std::string>& words) {
-  const std::string option = "--model-dir";
+/// What follows an option in a command, or "".
+std::string value_in(const std::vector<std::string>& words, const std::string& option) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == option && i + 1 < words.size()) return words[i + 1];
     if (words[i].starts_with(option + "=")) return words[i].substr(option.size() + 1);
   }
   return "";
+}
+
+/// The run folder that 'ventris train' takes from a file of --config, or "". A pipe is left to it.
+std::string model_dir_in_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
+  TrainCommandOptions options;
+  Command train;
+  train.name = "train";
+  train.options_from_json = train_options_of;
+  add_train_options(options, train.options);
+  try {
+    parse_options(train, {"--config", path});
+  } catch (const Error&) {  // of an option that the command has, or one that training will tell of
+  }
+  return options.train.model_dir;
+}
+
+std::string model_dir_of(const Options& options) {
+  if (!options.model_dir.empty()) return options.model_dir;
+  const std::string given = value_in(options.words, "--model-dir");
+  return given.empty() ? model_dir_in_file(value_in(options.words, "--config")) : given;
 }
 
 /// A start of the command, from its beginning to its end.
@@ -83,7 +107,11 @@ class RepeatedStop {
 class Supervisor {
  public:
   explicit Supervisor(const Options& options) : options_(options) {
-    if (options_.model_dir.empty()) options_.model_dir = model_dir_in(options_.words);
+    options_.model_dir = model_dir_of(options_);
+    if (options_.model_dir.empty()) {
+      log("the command names no run folder (--model-dir), so that no start is known to have come to a new "
+          "checkpoint; give it to 'supervise' itself: ventris supervise --model-dir DIR -- COMMAND");
+    }
     if (const auto status = status_now()) saved_step_ = status->saved_step();
     // Open MPI 4 would sleep twice so many seconds between the end of one rank and that of the others. A stop
     // reaches the ranks as SIGUSR1 and needs none of it. What the user set counts.
@@ -294,8 +322,10 @@ Command supervise_command() {
   command.options.number(
       "launcher-timeout", options->launcher_timeout, {.least = 0, .most = 1e7},
       "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
-  command.options.text("model-dir", "DIR", options->model_dir,
-                       "Run folder of the training. Empty is what follows --model-dir in the command.");
+  command.options.text(
+      "model-dir", "DIR", options->model_dir,
+      "Run folder of the training. Empty is what the command has behind --model-dir, or in its "
+      "file of --config.");
   command.options.operands("COMMAND", options->words, "The command with its options, after '--'.")
       .is_command = true;
   command.run = [options](Job&) {

@@ -120,7 +120,10 @@ int run_train(TrainCommandOptions& options, Job& job) {
     write_result(job, text);
   }
   if (stopped) {
-    say(job, "Stopped on request; the state is saved. The same command goes on from here.");
+    say(job,
+        train.resume == "never"
+            ? "Stopped on request; the state is saved. The same command with --resume auto goes on from here."
+            : "Stopped on request; the state is saved. The same command goes on from here.");
     return static_cast<int>(ExitCode::kStopped);
   }
   say(job, fmt::format("Next: ventris translate --model {0}, or ventris evaluate --model {0} --source FILE "

@@ -190,7 +190,8 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "average of --ema is not part of it. 0 is never.");
   table.text("resume", "auto|never|FILE", train.resume,
              "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
-             "and refuses a folder with checkpoints; a file goes on from that checkpoint.");
+             "and refuses a folder with checkpoints; a file begins with that checkpoint, and the same command "
+             "goes on from the newest of the folder once it came further.");
   table.optional_text(
       "initial-model", "FILE|DIR", train.initial_model,
       "A model whose parameters a new run begins with, in place of random ones: a weights file, also "

@@ -91,6 +91,19 @@ class ExportFolders(support.CommandLineTest):
                 for name in names:
                     self.assertEqual(oct(os.stat(os.path.join(self.out, name)).st_mode & 0o7777), oct(0o600), (output_format, name))
 
+    def test_nobody_looks_into_a_folder_while_it_is_written(self):
+        for output_format in NEEDED:
+            self.setUp()
+            self.assertEqual(self.export(output_format, "old").returncode, 0)
+            os.chmod(self.out, 0o755)
+            number = 1 + [call.split(" ", 1)[0] for call in self.calls(output_format)].index("fsync")
+            result = self.export(output_format, VENTRIS_FAULT_AT=number, VENTRIS_FAULT="kill")
+            self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+            (left,) = set(os.listdir(self.place)) - {"out"}
+            self.assertEqual(oct(os.stat(os.path.join(self.place, left)).st_mode & 0o7777), oct(0o700))
+            self.assertEqual(self.export(output_format).returncode, 0)
+            self.assertEqual(oct(os.stat(self.out).st_mode & 0o7777), oct(0o755))
+
     def sample(self, calls):
         """Numbers of calls, from 1: of those that write the files every few, of the later ones all but repetitions."""
         kinds = [call.split(" ", 1)[0] for call in calls]

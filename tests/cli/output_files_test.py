@@ -278,6 +278,20 @@ class OutputFiles(support.CommandLineTest):
         self.assertNotIn("write", "".join(kinds[first:]), kinds)
         self.assertIn("write", "".join(kinds[:first]), kinds)
 
+    def test_nobody_reads_what_replaces_a_private_file_while_it_is_written(self):
+        names, command = ("weights.h5",), self.commands[("weights.h5",)]
+        path = os.path.join(self.out, names[0])
+        kinds = [call.split(" ", 1)[0] for call in self.calls(command, **NAMED)]
+        for number in (1 + kinds.index("write"), 1 + kinds.index("fsync")):
+            self.setUp()
+            with open(path, "wb") as file:
+                file.write(b"private")
+            os.chmod(path, 0o600)
+            result = self.call(command, VENTRIS_FAULT_AT=number, VENTRIS_FAULT="kill", **NAMED)
+            self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+            modes = {name: stat.S_IMODE(os.stat(os.path.join(self.out, name)).st_mode) for name in os.listdir(self.out)}
+            self.assertEqual((len(modes), set(map(oct, modes.values()))), (2, {oct(0o600)}), modes)
+
     def test_signals_leave_nothing(self):
         command = self.commands[("weights.h5",)]
         fsync = 1 + [call.split(" ", 1)[0] for call in self.calls(command)].index("fsync")

@@ -109,6 +109,46 @@ class Resume(DigestTest):
                 f"saves{int(number)}", number, saves, 30, save_every=1, keep_checkpoints=2, d_model=64, d_ff=256
             )
 
+    def test_a_run_that_began_from_a_file_goes_on_from_its_own_newest(self):
+        expected = self.whole_run("one-run")
+        self.run_to("trunk", 4)
+        trunk = self.checkpoint("trunk", 4)
+        for last in (6, 8):
+            self.run_to("branch", last, resume=trunk)
+        config = self.path("branch", "config.json")
+        self.succeed("train", "--config", config, "--max-steps", 10)
+        kept = self.path("kept.h5")
+        os.rename(trunk, kept)  # the trunk goes on and removes it
+        self.run_to("branch", LAST, resume=trunk)
+        branch = self.logged("branch")
+        self.assertEqual(branch, {step: digest for step, digest in expected.items() if step > 4})
+        # Of a run that began otherwise, newer checkpoints are not its own.
+        self.run_to("trunk", 6)
+        os.rename(kept, trunk)
+        other = self.checkpoint("trunk", 6)
+        for name, begin in (("branch", other), ("trunk", trunk)):
+            self.refuse(78, *self.train(name, max_steps=LAST, resume=begin), says="is newer than")
+
+    def best(self, name):
+        return json.loads(self.read(self.path(name, "best.json")))
+
+    def told(self, name, step, **options):
+        result = support.run(*self.train(name, max_steps=step, **options))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr.decode()
+
+    def test_a_best_checkpoint_that_is_not_there_is_looked_for_anew(self):
+        valid = {"valid_every": 2, "save_every": 2, "keep_checkpoints": 20}
+        self.run_to("validated", 8, **valid)
+        best = self.best("validated")
+        gone = self.path("validated", best["checkpoint"])
+        os.remove(gone)
+        told = self.told("validated", 10, **valid)
+        self.assertIn(f"({best['metric']} {best['value']:.4g}), is not in ", told)
+        self.assertIn("the best is looked for anew", told)
+        self.assertEqual(self.best("validated")["checkpoint"], "checkpoint-00000010.h5")
+        self.assertNotIn("looked for anew", self.told("validated", 12, **valid))
+
 
 class Refusals(DigestTest):
     """A run does not go on with what would make it another run."""

@@ -312,6 +312,23 @@ class Supervise(support.CommandLineTest):
         self.assertEqual((process.returncode, text.count("supervise: started")), (74, 3), text)
         self.assertIn("giving up after 2 restarts without a new checkpoint", text)
 
+    def test_the_folder_may_stand_in_the_file_of_options(self):
+        """Two steps more a start, each of which is killed but the last: each comes to a new checkpoint."""
+        folder = self.path("filed")
+        config = self.path("filed.ini")
+        self.write("filed.ini", f"model-dir = {folder}\nsave-every = 1\n".encode())
+        words = ["--corpus", self.corpus, "--config", config, *OPTIONS[: OPTIONS.index("--save-every")], "--save-every", "1"]
+        script = 'n=$(ls "$0" 2>/dev/null | grep -c "^checkpoint.*h5$"); "$@" --keep-checkpoints 20 --max-steps $((n + 2)); [ $n -ge 8 ] || kill -9 $$'
+        for option in ([], ["--model-dir", self.path("none")]):  # what is told to it counts
+            process = self.start("--max-restarts", 2, *option, *SHELL, script, folder, *support.command("train", *words))
+            text = self.end_of(process)
+            self.assertEqual(process.returncode, 0 if not option else 137, text)
+            self.assertEqual("restart 2 of 2" in text, bool(option), text)
+            self.assertNotIn("names no run folder", text)
+            shutil.rmtree(folder)
+        process = self.start("--max-restarts", 0, *SHELL, "exit 74")
+        self.assertIn("the command names no run folder", self.end_of(process))
+
     def test_processes_that_the_command_leaves_are_ended(self):
         mark = f"{time.time_ns()}"
         code = "import sys, time; time.sleep(600)"
