@@ -57,7 +57,7 @@ class Hdf5Writer {
 /// the file. A digest can be forged: the library meets the file in a process of its own (Hdf5Contents), and
 /// links to other places, data outside of the file, lengths beyond it and circles of groups are refused.
 /// Errors: DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of
-/// another type or shape).
+/// another type or shape), NewerFormat (of a later version of the program).
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "data/error.h"
+#include "data/file_format.h"
 #include "data/file_io.h"
 #include "data/hdf5_contents.h"
 #include "data/hdf5_file.h"
@@ -69,6 +70,18 @@ std::string verify(int fd, int64_t bytes, const std::string& path) {
   return present_digest;
 }
 
+/// "ventris weights 1"; "" where the file does not tell.
+std::string format_of(const Hdf5Contents& contents) {
+  const auto value = [&]<typename Value>(const char* name, Value none) {
+    const Hdf5Attribute* found = contents.find_attribute("/", name);
+    const Value* held = found != nullptr ? std::get_if<Value>(&found->value) : nullptr;
+    return held != nullptr ? *held : none;
+  };
+  const std::string format = value(kFormatKey, std::string());
+  const int64_t version = value(kVersionKey, int64_t{0});  // of a corpus
+  return version > 0 ? fmt::format("{} {}", format, version) : format;
+}
+
 }  // namespace
 
 struct Hdf5Reader::Impl {
@@ -82,7 +95,9 @@ struct Hdf5Reader::Impl {
       : path(file_path),
         data(open_regular(path, bytes)),
         digest(verify(data.fd(), bytes, path)),
-        contents(path, data.fd(), bytes) {}
+        contents(path, data.fd(), bytes) {
+    refuse_newer_format(format_of(contents), path);
+  }
 
   const Hdf5Dataset& dataset(const std::string& name) const;
   ElementType type(const Hdf5Dataset& dataset) const;

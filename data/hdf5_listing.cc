@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "data/error.h"
+#include "data/file_format.h"
 #include "data/hdf5_contents.h"
 #include "data/hdf5_descriptor.h"
 #include "data/hdf5_handle.h"
@@ -82,6 +83,7 @@ class Walk {
   size_t bytes_;
   Hdf5Handle file_;
   std::string listing_;
+  std::string format_;  // of the file, as soon as it is known (data/file_format.h)
   size_t records_ = 0;
 };
 
@@ -93,6 +95,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   }
   record(listing::kGroup, name);
   attributes(object, name);
+  if (is_newer_format(format_)) return;  // the reader refuses it, whatever follows
   Names members = names();
   if (H5Literate(object.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_link, &members) < 0) {
     fail_here(fmt::format("cannot list {}", name));
@@ -166,10 +169,12 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
     read(type.id(), value.data());
     // Padding: only the one zero byte of an empty string.
     record(listing::kString, object_name, name, value == std::string(1, '\0') ? std::string() : value);
+    if (object_name == "/" && name == kFormatKey) format_ = value;
   } else if (single && kind == H5T_INTEGER && size == sizeof(int64_t)) {
     int64_t value = 0;
     read(H5T_NATIVE_INT64, &value);
     record(listing::kInteger, object_name, name, value);
+    if (object_name == "/" && name == kVersionKey) format_ += fmt::format(" {}", value);
   } else if (single && kind == H5T_FLOAT && size == sizeof(double)) {
     double value = 0.0;
     read(H5T_NATIVE_DOUBLE, &value);

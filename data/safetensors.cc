@@ -7,6 +7,7 @@
 
 #include "data/atomic_file.h"
 #include "data/error.h"
+#include "data/file_format.h"
 #include "data/file_io.h"
 
 namespace ventris::data {
@@ -189,16 +190,29 @@ SafetensorsFile::SafetensorsFile(std::span<const uint8_t> bytes, std::string ori
          "{}: its header would have {} bytes, but the file has {}: it is truncated, or no safetensors file",
          origin_, length, bytes.size());
   }
-  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  header_ = {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length};
   data_ = bytes.subspan(kLengthBytes + length);
-  tensors_.reserve(count(header, kOffsetsKey));
+  tensors_.reserve(count(header_, kOffsetsKey));
   HeaderReader reader(tensors_, metadata_);
-  if (!nlohmann::json::sax_parse(header.begin(), header.end(), &reader)) {
+  const bool parsed = nlohmann::json::sax_parse(header_.begin(), header_.end(), &reader);
+  refuse_newer();
+  if (!parsed) {
     fail(ErrorKind::kBadData, "{}: the header of the safetensors file is damaged: {}", origin_,
          reader.what().empty() ? "it ends early" : reader.what());
   }
   check_layout();
-  check_digest(header);
+  if (!is_as_written()) {
+    fail(ErrorKind::kBadData,
+         "{}: the file was changed or damaged since it was written: its digest does not match. Export it "
+         "again; or remove the digest from its metadata if the change is intended",
+         origin_);
+  }
+}
+
+/// Not where the file is damaged: then the version is, perhaps.
+void SafetensorsFile::refuse_newer() const {
+  const std::string* format = find_metadata(kFormatKey);
+  if (format != nullptr && is_newer_format(*format) && is_as_written()) refuse_newer_format(*format, origin_);
 }
 
 void SafetensorsFile::check_layout() {
@@ -238,27 +252,21 @@ void SafetensorsFile::check_layout() {
   if (twice != names.end()) fail(ErrorKind::kBadData, "{}: tensor {} is there twice", origin_, *twice);
 }
 
-void SafetensorsFile::check_digest(std::string_view header) const {
+/// Whether its digest is right, or it has none.
+bool SafetensorsFile::is_as_written() const {
   const std::string* stored = find_metadata("digest");
-  if (stored == nullptr) return;
+  if (stored == nullptr) return true;
   const std::string prefix = digest_prefix();
-  bool right = header.substr(0, prefix.size()) == prefix && stored->size() == kDigestDigits &&
-               header.substr(prefix.size(), kDigestDigits) == *stored;
-  if (right) {
-    Digest digest;
-    digest.add(header.data(), prefix.size());
-    const std::string zeros(kDigestDigits, '0');
-    digest.add(zeros.data(), zeros.size());
-    const std::span<const uint8_t> rest = bytes_.subspan(kLengthBytes + prefix.size() + kDigestDigits);
-    digest.add(rest.data(), rest.size());
-    right = digest.hexadecimal() == *stored;
-  }
-  if (!right) {
-    fail(ErrorKind::kBadData,
-         "{}: the file was changed or damaged since it was written: its digest does not match. Export it "
-         "again; or remove the digest from its metadata if the change is intended",
-         origin_);
-  }
+  if (header_.substr(0, prefix.size()) != prefix || stored->size() != kDigestDigits ||
+      header_.substr(prefix.size(), kDigestDigits) != *stored)
+    return false;
+  Digest digest;
+  digest.add(header_.data(), prefix.size());
+  const std::string zeros(kDigestDigits, '0');
+  digest.add(zeros.data(), zeros.size());
+  const std::span<const uint8_t> rest = bytes_.subspan(kLengthBytes + prefix.size() + kDigestDigits);
+  digest.add(rest.data(), rest.size());
+  return digest.hexadecimal() == *stored;
 }
 
 const SafeTensor* SafetensorsFile::find(std::string_view name) const {

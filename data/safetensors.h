@@ -25,7 +25,8 @@ using SafeMetadata = std::vector<std::pair<std::string, std::string>>;
 /// A safetensors file in memory: 8 bytes length of the header, the header (JSON), the data. The bytes outlive
 /// the object. Everything is checked before it is used: lengths, types, shapes, and that the tensors cover
 /// the data section without gap or overlap. Where the metadata hold a digest, it is checked (see
-/// SafetensorsWriter). Throws DataError kBadData, naming `origin`; allocates less than twice the header.
+/// write_safetensors()). Throws DataError kBadData, naming `origin`, NewerFormat where the metadata hold a
+/// later format of ours than this program reads; allocates less than twice the header.
 class SafetensorsFile {
  public:
   SafetensorsFile(std::span<const uint8_t> bytes, std::string origin);
@@ -39,11 +40,13 @@ class SafetensorsFile {
   const std::string& origin() const { return origin_; }
 
  private:
+  void refuse_newer() const;
   void check_layout();
-  void check_digest(std::string_view header) const;
+  bool is_as_written() const;
 
   std::string origin_;
   std::span<const uint8_t> bytes_;
+  std::string_view header_;
   std::span<const uint8_t> data_;
   std::vector<SafeTensor> tensors_;
   SafeMetadata metadata_;

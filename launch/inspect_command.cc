@@ -298,6 +298,7 @@ RunFolder run_folder(const std::string& path) {
                    .best_record = text_in(path, "best.json"),
                    .config = text_in(path, "config.json"),
                    .command = text_in(path, "command.txt")};
+  refuse_newer_format(parse_json(folder.config), path + "/config.json");
   if (!folder.status && folder.checkpoints.empty()) {
     fail(ExitCode::kMissingInput,
          "{}: is a folder, but none of a training run: it has no checkpoint and no status.json", path);

@@ -11,6 +11,7 @@
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "comm/guard.h"
+#include "data/file_format.h"
 #include "launch/child_process.h"
 #include "launch/command.h"
 #include "launch/job.h"
@@ -149,7 +150,13 @@ class Supervisor {
 
  private:
   std::optional<StatusRecord> status_now() const {
-    return options_.model_dir.empty() ? std::nullopt : read_status(options_.model_dir);
+    if (options_.model_dir.empty()) return std::nullopt;
+    try {
+      return read_status(options_.model_dir);
+    } catch (
+        const data::NewerFormat&) {  // the command may be of a later version; one of ours refuses the file
+      return std::nullopt;
+    }
   }
 
   Attempt one_attempt() {

@@ -113,7 +113,8 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
 /// The checkpoints of a run folder by rising step.
 std::vector<std::string> list_checkpoints(const std::string& model_dir);
 /// Records which checkpoint is the best (file best.json, written atomically) and which it is ("" if none was
-/// recorded). A file that is there and cannot be read is an error (kIo), one that names none too (kBadData).
+/// recorded). A file that is there and cannot be read is an error (kIo), one that names none too (kBadData),
+/// and one of a later version (data::NewerFormat).
 void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
                 double value);
 std::string read_best(const std::string& model_dir);

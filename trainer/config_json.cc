@@ -22,6 +22,7 @@ using nlohmann::json;
 
 constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
+constexpr const char* kFormat = data::kFormatKey;
 
 /// Written only where it is not the default: files from before it was there have none.
 constexpr const char* kLaterKeys[] = {"zero_word", "marian_positions", "zero_start", "swish", "output_bias"};
@@ -212,7 +213,7 @@ std::string differences(const TransformerConfig& theirs, const TransformerConfig
 }
 
 std::string to_json(const TrainOptions& options, const std::string& environment) {
-  json object = {{kModel, model_json(options.model)}};
+  json object = {{kFormat, data::kConfigFormat}, {kModel, model_json(options.model)}};
   if (!environment.empty()) object[kEnvironment] = parse_json(environment);
   visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
   return json_text(object, 2);
@@ -220,14 +221,19 @@ std::string to_json(const TrainOptions& options, const std::string& environment)
 
 TrainOptions train_options_from_json(const std::string& text, const std::string& origin) {
   const json object = parse_json(text);
+  refuse_newer_format(object, origin);
   if (!object.is_object() || !object.contains(kModel)) {
     fail(ExitCode::kBadData,
          "{}: is not the JSON object with the options of a run, such as the config.json of a run folder{}",
          origin, object.is_object() ? ": it has no model" : "");
   }
+  if (object.contains(kFormat) && object[kFormat] != data::kConfigFormat) {
+    fail(ExitCode::kBadData, "{}: its format is {}; expected is \"{}\", the options of a run", origin,
+         object[kFormat].dump(), data::kConfigFormat);
+  }
   TrainOptions options;
   options.model = transformer_config_from_json(object[kModel].dump(), origin);
-  std::set<std::string> known = {kModel, kEnvironment};
+  std::set<std::string> known = {kModel, kEnvironment, kFormat};
   visit_options(options, [&](const char* key, auto& option) {
     known.insert(key);
     const auto found = object.find(key);

@@ -14,7 +14,8 @@ std::string to_json(const TransformerConfig& config);
 std::string to_json(const TrainOptions& options, const std::string& environment = "");
 /// Throws Error(kBadData) naming `origin` and the key that is missing, unknown or of another type.
 TransformerConfig transformer_config_from_json(const std::string& json, const std::string& origin);
-/// Of what to_json() gives. Options that are missing have their defaults: a file of an older version.
+/// Of what to_json() gives. Options that are missing have their defaults: a file of an older version. Throws
+/// data::NewerFormat where the text is of a later version.
 TrainOptions train_options_from_json(const std::string& json, const std::string& origin);
 
 /// The keys whose values differ, "d_model 512, not 256; swish true, not false"; empty where all are equal.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "backend/error.h"
 #include "data/atomic_folder.h"
+#include "data/file_format.h"
 #include "trainer/export_formats.h"
 #include "trainer/export_limits.h"
 #include "trainer/model_files.h"
@@ -51,7 +53,9 @@ std::vector<std::string> write_folder(Context& context, const LoadedModel& model
     return export_marian(context, model, to);
   };
   std::vector<std::string> files = write(folder.written_in());
-  files.push_back(write_in_folder(folder.written_in(), "probe.json", probes + "\n"));
+  nlohmann::json proof = nlohmann::json::parse(probes);
+  proof[data::kFormatKey] = data::kProbesFormat;
+  files.push_back(write_in_folder(folder.written_in(), "probe.json", proof.dump() + "\n"));
   folder.commit(weights);
   for (std::string& file : files) file = (fs::path(output) / fs::path(file).filename()).string();
   return files;

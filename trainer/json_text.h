@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/file_format.h"
+
 namespace ventris {
 
 /// The longest JSON text that is read: configurations and probes take a few KiB, and a tree of JSON values up
@@ -13,6 +15,15 @@ constexpr size_t kMostJsonBytes = size_t{64} << 10;
 
 /// A value that is_discarded() for text that is no JSON or longer than kMostJsonBytes.
 nlohmann::json parse_json(std::string_view text);
+
+/// Throws data::NewerFormat where the value, of the file `path`, is an object that names a later format of
+/// ours than this program reads.
+template <typename Json>
+void refuse_newer_format(const Json& value, const std::string& path) {
+  if (!value.is_object() || !value.contains(data::kFormatKey)) return;
+  const Json& format = value[data::kFormatKey];
+  if (format.is_string()) data::refuse_newer_format(format.template get<std::string>(), path);
+}
 
 /// The text of a value, which may hold paths: bytes that are no UTF-8 become U+FFFD. Where `indent` is not
 /// negative, a line for each member.

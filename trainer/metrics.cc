@@ -43,6 +43,7 @@ std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step,
   if (!in && errno == ENOENT) return kept;
   for (std::string line; std::getline(in, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    refuse_newer_format(object, path);
     int64_t step = 0;
     const bool whole = object.is_object() && object.contains("step") && read_number(object["step"], step);
     if (!whole) continue;
@@ -110,17 +111,19 @@ void MetricsLog::write_line(const Json& line) {
     file_.open(path_, std::ios::app);
     Json event = line_of(line["step"], "event");
     event["event"] = "removed";
-    append(json_text(event));
+    append(std::move(event));
   }
-  append(json_text(line));
+  append(line);
 }
 
-void MetricsLog::append(const std::string& line) {
-  file_ << line << std::endl;
+void MetricsLog::append(Json line) {
+  line[data::kFormatKey] = data::kMetricsFormat;
+  const std::string text = json_text(line);
+  file_ << text << std::endl;
   if (file_) return;
   const int error = errno;
   fail(ExitCode::kIo, "{}: cannot write {} bytes at its end: {}.{} Free some space or write elsewhere", path_,
-       line.size() + 1, std::strerror(error), data::room_at(path_));
+       text.size() + 1, std::strerror(error), data::room_at(path_));
 }
 
 void MetricsLog::write(const IntervalMetrics& metrics) {

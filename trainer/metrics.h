@@ -59,10 +59,11 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
-/// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line and
-/// the time at which it was written (now_utc()). Other values are numbers, but for digests and events. A log
-/// that was removed meanwhile is begun anew, with an event that says so, unless the folder is another one.
-/// Throws Error(kIo, kCannotCreate).
+/// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
+/// the time at which it was written (now_utc()) and its format (data/file_format.h). Other values are
+/// numbers, but for digests and events. A log that was removed meanwhile is begun anew, with an event that
+/// says so, unless the folder is another one. Throws Error(kIo, kCannotCreate), and data::NewerFormat where a
+/// line is of a later version of the program.
 class MetricsLog {
  public:
   /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others; where that
@@ -77,7 +78,7 @@ class MetricsLog {
 
  private:
   void write_line(const nlohmann::ordered_json& line);
-  void append(const std::string& line);
+  void append(nlohmann::ordered_json line);
   bool was_removed() const;
   std::string path_;
   data::FolderIdentity folder_;  // at the start

@@ -65,8 +65,10 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir) {
 
 void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
                 double value) {
-  const json best = {
-      {"checkpoint", fs::path(checkpoint_path).filename().string()}, {"metric", metric}, {"value", value}};
+  const json best = {{data::kFormatKey, data::kBestFormat},
+                     {"checkpoint", fs::path(checkpoint_path).filename().string()},
+                     {"metric", metric},
+                     {"value", value}};
   write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
 }
 
@@ -92,6 +94,7 @@ std::string read_best(const std::string& model_dir) {
     fail(ExitCode::kIo, "{}: cannot read the file: {}", path.string(), std::strerror(errno));
   }
   const json best = parse_json(text);
+  refuse_newer_format(best, path.string());
   const auto name = best.is_object() ? best.find("checkpoint") : best.end();
   if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {
     fail(ExitCode::kBadData,

@@ -84,6 +84,7 @@ void add_metrics(const std::string& folder, RunRecord& record) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    refuse_newer_format(object, path.string());
     int64_t step = 0;
     const bool tells = object.is_object() && object.contains("digest") && object["digest"].is_string() &&
                        object.contains("step") && read_number(object["step"], step);

@@ -10,6 +10,7 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "data/error.h"
+#include "data/file_format.h"
 #include "data/file_io.h"
 #include "data/hdf5_file.h"
 #include "data/temporary_name.h"
@@ -96,6 +97,8 @@ ResumePoint newest_of(std::vector<std::string> checkpoints, std::vector<std::str
         return point;
       }
       why = diverged(newest, fault);
+    } catch (const data::NewerFormat&) {
+      throw;  // no damage
     } catch (const data::DataError& error) {
       if (error.kind() != data::ErrorKind::kBadData) throw;
       why = error.what();

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -17,6 +20,7 @@
 #include "data/folders.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
+#include "trainer/json_text.h"
 #include "trainer/progress.h"
 #include "trainer/run_status.h"
 
@@ -42,6 +46,20 @@ constexpr const char* kLockFile = ".lock";
 /// Every run begins with a lock and a log, and removes neither.
 bool holds_a_run(const std::string& folder) {
   return data::is_there(folder + "/" + kLockFile) && data::is_there(folder + "/metrics.jsonl");
+}
+
+/// What a later version of the program wrote is not replaced. metrics.jsonl is looked at when it is read.
+void check_nothing_is_of_a_later_version(const std::string& folder) {
+  for (const char* name : {"config.json", "best.json", "status.json"}) {
+    const std::string path = folder + "/" + name;
+    std::error_code not_there;
+    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
+    std::ifstream file(path);
+    std::string text(kMostJsonBytes + 1, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(file.gcount()));
+    refuse_newer_format(parse_json(text), path);
+  }
 }
 
 /// A config.json where no run ever was is that of an exported model, say.
@@ -100,6 +118,7 @@ void check_is_no_run_folder(const std::string& folder) {
 std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress) {
   if (communicator.rank() != 0) return nullptr;
+  check_nothing_is_of_a_later_version(folder);
   check_config_is_ours(folder);
   data::make_folders(folder);
   auto lock = std::make_unique<data::FolderLock>(folder);

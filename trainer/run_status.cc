@@ -77,7 +77,7 @@ void RunStatus::end(int exit_code, const std::string& message) {
 
 void RunStatus::write() const {
   if (!folder_->holds()) return;
-  Json json = {{"state", record_.state}};
+  Json json = {{data::kFormatKey, data::kStatusFormat}, {"state", record_.state}};
   if (record_.ended.empty()) {
     json["exit_code"] = nullptr;
     json["retryable"] = nullptr;
@@ -109,6 +109,7 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   file.read(text.data(), kMostBytes);
   text.resize(static_cast<size_t>(file.gcount()));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  refuse_newer_format(json, model_dir + kFile);
   try {
     bool good = true;
     const auto number = [&]<typename T>(const char* name, T none) {

@@ -64,7 +64,7 @@ class RunStatus {
   StatusRecord record_;
 };
 
-/// The record of a run folder; nothing where there is none, or it cannot be read.
+/// The record of a run folder; nothing where there is none, or it cannot be read. Throws data::NewerFormat.
 std::optional<StatusRecord> read_status(const std::string& model_dir);
 
 }  // namespace ventris

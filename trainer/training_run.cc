@@ -146,8 +146,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                           ? fmt::format("nothing to do: {} {}", last_checkpoint_, what_is_done())
                           : fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
   }
-  // Not before: a run that is refused leaves what describes the one it found.
-  if (!nothing_to_do_) describe_run();
   if (communicator_.rank() == 0) {
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
                      validation_is_pending());
@@ -160,6 +158,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .begun_from = resume_point_.path,
                                         .folder = folder_lock_.get()});
   }
+  // Not before: a run that is refused leaves what describes the one it found.
+  if (!nothing_to_do_) describe_run();
   if (status_ != nullptr) {
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
                    last_checkpoint_);

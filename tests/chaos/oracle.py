@@ -9,7 +9,7 @@ import h5py
 import numpy
 
 # Of the log and of checkpoints: what tells of the time, the line or the command.
-OF_THE_TIME = ("time", "type", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
+OF_THE_TIME = ("time", "type", "format", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
 OF_THE_START = ("elapsed_seconds", "provenance", "environment")
 
 # Where another number of ranks goes on, and the reduction depends on it: what tells of the sentences and stays

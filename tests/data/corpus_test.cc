@@ -120,7 +120,9 @@ TEST_F(CorpusTest, OtherFormatsVersionsAndContentsAreRefused) {
   EXPECT_TRUE(contains(refused(), "ventris prepare"));
   content_ = good;
   content_.version = 2;
-  EXPECT_TRUE(contains(refused(), "version 2"));
+  EXPECT_TRUE(contains(refused(), "a newer ventris"));
+  content_.version = 0;
+  EXPECT_TRUE(contains(refused(), "version 0"));
   content_ = good;
   content_.tokenizer = "no model";
   refused();

@@ -107,7 +107,8 @@ TEST_F(ForgedFile, IsRefusedForWhatIsWrong) {
   refuse({.scales = false}, {kQuery, "scales are missing"});
   refuse({.precision = "int4"}, {"'int4'", "bf16 or int8"});
   refuse({.precision = "f32"}, {"'f32'", "bf16 or int8"});
-  refuse({.format = "ventris weights 3"}, {"'ventris weights 3'"});
+  refuse({.format = "ventris weights 0"}, {"'ventris weights 0'"});
+  refuse_data({.format = "ventris weights 3"}, {"'ventris weights'", "version 3", "up to 2"});
   refuse({.more_scales = "encoder/extra/weight"}, {"encoder/extra/weight", "unknown"});
   refuse({.more_scales = "encoder/layers/0/feed_forward/norm/gamma"}, {"norm/gamma", "not in int8"});
   refuse_data({.transposed_scales = true}, {"/model_scales/", kQuery, "[16, 1]", "[1, 16]"});
@@ -152,7 +153,7 @@ TEST_F(ForgedFile, OfSafetensorsIsRefusedForWhatIsWrong) {
   refuse("", kQuery, std::string(16 * 16, '\x80'), ours, {kQuery, "-128"});
   refuse("", scales_name, std::string(16 * 4, '\xFF'), ours, {kQuery, "a scale"});
   refuse("", "", "", "ventris safetensors 1", {"scales/", "unknown"});
-  refuse("", "", "", "ventris safetensors 3", {"'ventris safetensors 3'"});
+  refuse("", "", "", "ventris safetensors 0", {"'ventris safetensors 0'"});
 }
 
 }  // namespace

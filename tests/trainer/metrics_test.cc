@@ -35,7 +35,7 @@ IntervalMetrics some_metrics(int64_t step) {
           .skipped_steps = 1};
 }
 
-TEST(Metrics, EveryLineHasItsTypeAndItsTime) {
+TEST(Metrics, EveryLineHasItsTypeItsTimeAndItsFormat) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "", 0);
   log.write(some_metrics(50));
@@ -49,6 +49,7 @@ TEST(Metrics, EveryLineHasItsTypeAndItsTime) {
     const auto time = line.at("time").get<std::string>();
     EXPECT_EQ(time.size(), std::string("2026-11-22T08:43:51.196Z").size()) << time;
     EXPECT_EQ(time.back(), 'Z') << time;
+    EXPECT_EQ(line.at("format"), "ventris metrics 1");
   }
   EXPECT_EQ(types, (std::vector<std::string>{"interval", "validation", "digest", "event"}));
 }
@@ -127,7 +128,7 @@ TEST(Metrics, AValidationIsOneObjectAndNothingIsEverNaN) {
   EXPECT_FALSE(lines[2].contains("loss"));
   for (const auto& line : lines) {
     for (const auto& [key, value] : line.items()) {
-      EXPECT_TRUE(key == "type" || key == "time" || value.is_number()) << line;
+      EXPECT_TRUE(key == "type" || key == "time" || key == "format" || value.is_number()) << line;
     }
   }
 }
