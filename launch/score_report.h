@@ -20,7 +20,7 @@ struct ScoreReport {
   std::vector<double> edits;            // of TER: edits and reference length
 };
 
-/// A signature of the metrics with the program that computed: "...|version:2.6.0|ventris:0.1.0", where the
+/// A signature of the metrics with the program that computed: "...|version:2.6.0|ventris:0.2.0", where the
 /// version is that of the sacreBLEU which gives the same score.
 std::string signed_by_us(const std::string& signature);
 
