@@ -43,11 +43,16 @@ if(VENTRIS_FUZZ)
   target_compile_options(ventris_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# ventris_library(NAME LINKS... [PRIVATE LINKS...]): the static library of one folder, from the sources in
-# it. Headers of what is linked privately cannot be included outside the folder.
+# ventris_library(NAME LINKS... [PRIVATE LINKS...] [ROOMS FOLDERS...]): the static library of one folder, from the sources in
+# it and in its rooms. Headers of what is linked privately cannot be included outside the folder.
 function(ventris_library name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "" ROOMS)
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(room IN LISTS library_ROOMS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   add_library(ventris_${name} STATIC ${sources})
   add_library(ventris::${name} ALIAS ventris_${name})
-  target_link_libraries(ventris_${name} PUBLIC ventris_options ${ARGN})
+  target_link_libraries(ventris_${name} PUBLIC ventris_options ${library_UNPARSED_ARGUMENTS})
 endfunction()

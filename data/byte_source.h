@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 
 // Private to data/.
 

@@ -2,10 +2,10 @@
 
 #include <unordered_set>
 
-#include "data/atomic_file.h"
 #include "data/demo_corpus_phrases.h"
 #include "data/error.h"
-#include "data/folders.h"
+#include "data/files/atomic_file.h"
+#include "data/files/folders.h"
 
 namespace ventris::data {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "data/bleu.h"
 #include "data/error.h"
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 #include "data/mecab.h"
 #include "data/score_text.h"
 #include "data/tokenizer.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/error.h"
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 
 namespace ventris::data {
 namespace {

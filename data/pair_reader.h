@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 #include "data/text_reader.h"
 
 // Private to data/: parallel text files.

@@ -9,16 +9,16 @@
 #include <optional>
 #include <utility>
 
-#include "data/atomic_file.h"
 #include "data/cached_encoder.h"
 #include "data/corpus_format.h"
 #include "data/error.h"
-#include "data/file_io.h"
-#include "data/hdf5_file.h"
+#include "data/files/atomic_file.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_file.h"
+#include "data/files/spool_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
 #include "data/pair_reader.h"
-#include "data/spool_file.h"
 #include "data/word_independence.h"
 
 namespace ventris::data {

@@ -10,10 +10,10 @@
 #include <new>
 #include <utility>
 
-#include "data/atomic_file.h"
 #include "data/bleu_unicode.h"
 #include "data/error.h"
-#include "data/file_io.h"
+#include "data/files/atomic_file.h"
+#include "data/files/file_io.h"
 #include "data/sentencepiece_format.h"
 
 namespace ventris::data {

@@ -22,7 +22,7 @@
 #include "comm/guard.h"
 #include "comm/mpi_environment.h"
 #include "data/error.h"
-#include "data/hdf5_process.h"
+#include "data/files/hdf5_process.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/help.h"

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "backend/error.h"
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 #include "launch/help.h"
 #include "launch/spelling.h"
 #include "trainer/signals.h"

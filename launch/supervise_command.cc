@@ -11,7 +11,7 @@
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "comm/guard.h"
-#include "data/file_format.h"
+#include "data/files/file_format.h"
 #include "launch/child_process.h"
 #include "launch/command.h"
 #include "launch/job.h"

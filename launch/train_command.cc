@@ -5,7 +5,7 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
 #include "launch/job.h"

@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "backend/error.h"
-#include "data/confined_process.h"
+#include "data/files/confined_process.h"
 
 namespace ventris {
 namespace {

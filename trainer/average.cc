@@ -5,7 +5,7 @@
 
 #include "backend/context.h"
 #include "backend/error.h"
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "model/transformer_parameters.h"
 #include "trainer/checkpoint.h"
 #include "trainer/model_files.h"

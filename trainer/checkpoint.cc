@@ -4,7 +4,7 @@
 
 #include "backend/error.h"
 #include "backend/transfer.h"
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "trainer/model_files.h"
 #include "trainer/sound_state.h"
 #include "trainer/unsound_state.h"

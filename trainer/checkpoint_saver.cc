@@ -7,8 +7,8 @@
 #include "backend/error.h"
 #include "backend/memory_room.h"
 #include "comm/affinity.h"
-#include "data/atomic_file.h"
 #include "data/error.h"
+#include "data/files/atomic_file.h"
 #include "trainer/sound_state.h"
 
 namespace ventris {

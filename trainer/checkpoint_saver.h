@@ -8,7 +8,7 @@
 
 #include "backend/context.h"
 #include "comm/wait_clock.h"
-#include "data/folder_lock.h"
+#include "data/files/folder_lock.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "trainer/checkpoint.h"
@@ -16,13 +16,14 @@
 namespace ventris {
 
 /// Writes the checkpoints of a run on a thread, from a copy on the host, while training goes on; of rank 0.
-/// The thread sees that all numbers are finite, writes the file (data/hdf5_file.h: without a name, fsync, the
-/// name, fsync of the folder), reads it again and compares digests; then it records the best and removes old
-/// checkpoints, but never the newest two or the best. Of a state that is not sound nothing is written and for
-/// it nothing is removed: the save ends with Error(kDiverged), which names the array and the newest sound
-/// checkpoint. The thread calls no MPI and no CUDA. All calls are of the thread that trains; those that
-/// throw what went wrong with a save also throw Error(kIo) for one that takes longer than the limit, in which
-/// time between two calls counts as a second at most. That save goes on, and so has its thread.
+/// The thread sees that all numbers are finite, writes the file (data/files/hdf5_file.h: without a name,
+/// fsync, the name, fsync of the folder), reads it again and compares digests; then it records the best and
+/// removes old checkpoints, but never the newest two or the best. Of a state that is not sound nothing is
+/// written and for it nothing is removed: the save ends with Error(kDiverged), which names the array and the
+/// newest sound checkpoint. The thread calls no MPI and no CUDA. All calls are of the thread that trains;
+/// those that throw what went wrong with a save also throw Error(kIo) for one that takes longer than the
+/// limit, in which time between two calls counts as a second at most. That save goes on, and so has its
+/// thread.
 class CheckpointSaver {
  public:
   /// What does not change from one checkpoint to the next.

@@ -8,8 +8,8 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/file_io.h"
-#include "data/hdf5_file.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_file.h"
 
 namespace ventris {
 

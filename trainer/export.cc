@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
-#include "data/atomic_folder.h"
-#include "data/file_format.h"
+#include "data/files/atomic_folder.h"
+#include "data/files/file_format.h"
 #include "trainer/export_formats.h"
 #include "trainer/export_limits.h"
 #include "trainer/model_files.h"

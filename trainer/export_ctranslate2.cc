@@ -9,7 +9,7 @@
 #include "backend/embedding.h"
 #include "backend/error.h"
 #include "backend/int8_scale.h"
-#include "data/atomic_file.h"
+#include "data/files/atomic_file.h"
 #include "trainer/export_formats.h"
 #include "trainer/file_precision.h"
 

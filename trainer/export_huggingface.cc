@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/safetensors.h"
+#include "data/files/safetensors.h"
 #include "trainer/export_formats.h"
 #include "trainer/file_precision.h"
 

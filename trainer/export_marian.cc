@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/npz.h"
+#include "data/files/npz.h"
 #include "trainer/export_formats.h"
 #include "trainer/marian_names.h"
 

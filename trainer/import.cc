@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/atomic_file.h"
-#include "data/file_io.h"
-#include "data/npz.h"
+#include "data/files/atomic_file.h"
+#include "data/files/file_io.h"
+#include "data/files/npz.h"
 #include "trainer/marian_config.h"
 #include "trainer/marian_names.h"
 #include "trainer/model_arrays.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/file_format.h"
+#include "data/files/file_format.h"
 
 namespace ventris {
 

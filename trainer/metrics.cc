@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
-#include "data/disk_room.h"
-#include "data/file_io.h"
+#include "data/files/disk_room.h"
+#include "data/files/file_io.h"
 #include "trainer/json_number.h"
 #include "trainer/json_text.h"
 #include "trainer/model_files.h"

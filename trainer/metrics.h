@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/folder_lock.h"
+#include "data/files/folder_lock.h"
 
 namespace ventris {
 
@@ -60,7 +60,7 @@ bool is_better(const std::string& metric, double a, double b);
 double perplexity_of(double nll);
 
 /// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
-/// the time at which it was written (now_utc()) and its format (data/file_format.h). Other values are
+/// the time at which it was written (now_utc()) and its format (data/files/file_format.h). Other values are
 /// numbers, but for digests and events. A log that was removed meanwhile is begun anew, with an event that
 /// says so, unless the folder is another one. Throws Error(kIo, kCannotCreate), and data::NewerFormat where a
 /// line is of a later version of the program.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/atomic_file.h"
+#include "data/files/atomic_file.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"
 #include "trainer/json_text.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "model/transformer_config.h"
 #include "trainer/file_precision.h"
 

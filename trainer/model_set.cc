@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backend/error.h"
-#include "data/file_io.h"
+#include "data/files/file_io.h"
 
 namespace ventris {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backend/error.h"
 #include "backend/transfer.h"
-#include "data/digest.h"
+#include "data/files/digest.h"
 
 namespace ventris {
 

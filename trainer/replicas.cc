@@ -11,7 +11,7 @@
 #include "backend/transfer.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
-#include "data/digest.h"
+#include "data/files/digest.h"
 
 namespace ventris {
 namespace {

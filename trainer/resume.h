@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "model/parameters.h"
 #include "trainer/checkpoint.h"
 #include "trainer/optimizer.h"
@@ -28,7 +28,7 @@ struct ResumePoint {
 /// The checkpoint that options.resume names, on every rank; rank 0 looks for it. With "auto" that is the
 /// newest sound one of the run folder: a damaged one is set aside with a warning. A file that is named is
 /// where the run begins: once it came further, the same command goes on from the newest as well. Files that
-/// an earlier run left half-written are removed; `alone` as in data/temporary_name.h.
+/// an earlier run left half-written are removed; `alone` as in data/files/temporary_name.h.
 ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
                               Progress& progress);
 

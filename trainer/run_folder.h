@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "data/folder_lock.h"
+#include "data/files/folder_lock.h"
 #include "trainer/train_options.h"
 
 namespace ventris {

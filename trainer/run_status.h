@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "data/folder_lock.h"
+#include "data/files/folder_lock.h"
 
 namespace ventris {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/atomic_file.h"
-#include "data/file_io.h"
-#include "data/safetensors.h"
+#include "data/files/atomic_file.h"
+#include "data/files/file_io.h"
+#include "data/files/safetensors.h"
 #include "trainer/config_json.h"
 #include "trainer/export_formats.h"
 #include "trainer/model_arrays.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "model/packed_parameters.h"
 #include "trainer/config_json.h"
 #include "trainer/model_arrays.h"

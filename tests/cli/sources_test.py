@@ -22,7 +22,7 @@ LIBRARIES = {
     r"cuda\w*\.h|cublas\w*\.h": r"\.cuh?$|_cuda\.h$",
     r"nccl\.h": r"^comm/nccl/",
     r"mpi\.h": r"^comm/mpi/",
-    r"hdf5\.h": r"^data/hdf5_",
+    r"hdf5\.h": r"^data/files/hdf5_",
     r"sentencepiece_\w+\.h": r"^data/",
     r"dnnl\.hpp|oneapi/.*": r"^backend/",
     r"(spdlog|boost)/.*": r"\.cc$",

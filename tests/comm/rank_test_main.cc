@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "data/hdf5_process.h"
+#include "data/files/hdf5_process.h"
 #include "tests/comm/rank_test.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

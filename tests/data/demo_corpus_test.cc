@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "data/demo_corpus_phrases.h"
-#include "data/digest.h"
 #include "data/error.h"
+#include "data/files/digest.h"
 
 namespace ventris::data {
 namespace {

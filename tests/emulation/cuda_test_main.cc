@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "backend/device.h"
-#include "data/hdf5_process.h"
+#include "data/files/hdf5_process.h"
 
 /// Runs the tests on the first CUDA device, and skips them all where there is none that works.
 int main(int argc, char** argv) {

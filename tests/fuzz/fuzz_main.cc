@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "data/hdf5_process.h"
+#include "data/files/hdf5_process.h"
 #include "tests/fuzz/harness.h"
 
 // As in sanitizer/common_interface_defs.h, which not every compiler that has the function brings.

@@ -1,4 +1,4 @@
-#include "data/npz.h"
+#include "data/files/npz.h"
 
 #include <stdexcept>
 

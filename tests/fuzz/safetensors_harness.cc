@@ -1,4 +1,4 @@
-#include "data/safetensors.h"
+#include "data/files/safetensors.h"
 
 #include <stdexcept>
 

@@ -99,10 +99,10 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(plan.shares({"a": 99, "b": 1}, 3), {"a": 3, "b": 0})
 
     def test_tests_of_the_own_header_come_first(self):
-        self.assertEqual(plan.near_tests(ROOT, "data/folder_lock.cc", "data_tests"),
+        self.assertEqual(plan.near_tests(ROOT, "data/files/folder_lock.cc", "data_tests"),
                          "FolderLockTest.*:FolderLockTest/*:*/FolderLockTest.*")  # fmt: skip
         self.assertIn("TrainTest.*", plan.near_tests(ROOT, "trainer/training_run_metrics.cc", "trainer_tests"))
-        self.assertEqual(plan.near_tests(ROOT, "data/folder_lock.cc", "model_tests"), "")
+        self.assertEqual(plan.near_tests(ROOT, "data/files/folder_lock.cc", "model_tests"), "")
 
     def test_every_source_has_tests_that_are_there(self):
         for folder in plan.FOLDERS:

@@ -38,13 +38,13 @@ COMMAND_LINE = (
     ("data/signif*", ("cli.score_test",)),
     ("data/moses*", ("cli.protocol_test",)),
     ("data/demo*", ("cli.training_test",)),
-    ("data/*npz*", ("cli.exports_test",)),
-    ("data/safetensors*", ("cli.exports_test",)),
-    ("data/temporary*", ("cli.output_files_test", "cli.resume_test", "cli.power_loss_test")),
-    ("data/atomic_folder*", ("cli.export_folders_test", "cli.exports_test", "cli.power_loss_test")),
-    ("data/atomic*", ("cli.resume_test", "cli.exports_test", "cli.power_loss_test")),
-    ("data/hdf5*", ("cli.resume_test", "cli.training_test")),
-    ("data/folder*", ("cli.resume_test", "cli.no_locks_test", "cli.moved_folder_test")),
+    ("data/files/*npz*", ("cli.exports_test",)),
+    ("data/files/safetensors*", ("cli.exports_test",)),
+    ("data/files/temporary*", ("cli.output_files_test", "cli.resume_test", "cli.power_loss_test")),
+    ("data/files/atomic_folder*", ("cli.export_folders_test", "cli.exports_test", "cli.power_loss_test")),
+    ("data/files/atomic*", ("cli.resume_test", "cli.exports_test", "cli.power_loss_test")),
+    ("data/files/hdf5*", ("cli.resume_test", "cli.training_test")),
+    ("data/files/folder*", ("cli.resume_test", "cli.no_locks_test", "cli.moved_folder_test")),
     ("data/batches*", ("cli.resume_test",)),
     ("data/permutation*", ("cli.resume_test",)),
     ("data/*", ("cli.prepare_test", "cli.translation_test")),
@@ -116,7 +116,7 @@ def tests_of(path):
 def near_tests(root, path, program):
     """The filter of a test program for the suites of the files that are named after a source or include its header; "" where
     there are none. What a change breaks is found there soonest; the other tests follow."""
-    files = sorted((root / "tests" / program.removesuffix("_tests")).glob("*_test.cc"))
+    files = sorted((root / "tests" / program.removesuffix("_tests")).rglob("*_test.cc"))
     stem = path.removesuffix(".cc")
     while stem:
         suites = set()

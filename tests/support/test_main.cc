@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "data/hdf5_process.h"
+#include "data/files/hdf5_process.h"
 
 /// For tests that read HDF5 files.
 int main(int argc, char** argv) {

@@ -13,7 +13,7 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/temporary_name.h"
+#include "data/files/temporary_name.h"
 #include "tests/trainer/small_model.h"
 
 namespace ventris {

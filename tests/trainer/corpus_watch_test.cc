@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "backend/error.h"
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/training_run.h"
 

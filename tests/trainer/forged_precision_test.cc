@@ -5,8 +5,8 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/hdf5_file.h"
-#include "data/safetensors.h"
+#include "data/files/hdf5_file.h"
+#include "data/files/safetensors.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/config_json.h"
 #include "trainer/export.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
-#include "data/folder_lock.h"
+#include "data/files/folder_lock.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/progress.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "backend/error.h"
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/model_arrays.h"
 #include "trainer/weights.h"

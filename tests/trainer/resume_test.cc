@@ -9,8 +9,8 @@
 
 #include "comm/communicator.h"
 #include "data/error.h"
-#include "data/file_io.h"
-#include "data/hdf5_process.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_process.h"
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/progress.h"

@@ -6,7 +6,7 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/hdf5_file.h"
+#include "data/files/hdf5_file.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/checkpoint.h"
 #include "trainer/config_json.h"

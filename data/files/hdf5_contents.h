@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "data/files/hdf5_file.h"
+
+// Private to data/files/hdf5_*.cc: what stands in an HDF5 file.
+
+namespace ventris::data {
+
+inline constexpr ElementType kElementTypes[] = {ElementType::kF32, ElementType::kF64, ElementType::kI32,
+                                                ElementType::kI64, ElementType::kU8,  ElementType::kI8,
+                                                ElementType::kBF16};
+
+struct Hdf5Dataset {
+  std::string name;                 // path
+  std::optional<ElementType> type;  // none of ours if it is not there
+  std::vector<int64_t> dimensions;
+  int64_t offset = 0;  // of its data in the file, in one piece
+};
+
+struct Hdf5Attribute {
+  std::string object;  // path of the group or dataset
+  std::string name;
+  std::variant<std::monostate, std::string, int64_t, double> value;  // nothing: of another type
+};
+
+/// Groups, datasets and attributes of an HDF5 file, with all values but the data of datasets.
+class Hdf5Contents {
+ public:
+  /// Lists an open file of `bytes` bytes. The HDF5 library (1.10.8) crashes on some forged files, so that it
+  /// sees the file in a confined process only, which tells what it found. Links to other places, data outside
+  /// of the file or not in one piece, circles of groups, and more names than the file has room for are
+  /// refused. The path is for messages: read is what is open. Throws DataError kBadData.
+  Hdf5Contents(const std::string& path, int fd, int64_t bytes);
+
+  const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }  // in creation order
+  const Hdf5Dataset* find_dataset(std::string_view name) const;           // null if there is none
+  bool has_group(std::string_view name) const;                            // "/" is one
+  const Hdf5Attribute* find_attribute(std::string_view object, std::string_view name) const;
+
+ private:
+  void unpack(const std::string& answer, const std::string& path, int64_t bytes);
+
+  std::vector<std::string> groups_;
+  std::vector<Hdf5Dataset> datasets_;
+  std::vector<Hdf5Attribute> attributes_;
+  std::vector<uint32_t> by_name_;  // datasets
+};
+
+// The listing that passes between the processes: records of a mark and its fields. Numbers have 8 bytes, a
+// text has its length before it.
+namespace listing {
+constexpr char kGroup = 'G';    // name
+constexpr char kDataset = 'D';  // name, type or -1, offset, rank, dimensions
+constexpr char kString = 'S';   // object, name, value; and so on:
+constexpr char kInteger = 'I';
+constexpr char kDouble = 'F';
+constexpr char kOther = 'O';    // object, name
+constexpr char kRefusal = 'R';  // why; nothing follows
+}  // namespace listing
+
+/// The listing of a file, or a refusal. Runs where the library may crash; under Hdf5Lock.
+std::string list_hdf5(const std::string& path, int fd, int64_t bytes);
+
+}  // namespace ventris::data

@@ -1,0 +1,247 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "data/error.h"
+#include "data/files/file_format.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_contents.h"
+#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_handle.h"
+
+namespace ventris::data {
+
+namespace {
+
+FileHandle open_regular(const std::string& path, int64_t& bytes) {
+  FileHandle opened = open_to_read(path);
+  if (!opened.valid()) fail_opening(path, errno);
+  struct stat status {};
+  if (::fstat(opened.fd(), &status) != 0) {
+    fail(ErrorKind::kIo, "{}: cannot read the length of the file: {}", path, system_reason(errno));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    fail(ErrorKind::kBadData, "{}: not a regular file; a file written by ventris is expected", path);
+  }
+  bytes = status.st_size;
+  return opened;
+}
+
+/// The digest of what follows the user block, which tells the same.
+std::string verify(int fd, int64_t bytes, const std::string& path) {
+  std::array<char, kUserBlockBytes> block{};
+  if (bytes < static_cast<int64_t>(kUserBlockBytes)) {
+    fail(ErrorKind::kBadData, "{}: not a file written by ventris: it has only {} bytes", path, bytes);
+  }
+  read_all(fd, block.data(), kUserBlockBytes, 0, path);
+  if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
+    fail(ErrorKind::kBadData, "{}: not a file written by ventris: it does not begin with {}", path,
+         kUserBlockMagic);
+  }
+  uint64_t length = 0;
+  std::memcpy(&length, block.data() + 8, 8);
+  const auto present = static_cast<uint64_t>(bytes) - kUserBlockBytes;
+  if (length != present) {
+    fail(ErrorKind::kBadData,
+         "{}: the file is {}: {} bytes after the first {}, {} were written. Copy it again.", path,
+         present < length ? "truncated" : "changed", present, kUserBlockBytes, length);
+  }
+  constexpr size_t kUsed = 32;
+  for (size_t i = kUsed; i < kUserBlockBytes; ++i) {
+    if (block[i] != 0) {
+      fail(ErrorKind::kBadData,
+           "{}: the file was changed after it was written: byte {} is not zero. Copy it again.", path, i);
+    }
+  }
+  const XXH128_canonical_t value = digest_of_range(fd, kUserBlockBytes, bytes, path);
+  XXH128_canonical_t wanted;
+  std::memcpy(wanted.digest, block.data() + 16, 16);
+  const std::string present_digest = hexadecimal(value);
+  if (std::memcmp(value.digest, wanted.digest, 16) != 0) {
+    fail(ErrorKind::kBadData,
+         "{}: the file was changed after it was written: its digest is {}, {} was written. Copy it again.",
+         path, present_digest, hexadecimal(wanted));
+  }
+  return present_digest;
+}
+
+/// "ventris weights 1"; "" where the file does not tell.
+std::string format_of(const Hdf5Contents& contents) {
+  const auto value = [&]<typename Value>(const char* name, Value none) {
+    const Hdf5Attribute* found = contents.find_attribute("/", name);
+    const Value* held = found != nullptr ? std::get_if<Value>(&found->value) : nullptr;
+    return held != nullptr ? *held : none;
+  };
+  const std::string format = value(kFormatKey, std::string());
+  const int64_t version = value(kVersionKey, int64_t{0});  // of a corpus
+  return version > 0 ? fmt::format("{} {}", format, version) : format;
+}
+
+}  // namespace
+
+struct Hdf5Reader::Impl {
+  std::string path;
+  int64_t bytes = 0;  // of the file
+  FileHandle data;
+  std::string digest;
+  Hdf5Contents contents;
+
+  explicit Impl(const std::string& file_path)
+      : path(file_path),
+        data(open_regular(path, bytes)),
+        digest(verify(data.fd(), bytes, path)),
+        contents(path, data.fd(), bytes) {
+    refuse_newer_format(format_of(contents), path);
+  }
+
+  const Hdf5Dataset& dataset(const std::string& name) const;
+  ElementType type(const Hdf5Dataset& dataset) const;
+  template <typename Value>
+  const Value& attribute(const std::string& object, const std::string& name, const char* wanted) const;
+  void read(const Hdf5Dataset& dataset, void* to) const;
+};
+
+const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
+  const Hdf5Dataset* found = contents.find_dataset(name);
+  if (found == nullptr) fail(ErrorKind::kBadData, "{}: the file has no dataset {}", path, name);
+  return *found;
+}
+
+ElementType Hdf5Reader::Impl::type(const Hdf5Dataset& dataset) const {
+  if (!dataset.type) {
+    fail(ErrorKind::kBadData,
+         "{}: the elements of dataset {} are none of f32, f64, i32, i64, u8, i8 and bf16", path,
+         dataset.name);
+  }
+  return *dataset.type;
+}
+
+template <typename Value>
+const Value& Hdf5Reader::Impl::attribute(const std::string& object, const std::string& name,
+                                         const char* wanted) const {
+  const Hdf5Attribute* found = contents.find_attribute(object, name);
+  if (found == nullptr) fail(ErrorKind::kBadData, "{}: {} has no attribute {}", path, object, name);
+  const Value* value = std::get_if<Value>(&found->value);
+  if (value == nullptr) {
+    fail(ErrorKind::kBadData, "{}: attribute {} of {} is not {}", path, name, object, wanted);
+  }
+  return *value;
+}
+
+/// The elements as they are: little-endian, in one piece, inside the file.
+void Hdf5Reader::Impl::read(const Hdf5Dataset& dataset, void* to) const {
+  auto needed = static_cast<int64_t>(size_of(type(dataset)));
+  for (const int64_t extent : dataset.dimensions) needed *= extent;
+  if (needed > 0) read_all(data.fd(), to, needed, dataset.offset, path);
+}
+
+namespace {
+
+std::string shape_text(std::span<const int64_t> dimensions) {
+  return fmt::format("[{}]", fmt::join(dimensions, ", "));
+}
+
+}  // namespace
+
+Hdf5Reader::Hdf5Reader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+Hdf5Reader::~Hdf5Reader() = default;
+
+bool Hdf5Reader::exists(const std::string& name) const {
+  return impl_->contents.has_group(name) || impl_->contents.find_dataset(name) != nullptr;
+}
+
+std::vector<std::string> Hdf5Reader::datasets(const std::string& group) const {
+  if (!impl_->contents.has_group(group)) {
+    fail(ErrorKind::kBadData, "{}: the file has no group {}", impl_->path, group);
+  }
+  const std::string prefix = group == "/" ? group : group + "/";
+  std::vector<std::string> found;
+  for (const Hdf5Dataset& dataset : impl_->contents.datasets()) {
+    if (dataset.name.starts_with(prefix)) found.push_back(dataset.name);
+  }
+  return found;
+}
+
+bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name) const {
+  return impl_->contents.find_attribute(object, name) != nullptr;
+}
+
+std::string Hdf5Reader::string_attribute(const std::string& object, const std::string& name) const {
+  return impl_->attribute<std::string>(object, name, "a string of fixed length");
+}
+
+int64_t Hdf5Reader::int_attribute(const std::string& object, const std::string& name) const {
+  return impl_->attribute<int64_t>(object, name, "a 64-bit integer");
+}
+
+double Hdf5Reader::double_attribute(const std::string& object, const std::string& name) const {
+  return impl_->attribute<double>(object, name, "a 64-bit floating-point number");
+}
+
+std::vector<int64_t> Hdf5Reader::dimensions(const std::string& dataset) const {
+  return impl_->dataset(dataset).dimensions;
+}
+
+ElementType Hdf5Reader::type(const std::string& dataset) const {
+  return impl_->type(impl_->dataset(dataset));
+}
+
+void Hdf5Reader::read(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
+                      void* data) const {
+  const Hdf5Dataset& dataset = impl_->dataset(name);
+  const ElementType stored = impl_->type(dataset);
+  const std::vector<int64_t>& shape = dataset.dimensions;
+  if (stored != type || !std::equal(shape.begin(), shape.end(), dimensions.begin(), dimensions.end())) {
+    fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, {} {} was expected", impl_->path, name,
+         name_of(stored), shape_text(shape), name_of(type), shape_text(dimensions));
+  }
+  impl_->read(dataset, data);
+}
+
+std::vector<uint8_t> Hdf5Reader::read_bytes(const std::string& name) const {
+  const Hdf5Dataset& dataset = impl_->dataset(name);
+  const ElementType stored = impl_->type(dataset);
+  if (stored != ElementType::kU8 || dataset.dimensions.size() != 1) {
+    fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, a row of bytes was expected", impl_->path, name,
+         name_of(stored), shape_text(dataset.dimensions));
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(dataset.dimensions[0]));
+  impl_->read(dataset, bytes.data());
+  return bytes;
+}
+
+int64_t Hdf5Reader::file_offset(const std::string& name) const {
+  const Hdf5Dataset& dataset = impl_->dataset(name);
+  impl_->type(dataset);
+  const bool none =
+      std::find(dataset.dimensions.begin(), dataset.dimensions.end(), 0) != dataset.dimensions.end();
+  return none ? static_cast<int64_t>(kUserBlockBytes) : dataset.offset;
+}
+
+void Hdf5Reader::read_bytes_at(int64_t offset, void* data, int64_t bytes) const {
+  read_all(impl_->data.fd(), data, bytes, offset, impl_->path);
+}
+
+int64_t Hdf5Reader::file_bytes() const {
+  return impl_->bytes;
+}
+
+const std::string& Hdf5Reader::path() const {
+  return impl_->path;
+}
+std::string verified_digest(const std::string& path) {
+  int64_t bytes = 0;
+  const FileHandle file = open_regular(path, bytes);
+  return verify(file.fd(), bytes, path);
+}
+
+const std::string& Hdf5Reader::digest() const {
+  return impl_->digest;
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,268 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "data/error.h"
+#include "data/files/confined_process.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_descriptor.h"
+#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_handle.h"
+#include "data/files/temporary_file.h"
+
+namespace ventris::data {
+
+// The library lays out the file and writes its metadata. Array data goes to the place that it gives each
+// dataset with plain writes, so that a full disk is an error of the system with its reason, met before
+// anything is flushed.
+struct Hdf5Writer::Impl {
+  struct Array {
+    ElementType type;
+    int64_t size;
+    int64_t written;
+    int64_t offset;
+  };
+
+  TemporaryFile target;
+  std::string digest;
+  Hdf5Handle file;
+  std::map<std::string, Array> arrays;
+
+  Impl(const std::string& path, int64_t expected_bytes);
+  ~Impl();
+  Hdf5Handle open(const std::string& object);
+  void ensure_groups(const std::string& name);
+  void write_attribute(const std::string& object, const std::string& name, hid_t type, const void* value);
+  void create(const std::string& name, ElementType type, std::span<const int64_t> dimensions);
+  void append(const std::string& name, const void* data, int64_t count);
+  void commit();
+  void verify() const;
+
+  [[noreturn]] void fail_here(const std::string& what) { target.fail_writing(what, hdf5_reason()); }
+  Hdf5Handle checked(hid_t id, Hdf5Handle::Closer closer, const std::string& what) {
+    if (id < 0) {
+      fail_here(what);
+    }
+    return {id, closer};
+  }
+  void check(herr_t status, const std::string& what) {
+    if (status < 0) {
+      fail_here(what);
+    }
+  }
+};
+
+namespace {
+
+// Creation order of links and attributes tracked and indexed, no times: the bytes depend on the content only.
+void set_object_properties(hid_t properties, bool group) {
+  H5Pset_obj_track_times(properties, false);
+  H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  if (group) {
+    H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  }
+}
+
+}  // namespace
+
+Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes) : target(path, expected_bytes) {
+  Hdf5Lock lock;
+  Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  set_object_properties(creation.id(), true);
+  H5Pset_userblock(creation.id(), kUserBlockBytes);
+  const Hdf5Handle access = hdf5_file_access();
+  use_descriptor(access.id(), target.fd());
+  file = Hdf5Handle(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose);
+  if (!file.valid()) fail_here("cannot start an HDF5 file");
+}
+
+Hdf5Writer::Impl::~Impl() {
+  if (!target.published()) {
+    // Gives the space back first, so that the library can close the file even on a full disk.
+    [[maybe_unused]] const int ignored = ::ftruncate(target.fd(), 0);
+  }
+  Hdf5Lock lock;
+  file.close();
+}
+
+Hdf5Handle Hdf5Writer::Impl::open(const std::string& object) {
+  return checked(H5Oopen(file.id(), object.c_str(), H5P_DEFAULT), H5Oclose,
+                 fmt::format("no object {}", object));
+}
+
+void Hdf5Writer::Impl::ensure_groups(const std::string& name) {
+  Hdf5Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  set_object_properties(properties.id(), true);
+  for (size_t slash = name.find('/', 1); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    const std::string group = name.substr(0, slash);
+    if (H5Lexists(file.id(), group.c_str(), H5P_DEFAULT) <= 0) {
+      checked(H5Gcreate2(file.id(), group.c_str(), H5P_DEFAULT, properties.id(), H5P_DEFAULT), H5Gclose,
+              fmt::format("cannot create the group {}", group));
+    }
+  }
+}
+
+void Hdf5Writer::Impl::write_attribute(const std::string& object, const std::string& name, hid_t type,
+                                       const void* value) {
+  const std::string what = fmt::format("cannot write attribute {} of {}", name, object);
+  const Hdf5Handle on = open(object);
+  const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+  const Hdf5Handle attribute =
+      checked(H5Acreate2(on.id(), name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, what);
+  check(H5Awrite(attribute.id(), type, value), what);
+}
+
+void Hdf5Writer::Impl::create(const std::string& name, ElementType type,
+                              std::span<const int64_t> dimensions) {
+  const std::string what = fmt::format("cannot create the dataset {}", name);
+  const std::vector<hsize_t> extents(dimensions.begin(), dimensions.end());
+  int64_t size = 1;
+  for (const int64_t extent : dimensions) {
+    size *= extent;
+  }
+  Hdf5Lock lock;
+  ensure_groups(name);
+  const Hdf5Handle space =
+      checked(extents.empty() ? H5Screate(H5S_SCALAR)
+                              : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+              H5Sclose, what);
+  Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  set_object_properties(properties.id(), false);
+  H5Pset_layout(properties.id(), H5D_CONTIGUOUS);
+  H5Pset_alloc_time(properties.id(), H5D_ALLOC_TIME_EARLY);
+  H5Pset_fill_time(properties.id(), H5D_FILL_TIME_NEVER);
+  const Hdf5Handle dataset = checked(H5Dcreate2(file.id(), name.c_str(), hdf5_type(type), space.id(),
+                                                H5P_DEFAULT, properties.id(), H5P_DEFAULT),
+                                     H5Dclose, what);
+  const haddr_t offset = size == 0 ? 0 : H5Dget_offset(dataset.id());
+  if (offset == HADDR_UNDEF) {
+    fail_here(what);
+  }
+  arrays[name] = {type, size, 0, static_cast<int64_t>(offset)};
+}
+
+void Hdf5Writer::Impl::append(const std::string& name, const void* data, int64_t count) {
+  const auto found = arrays.find(name);
+  if (found == arrays.end() || found->second.written + count > found->second.size) {
+    fail(ErrorKind::kIo, "{}: {} more elements do not fit in the dataset {}", target.path(), count, name);
+  }
+  Array& array = found->second;
+  const auto width = static_cast<int64_t>(size_of(array.type));
+  target.write(data, count * width, array.offset + array.written * width);
+  array.written += count;
+}
+
+void Hdf5Writer::Impl::commit() {
+  for (const auto& [name, array] : arrays) {
+    if (array.written != array.size) {
+      fail(ErrorKind::kIo, "{}: only {} of {} elements of the dataset {} were written", target.path(),
+           array.written, array.size, name);
+    }
+  }
+  {
+    Hdf5Lock lock;
+    check(H5Fflush(file.id(), H5F_SCOPE_LOCAL), "cannot finish the file");
+    if (!file.close()) {
+      fail_here("cannot close the file");
+    }
+  }
+  struct stat status {};
+  if (::fstat(target.fd(), &status) != 0) {
+    target.fail_writing("cannot read the length of the file", system_reason(errno));
+  }
+  const auto length = static_cast<uint64_t>(status.st_size) - kUserBlockBytes;
+  const XXH128_canonical_t value =
+      digest_of_range(target.fd(), kUserBlockBytes, status.st_size, target.path());
+  std::array<char, kUserBlockBytes> block{};
+  std::memcpy(block.data(), kUserBlockMagic, 8);
+  std::memcpy(block.data() + 8, &length, 8);
+  std::memcpy(block.data() + 16, value.digest, 16);
+  target.write(block.data(), kUserBlockBytes, 0);
+  target.publish();
+  digest = hexadecimal(value);
+}
+
+void Hdf5Writer::Impl::verify() const {
+  const std::string& path = target.path();
+  const FileHandle opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!opened.valid() || ::fstat(opened.fd(), &status) != 0) {
+    fail(ErrorKind::kIo, "{}: was written, but cannot be read again: {}", path, system_reason(errno));
+  }
+  // What was written is on the disk: nothing is lost. Where the advice is not taken, the cache is read.
+  ::posix_fadvise(opened.fd(), 0, 0, POSIX_FADV_DONTNEED);
+  const int64_t bytes = std::max<int64_t>(status.st_size, kUserBlockBytes);
+  const std::string present = hexadecimal(digest_of_range(opened.fd(), kUserBlockBytes, bytes, path));
+  if (present != digest) {
+    fail(ErrorKind::kIo,
+         "{}: reads other than it was written: its digest is {}, {} was written. The disk, or the way to it, "
+         "is faulty; files from before are as they were",
+         path, present, digest);
+  }
+}
+
+Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
+  constexpr size_t kLeastRoom = size_t{32} << 20;  // with less the library may crash
+  if (!has_room(kLeastRoom)) {
+    fail(ErrorKind::kUnavailable,
+         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
+         "leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
+         path, kLeastRoom >> 20);
+  }
+  impl_ = std::make_unique<Impl>(path, expected_bytes);
+}
+Hdf5Writer::~Hdf5Writer() = default;
+
+void Hdf5Writer::write_attribute(const std::string& object, const std::string& name,
+                                 const std::string& value) {
+  Hdf5Lock lock;
+  Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.id(), value.empty() ? 1 : value.size());
+  H5Tset_strpad(type.id(), H5T_STR_NULLPAD);
+  H5Tset_cset(type.id(), H5T_CSET_UTF8);
+  impl_->write_attribute(object, name, type.id(), value.c_str());
+}
+
+void Hdf5Writer::write_attribute(const std::string& object, const std::string& name, int64_t value) {
+  Hdf5Lock lock;
+  impl_->write_attribute(object, name, H5T_STD_I64LE, &value);
+}
+
+void Hdf5Writer::write_attribute(const std::string& object, const std::string& name, double value) {
+  Hdf5Lock lock;
+  impl_->write_attribute(object, name, H5T_IEEE_F64LE, &value);
+}
+
+void Hdf5Writer::write(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
+                       const void* data) {
+  impl_->create(name, type, dimensions);
+  impl_->append(name, data, impl_->arrays.at(name).size);
+}
+
+void Hdf5Writer::create(const std::string& name, ElementType type, int64_t size) {
+  impl_->create(name, type, std::span<const int64_t>(&size, 1));
+}
+
+void Hdf5Writer::append(const std::string& name, const void* data, int64_t count) {
+  impl_->append(name, data, count);
+}
+
+void Hdf5Writer::commit() {
+  impl_->commit();
+}
+
+void Hdf5Writer::verify() const {
+  impl_->verify();
+}
+
+const std::string& Hdf5Writer::digest() const {
+  return impl_->digest;
+}
+
+}  // namespace ventris::data

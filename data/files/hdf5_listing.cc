@@ -1,0 +1,200 @@
+#include <bit>
+
+#include "data/error.h"
+#include "data/files/file_format.h"
+#include "data/files/hdf5_contents.h"
+#include "data/files/hdf5_descriptor.h"
+#include "data/files/hdf5_handle.h"
+
+namespace ventris::data {
+namespace {
+
+struct Names {
+  std::vector<std::string> names;
+  size_t most = 0;
+
+  herr_t add(const char* name) {
+    names.emplace_back(name);
+    return names.size() > most ? -1 : 0;
+  }
+};
+
+herr_t collect_link(hid_t, const char* name, const H5L_info_t*, void* names) {
+  return static_cast<Names*>(names)->add(name);
+}
+
+herr_t collect_attribute(hid_t, const char* name, const H5A_info_t*, void* names) {
+  return static_cast<Names*>(names)->add(name);
+}
+
+/// Walks through all objects of a file and writes the listing.
+class Walk {
+ public:
+  Walk(const std::string& path, int fd, int64_t bytes)
+      : path_(path), fd_(fd), bytes_(static_cast<size_t>(bytes)) {}
+
+  std::string run() {
+    const Hdf5Handle access = hdf5_file_access();
+    use_descriptor(access.id(), fd_);
+    file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
+    if (!file_.valid()) fail_here("the digest is right, but the HDF5 library cannot open the file");
+    const Hdf5Handle root = checked(H5Gopen2(file_.id(), "/", H5P_DEFAULT), H5Gclose, "cannot open /");
+    group(root, "/", 1);
+    return std::move(listing_);
+  }
+
+ private:
+  [[noreturn]] void fail_here(const std::string& what) const {
+    fail(ErrorKind::kBadData, "{}: {}: {}", path_, what, hdf5_reason());
+  }
+  Hdf5Handle checked(hid_t id, Hdf5Handle::Closer closer, const std::string& what) const {
+    if (id < 0) fail_here(what);
+    return {id, closer};
+  }
+
+  template <typename... Fields>
+  void record(char mark, const Fields&... fields) {
+    listing_ += mark;
+    (field(fields), ...);
+    constexpr size_t kLeastBytes = 64;  // of an object or attribute in the file
+    if (++records_ > bytes_ / kLeastBytes || listing_.size() > bytes_) {
+      fail(ErrorKind::kBadData, "{}: names more than a file of {} bytes can hold", path_, bytes_);
+    }
+  }
+  void field(const std::string& text) {
+    field(static_cast<int64_t>(text.size()));
+    listing_ += text;
+  }
+  void field(int64_t number) { listing_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
+  void field(const std::vector<int64_t>& numbers) {
+    field(std::ssize(numbers));
+    for (const int64_t number : numbers) field(number);
+  }
+
+  Names names() const { return {.names = {}, .most = bytes_ / 8}; }
+  void group(const Hdf5Handle& object, const std::string& name, int depth);
+  void member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth);
+  void dataset(const Hdf5Handle& object, const std::string& name);
+  void attributes(const Hdf5Handle& object, const std::string& name);
+  void attribute(const Hdf5Handle& object, const std::string& object_name, const std::string& name);
+
+  const std::string& path_;
+  int fd_;
+  size_t bytes_;
+  Hdf5Handle file_;
+  std::string listing_;
+  std::string format_;  // of the file, as soon as it is known (data/files/file_format.h)
+  size_t records_ = 0;
+};
+
+/// A hostile file may link its groups in circles, or give few datasets many names; both are refused.
+void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
+  constexpr int kMaxDepth = 16;
+  if (depth > kMaxDepth) {
+    fail(ErrorKind::kBadData, "{}: groups are nested more than {} deep at {}", path_, kMaxDepth, name);
+  }
+  record(listing::kGroup, name);
+  attributes(object, name);
+  if (is_newer_format(format_)) return;  // the reader refuses it, whatever follows
+  Names members = names();
+  if (H5Literate(object.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_link, &members) < 0) {
+    fail_here(fmt::format("cannot list {}", name));
+  }
+  for (const std::string& each : members.names)
+    member(object, each, (name == "/" ? "" : name) + "/" + each, depth);
+}
+
+void Walk::member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth) {
+  H5L_info_t link;
+  if (H5Lget_info(parent.id(), member.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) {
+    fail(ErrorKind::kBadData, "{}: {} is a link to another place, which no file of ours has", path_, name);
+  }
+  const Hdf5Handle object = checked(H5Oopen(parent.id(), member.c_str(), H5P_DEFAULT), H5Oclose,
+                                    fmt::format("cannot open {}", name));
+  const H5I_type_t kind = H5Iget_type(object.id());
+  if (kind == H5I_GROUP) {
+    group(object, name, depth + 1);
+  } else if (kind == H5I_DATASET) {
+    dataset(object, name);
+  } else {
+    fail(ErrorKind::kBadData, "{}: {} is neither a group nor a dataset", path_, name);
+  }
+}
+
+void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
+  const std::string what = fmt::format("cannot read the layout of {}", name);
+  const Hdf5Handle creation = checked(H5Dget_create_plist(object.id()), H5Pclose, what);
+  if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS || H5Pget_external_count(creation.id()) != 0) {
+    fail(ErrorKind::kBadData, "{}: dataset {} is not stored in one piece", path_, name);
+  }
+  const Hdf5Handle stored = checked(H5Dget_type(object.id()), H5Tclose, what);
+  int64_t type = -1;
+  for (const ElementType known : kElementTypes) {
+    if (H5Tequal(stored.id(), hdf5_type(known)) > 0) type = static_cast<int64_t>(known);
+  }
+  const Hdf5Handle space = checked(H5Dget_space(object.id()), H5Sclose, what);
+  const int rank = H5Sget_simple_extent_ndims(space.id());
+  if (rank < 0 || H5Sget_simple_extent_type(space.id()) == H5S_NULL) fail_here(what);
+  std::vector<hsize_t> extents(static_cast<size_t>(rank));
+  if (rank > 0 && H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr) < 0) fail_here(what);
+  // What does not fit becomes negative, and the reader refuses it.
+  const std::vector<int64_t> dimensions(extents.begin(), extents.end());
+  record(listing::kDataset, name, type, static_cast<int64_t>(H5Dget_offset(object.id())), dimensions);
+  attributes(object, name);
+}
+
+void Walk::attributes(const Hdf5Handle& object, const std::string& name) {
+  Names found = names();
+  if (H5Aiterate2(object.id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &found) < 0) {
+    fail_here(fmt::format("cannot list the attributes of {}", name));
+  }
+  for (const std::string& each : found.names) attribute(object, name, each);
+}
+
+void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, const std::string& name) {
+  const std::string what = fmt::format("cannot read attribute {} of {}", name, object_name);
+  const Hdf5Handle opened = checked(H5Aopen(object.id(), name.c_str(), H5P_DEFAULT), H5Aclose, what);
+  const Hdf5Handle type = checked(H5Aget_type(opened.id()), H5Tclose, what);
+  const Hdf5Handle space = checked(H5Aget_space(opened.id()), H5Sclose, what);
+  const H5T_class_t kind = H5Tget_class(type.id());
+  const size_t size = H5Tget_size(type.id());
+  const auto read = [&](hid_t wanted, void* value) {
+    if (H5Aread(opened.id(), wanted, value) < 0) fail_here(what);
+  };
+  const bool single = H5Sget_simple_extent_npoints(space.id()) == 1;
+  if (single && kind == H5T_STRING && H5Tis_variable_str(type.id()) == 0) {
+    if (size > bytes_)
+      fail(ErrorKind::kBadData, "{}: attribute {} of {} is longer than the file", path_, name, object_name);
+    std::string value(size, '\0');
+    read(type.id(), value.data());
+    // Padding: only the one zero byte of an empty string.
+    record(listing::kString, object_name, name, value == std::string(1, '\0') ? std::string() : value);
+    if (object_name == "/" && name == kFormatKey) format_ = value;
+  } else if (single && kind == H5T_INTEGER && size == sizeof(int64_t)) {
+    int64_t value = 0;
+    read(H5T_NATIVE_INT64, &value);
+    record(listing::kInteger, object_name, name, value);
+    if (object_name == "/" && name == kVersionKey) format_ += fmt::format(" {}", value);
+  } else if (single && kind == H5T_FLOAT && size == sizeof(double)) {
+    double value = 0.0;
+    read(H5T_NATIVE_DOUBLE, &value);
+    record(listing::kDouble, object_name, name, std::bit_cast<int64_t>(value));
+  } else {
+    record(listing::kOther, object_name, name);
+  }
+}
+
+}  // namespace
+
+std::string list_hdf5(const std::string& path, int fd, int64_t bytes) {
+  try {
+    return Walk(path, fd, bytes).run();
+  } catch (const DataError& error) {
+    const std::string why = error.what();
+    const auto length = static_cast<int64_t>(why.size());
+    return std::string(1, listing::kRefusal) +
+           std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + why;
+  }
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,66 @@
+#include "data/files/spool_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "data/error.h"
+#include "data/files/disk_room.h"
+#include "data/files/temporary_name.h"
+
+namespace ventris::data {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+}  // namespace
+
+SpoolFile::SpoolFile(const std::string& output, ElementType type)
+    : output_(output), type_(type), width_(static_cast<int64_t>(size_of(type))) {
+  file_ = open_unnamed(folder_of(output));
+  if (file_.valid()) return;
+  const std::string name = temporary_name(output);
+  file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file_.valid()) {
+    const int error = errno;
+    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
+         system_reason(error));
+  }
+  ::unlink(name.c_str());
+}
+
+void SpoolFile::append(const void* data, int64_t count) {
+  const char* const bytes = static_cast<const char*>(data);
+  buffer_.insert(buffer_.end(), bytes, bytes + count * width_);
+  if (buffer_.size() >= kBufferBytes) {
+    flush();
+  }
+}
+
+void SpoolFile::flush() {
+  const std::string reason =
+      write_all(file_.fd(), buffer_.data(), static_cast<int64_t>(buffer_.size()), written_);
+  if (!reason.empty()) {
+    fail(ErrorKind::kIo, "{}: cannot write {} bytes of working data after {}: {}.{} Free some space", output_,
+         buffer_.size(), written_, reason, room_at(output_));
+  }
+  written_ += static_cast<int64_t>(buffer_.size());
+  buffer_.clear();
+}
+
+void SpoolFile::copy_to(Hdf5Writer& writer, const std::string& name) {
+  flush();
+  writer.create(name, type_, size());
+  std::vector<char> piece(kBufferBytes);
+  for (int64_t at = 0; at < written_;) {
+    const int64_t bytes = std::min<int64_t>(written_ - at, static_cast<int64_t>(kBufferBytes));
+    read_all(file_.fd(), piece.data(), bytes, at, output_);
+    writer.append(name, piece.data(), bytes / width_);
+    at += bytes;
+  }
+}
+
+}  // namespace ventris::data

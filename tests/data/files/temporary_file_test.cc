@@ -1,0 +1,218 @@
+#include "data/files/temporary_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "data/files/atomic_file.h"
+#include "data/files/temporary_name.h"
+#include "data/tokenizer.h"
+#include "tests/data/test_files.h"
+
+namespace ventris::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TemporaryFileTest : public FolderTest {
+ protected:
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      found.push_back(entry.path().filename().string());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+TEST_F(TemporaryFileTest, AFileFarLargerThanItsKindIsRefusedWithoutBeingRead) {
+  const std::string path = in_folder("sparse");
+  std::ofstream(path) << "x";
+  fs::resize_file(path, kMostTokenizerBytes + 1);
+  for (const auto& read :
+       {+[](const std::string& file) { static_cast<void>(read_file(file, kMostTokenizerBytes)); },
+        +[](const std::string& file) { static_cast<void>(Tokenizer::from_file(file)); }}) {
+    const std::string message = message_of(ErrorKind::kBadData, [&] { read(path); });
+    EXPECT_NE(message.find("is it the right file?"), std::string::npos) << message;
+  }
+}
+
+TEST(KindOfCreating, WhatMayPassIsWorthAnotherStart) {
+  for (const int error : {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE})
+    EXPECT_EQ(kind_of_creating(error), ErrorKind::kIo);
+  for (const int error : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, ENAMETOOLONG})
+    EXPECT_EQ(kind_of_creating(error), ErrorKind::kCannotCreate);
+}
+
+TEST_F(TemporaryFileTest, AFileHasNoNameBeforeItIsWhole) {
+  if (!open_unnamed(folder_.string()).valid()) {
+    GTEST_SKIP() << "the file system has no files without names";
+  }
+  {
+    TemporaryFile file(in_folder("model.h5"));
+    file.write("half", 4, 0);
+    EXPECT_EQ(names(), std::vector<std::string>());
+  }
+  EXPECT_EQ(names(), std::vector<std::string>());
+}
+
+TEST_F(TemporaryFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLeftIsRemoved) {
+  const std::string name = std::string(251, 'n') + ".txt";
+  for (const char* text : {"old", "new"}) {
+    AtomicFile file(in_folder(name));
+    file.write(text);
+    file.commit();
+  }
+  EXPECT_EQ(names(), std::vector<std::string>{name});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::ofstream(temporary_name(in_folder(name))) << "half";
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_EQ(names().size(), 2U);
+  remove_abandoned(in_folder(name));
+  EXPECT_EQ(names(), std::vector<std::string>{name});
+}
+
+TEST_F(TemporaryFileTest, TheModeIsThatOfTheUmask) {
+  const mode_t before = ::umask(0);
+  for (const mode_t mask : {0, 022, 027, 077}) {
+    ::umask(mask);
+    for (int again = 0; again < 2; ++again) {  // a new name, and one that is taken over
+      AtomicFile file(in_folder("model.h5"));
+      file.write("x");
+      file.commit();
+      struct stat status {};
+      ASSERT_EQ(::stat(in_folder("model.h5").c_str(), &status), 0);
+      EXPECT_EQ(status.st_mode & 07777U, 0666U & ~mask);
+    }
+    fs::remove(in_folder("model.h5"));
+  }
+  ::umask(before);
+}
+
+TEST_F(TemporaryFileTest, ALinkOfThatNameIsReplacedAndNotFollowed) {
+  const std::string victim = in_folder("victim");
+  std::ofstream(victim) << "keep";
+  for (const std::string& target : {victim, in_folder("nothing")}) {
+    fs::create_symlink(target, in_folder("model.h5"));
+    AtomicFile file(in_folder("model.h5"));
+    file.write("model");
+    file.commit();
+    EXPECT_FALSE(fs::is_symlink(in_folder("model.h5")));
+    EXPECT_EQ(bytes_of(in_folder("model.h5")), "model");
+    fs::remove(in_folder("model.h5"));
+  }
+  EXPECT_EQ(bytes_of(victim), "keep");
+  EXPECT_EQ(names(), std::vector<std::string>({"victim"}));
+}
+
+TEST_F(TemporaryFileTest, TwoProcessesThatWriteOneNameLeaveOneOfTheTwoFiles) {
+  const std::string target = in_folder("model.h5");
+  std::vector<pid_t> writers;
+  for (const char letter : {'a', 'b'}) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int i = 0; i < 30; ++i) {
+        AtomicFile file(target);
+        for (int piece = 0; piece < 20; ++piece) file.write(std::string(4096, letter));
+        file.commit();
+      }
+      ::_exit(0);
+    }
+    writers.push_back(child);
+  }
+  for (const pid_t writer : writers) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+    EXPECT_EQ(status, 0);
+  }
+  const std::string left = bytes_of(target);
+  EXPECT_TRUE(left == std::string(81920, 'a') || left == std::string(81920, 'b'));
+  EXPECT_EQ(names(), std::vector<std::string>({"model.h5"}));
+}
+
+TEST_F(TemporaryFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
+  const std::string run = in_folder("run");
+  const std::string moved = in_folder("moved");
+  fs::create_directory(run);
+  for (const bool replaced : {false, true}) {
+    AtomicFile file(run + "/model.h5");
+    file.write("x");
+    fs::rename(run, moved);
+    if (replaced) fs::create_directory(run);
+    try {
+      file.commit();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo);
+      EXPECT_NE(std::string(error.what()).find(run + "/model.h5: the folder was moved"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_FALSE(fs::exists(run + "/model.h5"));
+    EXPECT_FALSE(fs::exists(moved + "/model.h5"));
+    fs::remove_all(run);
+    fs::rename(moved, run);
+  }
+}
+
+TEST_F(TemporaryFileTest, NoTwoTemporaryNamesAreAlike) {
+  EXPECT_NE(temporary_name(in_folder("model.h5")), temporary_name(in_folder("model.h5")));
+}
+
+TEST_F(TemporaryFileTest, BytesThatAreReplacedMayStillBeInTheBuffer) {
+  AtomicFile file(in_folder("model.bin"));
+  file.write("0123456789");
+  file.replace(3, "xyz");
+  EXPECT_EQ(file.size(), 10);
+  file.write(std::string(200000, '-'));
+  file.write("end");
+  EXPECT_EQ(file.size(), 200013);
+  file.commit();
+  EXPECT_EQ(bytes_of(in_folder("model.bin")), "012xyz6789" + std::string(200000, '-') + "end");
+}
+
+/// The id of a process that was there and is not any more.
+pid_t gone() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST_F(TemporaryFileTest, TheNextWriterOfANameRemovesWhatOthersThatAreGoneLeftOfIt) {
+  const std::string target = in_folder("model.h5");
+  const std::string ours = temporary_name(target);
+  const std::string host = ours.substr(0, ours.rfind('.', ours.rfind('.') - 1));
+  const std::string id = std::to_string(gone());
+  const std::string left = host + "." + id + ".0123456789abcdef";
+  const std::string left_of_before = host + "." + id;  // as earlier versions named them
+  const std::string left_folder = host + "." + id + ".00000000000000ff";
+  const std::string other_file = in_folder("other.h5.tmp.host.") + id;
+  const std::string written = host + "." + id + ".fedcba9876543210";  // by one in another container
+  for (const std::string& file : {ours, left, left_of_before, other_file, written})
+    std::ofstream(file) << "x";
+  fs::create_directories(left_folder + "/deep");
+  const FileHandle held(::open(written.c_str(), O_RDWR | O_CLOEXEC));
+  mark_as_being_written(held.fd());
+
+  AtomicFile file(target);
+  for (const std::string& removed : {left, left_of_before, left_folder}) {
+    EXPECT_FALSE(fs::exists(removed)) << removed;
+  }
+  for (const std::string& kept : {ours, other_file, written}) EXPECT_TRUE(fs::exists(kept)) << kept;
+}
+
+}  // namespace
+}  // namespace ventris::data
