@@ -6,9 +6,9 @@
 #include <iterator>
 #include <utility>
 
-#include "data/bleu_unicode.h"
 #include "data/line_tokenizer.h"
 #include "data/score_text.h"
+#include "data/text/unicode.h"
 #include "data/unicode_pairs.h"
 
 namespace ventris::data {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "data/bleu.h"
-#include "data/bleu_unicode.h"
 #include "data/error.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 

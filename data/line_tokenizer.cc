@@ -11,7 +11,7 @@
 #include "data/files/file_io.h"
 #include "data/mecab.h"
 #include "data/score_text.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "data/bleu_unicode.h"
 #include "data/score_text.h"
+#include "data/text/unicode.h"
 #include "data/unicode_pairs.h"
 
 namespace ventris::data {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "data/cached_encoder.h"
 #include "data/error.h"
 #include "data/pair_reader.h"
-#include "data/text_reader.h"
+#include "data/text/cached_encoder.h"
+#include "data/text/text_reader.h"
 
 namespace ventris::data {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/files/file_io.h"
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 
 // Private to data/: parallel text files.
 

@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "data/cached_encoder.h"
 #include "data/corpus_format.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
@@ -19,7 +18,8 @@
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
 #include "data/pair_reader.h"
-#include "data/word_independence.h"
+#include "data/text/cached_encoder.h"
+#include "data/text/word_independence.h"
 
 namespace ventris::data {
 

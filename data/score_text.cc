@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "data/bleu_unicode.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 namespace {

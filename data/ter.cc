@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "data/bleu.h"
-#include "data/bleu_unicode.h"
 #include "data/error.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 namespace {

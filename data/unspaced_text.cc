@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "data/bleu_tokenize.h"
-#include "data/bleu_unicode.h"
 #include "data/line_tokenizer.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 namespace {

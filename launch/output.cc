@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "data/error.h"
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 #include "trainer/run_folder.h"
 
 namespace ventris {

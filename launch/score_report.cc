@@ -6,7 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "data/bleu_unicode.h"
+#include "data/text/unicode.h"
 #include "launch/version.h"
 #include "trainer/json_text.h"
 

@@ -6,7 +6,7 @@
 
 #include "comm/communicator.h"
 #include "data/error.h"
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "backend/context.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <map>
 
-#include "data/bleu_unicode.h"
 #include "data/error.h"
+#include "data/text/unicode.h"
 #include "score_cases.h"
 #include "tests/support/source_dir.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/error.h"
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 #include "tests/support/source_dir.h"
 
 namespace ventris::data {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 namespace {

@@ -1,7 +1,7 @@
 #include "data/bleu.h"
 #include "data/chrf.h"
 #include "data/ter.h"
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 #include "tests/fuzz/harness.h"
 
 namespace ventris::fuzz {

@@ -1,6 +1,6 @@
-#include "data/cached_encoder.h"
-#include "data/tokenizer.h"
-#include "data/word_independence.h"
+#include "data/text/cached_encoder.h"
+#include "data/text/tokenizer.h"
+#include "data/text/word_independence.h"
 #include "tests/fuzz/harness.h"
 
 namespace ventris::fuzz {

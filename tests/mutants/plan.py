@@ -30,6 +30,7 @@ COMMAND_LINE = (
     ("model/attention*", ("cli.attention_test",)),
     ("model/*", ("cli.translation_test",)),
     ("data/bleu*", ("cli.score_test", "cli.protocol_test", "cli.line_tokenizers_test")),
+    ("data/text/unicode*", ("cli.score_test",)),
     ("data/line_tokenizer*", ("cli.line_tokenizers_test",)),
     ("data/mecab*", ("cli.line_tokenizers_test",)),
     ("data/unspaced*", ("cli.unspaced_text_test",)),

@@ -15,7 +15,7 @@
 
 #include "data/files/atomic_file.h"
 #include "data/files/temporary_name.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

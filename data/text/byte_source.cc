@@ -1,4 +1,4 @@
-#include "data/byte_source.h"
+#include "data/text/byte_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 #include <fcntl.h>
 #include <sentencepiece_processor.h>
@@ -10,11 +10,11 @@
 #include <new>
 #include <utility>
 
-#include "data/bleu_unicode.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/sentencepiece_format.h"
+#include "data/text/sentencepiece_format.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 

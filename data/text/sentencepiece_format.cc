@@ -1,4 +1,4 @@
-#include "data/sentencepiece_format.h"
+#include "data/text/sentencepiece_format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 
 namespace ventris::data {
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes bleu_unicode_tables.inc beside this file: the character classes that BLEU tokenization depends on.
+"""Writes unicode_tables.inc beside this file: the character classes that BLEU tokenization depends on.
 
 The lower case mapping is Python's str.lower; the other classes are those of the `regex` package, which
-sacreBLEU's `intl` tokenizer uses. Run: python3 data/make_bleu_unicode_tables.py
+sacreBLEU's `intl` tokenizer uses. Run: python3 data/text/make_unicode_tables.py
 """
 
 import pathlib
@@ -73,14 +73,14 @@ def main():
     lower = lower_runs()
     here = pathlib.Path(__file__).parent
     source = [
-        "// Made by data/make_bleu_unicode_tables.py; do not edit.",
+        "// Made by data/text/make_unicode_tables.py; do not edit.",
         f"// Lower case: Unicode {unicodedata.unidata_version}; categories: regex {regex.__version__}.",
         "",
     ]
     for name, rows in tables.items():
         table(source, "Range", name, rows, 5)
     table(source, "LowerRun", "kLowerRuns", lower, 3)
-    (here / "bleu_unicode_tables.inc").write_text("\n".join(source))
+    (here / "unicode_tables.inc").write_text("\n".join(source))
     for name, rows in list(tables.items()) + [("kLowerRuns", lower)]:
         print(name, len(rows))
 

@@ -1,4 +1,4 @@
-#include "data/bleu_unicode.h"
+#include "data/text/unicode.h"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ struct LowerRun {
   int difference;
 };
 
-#include "data/bleu_unicode_tables.inc"
+#include "data/text/unicode_tables.inc"
 
 constexpr char32_t kCapitalSigma = 0x3A3;
 constexpr char32_t kSmallSigma = 0x3C3;

@@ -1,4 +1,4 @@
-#include "data/cached_encoder.h"
+#include "data/text/cached_encoder.h"
 
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
@@ -6,7 +6,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "data/word_independence.h"
+#include "data/text/word_independence.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

@@ -1,12 +1,12 @@
-#include "data/sentencepiece_format.h"
+#include "data/text/sentencepiece_format.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <limits>
 
-#include "tests/data/sentencepiece_model.h"
 #include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_model.h"
 
 namespace ventris::data {
 namespace {

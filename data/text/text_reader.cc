@@ -1,10 +1,10 @@
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 
 #include <cstring>
 #include <vector>
 
-#include "data/byte_source.h"
 #include "data/error.h"
+#include "data/text/byte_source.h"
 
 namespace ventris::data {
 

@@ -1,4 +1,4 @@
-#include "data/cached_encoder.h"
+#include "data/text/cached_encoder.h"
 
 #include <xxhash.h>
 

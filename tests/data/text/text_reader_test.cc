@@ -1,4 +1,4 @@
-#include "data/text_reader.h"
+#include "data/text/text_reader.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

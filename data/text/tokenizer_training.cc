@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "data/error.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 

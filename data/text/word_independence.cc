@@ -1,9 +1,9 @@
-#include "data/word_independence.h"
+#include "data/text/word_independence.h"
 
 #include <cstdint>
 #include <optional>
 
-#include "data/sentencepiece_format.h"
+#include "data/text/sentencepiece_format.h"
 
 // Why words can be encoded alone. SentencePiece encodes in two steps.
 //

@@ -1,12 +1,12 @@
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <thread>
 
-#include "tests/data/sentencepiece_model.h"
 #include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_model.h"
 
 namespace ventris::data {
 namespace {
