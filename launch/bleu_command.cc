@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "data/error.h"
-#include "data/line_tokenizer.h"
-#include "data/score_text.h"
-#include "data/significance.h"
-#include "data/unspaced_text.h"
+#include "data/scores/line_tokenizer.h"
+#include "data/scores/score_text.h"
+#include "data/scores/significance.h"
+#include "data/scores/unspaced_text.h"
 #include "launch/bleu_options.h"
 #include "launch/command.h"
 #include "launch/job.h"

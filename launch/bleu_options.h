@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "data/bleu.h"
-#include "data/metric.h"
+#include "data/scores/bleu.h"
+#include "data/scores/metric.h"
 #include "launch/option_table.h"
 
 namespace ventris {

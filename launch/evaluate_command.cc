@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "data/line_tokenizer.h"
-#include "data/unspaced_text.h"
+#include "data/scores/line_tokenizer.h"
+#include "data/scores/unspaced_text.h"
 #include "launch/agreement.h"
 #include "launch/bleu_options.h"
 #include "launch/command.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/paper_bleu.h"
+#include "data/scores/paper_bleu.h"
 #include "launch/option_table.h"
 
 namespace ventris {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "data/metric.h"
-#include "data/significance.h"
+#include "data/scores/metric.h"
+#include "data/scores/significance.h"
 
 namespace ventris {
 

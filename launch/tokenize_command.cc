@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "data/moses_tokenize.h"
-#include "data/score_text.h"
+#include "data/scores/moses_tokenize.h"
+#include "data/scores/score_text.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"

@@ -7,7 +7,7 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
-#include "data/unspaced_text.h"
+#include "data/scores/unspaced_text.h"
 #include "trainer/work_sharing.h"
 
 namespace ventris {

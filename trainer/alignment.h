@@ -12,7 +12,7 @@ namespace ventris {
 enum class AlignmentForm { kNone, kSoft, kHard };
 
 /// What an alignment numbers: words between spaces; tokens, the pieces of the vocabulary; or for each side of
-/// each line tokens where it is_unspaced() (data/unspaced_text.h), else words.
+/// each line tokens where it is_unspaced() (data/scores/unspaced_text.h), else words.
 enum class AlignmentUnit { kAuto, kWord, kToken };
 
 /// The number of the word that each piece of the vocabulary belongs to, from 0. A piece that begins with

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/unspaced_text.h"
+#include "data/scores/unspaced_text.h"
 #include "trainer/text.h"
 #include "trainer/validation_metric.h"
 

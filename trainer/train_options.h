@@ -52,7 +52,7 @@ struct TrainOptions {
   bool valid_bleu = true;
   bool valid_chrf = false;
   int64_t valid_max_sentences = 0;       // sentences translated for BLEU and chrF; 0: all
-  std::string valid_tokenize = "13a";    // of BLEU: a name of data/bleu.h
+  std::string valid_tokenize = "13a";    // of BLEU: a name of data/scores/bleu.h
   std::string valid_tokenize_with = {};  // its file, where it needs one
   std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or as
                                          // resolve_valid_metric() says

@@ -5,8 +5,8 @@
 
 #include "comm/communicator.h"
 #include "data/batches.h"
-#include "data/bleu.h"
-#include "data/metric.h"
+#include "data/scores/bleu.h"
+#include "data/scores/metric.h"
 #include "model/beam_search.h"
 #include "trainer/batch_feed.h"
 #include "trainer/signals.h"

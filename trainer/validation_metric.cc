@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/line_tokenizer.h"
-#include "data/unspaced_text.h"
+#include "data/scores/line_tokenizer.h"
+#include "data/scores/unspaced_text.h"
 
 namespace ventris {
 

@@ -2,18 +2,18 @@
 
 #include <string>
 
-#include "data/bleu.h"
 #include "data/corpus.h"
+#include "data/scores/bleu.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
 
 /// How validation computes BLEU. Throws Error(kBadConfiguration) where --valid-tokenize is not known, and
-/// what data/line_tokenizer.h throws.
+/// what data/scores/line_tokenizer.h throws.
 data::BleuOptions valid_bleu_options(const TrainOptions& options);
 
 /// Whether the references of the validation pairs have no spaces where --valid-tokenize needs them
-/// (data/unspaced_text.h).
+/// (data/scores/unspaced_text.h).
 bool valid_words_are_phrases(const TrainOptions& options, const data::Corpus& corpus);
 
 /// Puts another metric in the place of --valid-metric auto: the one of the checkpoint from which the run goes

@@ -1,6 +1,6 @@
-#include "data/bleu.h"
-#include "data/chrf.h"
-#include "data/ter.h"
+#include "data/scores/bleu.h"
+#include "data/scores/chrf.h"
+#include "data/scores/ter.h"
 #include "data/text/text_reader.h"
 #include "tests/fuzz/harness.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes random corpora of odd text and what sacreBLEU computes from them, for tests/data/score_cases_test.cc.
+"""Writes random corpora of odd text and what sacreBLEU computes from them, for tests/data/scores/score_cases_test.cc.
 
 The first line of a file lists the options of every metric; each other line is a corpus with the scores for all of them.
 The committed file beside this script:   scores.py --corpora 24 --seed 4 --small tests/golden/scores.jsonl

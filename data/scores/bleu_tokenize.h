@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/scores/bleu.h"
+
+namespace ventris::data {
+
+/// A line cut into words; reused from line to line for its memory.
+struct TokenizedLine {
+  enum Class : unsigned char { kOther, kSpace, kPunctuation, kSymbol, kNumber };
+  struct Character {
+    uint32_t begin = 0;  // byte
+    Class kind = kOther;
+    bool cut = false;  // the tokenizer writes a space before it
+  };
+
+  std::string text;
+  std::vector<std::string_view> words;  // of `text`
+  std::string scratch;
+  std::vector<Character> characters;
+};
+
+/// The words of bleu_tokenize(). Requires a loaded tokenizer.
+void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine& result);
+
+}  // namespace ventris::data

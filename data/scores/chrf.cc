@@ -1,0 +1,163 @@
+#include "data/scores/chrf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/error.h"
+#include "data/scores/bleu.h"
+#include "data/text/unicode.h"
+
+namespace ventris::data {
+namespace {
+
+constexpr size_t kColumns = 3;  // of an order: hypothesis, reference, both
+
+bool is_ascii_punctuation(char c) {
+  return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
+/// The F score of each order's counts, 0 to 100. Every operation is in the type that sacreBLEU has there: an
+/// order without n-grams takes part with 1e-16.
+template <typename Real>
+ResampleScore f_score(std::span<const Real> statistics, const ChrfOptions& options) {
+  const auto factor = static_cast<Real>(options.beta * options.beta);
+  const auto tiny = static_cast<Real>(1e-16);
+  constexpr bool kSingle = std::is_same_v<Real, float>;
+  const size_t orders = statistics.size() / kColumns;
+  Real score = 0;
+  Real precisions = 0;
+  Real recalls = 0;
+  int effective_orders = 0;
+  bool any_counts = false;
+  for (size_t n = 0; n < orders; ++n) {
+    const Real in_hypothesis = statistics[kColumns * n];
+    const Real in_reference = statistics[kColumns * n + 1];
+    const Real in_both = statistics[kColumns * n + 2];
+    const Real precision = in_hypothesis > 0 ? in_both / in_hypothesis : tiny;
+    const Real recall = in_reference > 0 ? in_both / in_reference : tiny;
+    const Real weighted = factor * precision;
+    const Real denominator = weighted + recall;
+    any_counts = any_counts || (denominator > 0 && (in_hypothesis > 0 || in_reference > 0));
+    score += denominator > 0 ? (1 + factor) * precision * recall / denominator : tiny;
+    if (in_hypothesis > 0 && in_reference > 0) {
+      precisions += precision;
+      recalls += recall;
+      ++effective_orders;
+    }
+  }
+  if (options.eps_smoothing) return {100 * score / static_cast<Real>(orders), kSingle && any_counts};
+  if (effective_orders == 0) return {0.0, false};
+  precisions /= static_cast<Real>(effective_orders);
+  recalls /= static_cast<Real>(effective_orders);
+  if (precisions + recalls == 0) return {0.0, false};
+  const Real weighted = factor * precisions;
+  score = (1 + factor) * precisions * recalls / (weighted + recalls);
+  return {100 * score, kSingle};
+}
+
+}  // namespace
+
+void check_chrf_options(const ChrfOptions& options) {
+  if (options.char_order < 1 || options.char_order > kMaxChrfOrder || options.word_order < 0 ||
+      options.word_order > kMaxChrfOrder) {
+    fail(ErrorKind::kUsage,
+         "chrF takes character n-grams up to 1 to {0} and word n-grams up to 0 to {0}, not {1} and {2}",
+         kMaxChrfOrder, options.char_order, options.word_order);
+  }
+}
+
+ChrfCounter::ChrfCounter(const ChrfOptions& options) : options_(options) {
+  check_chrf_options(options);
+}
+
+void ChrfCounter::cut(std::string_view line, Sentence& sentence) {
+  sentence.text = options_.lowercase ? lower_text(line) : std::string(line);
+  sentence.characters.clear();
+  for (const char32_t c : unicode::decode(sentence.text)) {
+    if (options_.whitespace || !unicode::is_space(c)) sentence.characters.push_back(static_cast<int32_t>(c));
+  }
+  sentence.words.clear();
+  if (options_.word_order == 0) return;
+  // One punctuation mark is cut from the end of a word, or else from its beginning.
+  const auto add = [&](std::string_view word) { sentence.words.push_back(numbers_.number(word)); };
+  pieces_.clear();
+  split_words(sentence.text, pieces_);
+  for (const std::string_view word : pieces_) {
+    if (word.size() > 1 && is_ascii_punctuation(word.back())) {
+      add(word.substr(0, word.size() - 1));
+      add(word.substr(word.size() - 1));
+    } else if (word.size() > 1 && is_ascii_punctuation(word.front())) {
+      add(word.substr(0, 1));
+      add(word.substr(1));
+    } else {
+      add(word);
+    }
+  }
+}
+
+std::vector<double> ChrfCounter::count(std::string_view hypothesis,
+                                       std::span<const std::string_view> references) {
+  if (references.empty()) {
+    fail(ErrorKind::kBadData, "chrF needs at least one reference a sentence, but there is none");
+  }
+  if (sentences_.size() < references.size() + 1) sentences_.resize(references.size() + 1);
+  numbers_.clear();
+  const Sentence& proposed = sentences_[0];
+  cut(hypothesis, sentences_[0]);
+  character_matches_.set_hypothesis(proposed.characters, options_.char_order);
+  if (options_.word_order > 0) word_matches_.set_hypothesis(proposed.words, options_.word_order);
+  std::vector<double> best;
+  double best_score = -1.0;
+  std::vector<double> row;
+  const auto append = [&row](int orders, size_t in_hypothesis, size_t in_reference, const int64_t* matches) {
+    for (int n = 0; n < orders; ++n) {
+      const auto ngrams = [n](size_t length) {
+        return std::max(0.0, static_cast<double>(length) - static_cast<double>(n));
+      };
+      row.push_back(ngrams(in_reference) > 0 ? ngrams(in_hypothesis) : 0.0);
+      row.push_back(ngrams(in_reference));
+      row.push_back(static_cast<double>(matches[n]));
+    }
+  };
+  for (size_t r = 0; r < references.size(); ++r) {
+    Sentence& reference = sentences_[r + 1];
+    cut(references[r], reference);
+    int64_t matches[kMaxChrfOrder] = {};
+    character_matches_.add_reference_alone(reference.characters, matches);
+    row.clear();
+    append(options_.char_order, proposed.characters.size(), reference.characters.size(), matches);
+    if (options_.word_order > 0) {
+      std::fill(std::begin(matches), std::end(matches), 0);
+      word_matches_.add_reference_alone(reference.words, matches);
+      append(options_.word_order, proposed.words.size(), reference.words.size(), matches);
+    }
+    const double score = chrf_of_statistics(row, options_);
+    if (score > best_score) {
+      best_score = score;
+      best = row;
+    }
+  }
+  return best;
+}
+
+double chrf_of_statistics(std::span<const double> statistics, const ChrfOptions& options) {
+  return f_score<double>(statistics, options).value;
+}
+
+ResampleScore chrf_of_statistics(std::span<const float> statistics, const ChrfOptions& options) {
+  return f_score<float>(statistics, options);
+}
+
+std::string chrf_name(const ChrfOptions& options) {
+  return fmt::format("chrF{}{}", options.beta, std::string(static_cast<size_t>(options.word_order), '+'));
+}
+
+std::string chrf_signature(const ChrfOptions& options, int references, const std::string& trials) {
+  return fmt::format("nrefs:{}|{}{}case:{}|eff:{}|nc:{}|nw:{}|space:{}|version:{}", references, trials,
+                     trials.empty() ? "" : "|", options.lowercase ? "lc" : "mixed",
+                     options.eps_smoothing ? "no" : "yes", options.char_order, options.word_order,
+                     options.whitespace ? "yes" : "no", kSacrebleuVersion);
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/scores/ngram_matches.h"
+#include "data/scores/score_text.h"
+
+namespace ventris::data {
+
+/// chrF (Popović 2015), and chrF++ (Popović 2017) with word_order 2, as sacreBLEU 2.6.0 computes them.
+struct ChrfOptions {
+  int char_order = 6;       // 1 to kMaxChrfOrder
+  int word_order = 0;       // 0 to kMaxChrfOrder
+  int beta = 2;             // weight of recall over precision
+  bool whitespace = false;  // character n-grams may hold white space
+  bool lowercase = false;
+  bool eps_smoothing = false;  // orders without n-grams count a little, instead of not at all
+};
+
+inline constexpr int kMaxChrfOrder = 20;
+
+/// Throws DataError kUsage where an order is out of range.
+void check_chrf_options(const ChrfOptions& options);
+
+/// Counts n-grams of many sentences, with memory that is used again.
+class ChrfCounter {
+ public:
+  explicit ChrfCounter(const ChrfOptions& options);
+
+  /// For each character order, then each word order: n-grams of the hypothesis (0 if the reference has none
+  /// of that order), of the reference, and of both; against the reference with the best score. Throws
+  /// DataError kBadData without references.
+  std::vector<double> count(std::string_view hypothesis, std::span<const std::string_view> references);
+
+ private:
+  struct Sentence {
+    std::string text;
+    std::vector<int32_t> characters;
+    std::vector<int32_t> words;
+  };
+  void cut(std::string_view line, Sentence& sentence);
+
+  ChrfOptions options_;
+  std::vector<Sentence> sentences_;  // the hypothesis and each reference
+  std::vector<std::string_view> pieces_;
+  WordNumbers numbers_;
+  NgramMatches character_matches_;
+  NgramMatches word_matches_;
+};
+
+/// Score of sums of ChrfCounter's rows, 0 to 100.
+double chrf_of_statistics(std::span<const double> statistics, const ChrfOptions& options);
+
+/// A score computed in single precision from sums in single precision, as sacreBLEU does for resamples.
+/// `single` is false where its arithmetic ends in double precision; the value is exact either way.
+struct ResampleScore {
+  double value = 0.0;
+  bool single = false;
+};
+ResampleScore chrf_of_statistics(std::span<const float> statistics, const ChrfOptions& options);
+
+/// "chrF2", "chrF2++"
+std::string chrf_name(const ChrfOptions& options);
+/// "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:..."; `trials` as for bleu_signature().
+std::string chrf_signature(const ChrfOptions& options, int references, const std::string& trials = {});
+
+}  // namespace ventris::data

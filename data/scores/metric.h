@@ -1,0 +1,59 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/scores/bleu.h"
+#include "data/scores/chrf.h"
+#include "data/scores/ter.h"
+
+namespace ventris::data {
+
+enum class MetricKind { kBleu, kChrf, kTer };
+
+struct MetricOptions {
+  BleuOptions bleu;
+  ChrfOptions chrf;
+  TerOptions ter;
+};
+
+/// What a metric counts in each sentence. Sums of rows are all that a score depends on.
+struct Statistics {
+  size_t columns = 0;
+  std::vector<double> values;  // [sentences, columns]
+
+  size_t sentences() const { return columns == 0 ? 0 : values.size() / columns; }
+  std::span<const double> row(size_t sentence) const {
+    return std::span<const double>(values).subspan(sentence * columns, columns);
+  }
+  std::vector<double> sums() const;
+};
+
+/// BLEU, chrF or TER with its options. TER is better when lower, the others when higher.
+class Metric {
+ public:
+  /// Throws DataError kUsage on options out of range.
+  Metric(MetricKind kind, const MetricOptions& options);
+
+  MetricKind kind() const { return kind_; }
+  const MetricOptions& options() const { return options_; }
+  std::string name() const;  // "BLEU", "chrF2++", "TER"
+  std::string signature(int references, const std::string& trials = {}) const;
+
+  /// `references[r]` is reference r for every sentence. Throws DataError kBadData on unequal numbers of
+  /// lines, naming them, or without references.
+  Statistics count(const std::vector<std::string>& hypotheses,
+                   const std::vector<std::vector<std::string>>& references) const;
+  double score(std::span<const double> sums) const;
+  ResampleScore score(std::span<const float> sums) const;
+
+ private:
+  MetricKind kind_;
+  MetricOptions options_;
+};
+
+/// Throws DataError kBadData where there is no reference, or one that has not `lines` lines.
+void check_references(const std::vector<std::vector<std::string>>& references, size_t lines);
+
+}  // namespace ventris::data

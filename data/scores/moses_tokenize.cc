@@ -1,0 +1,223 @@
+#include "data/scores/moses_tokenize.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "data/scores/score_text.h"
+#include "data/scores/unicode_pairs.h"
+#include "data/text/unicode.h"
+
+namespace ventris::data {
+namespace {
+
+using Text = std::u32string;
+
+/// Stands for a run of n periods, as kDots + n, while single periods are looked at; above all characters.
+constexpr char32_t kDots = 0x110000;
+
+bool is_letter(char32_t c) {
+  return c < kDots && unicode::is_alphabetic(c);
+}
+bool is_number(char32_t c) {
+  return c < kDots && unicode::is_number(c);
+}
+bool is_white_space(char32_t c) {
+  return unicode::is_space(c) && !(c >= 0x1C && c <= 0x1F);
+}
+
+/// White space as one space, none at the ends; no control characters.
+Text clean(std::string_view line) {
+  Text text;
+  for (const char32_t c : unicode::decode(line)) {
+    if (is_white_space(c)) {
+      if (!text.empty() && text.back() != U' ') text.push_back(U' ');
+    } else if (c >= 0x20) {
+      text.push_back(c);
+    }
+  }
+  while (!text.empty() && text.back() == U' ') text.pop_back();
+  return text;
+}
+
+/// Two periods or more, which stay together, with spaces around.
+Text join_dots(const Text& text) {
+  Text result;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find_first_not_of(U'.', i), text.size());
+    if (end - i < 2) {
+      result.push_back(text[i++]);
+      continue;
+    }
+    result.append({U' ', kDots + static_cast<char32_t>(end - i)});
+    if (end < text.size()) result.push_back(U' ');
+    i = end;
+  }
+  return result;
+}
+
+Text separate_commas(const Text& text) {
+  const auto comma = [](char32_t c) { return c == U','; };
+  const auto no_number = [](char32_t c) { return !is_number(c); };
+  Text result = separate_pairs(text, no_number, comma, U"", U" ", U" ");
+  result = separate_pairs(result, comma, no_number, U" ", U" ", U"");
+  if (result.size() >= 2 && result.back() == U',' && is_number(result[result.size() - 2]))
+    result.insert(result.size() - 1, U" ");
+  return result;
+}
+
+/// Replaces an apostrophe between members of two classes; the three characters of a match are taken once.
+template <typename First, typename Second>
+Text replace_apostrophe(const Text& text, First&& first, Second&& second, std::u32string_view by) {
+  Text result;
+  size_t i = 0;
+  for (; i + 2 < text.size(); ++i) {
+    result.push_back(text[i]);
+    if (text[i + 1] != U'\'' || !first(text[i]) || !second(text[i + 2])) continue;
+    result.append(by);
+    result.push_back(text[i + 2]);
+    i += 2;
+  }
+  return result.append(text, std::min(i, text.size()));
+}
+
+Text separate_apostrophes(Text text, MosesLanguage language) {
+  const auto letter = is_letter;
+  const auto no_letter = [](char32_t c) { return !is_letter(c); };
+  const auto neither = [](char32_t c) { return !is_letter(c) && !is_number(c); };
+  constexpr std::u32string_view kAlone = U" ' ";
+  switch (language) {
+    case MosesLanguage::kEnglish:  // it 's
+      text = replace_apostrophe(text, no_letter, no_letter, kAlone);
+      text = replace_apostrophe(text, neither, letter, kAlone);
+      text = replace_apostrophe(text, letter, no_letter, kAlone);
+      text = replace_apostrophe(text, letter, letter, U" '");
+      return replace_apostrophe(
+          text, is_number, [](char32_t c) { return c == U's'; }, U" '");
+    case MosesLanguage::kFrench:  // l' air
+      text = replace_apostrophe(text, no_letter, no_letter, kAlone);
+      text = replace_apostrophe(text, no_letter, letter, kAlone);
+      text = replace_apostrophe(text, letter, no_letter, kAlone);
+      return replace_apostrophe(text, letter, letter, U"' ");
+    case MosesLanguage::kGerman:
+    case MosesLanguage::kCzech:
+      break;
+  }
+  return separate_single(text, [](char32_t c) { return c == U'\''; });
+}
+
+/// Words between spaces; empty ones between two spaces, but none at the end.
+std::vector<Text> split(const Text& text) {
+  std::vector<Text> words(1);
+  for (const char32_t c : text) {
+    if (c == U' ') {
+      words.emplace_back();
+    } else {
+      words.back().push_back(c);
+    }
+  }
+  while (!words.empty() && words.back().empty()) words.pop_back();
+  return words;
+}
+
+/// Whether the period at the end of words[i] stays there.
+bool keeps_period(const std::vector<Text>& words, size_t i, MosesLanguage language) {
+  const std::u32string_view stem(words[i].data(), words[i].size() - 1);
+  if (stem.find(U'.') != Text::npos && std::any_of(stem.begin(), stem.end(), is_letter)) return true;
+  const PeriodRule rule = moses_period_rule(stem, language);
+  if (rule == PeriodRule::kAlways) return true;
+  if (i + 1 == words.size() || words[i + 1].empty()) return false;
+  const char32_t next = words[i + 1][0];
+  return (next < kDots && unicode::is_lowercase(next)) ||
+         (rule == PeriodRule::kBeforeNumbers && next >= U'0' && next <= U'9');
+}
+
+Text separate_periods(const Text& text, MosesLanguage language) {
+  const std::vector<Text> words = split(text);
+  Text result;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const Text& word = words[i];
+    if (word.empty()) continue;
+    if (!result.empty()) result.push_back(U' ');
+    result.append(word);
+    if (word.size() > 1 && word.back() == U'.' && !keeps_period(words, i, language))
+      result.insert(result.size() - 1, U" ");
+  }
+  // A quotation that ends a sentence.
+  if (result.ends_with(U".'")) result.replace(result.size() - 2, 2, U" . ' ");
+  return result;
+}
+
+struct Entity {
+  char character;
+  const char* name;
+};
+constexpr Entity kEntities[] = {{'|', "&#124;"}, {'<', "&lt;"},  {'>', "&gt;"}, {'\'', "&apos;"},
+                                {'"', "&quot;"}, {'[', "&#91;"}, {']', "&#93;"}};
+
+std::string restored(const Text& text, bool escape) {
+  Text dots;
+  for (const char32_t c : text) {
+    if (c > kDots) {
+      dots.append(c - kDots, U'.');
+    } else {
+      dots.push_back(c);
+    }
+  }
+  std::string bytes = unicode::encode(dots);
+  if (escape) {
+    replace_all(bytes, "&", "&amp;");
+    for (const Entity& entity : kEntities) replace_all(bytes, std::string(1, entity.character), entity.name);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+const char* name_of(MosesLanguage language) {
+  switch (language) {
+    case MosesLanguage::kEnglish:
+      return "en";
+    case MosesLanguage::kGerman:
+      return "de";
+    case MosesLanguage::kFrench:
+      return "fr";
+    case MosesLanguage::kCzech:
+      return "cs";
+  }
+  return "";
+}
+
+std::string moses_tokenize(std::string_view line, const MosesOptions& options) {
+  Text text = separate_single(clean(line), [](char32_t c) {
+    return !is_letter(c) && !unicode::is_decimal_digit(c) &&
+           std::u32string_view(U" .'`,-").find(c) == Text::npos;
+  });
+  text = separate_commas(join_dots(text));
+  text = separate_apostrophes(std::move(text), options.language);
+  return restored(separate_periods(text, options.language), options.escape);
+}
+
+std::string moses_unescape(std::string_view tokenized) {
+  std::string text(tokenized);
+  if (text.find('&') == std::string::npos) return text;
+  for (const Entity& entity : kEntities) replace_all(text, entity.name, std::string(1, entity.character));
+  replace_all(text, "&amp;", "&");
+  return text;
+}
+
+std::string split_compounds(std::string_view tokenized) {
+  const Text text = unicode::decode(tokenized);
+  const auto part = [](char32_t c) { return !is_white_space(c); };
+  Text result;
+  size_t i = 0;
+  for (; i + 2 < text.size(); ++i) {
+    result.push_back(text[i]);
+    if (text[i + 1] != U'-' || !part(text[i]) || !part(text[i + 2])) continue;
+    result.append(U" ##AT##-##AT## ");
+    result.push_back(text[i + 2]);
+    i += 2;
+  }
+  return unicode::encode(result.append(text, std::min(i, text.size())));
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,218 @@
+#include "data/scores/significance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "data/error.h"
+
+namespace ventris::data {
+namespace {
+
+/// Scores of resamples or trials. `single` says that numpy would hold them in single precision, and so
+/// compute with them.
+struct Scores {
+  std::vector<double> values;
+  bool single = true;
+
+  void add(ResampleScore score) {
+    values.push_back(score.value);
+    single = single && score.single;
+  }
+};
+
+/// numpy's sum of a contiguous array.
+template <typename Real>
+Real pairwise_sum(const Real* values, size_t count) {
+  constexpr size_t kLanes = 8;
+  constexpr size_t kBlock = 128;
+  if (count < kLanes) return std::accumulate(values, values + count, Real{0});
+  if (count > kBlock) {
+    const size_t half = count / 2 / kLanes * kLanes;
+    return pairwise_sum(values, half) + pairwise_sum(values + half, count - half);
+  }
+  Real lane[kLanes];
+  std::copy_n(values, kLanes, lane);
+  size_t i = kLanes;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) lane[k] += values[i + k];
+  }
+  Real sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+  for (; i < count; ++i) sum += values[i];
+  return sum;
+}
+
+template <typename Real>
+Real mean(const std::vector<double>& values) {
+  const std::vector<Real> reals(values.begin(), values.end());
+  return pairwise_sum(reals.data(), reals.size()) / static_cast<Real>(reals.size());
+}
+
+/// Half the distance between the scores that cut off a 40th at each end of the sorted ones.
+double half_width(const Scores& scores) {
+  const size_t lower = scores.values.size() / 40;
+  const double width = scores.values[scores.values.size() - lower - 1] - scores.values[lower];
+  return 0.5 * (scores.single ? static_cast<double>(static_cast<float>(width)) : width);
+}
+
+/// numpy's mean, which in single precision depends on the order: it is that of sorted scores.
+Estimate numpy_estimate(Scores scores) {
+  std::sort(scores.values.begin(), scores.values.end());
+  return {scores.single ? static_cast<double>(mean<float>(scores.values)) : mean<double>(scores.values),
+          half_width(scores)};
+}
+
+void check_sentences(std::span<const Statistics> systems) {
+  for (const Statistics& system : systems) {
+    if (system.sentences() == 0) fail(ErrorKind::kBadData, "there are no sentences to resample");
+    if (system.sentences() == systems.front().sentences() && system.columns == systems.front().columns)
+      continue;
+    fail(ErrorKind::kBadData, "the systems to compare have {} and {} sentences", systems.front().sentences(),
+         system.sentences());
+  }
+}
+
+/// Scores of `resamples` corpora made of sentences drawn with replacement, the same ones for every system,
+/// from sums in single precision.
+std::vector<Scores> bootstrap(const Metric& metric, std::span<const Statistics> systems, int64_t resamples,
+                              uint64_t seed) {
+  check_sentences(systems);
+  constexpr size_t kPadding = 8;
+  const size_t sentences = systems.front().sentences();
+  const size_t columns = systems.front().columns;
+  const size_t stride = (columns + kPadding - 1) / kPadding * kPadding;
+  std::vector<std::vector<float>> rows;
+  for (const Statistics& system : systems) {
+    std::vector<float>& padded = rows.emplace_back(sentences * stride, 0.0f);
+    for (size_t i = 0; i < system.values.size(); ++i)
+      padded[i / columns * stride + i % columns] = static_cast<float>(system.values[i]);
+  }
+  std::vector<Scores> scores(systems.size());
+  std::vector<uint32_t> drawn(sentences);
+  std::vector<float> sums(stride);
+  NumpyRandom random(seed);
+  for (int64_t sample = 0; sample < resamples; ++sample) {
+    for (uint32_t& sentence : drawn) sentence = random.below(static_cast<uint32_t>(sentences));
+    for (size_t s = 0; s < systems.size(); ++s) {
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      for (const uint32_t sentence : drawn) {
+        const float* row = &rows[s][sentence * stride];
+        for (size_t k = 0; k < stride; ++k) sums[k] += row[k];
+      }
+      scores[s].add(metric.score(std::span<const float>(sums).first(columns)));
+    }
+  }
+  return scores;
+}
+
+/// The share of `differences` above the real one; both counts are one higher, so that the p-value is not too
+/// low.
+double p_value(const std::vector<double>& differences, double real_difference) {
+  const auto above = std::count_if(differences.begin(), differences.end(),
+                                   [real_difference](double d) { return d > real_difference; });
+  return static_cast<double>(above + 1) / static_cast<double>(differences.size() + 1);
+}
+
+/// How far each difference of scores of two systems is above the mean one.
+template <typename Real>
+std::vector<double> centred_differences(const Scores& a, const Scores& b) {
+  std::vector<double> differences;
+  for (size_t i = 0; i < a.values.size(); ++i)
+    differences.push_back(std::abs(static_cast<Real>(a.values[i]) - static_cast<Real>(b.values[i])));
+  const Real centre = mean<Real>(differences);
+  for (double& difference : differences) difference = static_cast<Real>(difference) - centre;
+  return differences;
+}
+
+/// sacreBLEU keeps the counts of a trial as whole numbers, which lose the fraction of add-k's k.
+Metric with_whole_smoothing(const Metric& metric) {
+  MetricOptions options = metric.options();
+  if (options.bleu.smoothing == BleuSmoothing::kAddK && options.bleu.smoothing_value > 0)
+    options.bleu.smoothing_value = std::floor(options.bleu.smoothing_value);
+  return Metric(metric.kind(), options);
+}
+
+}  // namespace
+
+Estimate bootstrap_estimate(const Metric& metric, const Statistics& statistics, int64_t resamples,
+                            uint64_t seed) {
+  Scores scores = bootstrap(metric, std::span(&statistics, 1), resamples, seed).front();
+  std::sort(scores.values.begin(), scores.values.end());
+  long double sum = 0;  // sacreBLEU's mean is exact here
+  for (const double score : scores.values) sum += score;
+  const auto mean = static_cast<double>(sum / static_cast<long double>(resamples));
+  return {scores.single ? static_cast<double>(static_cast<float>(mean)) : mean, half_width(scores)};
+}
+
+std::vector<PairedResult> paired_bootstrap(const Metric& metric, std::span<const Statistics> systems,
+                                           int64_t resamples, uint64_t seed) {
+  const std::vector<Scores> scores = bootstrap(metric, systems, resamples, seed);
+  std::vector<PairedResult> results;
+  for (size_t s = 0; s < systems.size(); ++s) {
+    PairedResult result;
+    result.score = metric.score(systems[s].sums());
+    result.estimate = numpy_estimate(scores[s]);
+    if (s > 0) {
+      const double difference = std::abs(results.front().score - result.score);
+      const bool single = scores[s].single && scores.front().single;
+      result.p_value = single ? p_value(centred_differences<float>(scores[s], scores.front()),
+                                        static_cast<double>(static_cast<float>(difference)))
+                              : p_value(centred_differences<double>(scores[s], scores.front()), difference);
+    }
+    results.push_back(result);
+  }
+  return results;
+}
+
+std::vector<PairedResult> paired_randomization(const Metric& metric, std::span<const Statistics> systems,
+                                               int64_t trials, uint64_t seed) {
+  check_sentences(systems);
+  const Metric of_trials = with_whole_smoothing(metric);
+  const size_t sentences = systems.front().sentences();
+  const size_t columns = systems.front().columns;
+  const Statistics& baseline = systems.front();
+  std::vector<PairedResult> results(systems.size());
+  results[0].score = metric.score(baseline.sums());
+  for (size_t s = 1; s < systems.size(); ++s) {
+    results[s].score = metric.score(systems[s].sums());
+    std::vector<double> differences;
+    // Sums over the sentences that keep their place, then over those that are swapped. The order of the
+    // additions is that of sacreBLEU: mean reference lengths are not whole, and ties with the real difference
+    // count.
+    std::vector<double> of_baseline(2 * columns);
+    std::vector<double> of_system(2 * columns);
+    std::vector<double> first(columns);
+    std::vector<double> second(columns);
+    NumpyRandom random(seed);
+    uint32_t bits = 0;
+    int left = 0;
+    for (int64_t trial = 0; trial < trials; ++trial) {
+      std::fill(of_baseline.begin(), of_baseline.end(), 0.0);
+      std::fill(of_system.begin(), of_system.end(), 0.0);
+      for (size_t i = 0; i < sentences; ++i) {
+        if (left == 0) {
+          bits = random.next32();
+          left = 32;
+        }
+        const size_t place = (bits & 1) * columns;
+        bits >>= 1;
+        --left;
+        const double* baseline_row = &baseline.values[i * columns];
+        const double* system_row = &systems[s].values[i * columns];
+        double* baseline_sum = &of_baseline[place];
+        double* system_sum = &of_system[place];
+        for (size_t k = 0; k < columns; ++k) baseline_sum[k] += baseline_row[k];
+        for (size_t k = 0; k < columns; ++k) system_sum[k] += system_row[k];
+      }
+      for (size_t k = 0; k < columns; ++k) {
+        first[k] = of_baseline[columns + k] + of_system[k];
+        second[k] = of_baseline[k] + of_system[columns + k];
+      }
+      differences.push_back(std::abs(of_trials.score(first) - of_trials.score(second)));
+    }
+    results[s].p_value = p_value(differences, std::abs(results[0].score - results[s].score));
+  }
+  return results;
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,80 @@
+#include "data/scores/unspaced_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "data/scores/bleu_tokenize.h"
+#include "data/scores/line_tokenizer.h"
+#include "data/text/unicode.h"
+
+namespace ventris::data {
+namespace {
+
+constexpr size_t kLines = 1000;
+constexpr int64_t kLettersOfAWord = 5;  // of a language whose words are long, on average
+
+struct Characters {
+  int64_t all = 0;  // but for white space
+  int64_t unspaced = 0;
+  int64_t unspaced_letters = 0;  // without marks above and below them
+  bool mostly_unspaced() const { return 2 * unspaced > all; }
+};
+
+void count(std::string_view text, Characters& characters) {
+  for (const char32_t c : unicode::decode(text)) {
+    if (unicode::is_space(c)) continue;
+    ++characters.all;
+    if (!is_of_unspaced_script(c)) continue;
+    ++characters.unspaced;
+    if (unicode::is_alphabetic(c)) ++characters.unspaced_letters;
+  }
+}
+
+}  // namespace
+
+bool is_of_unspaced_script(char32_t c) {
+  constexpr std::pair<char32_t, char32_t> kRanges[] = {
+      {0x0E01, 0x0E5B},  {0x0E81, 0x0EDF}, {0x0F00, 0x0FD8}, {0x1000, 0x109F}, {0x1780, 0x17F9},
+      {0x19E0, 0x19FF},  {0x2E80, 0x2FD5}, {0x3005, 0x3007}, {0x3021, 0x3029}, {0x3038, 0x303B},
+      {0x3041, 0x309F},  {0x30A1, 0x30FF}, {0x31F0, 0x31FF}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF},
+      {0xA9E0, 0xA9FE},  {0xAA60, 0xAA7F}, {0xF900, 0xFAD9}, {0xFF66, 0xFF9F}, {0x1AFF0, 0x1B167},
+      {0x20000, 0x323AF}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [c](const auto& range) { return c >= range.first && c <= range.second; });
+}
+
+bool is_unspaced(std::string_view text) {
+  Characters characters;
+  count(text, characters);
+  return characters.mostly_unspaced();
+}
+
+bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions& options) {
+  if (needs_line_tokenizer(options)) return false;  // it knows the words
+  Characters characters;
+  int64_t words = 0;  // with such letters
+  TokenizedLine tokenized;
+  for (size_t i = 0; i < std::min(lines.size(), kLines); ++i) {
+    bleu_words(lines[i], options, tokenized);
+    for (const std::string_view word : tokenized.words) {
+      const int64_t before = characters.unspaced_letters;
+      count(word, characters);
+      if (characters.unspaced_letters > before) ++words;
+    }
+  }
+  return characters.mostly_unspaced() && characters.unspaced_letters > kLettersOfAWord * words;
+}
+
+std::string warning_of_phrases(const std::string& what, const BleuOptions& options) {
+  return fmt::format(
+      "{} put no spaces between words, so that BLEU with the tokenizer {} takes whole phrases for words and "
+      "is "
+      "near 0 whatever the translations are. chrF needs no words; ja-mecab cuts Japanese, zh Chinese, char "
+      "and flores200 every text",
+      what, name_of(options.tokenizer));
+}
+
+}  // namespace ventris::data

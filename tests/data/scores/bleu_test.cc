@@ -1,0 +1,261 @@
+#include "data/scores/bleu.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "data/error.h"
+#include "data/text/unicode.h"
+#include "score_cases.h"
+#include "tests/support/source_dir.h"
+
+namespace ventris::data {
+namespace {
+
+using nlohmann::json;
+
+TEST(Bleu, AgreesWithSacrebleuOnOddTextWithAllOptions) {
+  const json golden = json::parse(std::ifstream(testing::source_dir() + "/tests/golden/bleu.json"));
+  int64_t cases = 0;
+  int corpus_index = 0;
+  for (const json& corpus : golden.at("corpora")) {
+    const Lines hypotheses = corpus.at("hypotheses");
+    const std::vector<Lines> references = corpus.at("references");
+    for (const json& expected : corpus.at("cases")) {
+      BleuOptions options;
+      options.tokenizer = tokenizer_of(expected.at(0));
+      options.smoothing = smoothing_of(expected.at(1));
+      options.smoothing_value = expected.at(2);
+      options.lowercase = expected.at(3) == 1;
+      options.effective_order = expected.at(4) == 1;
+      const BleuScore score = corpus_bleu(hypotheses, references, options);
+      const std::string where = "corpus " + std::to_string(corpus_index) + " " + expected.dump();
+      EXPECT_NEAR(score.score, expected.at(5).get<double>(), 1e-9) << where;
+      EXPECT_NEAR(score.brevity_penalty, expected.at(6).get<double>(), 1e-12) << where;
+      EXPECT_EQ(score.counts.hypothesis_length, expected.at(7).get<int64_t>()) << where;
+      EXPECT_EQ(score.counts.reference_length, expected.at(8).get<int64_t>()) << where;
+      for (int n = 0; n < 4; ++n)
+        EXPECT_NEAR(score.precisions[n], expected.at(9 + n).get<double>(), 1e-9) << where;
+      if (expected.size() > 13) {
+        EXPECT_EQ(bleu_signature(options, static_cast<int>(references.size())), expected.at(13)) << where;
+        EXPECT_EQ(bleu_verbose(score), expected.at(14)) << where;
+      }
+      ++cases;
+    }
+    ++corpus_index;
+  }
+  EXPECT_EQ(cases, 14 * 96);
+}
+
+TEST(Bleu, AgreesWithTheTestVectorsOfSacrebleu) {
+  const std::string path = shared_data("sacrebleu-vectors/vectors.jsonl");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  std::map<std::string, int> compared;
+  for (const std::string& line : read_lines(path)) {
+    const json vector = json::parse(line);
+    const std::string kind = vector.at("metric");
+    if (!kind.starts_with("BLEU")) continue;
+    const Metric metric = metric_of("bleu", vector.at("params"));
+    const BleuOptions& options = metric.options().bleu;
+    ++compared[kind];
+    if (kind == "BLEU-stats") {
+      const BleuCounts counts =
+          bleu_counts(metric.count(vector.at("hyps"), vector.at("refs")).sums(), options);
+      for (size_t n = 0; n < 4; ++n) {
+        EXPECT_EQ(counts.correct[n], vector.at("expected").at("counts").at(n).get<int64_t>()) << line;
+        EXPECT_EQ(counts.total[n], vector.at("expected").at("totals").at(n).get<int64_t>()) << line;
+      }
+      continue;
+    }
+    double score = 0.0;
+    if (kind == "BLEU-from-stats") {
+      const json& stats = vector.at("stats");
+      BleuCounts counts;
+      for (size_t n = 0; n < 4; ++n) {
+        counts.correct[n] = stats.at("counts").at(n);
+        counts.total[n] = stats.at("totals").at(n);
+      }
+      counts.hypothesis_length = stats.at("sys_len");
+      counts.reference_length = stats.at("ref_len");
+      score = bleu_of_counts(counts, options).score;
+    } else {
+      score = corpus_bleu(vector.at("hyps"), vector.at("refs"), options).score;
+    }
+    EXPECT_NEAR(score, vector.at("sacrebleu_2.6.0").get<double>(), 1e-9) << line;
+    EXPECT_NEAR(score, vector.at("expected").get<double>(), vector.at("tol").get<double>()) << line;
+  }
+  EXPECT_EQ(compared["BLEU"], 11);
+  EXPECT_EQ(compared["BLEU-stats"], 1);
+  EXPECT_EQ(compared["BLEU-from-stats"], 4);
+  EXPECT_EQ(compared["BLEU-sentence"], 9);
+}
+
+TEST(Bleu, AgreesWithTheTestVectorsOfMoses) {
+  const std::string path = shared_data("sacrebleu-vectors/moses-vectors.jsonl");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  int compared = 0;
+  for (const std::string& line : read_lines(path)) {
+    const json vector = json::parse(line);
+    const std::string id = vector.at("id");
+    if (id == "moses-koehn-clipped") {
+      BleuOptions options;
+      options.tokenizer = BleuTokenizer::kNone;
+      const BleuCounts counts = sentence_counts(
+          vector.at("hyps").at(0),
+          [&] {
+            Lines references;
+            for (const json& stream : vector.at("refs")) references.push_back(stream.at(0));
+            return references;
+          }(),
+          options);
+      for (size_t n = 0; n < 4; ++n) {
+        EXPECT_EQ(counts.correct[n], vector.at("expected").at("counts").at(n).get<int64_t>());
+        EXPECT_EQ(counts.total[n], vector.at("expected").at("totals").at(n).get<int64_t>());
+      }
+      ++compared;
+      continue;
+    }
+    // Smoothing of the brevity penalty is Moses's own.
+    if (!vector.contains("stats") || vector.value("/params/smooth_bp"_json_pointer, false)) continue;
+    const json& stats = vector.at("stats");
+    BleuCounts counts;
+    for (size_t n = 0; n < 4; ++n) {
+      counts.correct[n] = stats.at("counts").at(n);
+      counts.total[n] = stats.at("totals").at(n);
+    }
+    counts.hypothesis_length = counts.total[0];
+    counts.reference_length = stats.at("ref_len");
+    BleuOptions options;
+    if (vector.contains("params")) {
+      options.smoothing = BleuSmoothing::kAddK;
+      options.smoothing_value = vector.at("params").at("smoothing");
+    }
+    EXPECT_NEAR(bleu_of_counts(counts, options).score / 100, vector.at("expected").get<double>(), 1e-4)
+        << line;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 4);
+}
+
+TEST(Bleu, TokenizesRealLinesLikeSacrebleu) {
+  const std::string path = shared_data("sacrebleu-vectors/tokenize.tsv");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  Lines lines = read_lines(path);
+  lines.erase(lines.begin());
+  BleuOptions international;
+  international.tokenizer = BleuTokenizer::kInternational;
+  for (const std::string& line : lines) {
+    Lines fields = split(line, '\t');
+    fields.resize(3);
+    EXPECT_EQ(bleu_tokenize(fields[0], {}), fields[1]);
+    EXPECT_EQ(bleu_tokenize(fields[0], international), fields[2]);
+  }
+}
+
+TEST(Bleu, AgreesWithSacrebleuAndMtevalOnWmt17) {
+  const std::string folder = shared_data("wmt17-en-de-systems/");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
+  const Lines reference = read_lines(folder + "newstest2017.en-de.ref.de.gz");
+  std::map<std::string, Lines> systems;
+  int compared = 0;
+  for (const std::string& line : read_lines(folder + "sacrebleu-2.6.0-computed.tsv")) {
+    const Lines fields = split(line, '\t');
+    // One system, the one with a byte order mark, keeps the test fast.
+    if (!fields[1].starts_with("BLEU|") || fields[0].find("online-A") == std::string::npos) continue;
+    BleuOptions options;
+    for (const std::string& part : split(fields[1], '|')) {
+      if (part.starts_with("case:")) options.lowercase = part == "case:lc";
+      if (part.starts_with("tok:")) options.tokenizer = tokenizer_of(part.substr(4));
+      if (part.starts_with("eff:")) options.effective_order = part == "eff:yes";
+    }
+    if (systems[fields[0]].empty()) systems[fields[0]] = read_lines(folder + fields[0] + ".de.gz");
+    const BleuScore score = corpus_bleu(systems[fields[0]], {reference}, options);
+    EXPECT_NEAR(score.score, std::stod(fields[2]), 1e-9) << line;
+    const Lines correct = split(fields[10], ',');
+    const Lines total = split(fields[11], ',');
+    for (int n = 0; n < 4; ++n) {
+      EXPECT_EQ(score.counts.correct[n], std::stoll(correct[n])) << line;
+      EXPECT_EQ(score.counts.total[n], std::stoll(total[n])) << line;
+    }
+    ++compared;
+  }
+  EXPECT_GE(compared, 3);
+  Lines expected = read_lines(folder + "expected.tsv");
+  const Lines fields = split(expected.at(1), '\t');
+  const BleuScore score = corpus_bleu(read_lines(folder + fields[0] + ".de.gz"), {reference}, {});
+  EXPECT_NEAR(score.score, std::stod(fields[1]), 0.01);
+}
+
+TEST(Bleu, AgreesWithPublishedScoresOfWmt22WithTwoReferences) {
+  const std::string folder = shared_data("wmt22-systems/en-de/");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
+  const Lines a = read_lines(folder + "generaltest2022.en-de.ref.A.de.gz");
+  const Lines b = read_lines(folder + "generaltest2022.en-de.ref.B.de.gz");
+  const Lines system = read_lines(folder + "generaltest2022.en-de.hyp.OpenNMT.de.gz");
+  const std::map<std::string, std::vector<Lines>> references = {
+      {"bleu-A", {a}}, {"bleu-B", {b}}, {"bleu-all", {a, b}}};
+  int compared = 0;
+  for (const std::string& line : read_lines(folder + "automatic-scores.en-de.tsv")) {
+    const Lines fields = split(line, '\t');
+    const auto wanted = references.find(fields[4]);
+    if (fields[1] != "OpenNMT" || wanted == references.end()) continue;
+    EXPECT_NEAR(corpus_bleu(system, wanted->second, {}).score, std::stod(fields[5]), 1e-9) << line;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+}
+
+TEST(Bleu, SumsOfSentenceCountsGiveTheScoreOfTheCorpus) {
+  const Lines hypotheses = {"a b c d e", "the cat sat on the mat .", "", "x"};
+  const std::vector<Lines> references = {{"a b c d f", "the cat is on the mat .", "y", ""},
+                                         {"b c d", "a cat sat on the mat !", "", "x y z"}};
+  BleuCounts sum;
+  for (size_t i = 4; i-- > 0;)
+    sum += sentence_counts(hypotheses[i], {references[0][i], references[1][i]}, {});
+  const BleuScore whole = corpus_bleu(hypotheses, references, {});
+  EXPECT_EQ(bleu_of_counts(sum, {}).score, whole.score);
+  EXPECT_GT(whole.score, 10.0);
+}
+
+TEST(Bleu, IsOneHundredForEqualTextAndZeroForUnrelatedText) {
+  const Lines lines = {"one two three four five", "six seven eight nine"};
+  EXPECT_NEAR(corpus_bleu(lines, {lines}, {}).score, 100.0, 1e-9);
+  EXPECT_EQ(corpus_bleu({"a b c d e"}, {{"v w x y z"}}, {}).score, 0.0);
+}
+
+TEST(Bleu, RefusesUnequalNumbersOfLinesAndMissingReferences) {
+  try {
+    corpus_bleu({"a", "b", "c"}, {{"a", "b", "c"}, {"a", "b"}}, {});
+    FAIL() << "accepted";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadData);
+    EXPECT_NE(std::string(error.what()).find("reference 2 has 2 lines"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("3 lines"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(corpus_bleu({"a"}, {}, {}), DataError);
+}
+
+TEST(Bleu, BytesThatAreNotUtf8SurviveTokenization) {
+  const std::string odd = "a\xff\xc3( \xed\xa0\x80 \xf4\x90\x80\x80 \xc0\x80z";
+  EXPECT_EQ(unicode::encode(unicode::decode(odd)), odd);
+  BleuOptions options;
+  options.tokenizer = BleuTokenizer::kNone;
+  EXPECT_EQ(bleu_tokenize(odd, options), odd);
+}
+
+TEST(Bleu, LowersLikePython) {
+  const auto lower = [](const std::string& text) {
+    return unicode::encode(unicode::lower(unicode::decode(text)));
+  };
+  EXPECT_EQ(lower("ÄÖÜ STRASSE"), "äöü strasse");
+  EXPECT_EQ(lower("ΟΔΥΣΣΕΥΣ"), "οδυσσευς");
+  EXPECT_EQ(lower("Σ"), "σ");
+  EXPECT_EQ(lower("ΑΣ. Α"), "ας. α");
+  EXPECT_EQ(lower("İ"), "i̇");
+  EXPECT_EQ(lower("ẞ"), "ß");
+}
+
+}  // namespace
+}  // namespace ventris::data

@@ -1,0 +1,111 @@
+#include "data/scores/chrf.h"
+
+#include <filesystem>
+#include <map>
+
+#include "data/error.h"
+#include "score_cases.h"
+
+namespace ventris::data {
+namespace {
+
+using nlohmann::json;
+
+double chrf(const std::string& hypothesis, const std::string& reference, const ChrfOptions& chrf) {
+  MetricOptions options;
+  options.chrf = chrf;
+  return corpus_score(Metric(MetricKind::kChrf, options), {hypothesis}, {{reference}});
+}
+
+TEST(Chrf, AgreesWithTheTestVectorsOfSacrebleu) {
+  const std::string path = shared_data("sacrebleu-vectors/vectors.jsonl");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  int compared = 0;
+  for (const std::string& line : read_lines(path)) {
+    const json vector = json::parse(line);
+    if (vector.at("metric") != "chrF") continue;
+    const double score =
+        corpus_score(metric_of("chrf", vector.at("params")), vector.at("hyps"), vector.at("refs"));
+    EXPECT_NEAR(score, vector.at("sacrebleu_2.6.0").get<double>(), 1e-9) << line;
+    EXPECT_NEAR(score, vector.at("expected").get<double>(), vector.at("tol").get<double>()) << line;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 14);
+}
+
+TEST(Chrf, AgreesWithSacrebleuAndTheFirstProgramOnWmt17) {
+  const std::string folder = shared_data("wmt17-en-de-systems/");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
+  const std::string name = "newstest2017.FBK.4870.en-de";
+  const std::vector<Lines> references = {read_lines(folder + "newstest2017.en-de.ref.de.gz")};
+  const Lines system = read_lines(folder + name + ".de.gz");
+  int compared = 0;
+  for (const std::string& line : read_lines(folder + "sacrebleu-2.6.0-computed.tsv")) {
+    const Lines fields = split(line, '\t');
+    if (fields[0] != name || !fields[1].starts_with("chrF")) continue;
+    const bool plus = fields[1].starts_with("chrF2++");
+    const Metric metric = metric_of("chrf", {{"word_order", plus ? 2 : 0}});
+    const Statistics statistics = metric.count(system, references);
+    EXPECT_NEAR(metric.score(statistics.sums()), std::stod(fields[2]), 1e-9) << line;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 2);
+  // chrF++.py, four digits: with epsilon smoothing.
+  const Metric smoothed = metric_of("chrf", {{"eps_smoothing", true}});
+  EXPECT_NEAR(corpus_score(smoothed, system, references), 54.7152, 0.00005);
+}
+
+TEST(Chrf, AgreesWithPublishedScoresOfWmt22WithTwoReferences) {
+  const std::string folder = shared_data("wmt22-systems/en-de/");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
+  const Lines a = read_lines(folder + "generaltest2022.en-de.ref.A.de.gz");
+  const Lines b = read_lines(folder + "generaltest2022.en-de.ref.B.de.gz");
+  const Lines system = read_lines(folder + "generaltest2022.en-de.hyp.PROMT.de.gz");
+  const std::map<std::string, std::vector<Lines>> references = {
+      {"chrf-A", {a}}, {"chrf-B", {b}}, {"chrf-all", {a, b}}};
+  int compared = 0;
+  for (const std::string& line : read_lines(folder + "automatic-scores.en-de.tsv")) {
+    const Lines fields = split(line, '\t');
+    const auto wanted = references.find(fields[4]);
+    if (fields[1] != "PROMT" || wanted == references.end()) continue;
+    EXPECT_NEAR(corpus_score(metric_of("chrf", json::object()), system, wanted->second), std::stod(fields[5]),
+                1e-9)
+        << line;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+}
+
+TEST(Chrf, CountsCharactersAndNotBytes) {
+  // One of three characters is the same.
+  EXPECT_NEAR(chrf("äöü", "ä\xE2\x82\xACß", {.char_order = 1}), 100.0 / 3, 1e-12);
+  EXPECT_EQ(chrf("a b", "ab", {}), 100.0);
+  EXPECT_LT(chrf("a b", "ab", {.whitespace = true}), 100.0);
+  EXPECT_EQ(chrf("Ä", "ä", {}), 0.0);
+  EXPECT_EQ(chrf("Ä", "ä", {.lowercase = true}), 100.0);
+}
+
+TEST(Chrf, WeighsRecallByBeta) {
+  // Precision 1/2 and recall 1: F1 = 2/3, F3 = 10 * 0.5 / (9 * 0.5 + 1).
+  EXPECT_NEAR(chrf("ab", "a", {.char_order = 1, .beta = 1}), 200.0 / 3, 1e-12);
+  EXPECT_NEAR(chrf("ab", "a", {.char_order = 1, .beta = 3}), 100 * 5 / 5.5, 1e-12);
+}
+
+TEST(Chrf, NamesAndSignaturesAreThoseOfSacrebleu) {
+  const ChrfOptions plus{.word_order = 2, .whitespace = true, .lowercase = true, .eps_smoothing = true};
+  EXPECT_EQ(chrf_name({}), "chrF2");
+  EXPECT_EQ(chrf_name(plus), "chrF2++");
+  EXPECT_EQ(chrf_signature({}, 1), "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0");
+  EXPECT_EQ(chrf_signature(plus, 3, "bs:1000|seed:12345"),
+            "nrefs:3|bs:1000|seed:12345|case:lc|eff:no|nc:6|nw:2|space:yes|version:2.6.0");
+}
+
+TEST(Chrf, RefusesOrdersOutOfRangeAndMissingReferences) {
+  EXPECT_THROW(chrf("a", "a", {.char_order = 0}), DataError);
+  EXPECT_THROW(chrf("a", "a", {.word_order = kMaxChrfOrder + 1}), DataError);
+  EXPECT_THROW(corpus_score(metric_of("chrf", json::object()), {"a"}, {}), DataError);
+  EXPECT_THROW(corpus_score(metric_of("chrf", json::object()), {"a", "b"}, {{"a"}}), DataError);
+}
+
+}  // namespace
+}  // namespace ventris::data
