@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "data/demo_corpus.h"
+#include "data/demo_corpus/demo_corpus.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/error.h"
-#include "data/demo_corpus.h"
+#include "data/demo_corpus/demo_corpus.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/checkpoint.h"
 #include "trainer/weights.h"

@@ -1,4 +1,4 @@
-#include "data/demo_corpus_phrases.h"
+#include "data/demo_corpus/demo_corpus_phrases.h"
 
 #include <array>
 

@@ -1,8 +1,8 @@
-#include "data/demo_corpus.h"
+#include "data/demo_corpus/demo_corpus.h"
 
 #include <unordered_set>
 
-#include "data/demo_corpus_phrases.h"
+#include "data/demo_corpus/demo_corpus_phrases.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/folders.h"

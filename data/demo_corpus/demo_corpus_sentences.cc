@@ -1,8 +1,8 @@
 #include <initializer_list>
 #include <utility>
 
-#include "data/demo_corpus_lexicon.h"
-#include "data/demo_corpus_phrases.h"
+#include "data/demo_corpus/demo_corpus_lexicon.h"
+#include "data/demo_corpus/demo_corpus_phrases.h"
 
 namespace ventris::data::demo {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/demo_corpus.h"
+#include "data/demo_corpus/demo_corpus.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "data/demo_corpus_phrases.h"
+#include "data/demo_corpus/demo_corpus_phrases.h"
 #include "data/error.h"
 #include "data/files/digest.h"
 

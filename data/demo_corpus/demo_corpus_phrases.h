@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/demo_corpus.h"
+#include "data/demo_corpus/demo_corpus.h"
 
 // Private to data/: the phrases that sentences of the demo corpus are made of.
 
