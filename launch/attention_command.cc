@@ -6,7 +6,7 @@
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/model_files.h"
+#include "trainer/files/model_files.h"
 #include "trainer/translation.h"
 
 namespace ventris {

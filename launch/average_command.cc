@@ -6,8 +6,8 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/checkpoint.h"
-#include "trainer/json_text.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/files/json_text.h"
 
 namespace ventris {
 

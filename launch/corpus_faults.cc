@@ -12,7 +12,7 @@
 #include "comm/mpi_environment.h"
 #include "data/error.h"
 #include "launch/output.h"
-#include "trainer/run_status.h"
+#include "trainer/files/run_status.h"
 
 namespace ventris {
 namespace {

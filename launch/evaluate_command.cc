@@ -14,8 +14,8 @@
 #include "launch/output.h"
 #include "launch/score_protocol.h"
 #include "launch/score_report.h"
-#include "trainer/json_text.h"
-#include "trainer/model_files.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/model_files.h"
 #include "trainer/translation.h"
 
 namespace ventris {

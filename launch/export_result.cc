@@ -7,7 +7,7 @@
 
 #include "launch/output.h"
 #include "launch/version.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
 
 namespace ventris {
 

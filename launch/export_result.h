@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/weights.h"
+#include "trainer/files/weights.h"
 
 namespace ventris {
 

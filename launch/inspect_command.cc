@@ -21,12 +21,12 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/checkpoint.h"
-#include "trainer/json_text.h"
-#include "trainer/parameter_digest.h"
-#include "trainer/probe.h"
-#include "trainer/run_status.h"
-#include "trainer/safetensors_model.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/parameter_digest.h"
+#include "trainer/files/probe.h"
+#include "trainer/files/run_status.h"
+#include "trainer/files/safetensors_model.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -32,7 +32,7 @@
 #include "launch/spelling.h"
 #include "launch/version.h"
 #include "launch/want_of_memory.h"
-#include "trainer/run_status.h"
+#include "trainer/files/run_status.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
 

@@ -10,7 +10,7 @@
 
 #include "data/error.h"
 #include "data/text/text_reader.h"
-#include "trainer/run_folder.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 

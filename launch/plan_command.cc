@@ -11,7 +11,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
 #include "trainer/training_plan.h"
 
 namespace ventris {

@@ -14,8 +14,8 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/json_text.h"
-#include "trainer/run_folder.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/text.h"
 
 namespace ventris {

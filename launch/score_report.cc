@@ -8,7 +8,7 @@
 
 #include "data/text/unicode.h"
 #include "launch/version.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
 
 namespace ventris {
 namespace {

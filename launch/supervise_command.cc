@@ -20,7 +20,7 @@
 #include "launch/output.h"
 #include "launch/parse.h"
 #include "launch/train_option_table.h"
-#include "trainer/run_status.h"
+#include "trainer/files/run_status.h"
 
 namespace ventris {
 

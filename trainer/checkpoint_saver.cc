@@ -9,7 +9,7 @@
 #include "comm/affinity.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
-#include "trainer/sound_state.h"
+#include "trainer/files/sound_state.h"
 
 namespace ventris {
 namespace {

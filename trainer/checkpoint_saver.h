@@ -11,7 +11,7 @@
 #include "data/files/folder_lock.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
-#include "trainer/checkpoint.h"
+#include "trainer/files/checkpoint.h"
 
 namespace ventris {
 

@@ -25,7 +25,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
 
 namespace ventris {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "trainer/doctor.h"
 #include "trainer/doctor_facts.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -16,8 +16,8 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/communicator.h"
-#include "trainer/checkpoint.h"
 #include "trainer/doctor_facts.h"
+#include "trainer/files/checkpoint.h"
 
 namespace ventris {
 namespace {

@@ -9,11 +9,11 @@
 #include "data/files/atomic_folder.h"
 #include "data/files/file_format.h"
 #include "trainer/export_formats.h"
-#include "trainer/export_limits.h"
-#include "trainer/model_files.h"
-#include "trainer/probe.h"
-#include "trainer/run_folder.h"
-#include "trainer/safetensors_model.h"
+#include "trainer/files/export_limits.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/probe.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/files/safetensors_model.h"
 
 namespace ventris {
 namespace {

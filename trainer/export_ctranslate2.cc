@@ -11,7 +11,7 @@
 #include "backend/int8_scale.h"
 #include "data/files/atomic_file.h"
 #include "trainer/export_formats.h"
-#include "trainer/file_precision.h"
+#include "trainer/files/file_precision.h"
 
 // CTranslate2 6 (binary version), TransformerSpec 7: a header, variables (name, shape, type, bytes) and
 // aliases.

@@ -4,15 +4,15 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/model_arrays.h"
-#include "trainer/weights.h"
+#include "trainer/files/model_arrays.h"
+#include "trainer/files/weights.h"
 
 // Private to the files of trainer/ that write and read other programs' formats.
 
 namespace ventris {
 
 /// Each writes its files into `folder`, which is there, and returns their paths. The format can express the
-/// model (trainer/export_limits.h), whose parameters are rounded to the precision.
+/// model (trainer/files/export_limits.h), whose parameters are rounded to the precision.
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
                                             const std::string& folder, FilePrecision precision);
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,

@@ -7,7 +7,7 @@
 
 #include "data/files/safetensors.h"
 #include "trainer/export_formats.h"
-#include "trainer/file_precision.h"
+#include "trainer/files/file_precision.h"
 
 // The layout of MarianMTModel of Hugging Face's transformers: PyTorch's weights [out, in], sine positions
 // before cosine positions, a SentencePiece model and the words with their ids.

@@ -12,9 +12,9 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/npz.h"
+#include "trainer/files/model_arrays.h"
 #include "trainer/marian_config.h"
 #include "trainer/marian_names.h"
-#include "trainer/model_arrays.h"
 
 namespace ventris {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/weights.h"
+#include "trainer/files/weights.h"
 
 namespace ventris {
 

@@ -1,7 +1,7 @@
 #include "trainer/initial_model.h"
 
 #include "backend/error.h"
-#include "trainer/config_json.h"
+#include "trainer/files/config_json.h"
 
 namespace ventris {
 

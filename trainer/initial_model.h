@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "data/corpus.h"
+#include "trainer/files/weights.h"
 #include "trainer/train_options.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 

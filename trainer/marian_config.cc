@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backend/error.h"
-#include "trainer/json_number.h"
+#include "trainer/files/json_number.h"
 
 // The part of YAML that Marian writes: one `key: value` a line, lists as indented `- value` lines, scalars
 // plain or quoted.

@@ -12,9 +12,9 @@
 #include "backend/error.h"
 #include "data/files/disk_room.h"
 #include "data/files/file_io.h"
-#include "trainer/json_number.h"
-#include "trainer/json_text.h"
-#include "trainer/model_files.h"
+#include "trainer/files/json_number.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/model_files.h"
 #include "trainer/text.h"
 
 namespace ventris {

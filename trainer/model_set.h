@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/beam_search.h"
-#include "trainer/weights.h"
+#include "trainer/files/weights.h"
 
 namespace ventris {
 

@@ -13,7 +13,7 @@ namespace ventris {
 class Communicator;
 class Context;
 
-/// A digest of the parameters (trainer/parameter_digest.h) that a run left behind.
+/// A digest of the parameters (trainer/files/parameter_digest.h) that a run left behind.
 struct RecordedDigest {
   std::string origin;  // "metrics.jsonl", or the name of a checkpoint
   std::string digest;

@@ -14,14 +14,14 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_file.h"
 #include "data/files/temporary_name.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/files/sound_state.h"
+#include "trainer/files/unsound_state.h"
 #include "trainer/progress.h"
 #include "trainer/replicas.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
-#include "trainer/run_folder.h"
-#include "trainer/sound_state.h"
-#include "trainer/unsound_state.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {

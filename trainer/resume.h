@@ -6,7 +6,7 @@
 
 #include "data/files/hdf5_file.h"
 #include "model/parameters.h"
-#include "trainer/checkpoint.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/optimizer.h"
 #include "trainer/train_options.h"
 

@@ -13,7 +13,7 @@
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
-#include "trainer/json_text.h"
+#include "trainer/files/json_text.h"
 
 namespace ventris {
 namespace {

@@ -16,11 +16,11 @@
 #include "comm/communicator.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "trainer/config_json.h"
 #include "trainer/corpus_warnings.h"
-#include "trainer/export_limits.h"
+#include "trainer/files/config_json.h"
+#include "trainer/files/export_limits.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
-#include "trainer/run_folder.h"
 #include "trainer/text.h"
 
 namespace ventris {

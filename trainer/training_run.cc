@@ -11,17 +11,17 @@
 #include "backend/transfer.h"
 #include "comm/affinity.h"
 #include "trainer/agreement.h"
-#include "trainer/config_json.h"
+#include "trainer/files/config_json.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/weights.h"
 #include "trainer/initial_model.h"
 #include "trainer/launcher.h"
-#include "trainer/model_files.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
 #include "trainer/signals.h"
 #include "trainer/start_report.h"
 #include "trainer/text.h"
 #include "trainer/validation_metric.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 namespace {

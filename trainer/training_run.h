@@ -12,12 +12,12 @@
 #include "trainer/batch_feed.h"
 #include "trainer/checkpoint_saver.h"
 #include "trainer/corpus_watch.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/files/run_status.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
-#include "trainer/run_folder.h"
-#include "trainer/run_status.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
 #include "trainer/trainer.h"
@@ -60,7 +60,7 @@ class TrainingRun {
   bool settle();
 
   int64_t step() const { return state_.step; }  // steps done
-  /// Of the parameters (trainer/parameter_digest.h); waits for the step.
+  /// Of the parameters (trainer/files/parameter_digest.h); waits for the step.
   std::string digest();
 
  private:

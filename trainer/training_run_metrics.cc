@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "backend/error.h"
-#include "trainer/parameter_digest.h"
+#include "trainer/files/parameter_digest.h"
 #include "trainer/training_run.h"
 
 namespace ventris {

@@ -11,10 +11,10 @@
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
+#include "trainer/files/weights.h"
 #include "trainer/replicas.h"
 #include "trainer/scoring.h"
 #include "trainer/translation.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 namespace {

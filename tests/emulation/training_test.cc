@@ -8,8 +8,8 @@
 
 #include "backend/step_graph.h"
 #include "tests/support/tiny_run.h"
+#include "trainer/files/weights.h"
 #include "trainer/translation.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/support/tiny_run.h"
-#include "trainer/weights.h"
+#include "trainer/files/weights.h"
 
 namespace ventris {
 namespace {

@@ -2,7 +2,7 @@
 #include "launch/command.h"
 #include "launch/parse.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/config_json.h"
+#include "trainer/files/config_json.h"
 
 namespace ventris::fuzz {
 

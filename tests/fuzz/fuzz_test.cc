@@ -16,9 +16,9 @@
 #include "tests/support/source_dir.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/export.h"
+#include "trainer/files/weights.h"
 #include "trainer/import.h"
 #include "trainer/marian_config.h"
-#include "trainer/weights.h"
 
 namespace ventris::fuzz {
 namespace {

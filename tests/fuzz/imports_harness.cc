@@ -1,7 +1,7 @@
 #include "backend/error.h"
 #include "tests/fuzz/harness.h"
+#include "trainer/files/probe.h"
 #include "trainer/marian_config.h"
-#include "trainer/probe.h"
 
 namespace ventris::fuzz {
 

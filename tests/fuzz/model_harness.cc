@@ -6,7 +6,7 @@
 #include "data/files/hdf5_file.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/weights.h"
+#include "trainer/files/weights.h"
 
 namespace ventris::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include "data/error.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/weights.h"
+#include "trainer/files/weights.h"
 
 namespace ventris::fuzz {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/checkpoint.h"
+#include "trainer/files/checkpoint.h"
 
 namespace ventris {
 namespace {

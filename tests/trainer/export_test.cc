@@ -8,10 +8,10 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/model_arrays.h"
+#include "trainer/files/probe.h"
 #include "trainer/import.h"
-#include "trainer/json_text.h"
-#include "trainer/model_arrays.h"
-#include "trainer/probe.h"
 
 namespace ventris {
 namespace {

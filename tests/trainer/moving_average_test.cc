@@ -6,10 +6,10 @@
 #include "backend/error.h"
 #include "backend/moving_average.h"
 #include "tests/trainer/training_fixture.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/weights.h"
 #include "trainer/metrics.h"
-#include "trainer/model_files.h"
 #include "trainer/validation.h"
-#include "trainer/weights.h"
 
 namespace ventris {
 namespace {

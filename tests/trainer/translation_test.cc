@@ -6,8 +6,8 @@
 
 #include "tests/support/tiny_run.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/files/weights.h"
 #include "trainer/scoring.h"
-#include "trainer/weights.h"
 #include "trainer/work_sharing.h"
 
 namespace ventris {

@@ -1,0 +1,88 @@
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/context.h"
+#include "backend/error.h"
+#include "data/files/hdf5_file.h"
+#include "model/transformer_parameters.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/files/safetensors_model.h"
+#include "trainer/files/weights.h"
+#include "trainer/model_set.h"
+
+namespace ventris {
+namespace {
+
+/// A model of a file to average: of a checkpoint the parameters themselves, not their moving average.
+struct AveragedModel {
+  TransformerConfig config;
+  std::string tokenizer;
+  std::unique_ptr<LoadedModel> loaded;       // of a safetensors file, or
+  std::unique_ptr<data::Hdf5Reader> reader;  // of one whose parameters are to be read yet
+
+  AveragedModel(Context& context, const std::string& path) {
+    if (is_safetensors(path)) {
+      loaded = load_model(context, path, DType::kF32);
+      config = loaded->config;
+      tokenizer = loaded->tokenizer->model();
+    } else {
+      reader = std::make_unique<data::Hdf5Reader>(path);
+      config = read_config(*reader);
+      tokenizer = read_tokenizer_model(*reader);
+    }
+  }
+
+  /// Its parameters, in `store` or of its own.
+  const float* values(Context& context, ParameterStore& store) const {
+    if (loaded) return loaded->store.values().as<float>();
+    read_model(context, *reader, store);
+    return store.values().as<float>();
+  }
+};
+
+void check_same_tokenizer(const AveragedModel& model, const std::string& path, const std::string& tokenizer,
+                          const std::string& first_path) {
+  if (model.tokenizer == tokenizer) return;
+  const std::string difference =
+      vocabulary_difference(data::Tokenizer(tokenizer, first_path), data::Tokenizer(model.tokenizer, path));
+  fail(ExitCode::kBadData, "{}: has another tokenizer than {}, so their parameters cannot be averaged: {}",
+       path, first_path,
+       difference.empty() ? "the words are the same, but text is cut into them in another way" : difference);
+}
+
+}  // namespace
+
+void average_checkpoints(const std::vector<std::string>& paths, const std::string& output,
+                         const std::string& provenance) {
+  if (paths.empty()) fail(ExitCode::kUsage, "there are no checkpoints to average");
+  check_is_no_file_of_a_run(output);
+  Context cpu(ContextOptions{});
+  TransformerConfig config;
+  std::string tokenizer;
+  ParameterStore store;
+  std::vector<double> sums;
+  for (const std::string& path : paths) {
+    const AveragedModel model(cpu, path);
+    if (sums.empty()) {
+      config = model.config;
+      tokenizer = model.tokenizer;
+      declare_transformer(config, store);
+      store.allocate(cpu.device(), DType::kF32, /*gradients=*/false);
+      sums.assign(static_cast<size_t>(store.flat_size()), 0.0);
+    }
+    check_same_tokenizer(model, path, tokenizer, paths.front());
+    check_same_network(model.config, config, path);
+    const float* values = model.values(cpu, store);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(values[i]);
+  }
+  float* values = store.values().as<float>();
+  const double count = static_cast<double>(paths.size());
+  for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i] / count);
+  save_weights(cpu, output, config, store, tokenizer, provenance, /*probes=*/"", std::ssize(paths));
+}
+
+}  // namespace ventris

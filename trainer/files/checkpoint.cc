@@ -1,0 +1,154 @@
+#include "trainer/files/checkpoint.h"
+
+#include <type_traits>
+
+#include "backend/error.h"
+#include "backend/transfer.h"
+#include "data/files/hdf5_file.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/sound_state.h"
+#include "trainer/files/unsound_state.h"
+#include "trainer/files/weights.h"
+
+namespace ventris {
+namespace {
+
+void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
+  const auto check = [&](ConstTensor flat, const char* name) {
+    VENTRIS_CHECK(flat.rows == 1 && flat.cols == store.flat_size() && flat.dtype == DType::kF32,
+                  "{} is [{}, {}] {}, not [1, {}] f32", name, flat.rows, flat.cols, name_of(flat.dtype),
+                  store.flat_size());
+  };
+  check(optimizer.m, kFirstMoment);
+  check(optimizer.v, kSecondMoment);
+  if (optimizer.average) check(optimizer.average, kAverageGroup);
+}
+
+/// The bytes of a checkpoint: its arrays, and a little for each that describes it.
+int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& tokenizer_model) {
+  constexpr int64_t kBytesToDescribe = 512;
+  const ParameterStore& store = snapshot.store();
+  const int64_t copies = snapshot.average() ? 2 : 1;
+  const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
+  return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(tokenizer_model.size()) +
+         (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
+}
+
+void check_sound(const std::string& fault, const std::string& path) {
+  if (!fault.empty()) throw UnsoundState(path, fault);
+}
+
+size_t flat_bytes(const ParameterStore& store) {
+  return static_cast<size_t>(store.flat_size()) * sizeof(float);
+}
+
+}  // namespace
+
+CheckpointSnapshot::CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average)
+    : store_(store),
+      values_(context, flat_bytes(store)),
+      m_(context, flat_bytes(store)),
+      v_(context, flat_bytes(store)) {
+  if (with_average) average_.emplace(context, flat_bytes(store));
+}
+
+ConstTensor CheckpointSnapshot::view(const HostBuffer& buffer) const {
+  const int64_t size = store_.flat_size();
+  return {buffer.data(), 1, size, size, DType::kF32};
+}
+
+void CheckpointSnapshot::take(const TrainingState& state, const OptimizerState& optimizer) {
+  check_flat(optimizer, store_);
+  VENTRIS_CHECK(static_cast<bool>(optimizer.average) == average_.has_value(),
+                "the snapshot was made {} an average", average_ ? "with" : "without");
+  const size_t bytes = flat_bytes(store_);
+  values_.receive(store_.values().data, bytes);
+  m_.receive(optimizer.m.data, bytes);
+  v_.receive(optimizer.v.data, bytes);
+  if (average_) average_->receive(optimizer.average.data, bytes);
+  state_ = state;
+  for (HostBuffer* buffer : {&values_, &m_, &v_}) buffer->wait_until_done();
+  if (average_) average_->wait_until_done();
+}
+
+std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
+                             const TransformerConfig& config, const std::string& tokenizer_model,
+                             const std::string& provenance) {
+  const ParameterStore& store = snapshot.store();
+  const TrainingState& state = snapshot.state();
+  const std::string path = path_of_checkpoint(model_dir, state.step);
+  data::Hdf5Writer writer(path, expected_bytes(snapshot, tokenizer_model));
+  write_model(writer, config, ModelArrays(store, snapshot.values(), ChannelOrder::kPairs), tokenizer_model);
+  const std::vector<int64_t> flat = {store.flat_size()};
+  writer.write(kFirstMoment, data::ElementType::kF32, flat, snapshot.m().data);
+  writer.write(kSecondMoment, data::ElementType::kF32, flat, snapshot.v().data);
+  if (snapshot.average()) {
+    write_parameters(writer, kAverageGroup, ModelArrays(store, snapshot.average(), ChannelOrder::kPairs));
+  }
+  writer.write_attribute("/", "format", std::string(kCheckpointFormat));
+  writer.write_attribute("/", "provenance", provenance);
+  for_each_number(state,
+                  [&](const char* name, const auto& value) { writer.write_attribute("/", name, value); });
+  writer.write_attribute("/", "valid_metric", state.valid_metric);
+  writer.write_attribute("/", "corpus_digest", state.corpus_digest);
+  writer.write_attribute("/", "resume_signature", state.resume_signature);
+  if (!state.environment.empty()) writer.write_attribute("/", "environment", state.environment);
+  writer.commit();
+  writer.verify();
+  return path;
+}
+
+std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
+                            const TransformerConfig& config, const ParameterStore& store,
+                            const OptimizerState& optimizer, const std::string& tokenizer_model,
+                            const std::string& provenance) {
+  CheckpointSnapshot snapshot(context, store, static_cast<bool>(optimizer.average));
+  snapshot.take(state, optimizer);
+  return write_checkpoint(model_dir, snapshot, config, tokenizer_model, provenance);
+}
+
+void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
+                     ParameterStore& store, const OptimizerState& optimizer, TrainingState& state) {
+  check_flat(optimizer, store);
+  const std::string& path = reader.path();
+  const TransformerConfig in_file = read_config(reader);
+  if (reader.string_attribute("/", "format") != kCheckpointFormat) {
+    fail(ExitCode::kBadData,
+         "{}: is a weights file, without the state that training goes on from; expected a checkpoint-*.h5 of "
+         "a run",
+         path);
+  }
+  check_same_network(in_file, config, path);
+  TrainingState read;
+  for_each_number(read, [&]<typename T>(const char* name, T& value) {
+    if (!reader.has_attribute("/", name) && name == std::string("validation_pending"))
+      return;  // an older file
+    if constexpr (std::is_same_v<T, double>) {
+      value = reader.double_attribute("/", name);
+    } else {
+      value = reader.int_attribute("/", name);
+    }
+  });
+  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not tell
+    read.valid_metric = reader.string_attribute("/", "valid_metric");
+  }
+  read.corpus_digest = reader.string_attribute("/", "corpus_digest");
+  read.resume_signature = reader.string_attribute("/", "resume_signature");
+  if (reader.has_attribute("/", "environment"))
+    read.environment = reader.string_attribute("/", "environment");
+  check_sound(fault_in(read), path);
+  read_model(context, reader, store);
+  const std::vector<int64_t> flat = {store.flat_size()};
+  std::vector<float> moment(static_cast<size_t>(store.flat_size()));
+  const auto read_moment = [&](const char* name, const Tensor& to) {
+    reader.read(name, data::ElementType::kF32, flat, moment.data());
+    check_sound(fault_in(moment, name), path);
+    copy_to_device(context, to.data, moment.data(), moment.size() * sizeof(float));
+  };
+  read_moment(kFirstMoment, optimizer.m);
+  read_moment(kSecondMoment, optimizer.v);
+  if (optimizer.average) read_parameters(context, reader, kAverageGroup, store, optimizer.average);
+  state = read;
+}
+
+}  // namespace ventris

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/tensor.h"
+#include "backend/transfer.h"
+#include "data/batches.h"
+#include "data/files/hdf5_file.h"
+#include "model/parameters.h"
+#include "model/transformer_config.h"
+
+namespace ventris {
+
+/// All of a training run besides the parameters and Adam's moments.
+struct TrainingState {
+  int64_t step = 0;             // steps done
+  data::DataPosition position;  // of the next batch
+  int64_t skipped_steps = 0;    // for NaN or Inf
+  int64_t skipped_in_a_row = 0;
+  int64_t target_tokens = 0;     // trained on so far
+  int64_t logical_shards = 0;    // of a global batch: with the position, what the batches are
+  double elapsed_seconds = 0.0;  // of training so far, over all runs
+  double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
+  int64_t best_step = 0;
+  int64_t validations_without_improvement = 0;
+  int64_t validation_pending = 0;  // 1: the one that is due at this step was abandoned for a stop
+  std::string valid_metric;        // train --valid-metric
+  std::string corpus_digest;
+  std::string resume_signature;  // trainer/files/config_json.h
+  std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
+};
+
+/// Calls each(name, member) for every number of the state, in a fixed order.
+template <typename State, typename Each>
+void for_each_number(State& state, Each&& each) {
+  each("step", state.step);
+  each("epoch", state.position.epoch);
+  each("epoch_index", state.position.index);
+  each("skipped_steps", state.skipped_steps);
+  each("skipped_in_a_row", state.skipped_in_a_row);
+  each("target_tokens", state.target_tokens);
+  each("logical_shards", state.logical_shards);
+  each("elapsed_seconds", state.elapsed_seconds);
+  each("best_metric", state.best_metric);
+  each("best_step", state.best_step);
+  each("validations_without_improvement", state.validations_without_improvement);
+  each("validation_pending", state.validation_pending);
+}
+
+/// The name of the checkpoint of a step, and the step of a name like that (a path or a file name), or -1.
+std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
+int64_t step_of_checkpoint(const std::string& path);
+
+/// Adam's moments in a checkpoint.
+inline constexpr const char* kFirstMoment = "/adam/m";
+inline constexpr const char* kSecondMoment = "/adam/v";
+
+/// What an optimizer keeps beside the parameters, on the context's device.
+struct OptimizerState {
+  Tensor m;             // [1, flat_size] f32: Adam's moments
+  Tensor v;             // likewise
+  Tensor average = {};  // likewise: moving average of the parameters, or empty
+};
+
+/// A training run as it was between two steps, in host memory (page-locked on CUDA): what a checkpoint is
+/// written from while training goes on. The memory is taken once.
+class CheckpointSnapshot {
+ public:
+  /// Of a store that is allocated and outlives the object, with or without a moving average.
+  CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average);
+
+  /// Copies all of it and returns when the device may go on.
+  void take(const TrainingState& state, const OptimizerState& optimizer);
+
+  const ParameterStore& store() const { return store_; }  // for names and places, not for values
+  const TrainingState& state() const { return state_; }
+  ConstTensor values() const { return view(values_); }  // [1, flat_size] f32, as the following
+  ConstTensor m() const { return view(m_); }
+  ConstTensor v() const { return view(v_); }
+  ConstTensor average() const { return average_ ? view(*average_) : ConstTensor{}; }  // or empty
+
+ private:
+  ConstTensor view(const HostBuffer& buffer) const;
+
+  const ParameterStore& store_;
+  TrainingState state_;
+  HostBuffer values_, m_, v_;
+  std::optional<HostBuffer> average_;
+};
+
+/// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
+/// /ema where there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
+/// Reads it again to see that it is what was written. Returns its path.
+std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
+                             const TransformerConfig& config, const std::string& tokenizer_model,
+                             const std::string& provenance);
+
+/// The same of what training has at hand, in one call.
+std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
+                            const TransformerConfig& config, const ParameterStore& store,
+                            const OptimizerState& optimizer, const std::string& tokenizer_model,
+                            const std::string& provenance);
+
+/// Fills store (masters, on the context's device), optimizer and state, in one read of the file. Throws
+/// kBadData if it is of another kind or another model, or without an average that is wanted, and
+/// UnsoundState: then what was to be filled is of no use.
+void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
+                     ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
+
+/// The checkpoints of a run folder by rising step.
+std::vector<std::string> list_checkpoints(const std::string& model_dir);
+/// Records which checkpoint is the best (file best.json, written atomically) and which it is ("" if none was
+/// recorded). A file that is there and cannot be read is an error (kIo), one that names none too (kBadData),
+/// and one of a later version (data::NewerFormat).
+void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
+                double value);
+std::string read_best(const std::string& model_dir);
+/// Records that there is none.
+void remove_best(const std::string& model_dir);
+/// Removes all but the newest `keep` checkpoints; the best always stays.
+void prune_checkpoints(const std::string& model_dir, int keep);
+
+/// Averages the parameters (in f64) of checkpoints or weights files of one model and writes a weights file.
+void average_checkpoints(const std::vector<std::string>& paths, const std::string& output,
+                         const std::string& provenance);
+
+}  // namespace ventris

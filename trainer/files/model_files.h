@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "data/files/hdf5_file.h"
+#include "model/transformer_config.h"
+#include "trainer/files/file_precision.h"
+
+// Shared by the files of trainer/ that read and write models.
+
+namespace ventris {
+
+/// Values of the attribute "format" of our files.
+constexpr const char* kWeightsFormat = "ventris weights 1";
+constexpr const char* kRoundedWeightsFormat = "ventris weights 2";  // of less than f32
+constexpr const char* kCheckpointFormat = "ventris checkpoint 1";
+
+/// The file that stands for a weights file, a checkpoint or a run folder (its best checkpoint, else the
+/// newest). Throws Error(kMissingInput) if there is none.
+std::string resolve_model_file(const std::string& file_or_dir);
+
+/// The configuration in a weights file or checkpoint. Throws Error(kBadData) if the file is of another kind.
+TransformerConfig read_config(const data::Hdf5Reader& reader);
+
+/// How a weights file or checkpoint holds /model. Throws Error or DataError (kBadData) if it names none of
+/// ours.
+FilePrecision read_precision(const data::Hdf5Reader& reader);
+
+/// The SentencePiece model in a weights file or checkpoint.
+std::string read_tokenizer_model(const data::Hdf5Reader& reader);
+
+/// Throws Error(kBadData), naming `path` and each setting that differs, unless both describe networks of the
+/// same function and shape. Dropout and label smoothing may differ: they are of training, not of the network.
+void check_same_network(const TransformerConfig& in_file, const TransformerConfig& expected,
+                        const std::string& path);
+
+/// Writes a small file: to a temporary name, fsynced, renamed, the folder fsynced. Throws
+/// DataError kCannotCreate or kIo.
+void write_file_atomically(const std::string& path, const std::string& content);
+
+}  // namespace ventris

@@ -1,0 +1,250 @@
+#include "trainer/files/probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "backend/error.h"
+#include "backend/transfer.h"
+#include "model/batch_stage.h"
+#include "model/packed_pairs.h"
+#include "model/transformer.h"
+#include "trainer/files/json_number.h"
+#include "trainer/files/json_text.h"
+
+namespace ventris {
+namespace {
+
+using nlohmann::json;
+
+/// Words of the sources; the targets have at most kMoreWords more.
+constexpr int kSourceWords[] = {3, 8, 15};
+constexpr int kMoreWords = 5;
+
+/// Computes logits of sentence pairs, one forward pass over all of them.
+class Forward {
+ public:
+  Forward(Context& context, LoadedModel& model, const std::vector<Probe>& probes)
+      : context_(context),
+        model_(model),
+        capacity_(capacity_of(probes)),
+        transformer_(context, model.config, model.store, model.ids, capacity_, /*training=*/false),
+        stage_(context, capacity_, StagedRows::kExact),
+        memory_(
+            context.device(),
+            static_cast<size_t>(capacity_.target_rows * model.config.padded_vocab()) * sizeof(float) + 1024,
+            "logits of probes"),
+        logits_(memory_.allocate(capacity_.target_rows, model.config.padded_vocab(), DType::kF32)) {}
+
+  /// [target words + 1 of every probe, padded_vocab].
+  ConstTensor logits(const std::vector<Probe>& probes) {
+    PackedPairs packed(Marks{.begin_id = model_.tokenizer->begin_id(), .end_id = model_.tokenizer->end_id()});
+    for (const Probe& probe : probes) packed.add(probe.source, probe.target);
+    stage_.wait_until_sent();
+    stage_.fill(packed.view());
+    stage_.send();
+    const Tensor logits = logits_.row_range(0, packed.target_rows());
+    transformer_.logits(stage_.batch(), logits);
+    synchronize(context_);
+    return logits;
+  }
+
+ private:
+  static MicroBatchCapacity capacity_of(const std::vector<Probe>& probes) {
+    MicroBatchCapacity capacity{.sentences = static_cast<int>(probes.size())};
+    for (const Probe& probe : probes) {
+      capacity.source_rows += std::ssize(probe.source) + 1;
+      capacity.target_rows += std::ssize(probe.target) + 1;
+    }
+    return capacity;
+  }
+
+  Context& context_;
+  LoadedModel& model_;
+  const MicroBatchCapacity capacity_;
+  Transformer transformer_;
+  BatchStage stage_;
+  Arena memory_;
+  Tensor logits_;
+};
+
+std::vector<int32_t> pseudo_random_words(int count, const data::Tokenizer& tokenizer, uint64_t& state) {
+  std::vector<int32_t> words;
+  while (static_cast<int>(words.size()) < count) {
+    // Knuth's MMIX generator: the same words for every build and machine.
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto word = static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(tokenizer.vocab_size()));
+    const bool mark =
+        word == tokenizer.begin_id() || word == tokenizer.end_id() || word == tokenizer.unknown_id();
+    if (!mark) words.push_back(word);
+  }
+  return words;
+}
+
+/// log p(word) of a row of logits, in f64.
+double log_probability(const float* logits, int64_t vocab, int32_t word) {
+  const double most = static_cast<double>(*std::max_element(logits, logits + vocab));
+  double sum = 0.0;
+  for (int64_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i]) - most);
+  return static_cast<double>(logits[word]) - most - std::log(sum);
+}
+
+/// Calls each(probe, row of the probe, logits) for all rows.
+template <typename Probes, typename Each>
+void for_each_row(Probes& probes, ConstTensor logits, Each&& each) {
+  int64_t row = 0;
+  for (auto& probe : probes) {
+    for (size_t i = 0; i <= probe.target.size(); ++i) each(probe, i, logits.row<float>(row++));
+  }
+}
+
+/// Fills the targets, word by word, until the end mark or `most` words.
+void translate_greedily(Context& context, LoadedModel& model, std::vector<Probe>& probes) {
+  std::vector<Probe> longest = probes;
+  for (Probe& probe : longest) probe.target.resize(probe.source.size() + kMoreWords);
+  for (Probe& probe : longest) {
+    probe.target.resize(
+        std::min<size_t>(probe.target.size(), static_cast<size_t>(model.config.max_positions - 1)));
+  }
+  Forward forward(context, model, longest);
+  std::vector<bool> done(probes.size());
+  const int64_t vocab = model.config.vocab_size;
+  while (!std::all_of(done.begin(), done.end(), [](bool d) { return d; })) {
+    const ConstTensor logits = forward.logits(probes);
+    std::vector<int32_t> next;
+    for_each_row(probes, logits, [&](const Probe& probe, size_t i, const float* row) {
+      if (i == probe.target.size()) {
+        next.push_back(static_cast<int32_t>(std::max_element(row, row + vocab) - row));
+      }
+    });
+    for (size_t p = 0; p < probes.size(); ++p) {
+      done[p] = done[p] || next[p] == model.tokenizer->end_id() ||
+                probes[p].target.size() == longest[p].target.size();
+      if (!done[p]) probes[p].target.push_back(next[p]);
+    }
+  }
+}
+
+// The shortest decimals that read back as the same f32.
+json numbers(const std::vector<float>& values) {
+  json list = json::array();
+  for (const float value : values) list.push_back(std::stod(fmt::format("{}", value)));
+  return list;
+}
+
+}  // namespace
+
+std::vector<Probe> make_probes(Context& context, LoadedModel& model) {
+  std::vector<Probe> probes;
+  uint64_t state = 1;
+  for (const int words : kSourceWords) {
+    Probe probe;
+    probe.source =
+        pseudo_random_words(std::min(words, model.config.max_positions - 1), *model.tokenizer, state);
+    probes.push_back(probe);
+  }
+  translate_greedily(context, model, probes);
+  Forward forward(context, model, probes);
+  const int64_t vocab = model.config.vocab_size;
+  for_each_row(probes, forward.logits(probes), [&](Probe& probe, size_t i, const float* row) {
+    const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizer->end_id();
+    probe.log_probabilities.push_back(static_cast<float>(log_probability(row, vocab, label)));
+    std::vector<int32_t> order(static_cast<size_t>(vocab));
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + Probe::kTopWords, order.end(),
+                      [&](int32_t a, int32_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
+    for (int k = 0; k < Probe::kTopWords; ++k) {
+      const int32_t word = order[static_cast<size_t>(k)];
+      probe.top_words.push_back(word);
+      probe.top_logits.push_back(row[word]);
+    }
+  });
+  return probes;
+}
+
+std::string to_json(const std::vector<Probe>& probes) {
+  json list = json::array();
+  for (const Probe& probe : probes) {
+    list.push_back({{"source", probe.source},
+                    {"target", probe.target},
+                    {"log_probabilities", numbers(probe.log_probabilities)},
+                    {"top_words", probe.top_words},
+                    {"top_logits", numbers(probe.top_logits)}});
+  }
+  return json{{"probes", list}}.dump();
+}
+
+std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin) {
+  const json object = parse_json(text);
+  std::vector<Probe> probes;
+  bool good = object.is_object() && object.contains("probes") && object["probes"].is_array();
+  if (good) {
+    for (const json& entry : object["probes"]) {
+      Probe probe;
+      const auto take = [&](const char* key, auto& values) {
+        const auto found = entry.is_object() ? entry.find(key) : entry.end();
+        if (found == entry.end() || !found->is_array()) return false;
+        for (const json& value : *found) {
+          if (!read_number(value, values.emplace_back())) return false;
+        }
+        return true;
+      };
+      good = good && take("source", probe.source) && take("target", probe.target) &&
+             take("log_probabilities", probe.log_probabilities) && take("top_words", probe.top_words) &&
+             take("top_logits", probe.top_logits);
+      const size_t rows = probe.target.size() + 1;
+      good = good && probe.log_probabilities.size() == rows &&
+             probe.top_words.size() == rows * Probe::kTopWords &&
+             probe.top_logits.size() == rows * Probe::kTopWords;
+      if (!good) break;
+      probes.push_back(std::move(probe));
+    }
+  }
+  if (!good) fail(ExitCode::kBadData, "{}: its probes are damaged", origin);
+  return probes;
+}
+
+double check_probes(Context& context, LoadedModel& model, const std::vector<Probe>& probes,
+                    double tolerance) {
+  const int64_t vocab = model.config.vocab_size;
+  for (const Probe& probe : probes) {
+    for (const auto* words : {&probe.source, &probe.target, &probe.top_words}) {
+      const bool known =
+          std::all_of(words->begin(), words->end(), [&](int32_t w) { return w >= 0 && w < vocab; });
+      if (!known) fail(ExitCode::kBadData, "{}: a probe has words beyond the vocabulary", model.path);
+    }
+    if (std::max(std::ssize(probe.source), std::ssize(probe.target)) >= model.config.max_positions) {
+      fail(ExitCode::kBadData, "{}: a probe is longer than the model's {} positions", model.path,
+           model.config.max_positions);
+    }
+  }
+  if (probes.empty()) return 0.0;
+  Forward forward(context, model, probes);
+  double greatest = 0.0;
+  const auto compare = [&](const Probe& probe, size_t i, const char* what, float expected, double computed) {
+    const double difference = std::abs(static_cast<double>(expected) - computed);
+    greatest = std::max(greatest, difference);
+    const double rounding = std::max(1.0, std::abs(static_cast<double>(expected)));  // f32 has 24 bits
+    if (!(difference <= tolerance * rounding)) {
+      fail(ExitCode::kBadData,
+           "{}: probe {}, word {}: {} is {}, but {} was expected: the weights, or the program, compute "
+           "something else than when the file was written",
+           model.path, &probe - probes.data(), i, what, computed, expected);
+    }
+  };
+  for_each_row(probes, forward.logits(probes), [&](const Probe& probe, size_t i, const float* row) {
+    const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizer->end_id();
+    compare(probe, i, "its log-probability", probe.log_probabilities[i], log_probability(row, vocab, label));
+    const size_t first = i * Probe::kTopWords;
+    compare(probe, i, "the greatest logit", probe.top_logits[first],
+            static_cast<double>(*std::max_element(row, row + vocab)));
+    for (size_t k = first; k < first + Probe::kTopWords; ++k) {
+      compare(probe, i, "the logit of a top word", probe.top_logits[k],
+              static_cast<double>(row[probe.top_words[k]]));
+    }
+  });
+  return greatest;
+}
+
+}  // namespace ventris

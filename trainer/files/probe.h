@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/files/weights.h"
+
+namespace ventris {
+
+/// A sentence pair with what the model gives for it in f32 when it is forced to the target. It travels with
+/// an exported model, so that whoever loads it can tell that it computes the same.
+struct Probe {
+  std::vector<int32_t> source;           // words without marks
+  std::vector<int32_t> target;           // words without marks
+  std::vector<float> log_probabilities;  // [target + 1]: of each target word, then of the end mark
+  std::vector<int32_t> top_words;        // [target + 1, kTopWords]: best first
+  std::vector<float> top_logits;         // [target + 1, kTopWords]
+
+  static constexpr int kTopWords = 4;
+  bool operator==(const Probe&) const = default;
+};
+
+/// Probes of fixed pseudo-random sources; the target is the model's own greedy translation, cut to a few
+/// words.
+std::vector<Probe> make_probes(Context& context, LoadedModel& model);
+
+/// One JSON object, {"probes": [...]}; docs/formats.md has the keys.
+std::string to_json(const std::vector<Probe>& probes);
+/// Throws Error(kBadData) naming `origin` for text of another form.
+std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin);
+
+/// The greatest difference between expected and computed logits and log-probabilities. The model is in f32.
+/// Throws Error(kBadData), naming the probe and place, where it is more than `tolerance`, or than `tolerance` of
+/// the expected value where that is beyond 1, or a word is not of the vocabulary.
+double check_probes(Context& context, LoadedModel& model, const std::vector<Probe>& probes, double tolerance);
+
+}  // namespace ventris

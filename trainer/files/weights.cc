@@ -1,0 +1,214 @@
+#include "trainer/files/weights.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backend/error.h"
+#include "data/files/hdf5_file.h"
+#include "model/packed_parameters.h"
+#include "trainer/files/config_json.h"
+#include "trainer/files/model_arrays.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/parameter_digest.h"
+#include "trainer/files/safetensors_model.h"
+
+namespace ventris {
+namespace {
+
+constexpr const char* kAveragedAttribute = "averaged_checkpoints";
+constexpr const char* kProbeDataset = "/probe";
+
+std::string dataset_of(const std::string& group, const LogicalParameter& parameter) {
+  return group + "/" + parameter.name;
+}
+
+[[noreturn]] void refuse(const data::Hdf5Reader& reader, const std::string& name, const std::string& what) {
+  fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
+}
+
+/// Every dataset of the group belongs to a parameter, and, with `int8_of`, to one that files of that
+/// precision have in int8.
+void check_names(const data::Hdf5Reader& reader, const std::string& group, const ParameterStore& store,
+                 std::optional<FilePrecision> int8_of = std::nullopt) {
+  for (const std::string& path : reader.datasets(group)) {
+    const std::string name = path.substr(group.size() + 1);
+    const LogicalParameter* parameter = store.find(name);
+    if (parameter == nullptr) refuse(reader, name, "is unknown: this model has no such parameter");
+    if (int8_of && precision_of(*parameter, *int8_of) != FilePrecision::kInt8) {
+      refuse(reader, name, "has scales, but is not in int8");
+    }
+  }
+}
+
+std::vector<float> read_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
+  const std::string dataset = dataset_of(kScalesGroup, parameter);
+  if (!reader.exists(dataset)) refuse(reader, parameter.name, "is in int8, but its scales are missing");
+  const std::vector<int64_t> shape = shape_of_scales(parameter);
+  std::vector<float> scales(static_cast<size_t>(shape[0] * shape[1]));
+  reader.read(dataset, data::ElementType::kF32, shape, scales.data());
+  return scales;
+}
+
+/// `values` have the size of the parameter.
+void read_parameter(const data::Hdf5Reader& reader, const std::string& group,
+                    const LogicalParameter& parameter, FilePrecision file, std::vector<float>& values) {
+  const std::string dataset = dataset_of(group, parameter);
+  if (!reader.exists(dataset)) refuse(reader, parameter.name, "is missing");
+  const std::vector<int64_t> shape = reader.dimensions(dataset);
+  require_shape(reader.path(), parameter, shape);
+  const FilePrecision precision = precision_of(parameter, file);
+  if (precision == FilePrecision::kF32) {
+    reader.read(dataset, data::ElementType::kF32, shape, values.data());
+    return;
+  }
+  const bool int8 = precision == FilePrecision::kInt8;
+  uint8_t* elements = end_of(values, precision);
+  reader.read(dataset, int8 ? data::ElementType::kI8 : data::ElementType::kBF16, shape, elements);
+  widen(parameter, precision, elements, int8 ? read_scales(reader, parameter) : std::vector<float>(),
+        reader.path(), values);
+}
+
+}  // namespace
+
+void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters,
+                      FilePrecision precision) {
+  for (const LogicalParameter& parameter : parameters.logical()) {
+    const Array array = parameters.get(parameter.name);
+    const std::string dataset = dataset_of(group, parameter);
+    switch (precision_of(parameter, precision)) {
+      case FilePrecision::kF32:
+        writer.write(dataset, data::ElementType::kF32, array.shape(), array.values.data());
+        break;
+      case FilePrecision::kBF16:
+        writer.write(dataset, data::ElementType::kBF16, array.shape(), bf16_values(array.values).data());
+        break;
+      case FilePrecision::kInt8: {
+        const Int8Matrix matrix = int8_matrix(array, outputs_of(parameter));
+        writer.write(dataset, data::ElementType::kI8, array.shape(), matrix.values.data());
+        writer.write(dataset_of(kScalesGroup, parameter), data::ElementType::kF32, shape_of_scales(parameter),
+                     matrix.scales.data());
+        break;
+      }
+    }
+  }
+}
+
+void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
+                 const std::string& tokenizer_model, FilePrecision precision) {
+  write_parameters(writer, kModelGroup, parameters, precision);
+  const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
+  writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
+  writer.write_attribute("/", "config", to_json(config));
+  writer.write_attribute("/", kDigestAttribute, parameter_digest(parameters.store(), parameters.values()));
+}
+
+void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
+                     const ParameterStore& store, Tensor flat, OnFailure on_failure) {
+  if (!reader.exists(group)) {
+    fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
+         reader.path(), group);
+  }
+  check_names(reader, group, store);
+  const FilePrecision precision = group == kModelGroup ? read_precision(reader) : FilePrecision::kF32;
+  if (precision != FilePrecision::kF32 && reader.exists(kScalesGroup)) {
+    check_names(reader, kScalesGroup, store, precision);
+  }
+  // Of /model alone, and not in files of versions before it was there.
+  const bool has_digest = group == kModelGroup && reader.has_attribute("/", kDigestAttribute);
+  fill_parameters(
+      context, store, flat, reader.path(), ChannelOrder::kPairs,
+      [&](const LogicalParameter& parameter, std::vector<float>& values) {
+        read_parameter(reader, group, parameter, precision, values);
+      },
+      on_failure,
+      [&](ConstTensor values) {
+        if (!has_digest) return;
+        require_parameter_digest(store, values, reader.string_attribute("/", kDigestAttribute),
+                                 reader.path());
+      });
+}
+
+void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
+  read_parameters(context, reader, kModelGroup, store, store.values());
+}
+
+void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
+                  const ParameterStore& store, const std::string& tokenizer_model,
+                  const std::string& provenance, const std::string& probes, int64_t averaged_checkpoints,
+                  FilePrecision precision) {
+  data::Hdf5Writer writer(path);
+  write_model(writer, config, ModelArrays(context, store, ChannelOrder::kPairs), tokenizer_model, precision);
+  if (!probes.empty()) {
+    const std::vector<int64_t> bytes = {static_cast<int64_t>(probes.size())};
+    writer.write(kProbeDataset, data::ElementType::kU8, bytes, probes.data());
+  }
+  const bool rounded = precision != FilePrecision::kF32;
+  writer.write_attribute("/", "format", std::string(rounded ? kRoundedWeightsFormat : kWeightsFormat));
+  if (rounded) writer.write_attribute("/", kPrecisionAttribute, std::string(name_of(precision)));
+  writer.write_attribute("/", "provenance", provenance);
+  if (averaged_checkpoints > 1) writer.write_attribute("/", kAveragedAttribute, averaged_checkpoints);
+  writer.commit();
+}
+
+void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
+                   std::string tokenizer_model, DType dtype, uint64_t file_bytes, FilePrecision precision) {
+  model.config = config;
+  model.tokenizer = std::make_unique<data::Tokenizer>(std::move(tokenizer_model), model.path);
+  if (model.tokenizer->vocab_size() != config.vocab_size) {
+    fail(ExitCode::kBadData, "{}: its tokenizer has {} words, but its model has {}", model.path,
+         model.tokenizer->vocab_size(), config.vocab_size);
+  }
+  model.ids = declare_transformer(config, model.store);
+  // Before memory is taken for what the configuration promises.
+  uint64_t needed = 0;
+  for (const LogicalParameter& parameter : model.store.logical()) {
+    needed += static_cast<uint64_t>(bytes_in_file(parameter, precision));
+  }
+  if (needed > file_bytes) {
+    fail(ExitCode::kBadData,
+         "{}: its configuration describes {} parameters, which take {} bytes, but the file has only {}: "
+         "parameters are missing",
+         model.path, model.store.parameter_count(), needed, file_bytes);
+  }
+  constexpr uint64_t kBytesOfPositions = uint64_t{256} << 20;
+  const auto positions = static_cast<uint64_t>(config.max_positions) * static_cast<uint64_t>(config.d_model);
+  if (positions * sizeof(float) > file_bytes + kBytesOfPositions) {
+    fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can need",
+         model.path, config.max_positions, config.d_model);
+  }
+  model.store.allocate(context.device(), dtype, /*gradients=*/false);
+}
+
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use) {
+  auto model = std::make_unique<LoadedModel>();
+  model->path = resolve_model_file(file_or_dir);
+  if (is_safetensors(model->path)) {
+    load_safetensors(context, *model, dtype);
+  } else {
+    const data::Hdf5Reader reader(model->path);
+    const TransformerConfig config = read_config(reader);  // first: it tells a file of another kind
+    begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
+                  static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
+    read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
+                    model->store.values(), OnFailure::kLoseValues);
+    if (reader.has_attribute("/", kAveragedAttribute))
+      model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
+    if (reader.exists(kProbeDataset)) {
+      const std::vector<uint8_t> probes = reader.read_bytes(kProbeDataset);
+      model->probes.assign(probes.begin(), probes.end());
+    }
+  }
+  if (use != ModelUse::kAny && can_pack(context, model->store)) {
+    pack_parameters(context, model->ids, model->store,
+                    use == ModelUse::kTranslationInInt8 ? Packing::kInt8 : packing_of(dtype));
+  } else {
+    VENTRIS_CHECK(use != ModelUse::kTranslationInInt8, "{}: int8 on {}", model->path,
+                  name_of(context.device()));
+    model->store.refresh_compute_copy(context);
+  }
+  return model;
+}
+
+}  // namespace ventris

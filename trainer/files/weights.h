@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/context.h"
+#include "data/text/tokenizer.h"
+#include "model/parameters.h"
+#include "model/transformer_config.h"
+#include "model/transformer_parameters.h"
+#include "trainer/files/file_precision.h"
+#include "trainer/files/model_arrays.h"
+
+namespace ventris {
+
+namespace data {
+class Hdf5Reader;
+class Hdf5Writer;
+}  // namespace data
+
+/// Groups of the parameters, of the scales of those in int8, and of the moving average of all.
+inline constexpr const char* kModelGroup = "/model";
+inline constexpr const char* kScalesGroup = "/model_scales";
+inline constexpr const char* kAverageGroup = "/ema";
+
+/// Writes <group>/<logical name> for every logical parameter, and, of those in int8, /model_scales/<logical
+/// name>. The values are those that round_parameters() gives.
+void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters,
+                      FilePrecision precision = FilePrecision::kF32);
+/// Reads a group into `flat`, laid out as store.values() and on the context's device. Errors as those of
+/// read_model().
+void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
+                     const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
+
+/// Writes the parameters as write_parameters(), their digest and the config JSON (attributes
+/// "parameter_digest" and "config" of /), and the tokenizer.
+void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
+                 const std::string& tokenizer_model, FilePrecision precision = FilePrecision::kF32);
+
+/// Reads /model into the master values (store allocated, shapes checked by name). Throws
+/// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
+/// or that holds NaN or Inf, or what its precision does not have, or both digests where they differ; then the
+/// store is as it was.
+void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
+
+/// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
+/// version), `probes` JSON (trainer/files/probe.h), or empty for none; the weights are the mean of
+/// `averaged_checkpoints`, and those that round_parameters() gives for the precision.
+void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
+                  const ParameterStore& store, const std::string& tokenizer_model,
+                  const std::string& provenance, const std::string& probes = "",
+                  int64_t averaged_checkpoints = 1, FilePrecision precision = FilePrecision::kF32);
+
+/// A model for inference, from a weights file, a safetensors file of ours, a checkpoint, or a run folder (its
+/// best checkpoint, else the newest). Of a checkpoint with a moving average of the parameters it is that.
+struct LoadedModel {
+  std::string path;  // the file that was read
+  TransformerConfig config;
+  ParameterStore store;
+  TransformerIds ids;
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  int64_t averaged_checkpoints = 1;  // whose mean the weights are
+  std::string probes;                // JSON, or empty where the file has none
+};
+enum class ModelUse {
+  kAny,
+  kTranslation,        // parameters are packed where that can be (model/packed_parameters.h)
+  kTranslationInInt8,  // the same as 8-bit integers; f32 on the CPU alone
+};
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use = ModelUse::kAny);
+
+/// The first steps of loading a model: takes the configuration and the tokenizer (bytes of a SentencePiece
+/// model), and allocates the store. Throws Error(kBadData) if they do not fit each other, or if a file of
+/// `file_bytes` cannot hold the parameters in that precision, before memory is taken for them.
+void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
+                   std::string tokenizer_model, DType dtype, uint64_t file_bytes,
+                   FilePrecision precision = FilePrecision::kF32);
+
+}  // namespace ventris
