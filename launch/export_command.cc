@@ -4,7 +4,7 @@
 #include "launch/command.h"
 #include "launch/export_result.h"
 #include "launch/job.h"
-#include "trainer/export.h"
+#include "trainer/exchange/export.h"
 
 namespace ventris {
 

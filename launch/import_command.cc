@@ -1,4 +1,4 @@
-#include "trainer/import.h"
+#include "trainer/exchange/import.h"
 
 #include <filesystem>
 #include <memory>
@@ -7,7 +7,7 @@
 #include "launch/command.h"
 #include "launch/export_result.h"
 #include "launch/job.h"
-#include "trainer/export.h"
+#include "trainer/exchange/export.h"
 
 namespace ventris {
 

@@ -1,7 +1,7 @@
 #include "backend/error.h"
 #include "tests/fuzz/harness.h"
+#include "trainer/exchange/marian_config.h"
 #include "trainer/files/probe.h"
-#include "trainer/marian_config.h"
 
 namespace ventris::fuzz {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/export.h"
+#include "trainer/exchange/export.h"
 
 namespace ventris {
 

@@ -8,7 +8,7 @@
 #include "data/files/hdf5_file.h"
 #include "data/files/safetensors.h"
 #include "tests/trainer/small_model.h"
-#include "trainer/export.h"
+#include "trainer/exchange/export.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/file_precision.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/marian_config.h"
+#include "trainer/exchange/marian_config.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "backend/error.h"
 #include "backend/int8_scale.h"
 #include "data/files/atomic_file.h"
-#include "trainer/export_formats.h"
+#include "trainer/exchange/export_formats.h"
 #include "trainer/files/file_precision.h"
 
 // CTranslate2 6 (binary version), TransformerSpec 7: a header, variables (name, shape, type, bytes) and

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/files/safetensors.h"
-#include "trainer/export_formats.h"
+#include "trainer/exchange/export_formats.h"
 #include "trainer/files/file_precision.h"
 
 // The layout of MarianMTModel of Hugging Face's transformers: PyTorch's weights [out, in], sine positions

@@ -1,4 +1,4 @@
-#include "trainer/marian_names.h"
+#include "trainer/exchange/marian_names.h"
 
 #include <fmt/format.h>
 

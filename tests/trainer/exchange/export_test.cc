@@ -1,4 +1,4 @@
-#include "trainer/export.h"
+#include "trainer/exchange/export.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/exchange/import.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/probe.h"
-#include "trainer/import.h"
 
 namespace ventris {
 namespace {

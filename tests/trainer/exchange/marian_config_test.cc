@@ -1,4 +1,4 @@
-#include "trainer/marian_config.h"
+#include "trainer/exchange/marian_config.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "backend/error.h"
 #include "tests/trainer/small_model.h"
-#include "trainer/marian_names.h"
+#include "trainer/exchange/marian_names.h"
 
 namespace ventris {
 namespace {

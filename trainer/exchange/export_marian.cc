@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "data/files/npz.h"
-#include "trainer/export_formats.h"
-#include "trainer/marian_names.h"
+#include "trainer/exchange/export_formats.h"
+#include "trainer/exchange/marian_names.h"
 
 // A model as Marian trains it: model.npz with the configuration inside, a vocabulary in YAML.
 

@@ -1,4 +1,4 @@
-#include "trainer/export.h"
+#include "trainer/exchange/export.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "backend/error.h"
 #include "data/files/atomic_folder.h"
 #include "data/files/file_format.h"
-#include "trainer/export_formats.h"
+#include "trainer/exchange/export_formats.h"
 #include "trainer/files/export_limits.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/probe.h"

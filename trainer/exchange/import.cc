@@ -1,4 +1,4 @@
-#include "trainer/import.h"
+#include "trainer/exchange/import.h"
 
 #include <unistd.h>
 
@@ -12,9 +12,9 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/npz.h"
+#include "trainer/exchange/marian_config.h"
+#include "trainer/exchange/marian_names.h"
 #include "trainer/files/model_arrays.h"
-#include "trainer/marian_config.h"
-#include "trainer/marian_names.h"
 
 namespace ventris {
 namespace {
