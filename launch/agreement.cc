@@ -6,7 +6,7 @@
 
 #include "comm/communicator.h"
 #include "launch/command.h"
-#include "trainer/model_set.h"
+#include "trainer/inference/model_set.h"
 
 namespace ventris {
 namespace {

@@ -7,7 +7,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/files/model_files.h"
-#include "trainer/translation.h"
+#include "trainer/inference/translation.h"
 
 namespace ventris {
 

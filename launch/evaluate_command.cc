@@ -16,7 +16,7 @@
 #include "launch/score_report.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
-#include "trainer/translation.h"
+#include "trainer/inference/translation.h"
 
 namespace ventris {
 

@@ -9,7 +9,7 @@
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/scoring.h"
+#include "trainer/inference/scoring.h"
 
 namespace ventris {
 

@@ -13,9 +13,9 @@
 #include "launch/decoding_statistics.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/alignment.h"
+#include "trainer/inference/alignment.h"
+#include "trainer/inference/translation.h"
 #include "trainer/text.h"
-#include "trainer/translation.h"
 
 namespace ventris {
 

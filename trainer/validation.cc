@@ -9,8 +9,8 @@
 #include "data/scores/metric.h"
 #include "model/beam_search.h"
 #include "trainer/batch_feed.h"
+#include "trainer/inference/translation.h"
 #include "trainer/signals.h"
-#include "trainer/translation.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {

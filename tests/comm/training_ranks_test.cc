@@ -12,9 +12,9 @@
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
 #include "trainer/files/weights.h"
+#include "trainer/inference/scoring.h"
+#include "trainer/inference/translation.h"
 #include "trainer/replicas.h"
-#include "trainer/scoring.h"
-#include "trainer/translation.h"
 
 namespace ventris {
 namespace {

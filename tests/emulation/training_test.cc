@@ -9,7 +9,7 @@
 #include "backend/step_graph.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/files/weights.h"
-#include "trainer/translation.h"
+#include "trainer/inference/translation.h"
 
 namespace ventris {
 namespace {

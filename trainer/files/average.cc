@@ -12,7 +12,7 @@
 #include "trainer/files/run_folder.h"
 #include "trainer/files/safetensors_model.h"
 #include "trainer/files/weights.h"
-#include "trainer/model_set.h"
+#include "trainer/inference/model_set.h"
 
 namespace ventris {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/model_set.h"
+#include "trainer/inference/model_set.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/alignment.h"
+#include "trainer/inference/alignment.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "data/scores/unspaced_text.h"
-#include "trainer/work_sharing.h"
+#include "trainer/inference/work_sharing.h"
 
 namespace ventris {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/alignment.h"
+#include "trainer/inference/alignment.h"
 
 #include <gtest/gtest.h>
 

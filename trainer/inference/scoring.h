@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "trainer/model_set.h"
+#include "trainer/inference/model_set.h"
 
 namespace ventris {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "model/attention_maps.h"
-#include "trainer/model_set.h"
-#include "trainer/translation.h"
+#include "trainer/inference/model_set.h"
+#include "trainer/inference/translation.h"
 
 namespace ventris {
 

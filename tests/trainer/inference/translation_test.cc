@@ -1,4 +1,4 @@
-#include "trainer/translation.h"
+#include "trainer/inference/translation.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include "tests/support/tiny_run.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/weights.h"
-#include "trainer/scoring.h"
-#include "trainer/work_sharing.h"
+#include "trainer/inference/scoring.h"
+#include "trainer/inference/work_sharing.h"
 
 namespace ventris {
 namespace {

@@ -1,11 +1,11 @@
-#include "trainer/translation.h"
+#include "trainer/inference/translation.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
-#include "trainer/work_sharing.h"
+#include "trainer/inference/work_sharing.h"
 
 namespace ventris {
 namespace {

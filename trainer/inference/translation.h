@@ -8,7 +8,7 @@
 
 #include "backend/context.h"
 #include "model/beam_search.h"
-#include "trainer/model_set.h"
+#include "trainer/inference/model_set.h"
 
 namespace ventris {
 

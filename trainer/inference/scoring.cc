@@ -1,4 +1,4 @@
-#include "trainer/scoring.h"
+#include "trainer/inference/scoring.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "model/target_scores.h"
-#include "trainer/work_sharing.h"
+#include "trainer/inference/work_sharing.h"
 
 namespace ventris {
 namespace {

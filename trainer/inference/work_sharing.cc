@@ -1,4 +1,4 @@
-#include "trainer/work_sharing.h"
+#include "trainer/inference/work_sharing.h"
 
 #include <algorithm>
 #include <numeric>
