@@ -6,7 +6,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/version.h"
-#include "trainer/doctor.h"
+#include "trainer/checks/doctor.h"
 
 namespace ventris {
 

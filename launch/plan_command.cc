@@ -11,8 +11,8 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
+#include "trainer/checks/training_plan.h"
 #include "trainer/files/json_text.h"
-#include "trainer/training_plan.h"
 
 namespace ventris {
 

@@ -13,7 +13,7 @@
 #include "launch/isa_option.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/replay.h"
+#include "trainer/checks/replay.h"
 
 namespace ventris {
 

@@ -1,4 +1,4 @@
-#include "trainer/training_plan.h"
+#include "trainer/checks/training_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "trainer/checks/training_plan.h"
 #include "trainer/text.h"
-#include "trainer/training_plan.h"
 
 namespace ventris {
 namespace {

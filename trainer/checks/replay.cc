@@ -1,4 +1,4 @@
-#include "trainer/replay.h"
+#include "trainer/checks/replay.h"
 
 #include <sys/stat.h>
 

@@ -3,8 +3,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "trainer/doctor.h"
-#include "trainer/doctor_facts.h"
+#include "trainer/checks/doctor.h"
+#include "trainer/checks/doctor_facts.h"
 #include "trainer/files/json_text.h"
 #include "trainer/text.h"
 

@@ -16,7 +16,7 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/communicator.h"
-#include "trainer/doctor_facts.h"
+#include "trainer/checks/doctor_facts.h"
 #include "trainer/files/checkpoint.h"
 
 namespace ventris {

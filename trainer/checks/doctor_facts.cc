@@ -1,4 +1,4 @@
-#include "trainer/doctor_facts.h"
+#include "trainer/checks/doctor_facts.h"
 
 #include <ifaddrs.h>
 #include <linux/ethtool.h>

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "trainer/doctor.h"
+#include "trainer/checks/doctor.h"
 #include "trainer/text.h"
 
 namespace ventris {

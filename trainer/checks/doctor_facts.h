@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trainer/doctor.h"
+#include "trainer/checks/doctor.h"
 
 // Private to the files of the doctor.
 

@@ -1,4 +1,4 @@
-#include "trainer/doctor.h"
+#include "trainer/checks/doctor.h"
 
 #include <gtest/gtest.h>
 
