@@ -6,7 +6,7 @@
 
 #include "backend/packed_gemm.h"
 #include "launch/option_table.h"
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 
 namespace ventris {
 

@@ -8,9 +8,9 @@
 namespace ventris {
 
 /// The keys of each target row of a batch with given targets, as attention_decode() takes them: with it the
-/// decoder computes the bits of a search (model/incremental_decoder.h), which attention_forward() agrees with
-/// within rounding. Where activations are rounded to 8 bits, that can become a step of 1/127. On the CPU
-/// alone.
+/// decoder computes the bits of a search (model/search/incremental_decoder.h), which attention_forward()
+/// agrees with within rounding. Where activations are rounded to 8 bits, that can become a step of 1/127. On
+/// the CPU alone.
 struct SearchAttention {
   struct Keys {
     std::vector<int32_t> rows;   // of the keys

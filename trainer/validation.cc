@@ -7,7 +7,7 @@
 #include "data/batches.h"
 #include "data/scores/bleu.h"
 #include "data/scores/metric.h"
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 #include "trainer/batch_feed.h"
 #include "trainer/inference/translation.h"
 #include "trainer/signals.h"

@@ -11,8 +11,8 @@
 #include <map>
 #include <string>
 
-#include "model/beam_search.h"
-#include "model/target_scores.h"
+#include "model/search/beam_search.h"
+#include "model/search/target_scores.h"
 #include "tests/emulation/controls.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_run.h"

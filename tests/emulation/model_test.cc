@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "model/attention_maps.h"
-#include "model/beam_search.h"
-#include "model/target_scores.h"
+#include "model/search/beam_search.h"
+#include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tolerance.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backend/instruction_set.h"
-#include "model/beam_search.h"
 #include "model/packed_parameters.h"
-#include "model/target_scores.h"
+#include "model/search/beam_search.h"
+#include "model/search/target_scores.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {

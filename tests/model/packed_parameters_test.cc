@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {

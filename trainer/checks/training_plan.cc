@@ -9,7 +9,7 @@
 #include "backend/error.h"
 #include "comm/tree_sum.h"
 #include "model/batch_stage.h"
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 #include "model/transformer.h"
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"

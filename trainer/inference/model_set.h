@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 #include "trainer/files/weights.h"
 
 namespace ventris {

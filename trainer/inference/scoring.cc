@@ -6,7 +6,7 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
-#include "model/target_scores.h"
+#include "model/search/target_scores.h"
 #include "trainer/inference/work_sharing.h"
 
 namespace ventris {

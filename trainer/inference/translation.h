@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 #include "trainer/inference/model_set.h"
 
 namespace ventris {

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "model/beam_search.h"
-#include "model/target_scores.h"
+#include "model/search/beam_search.h"
+#include "model/search/target_scores.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {

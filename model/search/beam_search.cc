@@ -1,11 +1,11 @@
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 
 #include <algorithm>
 
-#include "model/beam_search_sentence.h"
-#include "model/search_models.h"
-#include "model/word_rules.h"
-#include "model/word_scores.h"
+#include "model/search/beam_search_sentence.h"
+#include "model/search/search_models.h"
+#include "model/search/word_rules.h"
+#include "model/search/word_scores.h"
 
 namespace ventris {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "backend/arena.h"
 #include "backend/context.h"
-#include "model/beam_search.h"
-#include "model/sampling.h"
-#include "model/search_models.h"
-#include "model/staged_arrays.h"
-#include "model/word_rules.h"
+#include "model/search/beam_search.h"
+#include "model/search/sampling.h"
+#include "model/search/search_models.h"
+#include "model/search/staged_arrays.h"
+#include "model/search/word_rules.h"
 
 namespace ventris {
 

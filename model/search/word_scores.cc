@@ -1,4 +1,4 @@
-#include "model/word_scores.h"
+#include "model/search/word_scores.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "model/beam_search_sentence.h"
-#include "model/incremental_decoder.h"
+#include "model/search/beam_search_sentence.h"
+#include "model/search/incremental_decoder.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "model/beam_search.h"
 #include "model/packed_pairs.h"
+#include "model/search/beam_search.h"
 
 namespace ventris {
 

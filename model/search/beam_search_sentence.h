@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "model/beam_search.h"
+#include "model/search/beam_search.h"
 
 namespace ventris {
 

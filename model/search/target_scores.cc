@@ -1,4 +1,4 @@
-#include "model/target_scores.h"
+#include "model/search/target_scores.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "backend/transfer.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
-#include "model/search_models.h"
+#include "model/search/search_models.h"
 #include "model/transformer.h"
 
 namespace ventris {

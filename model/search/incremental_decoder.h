@@ -10,7 +10,7 @@
 #include "model/linear.h"
 #include "model/output_layer.h"
 #include "model/residual_norm.h"
-#include "model/staged_arrays.h"
+#include "model/search/staged_arrays.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {

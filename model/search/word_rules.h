@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "model/beam_search.h"
-#include "model/sampling.h"
+#include "model/search/beam_search.h"
+#include "model/search/sampling.h"
 
 namespace ventris {
 

@@ -7,7 +7,7 @@
 
 #include "backend/context.h"
 #include "model/parameters.h"
-#include "model/sampling.h"
+#include "model/search/sampling.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
 

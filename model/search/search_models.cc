@@ -1,4 +1,4 @@
-#include "model/search_models.h"
+#include "model/search/search_models.h"
 
 #include <algorithm>
 

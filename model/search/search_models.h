@@ -8,8 +8,8 @@
 
 #include "backend/arena.h"
 #include "model/batch_stage.h"
-#include "model/beam_search.h"
-#include "model/incremental_decoder.h"
+#include "model/search/beam_search.h"
+#include "model/search/incremental_decoder.h"
 #include "model/transformer.h"
 
 namespace ventris {

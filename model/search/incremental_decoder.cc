@@ -1,4 +1,4 @@
-#include "model/incremental_decoder.h"
+#include "model/search/incremental_decoder.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "model/word_rules.h"
+#include "model/search/word_rules.h"
 
 #include <algorithm>
 

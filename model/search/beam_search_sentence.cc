@@ -1,4 +1,4 @@
-#include "model/beam_search_sentence.h"
+#include "model/search/beam_search_sentence.h"
 
 #include <algorithm>
 #include <cmath>
