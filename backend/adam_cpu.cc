@@ -1,7 +1,7 @@
-#include "backend/adam_cpu.h"
-
 #include <cmath>
 
+#include "backend/adam.h"
+#include "backend/kernels_cpu.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {

@@ -1,8 +1,9 @@
 #include <cmath>
 
-#include "backend/adam_cuda.h"
+#include "backend/adam.h"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/kernels_cuda.h"
 
 namespace ventris {
 namespace {

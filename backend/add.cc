@@ -1,7 +1,7 @@
 #include "backend/add.h"
 
-#include "backend/add_cuda.h"
 #include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

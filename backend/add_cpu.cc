@@ -1,6 +1,7 @@
-#include "backend/add_cpu.h"
-
 #include <algorithm>
+
+#include "backend/add.h"
+#include "backend/kernels_cpu.h"
 
 namespace ventris {
 namespace {

@@ -1,7 +1,8 @@
-#include "backend/add_cuda.h"
+#include "backend/add.h"
 #include "backend/cuda/add.cuh"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/kernels_cuda.h"
 
 namespace ventris {
 namespace {

@@ -1,7 +1,7 @@
 #include "backend/bias_relu.h"
 
-#include "backend/bias_relu_cuda.h"
 #include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

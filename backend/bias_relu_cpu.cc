@@ -1,7 +1,7 @@
-#include "backend/bias_relu_cpu.h"
-
 #include <algorithm>
 
+#include "backend/bias_relu.h"
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 

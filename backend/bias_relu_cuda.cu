@@ -1,6 +1,7 @@
-#include "backend/bias_relu_cuda.h"
+#include "backend/bias_relu.h"
 #include "backend/cuda/column_sums.cuh"
 #include "backend/cuda/elements.cuh"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

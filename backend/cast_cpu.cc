@@ -1,9 +1,9 @@
-#include "backend/cast_cpu.h"
-
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "backend/cast.h"
+#include "backend/kernels_cpu.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {

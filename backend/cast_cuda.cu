@@ -1,6 +1,7 @@
-#include "backend/cast_cuda.h"
+#include "backend/cast.h"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/kernels_cuda.h"
 
 namespace ventris {
 namespace {

@@ -1,8 +1,8 @@
-#include "backend/chained_gemm_cpu.h"
-
 #include <algorithm>
 
+#include "backend/gemm.h"
 #include "backend/gemm_cache.h"
+#include "backend/kernels_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
 

@@ -1,7 +1,7 @@
 #include "backend/cross_entropy.h"
 
 #include "backend/cpu_kernels.h"
-#include "backend/cross_entropy_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,9 +1,9 @@
-#include "backend/cross_entropy_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
 
+#include "backend/cross_entropy.h"
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 

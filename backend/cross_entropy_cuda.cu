@@ -1,9 +1,10 @@
 #include <cmath>
 
-#include "backend/cross_entropy_cuda.h"
+#include "backend/cross_entropy.h"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/softmax_row.cuh"
+#include "backend/kernels_cuda.h"
 
 namespace ventris {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "backend/cpu_kernels.h"
 #include "backend/elementary.h"
-#include "backend/embedding_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

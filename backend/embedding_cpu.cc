@@ -1,10 +1,10 @@
-#include "backend/embedding_cpu.h"
-
 #include <cmath>
 #include <type_traits>
 
 #include "backend/dropout_cpu.h"
+#include "backend/embedding.h"
 #include "backend/int8_gemm_cpu.h"
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"

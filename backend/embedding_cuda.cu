@@ -2,7 +2,8 @@
 
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/embedding_cuda.h"
+#include "backend/embedding.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

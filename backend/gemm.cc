@@ -1,7 +1,7 @@
 #include "backend/gemm.h"
 
 #include "backend/gemm_cpu.h"
-#include "backend/gemm_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,12 +1,12 @@
-#include "backend/gemm_cuda.h"
-
 #include <algorithm>
 
-#include "backend/cast_cuda.h"
+#include "backend/cast.h"
 #include "backend/context_cuda.h"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/gemm_plans.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/gemm.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,7 +1,7 @@
 #include "backend/global_norm.h"
 
 #include "backend/cpu_kernels.h"
-#include "backend/global_norm_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

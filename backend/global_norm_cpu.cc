@@ -1,7 +1,7 @@
-#include "backend/global_norm_cpu.h"
-
 #include <cmath>
 
+#include "backend/global_norm.h"
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,6 +1,7 @@
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/global_norm_cuda.h"
+#include "backend/global_norm.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

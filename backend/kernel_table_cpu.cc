@@ -1,25 +1,10 @@
 // The kernels of one set of instructions: this file and all that it names are compiled once for each
 // (cmake/instruction_sets.cmake), and nothing else of these objects can be seen from outside.
-#include "backend/adam_cpu.h"
-#include "backend/add_cpu.h"
 #include "backend/attention_cpu.h"
-#include "backend/bias_relu_cpu.h"
-#include "backend/cast_cpu.h"
-#include "backend/chained_gemm_cpu.h"
 #include "backend/cpu_kernels.h"
-#include "backend/cross_entropy_cpu.h"
-#include "backend/embedding_cpu.h"
-#include "backend/global_norm_cpu.h"
 #include "backend/int8_gemm_cpu.h"
-#include "backend/layer_norm_cpu.h"
-#include "backend/log_probability_sum_cpu.h"
-#include "backend/moving_average_cpu.h"
-#include "backend/not_finite_cpu.h"
+#include "backend/kernels_cpu.h"
 #include "backend/packed_gemm_cpu.h"
-#include "backend/repetition_penalty_cpu.h"
-#include "backend/swish_cpu.h"
-#include "backend/top_k_cpu.h"
-#include "backend/update_plan_cpu.h"
 
 #ifndef VENTRIS_KERNEL_TABLE
 #define VENTRIS_KERNEL_TABLE ventris_kernels

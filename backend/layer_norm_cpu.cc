@@ -1,9 +1,9 @@
-#include "backend/layer_norm_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "backend/dropout_cpu.h"
+#include "backend/kernels_cpu.h"
+#include "backend/layer_norm.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 

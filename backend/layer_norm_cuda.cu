@@ -2,7 +2,8 @@
 
 #include "backend/cuda/column_sums.cuh"
 #include "backend/cuda/elements.cuh"
-#include "backend/layer_norm_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/layer_norm.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

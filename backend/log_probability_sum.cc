@@ -1,7 +1,7 @@
 #include "backend/log_probability_sum.h"
 
 #include "backend/cpu_kernels.h"
-#include "backend/log_probability_sum_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,7 +1,7 @@
-#include "backend/log_probability_sum_cpu.h"
-
 #include <cmath>
 
+#include "backend/kernels_cpu.h"
+#include "backend/log_probability_sum.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 

@@ -3,7 +3,8 @@
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/softmax_row.cuh"
-#include "backend/log_probability_sum_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/log_probability_sum.h"
 
 namespace ventris {
 namespace {

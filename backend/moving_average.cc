@@ -1,7 +1,7 @@
 #include "backend/moving_average.h"
 
 #include "backend/cpu_kernels.h"
-#include "backend/moving_average_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,7 +1,8 @@
-#include "backend/moving_average_cpu.h"
-
 #include <cmath>
 #include <utility>
+
+#include "backend/kernels_cpu.h"
+#include "backend/moving_average.h"
 
 namespace ventris {
 namespace {

@@ -1,6 +1,7 @@
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/moving_average_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/moving_average.h"
 
 namespace ventris {
 namespace {

@@ -1,7 +1,7 @@
 #include "backend/not_finite.h"
 
 #include "backend/cpu_kernels.h"
-#include "backend/not_finite_cuda.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
 namespace ventris {

@@ -1,6 +1,7 @@
-#include "backend/not_finite_cpu.h"
-
 #include <cmath>
+
+#include "backend/kernels_cpu.h"
+#include "backend/not_finite.h"
 
 namespace ventris {
 namespace {

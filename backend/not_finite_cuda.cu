@@ -5,7 +5,8 @@
 
 #include "backend/cuda/intrinsics.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/not_finite_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/not_finite.h"
 
 namespace ventris {
 namespace {

@@ -1,8 +1,8 @@
 #include "backend/repetition_penalty.h"
 
 #include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
-#include "backend/repetition_penalty_cuda.h"
 
 namespace ventris {
 

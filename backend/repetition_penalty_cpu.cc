@@ -1,6 +1,6 @@
-#include "backend/repetition_penalty_cpu.h"
-
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
+#include "backend/repetition_penalty.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {

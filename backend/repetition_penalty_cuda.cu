@@ -1,6 +1,7 @@
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/repetition_penalty_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/repetition_penalty.h"
 
 namespace ventris {
 namespace {

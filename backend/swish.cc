@@ -1,8 +1,8 @@
 #include "backend/swish.h"
 
 #include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
-#include "backend/swish_cuda.h"
 
 namespace ventris {
 

@@ -1,7 +1,7 @@
-#include "backend/swish_cpu.h"
-
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
+#include "backend/swish.h"
 
 namespace ventris {
 namespace {

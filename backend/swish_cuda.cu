@@ -2,8 +2,9 @@
 
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
-#include "backend/swish_cuda.h"
+#include "backend/swish.h"
 
 namespace ventris {
 namespace {

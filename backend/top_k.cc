@@ -1,8 +1,8 @@
 #include "backend/top_k.h"
 
 #include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
-#include "backend/top_k_cuda.h"
 
 namespace ventris {
 

@@ -1,11 +1,11 @@
-#include "backend/top_k_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
+#include "backend/top_k.h"
 
 namespace ventris {
 namespace {

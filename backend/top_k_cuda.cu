@@ -3,7 +3,8 @@
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/softmax_row.cuh"
-#include "backend/top_k_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/top_k.h"
 
 namespace ventris {
 namespace {

@@ -1,8 +1,8 @@
 #include "backend/update_plan.h"
 
 #include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
-#include "backend/update_plan_cuda.h"
 
 namespace ventris {
 

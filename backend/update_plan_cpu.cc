@@ -1,8 +1,8 @@
-#include "backend/update_plan_cpu.h"
-
 #include <cmath>
 
 #include "backend/elementary.h"
+#include "backend/kernels_cpu.h"
+#include "backend/update_plan.h"
 
 namespace ventris {
 

@@ -2,7 +2,8 @@
 #include <cmath>
 
 #include "backend/cuda/launch.cuh"
-#include "backend/update_plan_cuda.h"
+#include "backend/kernels_cuda.h"
+#include "backend/update_plan.h"
 
 namespace ventris {
 namespace {

@@ -1,0 +1,78 @@
+#pragma once
+
+/// What the CPU must provide for the operations (backend/ops.h), compiled once for each set of instructions
+/// and reached by cpu_kernels() alone (backend/cpu_kernels.h). Arguments are checked. Each is explained at
+/// its arguments, in the header of the operation. Attention and the packed products have headers of their own
+/// (attention_cpu.h, packed_gemm_cpu.h, int8_gemm_cpu.h), and so has the product that is compiled once
+/// (gemm_cpu.h).
+
+namespace ventris {
+
+class Context;
+struct Tensor;
+struct AdamArgs;
+struct AddArgs;
+struct BiasBackwardArgs;
+struct BiasReluBackwardArgs;
+struct CastArgs;
+struct CrossEntropyArgs;
+struct EmbeddingBackwardArgs;
+struct EmbeddingForwardArgs;
+struct ExchangeArgs;
+struct FindNotFiniteArgs;
+struct GemmArgs;
+struct LayerNormBackwardArgs;
+struct LayerNormForwardArgs;
+struct LogProbabilityArgs;
+struct LogProbabilitySumArgs;
+struct LogSoftmaxTopKArgs;
+struct LossSumArgs;
+struct MovingAverageArgs;
+struct PlanUpdateArgs;
+struct RepetitionPenaltyArgs;
+struct SumOfSquaresArgs;
+struct SwishBackwardArgs;
+struct SwishForwardArgs;
+
+/// What is between the products of a layer, forward and backward.
+void embedding_forward_cpu(Context& context, const EmbeddingForwardArgs& args);
+void embedding_backward_cpu(Context& context, const EmbeddingBackwardArgs& args);
+void layer_norm_forward_cpu(Context& context, const LayerNormForwardArgs& args);
+void layer_norm_backward_cpu(Context& context, const LayerNormBackwardArgs& args);
+void bias_relu_backward_cpu(Context& context, const BiasReluBackwardArgs& args);
+void bias_backward_cpu(Context& context, const BiasBackwardArgs& args);
+void swish_forward_cpu(Context& context, const SwishForwardArgs& args);
+void swish_backward_cpu(Context& context, const SwishBackwardArgs& args);
+void add_cpu(Context& context, const AddArgs& args);
+
+/// gemm() of f32 or bf16 by packed_gemm() in f32: every element is one chain of fused multiply-adds in order
+/// of k, from zero or, with `accumulate`, from what c holds, rounded to the dtype of c at its end. So its
+/// bits depend on its row of op(a) and its column of op(b) alone: not on how many rows or columns there are,
+/// nor on the threads, nor on the width of the processor's vectors.
+void chained_gemm_cpu(Context& context, const GemmArgs& args);
+
+/// The loss of training.
+void cross_entropy_cpu(Context& context, const CrossEntropyArgs& args);
+void loss_sum_cpu(Context& context, const LossSumArgs& args);
+
+/// Scores of words in a search.
+void log_softmax_top_k_cpu(Context& context, const LogSoftmaxTopKArgs& args);
+void log_probability_cpu(Context& context, const LogProbabilityArgs& args);
+void log_probability_sum_cpu(Context& context, const LogProbabilitySumArgs& args);
+void repetition_penalty_cpu(Context& context, const RepetitionPenaltyArgs& args);
+
+/// The update: norm of the gradients, plan, Adam, moving average.
+void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args);
+void plan_update_cpu(const PlanUpdateArgs& args);
+void adam_cpu(Context& context, const AdamArgs& args);
+void moving_average_cpu(Context& context, const MovingAverageArgs& args);
+void exchange_cpu(Context& context, const ExchangeArgs& args);
+
+/// Tensors as they are.
+void cast_cpu(Context& context, const CastArgs& args);
+void fill_zero_cpu(Context& context, Tensor tensor);
+
+/// On one thread: it is needed once in a long while.
+void find_not_finite_cpu(const FindNotFiniteArgs& args);
+
+}  // namespace ventris

@@ -1,0 +1,71 @@
+#pragma once
+
+/// What a CUDA device must provide for the operations (backend/ops.h): each enqueues its work on the stream
+/// of the context and returns. Arguments are checked. Each is explained at its arguments, in the header of
+/// the operation. Attention has a header of its own (attention_cuda.h).
+
+namespace ventris {
+
+class Context;
+struct Tensor;
+struct AdamArgs;
+struct AddArgs;
+struct BiasBackwardArgs;
+struct BiasReluBackwardArgs;
+struct CastArgs;
+struct CrossEntropyArgs;
+struct EmbeddingBackwardArgs;
+struct EmbeddingForwardArgs;
+struct ExchangeArgs;
+struct FindNotFiniteArgs;
+struct GemmArgs;
+struct LayerNormBackwardArgs;
+struct LayerNormForwardArgs;
+struct LogProbabilityArgs;
+struct LogProbabilitySumArgs;
+struct LogSoftmaxTopKArgs;
+struct LossSumArgs;
+struct MovingAverageArgs;
+struct PlanUpdateArgs;
+struct RepetitionPenaltyArgs;
+struct SumOfSquaresArgs;
+struct SwishBackwardArgs;
+struct SwishForwardArgs;
+
+/// What is between the products of a layer, forward and backward.
+void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args);
+void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args);
+void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args);
+void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& args);
+void bias_relu_backward_cuda(Context& context, const BiasReluBackwardArgs& args);
+void bias_backward_cuda(Context& context, const BiasBackwardArgs& args);
+void swish_forward_cuda(Context& context, const SwishForwardArgs& args);
+void swish_backward_cuda(Context& context, const SwishBackwardArgs& args);
+void add_cuda(Context& context, const AddArgs& args);
+
+/// Requires checked arguments (gemm.cc) and m, n > 0.
+void gemm_cuda(Context& context, const GemmArgs& args);
+
+/// The loss of training.
+void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args);
+void loss_sum_cuda(Context& context, const LossSumArgs& args);
+
+/// Scores of words in a search.
+void log_softmax_top_k_cuda(Context& context, const LogSoftmaxTopKArgs& args);
+void log_probability_cuda(Context& context, const LogProbabilityArgs& args);
+void log_probability_sum_cuda(Context& context, const LogProbabilitySumArgs& args);
+void repetition_penalty_cuda(Context& context, const RepetitionPenaltyArgs& args);
+
+/// The update: norm of the gradients, plan, Adam, moving average.
+void sum_of_squares_cuda(Context& context, const SumOfSquaresArgs& args);
+void plan_update_cuda(Context& context, const PlanUpdateArgs& args);
+void adam_cuda(Context& context, const AdamArgs& args);
+void moving_average_cuda(Context& context, const MovingAverageArgs& args);
+void exchange_cuda(Context& context, const ExchangeArgs& args);
+
+/// Tensors as they are.
+void cast_cuda(Context& context, const CastArgs& args);
+void fill_zero_cuda(Context& context, Tensor tensor);
+void find_not_finite_cuda(Context& context, const FindNotFiniteArgs& args);
+
+}  // namespace ventris

@@ -1,9 +1,0 @@
-#pragma once
-
-#include "backend/log_probability_sum.h"
-
-namespace ventris {
-
-void log_probability_sum_cpu(Context& context, const LogProbabilitySumArgs& args);
-
-}  // namespace ventris
