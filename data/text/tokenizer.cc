@@ -175,4 +175,19 @@ const std::string& Tokenizer::model() const {
   return impl_->model;
 }
 
+std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b) {
+  if (a.vocab_size() != b.vocab_size()) {
+    return fmt::format("{} words and {} words", a.vocab_size(), b.vocab_size());
+  }
+  for (int32_t word = 0; word < a.vocab_size(); ++word) {
+    if (a.piece(word) == b.piece(word)) continue;
+    return fmt::format("word {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word));
+  }
+  const auto marks = [](const Tokenizer& t) {
+    return fmt::format("unknown {}, begin {}, end {}", t.unknown_id(), t.begin_id(), t.end_id());
+  };
+  if (marks(a) != marks(b)) return fmt::format("the marks are {} and {}", marks(a), marks(b));
+  return "";
+}
+
 }  // namespace ventris::data

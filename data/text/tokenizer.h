@@ -55,6 +55,10 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The first difference between two vocabularies, in words or marks, for a message; empty where there is
+/// none.
+std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b);
+
 /// Three of them are marks.
 constexpr int kLeastVocabulary = 8;
 

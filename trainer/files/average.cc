@@ -6,13 +6,13 @@
 #include "backend/context.h"
 #include "backend/error.h"
 #include "data/files/hdf5_file.h"
+#include "data/text/tokenizer.h"
 #include "model/transformer_parameters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/safetensors_model.h"
 #include "trainer/files/weights.h"
-#include "trainer/inference/model_set.h"
 
 namespace ventris {
 namespace {

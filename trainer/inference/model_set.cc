@@ -18,21 +18,6 @@ void check_same_vocabulary(const LoadedModel& first, const LoadedModel& other) {
 
 }  // namespace
 
-std::string vocabulary_difference(const data::Tokenizer& a, const data::Tokenizer& b) {
-  if (a.vocab_size() != b.vocab_size()) {
-    return fmt::format("{} words and {} words", a.vocab_size(), b.vocab_size());
-  }
-  for (int32_t word = 0; word < a.vocab_size(); ++word) {
-    if (a.piece(word) == b.piece(word)) continue;
-    return fmt::format("word {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word));
-  }
-  const auto marks = [](const data::Tokenizer& t) {
-    return fmt::format("unknown {}, begin {}, end {}", t.unknown_id(), t.begin_id(), t.end_id());
-  };
-  if (marks(a) != marks(b)) return fmt::format("the marks are {} and {}", marks(a), marks(b));
-  return "";
-}
-
 ModelSet::ModelSet(Context& context, const std::vector<std::string>& files, Packing precision) {
   VENTRIS_CHECK(!files.empty(), "no model was given");
   for (const std::string& file : files) {

@@ -9,10 +9,6 @@
 
 namespace ventris {
 
-/// The first difference between two vocabularies, in words or marks, for a message; empty where there is
-/// none.
-std::string vocabulary_difference(const data::Tokenizer& a, const data::Tokenizer& b);
-
 /// One model, or several that work together as an ensemble.
 class ModelSet {
  public:
