@@ -46,7 +46,6 @@ BREACHES = {
     ("trainer/files/export_limits.h", "trainer/exchange/export.h"),
     ("trainer/files/run_folder.cc", "trainer/progress.h"),
     ("trainer/files/run_folder.h", "trainer/train_options.h"),
-    ("trainer/files/safetensors_model.cc", "trainer/exchange/export_formats.h"),
 }
 
 # Headers of libraries, and the only places that may include them.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer/files/model_arrays.h"
@@ -21,12 +20,6 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
 
 /// A file of the folder, written atomically; returns its path.
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content);
-
-/// Bytes of numbers.
-template <typename T>
-std::string_view bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
 
 /// The words of the vocabulary by id.
 std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/transfer.h"
@@ -23,6 +24,12 @@ struct Array {
 Array transposed(const Array& array);
 /// One above the other; all have the same columns. Vectors are joined to a longer vector.
 Array stacked(const std::vector<Array>& arrays);
+
+/// Bytes of numbers.
+template <typename T>
+std::string_view bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
 
 /// The order of the channels of the residual stream. Ours has sine and cosine positions side by side, as the
 /// paper; Marian and what descends from it have all sines before all cosines.

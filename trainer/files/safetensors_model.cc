@@ -12,7 +12,6 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/safetensors.h"
-#include "trainer/exchange/export_formats.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/parameter_digest.h"
