@@ -3,12 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "trainer/files/export_limits.h"
 #include "trainer/files/weights.h"
 
 namespace ventris {
-
-/// What other programs read; docs/formats.md describes each.
-enum class ExportFormat { kHdf5, kSafetensors, kCtranslate2, kHuggingface, kMarian };
 
 /// Writes a model, with a set of probes (trainer/files/probe.h), to `output`: a file (kHdf5, kSafetensors) or
 /// a folder (data/files/atomic_folder.h) that is made where it is missing. Equal models give equal bytes on

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "trainer/exchange/export.h"
+#include "model/transformer_config.h"
 
 namespace ventris {
+
+/// What other programs read; docs/formats.md describes each.
+enum class ExportFormat { kHdf5, kSafetensors, kCtranslate2, kHuggingface, kMarian };
 
 /// The format as the command line has it: "hdf5", "safetensors", "ctranslate2", "huggingface", "marian".
 const char* name_of(ExportFormat format);
