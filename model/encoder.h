@@ -5,8 +5,8 @@
 
 #include "model/embedding_layer.h"
 #include "model/feed_forward_layer.h"
+#include "model/gradients_ready.h"
 #include "model/self_attention_layer.h"
-#include "model/transformer.h"
 
 namespace ventris {
 

@@ -1,4 +1,4 @@
-#include "model/transformer.h"
+#include "model/flop_count.h"
 
 namespace ventris {
 

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
 
 #include "backend/context.h"
 #include "model/attention_weights.h"
+#include "model/gradients_ready.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -19,10 +18,6 @@ struct LossSums {
   double loss = 0.0;  // label-smoothed cross-entropy
   double nll = 0.0;   // -log p(label)
 };
-
-/// Told during backward that the gradients of all elements at or after `begin` of the flat buffer are
-/// complete for this micro-batch. Called with falling values, at the end with 0.
-using GradientsReady = std::function<void(int64_t begin)>;
 
 /// The Transformer of "Attention Is All You Need": forward pass, loss and hand-written backward pass over
 /// packed micro-batches. Owns the activations, sized once for a capacity; reads and accumulates into the
@@ -76,18 +71,5 @@ class Transformer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Floating-point operations of one training step (forward and backward: three times the forward GEMMs and
-/// attention products; no dropout, norm or softmax), from the offsets of the sentences, in host memory.
-struct FlopCount {
-  double encoder = 0, decoder = 0, output_projection = 0;
-  double encoder_attention = 0, decoder_attention = 0;  // products of queries, keys, weights and values
-  double total() const {
-    return encoder + decoder + output_projection + encoder_attention + decoder_attention;
-  }
-  FlopCount& operator+=(const FlopCount& other);
-};
-FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
-                         std::span<const int32_t> target_offsets);
 
 }  // namespace ventris

@@ -1,4 +1,5 @@
 #include "trainer/batch_feed.h"
+#include "model/flop_count.h"
 
 #include <algorithm>
 #include <utility>

@@ -11,6 +11,7 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "model/batch_stage.h"
+#include "model/flop_count.h"
 #include "model/transformer.h"
 
 namespace ventris {
@@ -34,7 +35,7 @@ class BatchFeed {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  /// A micro-batch on the device and the floating-point operations that it takes (model/transformer.h).
+  /// A micro-batch on the device and the floating-point operations that it takes (model/flop_count.h).
   struct Piece {
     const MicroBatch& batch;
     const FlopCount& flops;

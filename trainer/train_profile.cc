@@ -8,6 +8,7 @@
 #include "backend/gemm.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
+#include "model/flop_count.h"
 #include "model/phases.h"
 #include "trainer/text.h"
 

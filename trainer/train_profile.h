@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/context.h"
+#include "model/flop_count.h"
 #include "model/transformer.h"
 
 namespace ventris {

@@ -5,6 +5,7 @@
 
 #include "backend/profile.h"
 #include "backend/transfer.h"
+#include "model/gradients_ready.h"
 
 namespace ventris {
 namespace {

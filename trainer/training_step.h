@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/gradient_reducer.h"
 #include "comm/tree_reducer.h"
+#include "model/flop_count.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
 #include "trainer/optimizer.h"

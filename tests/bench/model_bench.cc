@@ -8,6 +8,7 @@
 
 #include "backend/adam.h"
 #include "backend/cast.h"
+#include "model/flop_count.h"
 #include "model/transformer.h"
 #include "tests/support/device_buffer.h"
 #include "tests/support/tiny_model.h"

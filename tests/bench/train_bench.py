@@ -6,7 +6,7 @@
 
 Every configuration trains on 2 cores: ventris as two MPI ranks of one thread, PyTorch as one process of two threads. The first steps
 (primitive creation, compilation) are not counted. "of GEMM" is the arithmetic of the whole step (forward, backward, Adam; see
-training_flops in model/transformer.h) over two cores' rate of a large square oneDNN product of that dtype in the same run. Memory is the
+training_flops in model/flop_count.h) over two cores' rate of a large square oneDNN product of that dtype in the same run. Memory is the
 peak resident set, summed over ranks. Rounds repeat the list in turn, torch.compile in the first one only, as it takes minutes to
 start (it is measured from where ten steps in a row had no compilation among them); the table has medians.
 """

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "backend/error.h"
+#include "model/flop_count.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tolerance.h"
 

@@ -8,6 +8,7 @@
 #include "backend/context.h"
 #include "backend/transfer.h"
 #include "model/batch_stage.h"
+#include "model/gradients_ready.h"
 #include "model/parameters.h"
 #include "model/transformer.h"
 #include "model/transformer_config.h"

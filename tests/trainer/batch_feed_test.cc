@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/error.h"
+#include "model/flop_count.h"
 #include "model/transformer.h"
 #include "tests/support/tiny_run.h"
 
