@@ -6,8 +6,9 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/files/average.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 

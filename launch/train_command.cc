@@ -11,7 +11,6 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"

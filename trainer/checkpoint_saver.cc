@@ -9,6 +9,7 @@
 #include "comm/affinity.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
 
 namespace ventris {

@@ -14,6 +14,7 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_file.h"
 #include "data/files/temporary_name.h"
+#include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"

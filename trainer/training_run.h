@@ -12,7 +12,6 @@
 #include "trainer/batch_feed.h"
 #include "trainer/checkpoint_saver.h"
 #include "trainer/corpus_watch.h"
-#include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"

@@ -15,6 +15,7 @@
 #include "data/error.h"
 #include "data/files/temporary_name.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 namespace {

@@ -8,6 +8,7 @@
 #include "backend/error.h"
 #include "data/files/hdf5_file.h"
 #include "tests/trainer/training_fixture.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/training_run.h"
 
 namespace ventris {

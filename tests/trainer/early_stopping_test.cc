@@ -4,6 +4,7 @@
 #include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/checkpoint.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 namespace {

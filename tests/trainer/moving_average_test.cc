@@ -7,6 +7,7 @@
 #include "backend/moving_average.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/model_files.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
 #include "trainer/metrics.h"
 #include "trainer/validation.h"

@@ -13,6 +13,7 @@
 #include "data/files/hdf5_process.h"
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
 
 namespace ventris {

@@ -16,6 +16,7 @@
 #include "backend/error.h"
 #include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/run_shape.h"
 #include "trainer/signals.h"
 #include "trainer/training_run.h"

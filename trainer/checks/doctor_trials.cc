@@ -17,7 +17,7 @@
 #include "backend/transfer.h"
 #include "comm/communicator.h"
 #include "trainer/checks/doctor_facts.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 namespace {

@@ -1,3 +1,5 @@
+#include "trainer/files/average.h"
+
 #include <iterator>
 #include <memory>
 #include <string>
@@ -8,7 +10,6 @@
 #include "data/files/hdf5_file.h"
 #include "data/text/tokenizer.h"
 #include "model/transformer_parameters.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/safetensors_model.h"

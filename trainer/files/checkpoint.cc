@@ -6,6 +6,7 @@
 #include "backend/transfer.h"
 #include "data/files/hdf5_file.h"
 #include "trainer/files/model_files.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
 #include "trainer/files/unsound_state.h"
 #include "trainer/files/weights.h"

@@ -50,10 +50,6 @@ void for_each_number(State& state, Each&& each) {
   each("validation_pending", state.validation_pending);
 }
 
-/// The name of the checkpoint of a step, and the step of a name like that (a path or a file name), or -1.
-std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
-int64_t step_of_checkpoint(const std::string& path);
-
 /// Adam's moments in a checkpoint.
 inline constexpr const char* kFirstMoment = "/adam/m";
 inline constexpr const char* kSecondMoment = "/adam/v";
@@ -109,22 +105,5 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
 /// UnsoundState: then what was to be filled is of no use.
 void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
                      ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
-
-/// The checkpoints of a run folder by rising step.
-std::vector<std::string> list_checkpoints(const std::string& model_dir);
-/// Records which checkpoint is the best (file best.json, written atomically) and which it is ("" if none was
-/// recorded). A file that is there and cannot be read is an error (kIo), one that names none too (kBadData),
-/// and one of a later version (data::NewerFormat).
-void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
-                double value);
-std::string read_best(const std::string& model_dir);
-/// Records that there is none.
-void remove_best(const std::string& model_dir);
-/// Removes all but the newest `keep` checkpoints; the best always stays.
-void prune_checkpoints(const std::string& model_dir, int keep);
-
-/// Averages the parameters (in f64) of checkpoints or weights files of one model and writes a weights file.
-void average_checkpoints(const std::vector<std::string>& paths, const std::string& output,
-                         const std::string& provenance);
 
 }  // namespace ventris

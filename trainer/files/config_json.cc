@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "backend/error.h"
+#include "data/files/atomic_file.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 namespace {
@@ -249,6 +251,12 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
                                                : "it is misspelt, or comes from a newer version");
   }
   return options;
+}
+
+TrainOptions recorded_options(const std::string& folder) {
+  const std::string path = path_of_config(folder);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+  return train_options_from_json({bytes.begin(), bytes.end()}, path);
 }
 
 TransformerConfig transformer_config_from_json(const std::string& text, const std::string& origin) {

@@ -17,6 +17,8 @@ TransformerConfig transformer_config_from_json(const std::string& json, const st
 /// Of what to_json() gives. Options that are missing have their defaults: a file of an older version. Throws
 /// data::NewerFormat where the text is of a later version.
 TrainOptions train_options_from_json(const std::string& json, const std::string& origin);
+/// Of the newest start in a run folder, by its config.json. Throws DataError where that cannot be read, too.
+TrainOptions recorded_options(const std::string& folder);
 
 /// The keys whose values differ, "d_model 512, not 256; swish true, not false"; empty where all are equal.
 std::string differences(const TransformerConfig& theirs, const TransformerConfig& ours);

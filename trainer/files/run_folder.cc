@@ -1,93 +1,123 @@
 #include "trainer/files/run_folder.h"
 
-#include <unistd.h>
-
-#include <exception>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "backend/error.h"
-#include "comm/affinity.h"
-#include "comm/communicator.h"
-#include "comm/process.h"
-#include "data/files/atomic_file.h"
+#include "data/files/file_format.h"
 #include "data/files/file_io.h"
-#include "data/files/folders.h"
-#include "trainer/files/checkpoint.h"
-#include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
-#include "trainer/files/run_status.h"
-#include "trainer/progress.h"
+#include "trainer/files/model_files.h"
 
 namespace ventris {
 namespace {
 
-void check_no_live_run(const std::string& folder) {
-  const std::optional<StatusRecord> status = read_status(folder);
-  if (!status || status->state != "running" || status->host != host_name() || status->pid == ::getpid())
-    return;
-  const std::optional<Process> other = process_of(static_cast<pid_t>(status->pid));
-  const std::optional<Process> self = process_of(::getpid());
-  if (!other || !self || other->name != self->name) return;
-  fail(ExitCode::kCannotCreate,
-       "the folder {} is in use by process {} on this host, as status.json there says. Wait for the end of "
-       "that "
-       "run, or give another folder",
-       folder, status->pid);
-}
+namespace fs = std::filesystem;
+using nlohmann::json;
 
-constexpr const char* kLockFile = ".lock";
+constexpr const char* kPrefix = "checkpoint-";
+constexpr const char* kSuffix = ".h5";
+constexpr const char* kBestFile = "best.json";
 
 /// Every run begins with a lock and a log, and removes neither.
 bool holds_a_run(const std::string& folder) {
   return data::is_there(folder + "/" + kLockFile) && data::is_there(folder + "/metrics.jsonl");
 }
 
-/// What a later version of the program wrote is not replaced. metrics.jsonl is looked at when it is read.
-void check_nothing_is_of_a_later_version(const std::string& folder) {
-  for (const char* name : {"config.json", "best.json", "status.json"}) {
-    const std::string path = folder + "/" + name;
-    std::error_code not_there;
-    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
-    std::ifstream file(path);
-    std::string text(kMostJsonBytes + 1, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<size_t>(file.gcount()));
-    refuse_newer_format(parse_json(text), path);
-  }
-}
-
-/// A config.json where no run ever was is that of an exported model, say.
-void check_config_is_ours(const std::string& folder) {
-  const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
-  if (!has("config.json") || has(kLockFile) || has("metrics.jsonl") || has("status.json")) return;
-  try {
-    static_cast<void>(recorded_options(folder));
-    return;
-  } catch (const std::exception&) {  // not the options of a run
-  }
-  fail(ExitCode::kCannotCreate,
-       "the folder {} holds a config.json and no training run: that of an exported model? It would be "
-       "replaced. "
-       "Give another folder",
-       folder);
-}
-
 }  // namespace
+
+std::string path_of_checkpoint(const std::string& model_dir, int64_t step) {
+  return (fs::path(model_dir) / fmt::format("{}{:08}{}", kPrefix, step, kSuffix)).string();
+}
+
+int64_t step_of_checkpoint(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const size_t prefix = std::strlen(kPrefix);
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return -1;
+  const std::string digits = name.substr(prefix, name.size() - prefix - std::strlen(kSuffix));
+  const bool number = digits.size() >= 8 && digits.size() <= 18 &&
+                      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return number ? std::stoll(digits) : -1;
+}
+
+std::vector<std::string> list_checkpoints(const std::string& model_dir) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(model_dir, error), end; !error && entry != end; entry.increment(error)) {
+    const int64_t step = step_of_checkpoint(entry->path().string());
+    if (step >= 0) found.emplace_back(step, entry->path().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory) {
+    fail(ExitCode::kIo, "{}: cannot list the folder: {}", model_dir, error.message());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
+                double value) {
+  const json best = {{data::kFormatKey, data::kBestFormat},
+                     {"checkpoint", fs::path(checkpoint_path).filename().string()},
+                     {"metric", metric},
+                     {"value", value}};
+  write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
+}
+
+void remove_best(const std::string& model_dir) {
+  std::error_code error;
+  fs::remove(fs::path(model_dir) / kBestFile, error);
+}
+
+std::string read_best(const std::string& model_dir) {
+  const fs::path path = fs::path(model_dir) / kBestFile;
+  std::error_code error;
+  if (fs::is_other(fs::status(path, error))) {  // a pipe would be waited for
+    fail(ExitCode::kBadData, "{}: is not a regular file; remove it", path.string());
+  }
+  errno = 0;
+  std::ifstream file(path);
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return "";
+  std::string text(kMostJsonBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  // Not taken for "none": the best checkpoint would be removed with the old ones.
+  if (!file.is_open() || file.bad()) {
+    fail(ExitCode::kIo, "{}: cannot read the file: {}", path.string(), std::strerror(errno));
+  }
+  const json best = parse_json(text);
+  refuse_newer_format(best, path.string());
+  const auto name = best.is_object() ? best.find("checkpoint") : best.end();
+  if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {
+    fail(ExitCode::kBadData,
+         "{}: does not name a checkpoint; remove it, or name the checkpoint to be used itself",
+         path.string());
+  }
+  return (fs::path(model_dir) / name->get<std::string>()).string();
+}
+
+void prune_checkpoints(const std::string& model_dir, int keep) {
+  VENTRIS_CHECK(keep >= 1, "at least one checkpoint has to stay, not {}", keep);
+  const std::vector<std::string> paths = list_checkpoints(model_dir);
+  const std::string best = read_best(model_dir);
+  for (size_t i = 0; i + static_cast<size_t>(keep) < paths.size(); ++i) {
+    if (fs::path(paths[i]).filename() == fs::path(best).filename()) continue;
+    std::error_code error;
+    fs::remove(paths[i], error);
+    if (error) fail(ExitCode::kIo, "{}: cannot remove the old checkpoint: {}", paths[i], error.message());
+  }
+}
 
 std::string path_of_config(const std::string& folder) {
   return folder + "/config.json";
-}
-
-TrainOptions recorded_options(const std::string& folder) {
-  const std::string path = path_of_config(folder);
-  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
-  return train_options_from_json({bytes.begin(), bytes.end()}, path);
 }
 
 bool is_name_of_run_file(const std::string& name) {
@@ -113,23 +143,6 @@ void check_is_no_run_folder(const std::string& folder) {
       "{}: holds a training run, whose config.json would be replaced by that of the output. Give a folder of "
       "its own",
       folder);
-}
-
-std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
-                                                  Progress& progress) {
-  if (communicator.rank() != 0) return nullptr;
-  check_nothing_is_of_a_later_version(folder);
-  check_config_is_ours(folder);
-  data::make_folders(folder);
-  auto lock = std::make_unique<data::FolderLock>(folder);
-  if (lock->held()) return lock;
-  check_no_live_run(folder);
-  progress.warning(
-      fmt::format("the file system of {} has no locks (flock: {}): a second run there is kept out by the "
-                  "file .lease alone, "
-                  "which this one renews; after a kill the next start waits until that is 30 s old",
-                  folder, lock->why_not_held()));
-  return lock;
 }
 
 }  // namespace ventris

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -3,6 +3,7 @@
 #include "backend/error.h"
 #include "data/demo_corpus/demo_corpus.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/files/average.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/weights.h"
 

@@ -5,6 +5,7 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
 
 namespace ventris {

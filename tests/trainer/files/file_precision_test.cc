@@ -9,6 +9,7 @@
 #include "backend/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/export.h"
+#include "trainer/files/average.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/probe.h"

@@ -10,6 +10,7 @@
 #include "tests/trainer/small_model.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/config_json.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 namespace {

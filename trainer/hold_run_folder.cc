@@ -1,0 +1,90 @@
+#include "trainer/hold_run_folder.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "backend/error.h"
+#include "comm/affinity.h"
+#include "comm/communicator.h"
+#include "comm/process.h"
+#include "data/files/file_io.h"
+#include "data/files/folders.h"
+#include "trainer/files/config_json.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/files/run_status.h"
+#include "trainer/progress.h"
+
+namespace ventris {
+namespace {
+
+void check_no_live_run(const std::string& folder) {
+  const std::optional<StatusRecord> status = read_status(folder);
+  if (!status || status->state != "running" || status->host != host_name() || status->pid == ::getpid())
+    return;
+  const std::optional<Process> other = process_of(static_cast<pid_t>(status->pid));
+  const std::optional<Process> self = process_of(::getpid());
+  if (!other || !self || other->name != self->name) return;
+  fail(ExitCode::kCannotCreate,
+       "the folder {} is in use by process {} on this host, as status.json there says. Wait for the end of "
+       "that "
+       "run, or give another folder",
+       folder, status->pid);
+}
+
+/// What a later version of the program wrote is not replaced. metrics.jsonl is looked at when it is read.
+void check_nothing_is_of_a_later_version(const std::string& folder) {
+  for (const char* name : {"config.json", "best.json", "status.json"}) {
+    const std::string path = folder + "/" + name;
+    std::error_code not_there;
+    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
+    std::ifstream file(path);
+    std::string text(kMostJsonBytes + 1, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(file.gcount()));
+    refuse_newer_format(parse_json(text), path);
+  }
+}
+
+/// A config.json where no run ever was is that of an exported model, say.
+void check_config_is_ours(const std::string& folder) {
+  const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
+  if (!has("config.json") || has(kLockFile) || has("metrics.jsonl") || has("status.json")) return;
+  try {
+    static_cast<void>(recorded_options(folder));
+    return;
+  } catch (const std::exception&) {  // not the options of a run
+  }
+  fail(ExitCode::kCannotCreate,
+       "the folder {} holds a config.json and no training run: that of an exported model? It would be "
+       "replaced. "
+       "Give another folder",
+       folder);
+}
+
+}  // namespace
+
+std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
+                                                  Progress& progress) {
+  if (communicator.rank() != 0) return nullptr;
+  check_nothing_is_of_a_later_version(folder);
+  check_config_is_ours(folder);
+  data::make_folders(folder);
+  auto lock = std::make_unique<data::FolderLock>(folder);
+  if (lock->held()) return lock;
+  check_no_live_run(folder);
+  progress.warning(
+      fmt::format("the file system of {} has no locks (flock: {}): a second run there is kept out by the "
+                  "file .lease alone, "
+                  "which this one renews; after a kill the next start waits until that is 30 s old",
+                  folder, lock->why_not_held()));
+  return lock;
+}
+
+}  // namespace ventris
