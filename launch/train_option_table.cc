@@ -6,8 +6,8 @@
 #include "backend/error.h"
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
-#include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
+#include "trainer/train_options_json.h"
 
 namespace ventris {
 

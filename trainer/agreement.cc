@@ -8,7 +8,7 @@
 
 #include "comm/communicator.h"
 #include "data/corpus.h"
-#include "trainer/files/config_json.h"
+#include "trainer/train_options_json.h"
 
 namespace ventris {
 namespace {

@@ -15,11 +15,11 @@
 #include "comm/process.h"
 #include "data/files/file_io.h"
 #include "data/files/folders.h"
-#include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
 #include "trainer/progress.h"
+#include "trainer/train_options_json.h"
 
 namespace ventris {
 namespace {

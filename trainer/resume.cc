@@ -14,7 +14,6 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_file.h"
 #include "data/files/temporary_name.h"
-#include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
@@ -23,6 +22,7 @@
 #include "trainer/replicas.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
+#include "trainer/train_options_json.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {

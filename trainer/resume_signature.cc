@@ -1,5 +1,7 @@
 #include "trainer/resume_signature.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
 #include <string_view>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "backend/error.h"
+#include "trainer/files/config_json.h"
 
 namespace ventris {
 namespace {
@@ -54,6 +57,19 @@ std::string told_value(const Signature& lines, const std::string& key) {
 }
 
 }  // namespace
+
+std::string resume_signature(const TrainOptions& options) {
+  std::string lines = lines_of(options.model);
+  lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
+                       options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
+                       options.seed);
+  lines += fmt::format(
+      "beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\ngradient_dtype: {}\nreduction: {}\n",
+      options.beta1, options.beta2, options.adam_epsilon, name_of(options.precision),
+      name_of(options.gradient_dtype), name_of(options.reduction));
+  if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
+  return lines;
+}
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
                          const std::string& ours) {

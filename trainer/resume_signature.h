@@ -2,7 +2,14 @@
 
 #include <string>
 
+#include "trainer/train_options.h"
+
 namespace ventris {
+
+/// What must be equal between a checkpoint and the run that resumes from it, as "key: value" lines in a fixed
+/// order: model shape, batch, seed, Adam's constants, precision. Steps, intervals, learning rate and machine
+/// options may differ.
+std::string resume_signature(const TrainOptions& options);
 
 /// Throws Error(kBadConfiguration): the checkpoint at the path was written with another value of an option.
 [[noreturn]] void refuse_other_option(const std::string& path, const std::string& option,

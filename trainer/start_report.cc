@@ -17,11 +17,11 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "trainer/corpus_warnings.h"
-#include "trainer/files/config_json.h"
 #include "trainer/files/export_limits.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
 #include "trainer/text.h"
+#include "trainer/train_options_json.h"
 
 namespace ventris {
 namespace {

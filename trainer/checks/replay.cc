@@ -17,11 +17,11 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_file.h"
 #include "data/files/temporary_name.h"
-#include "trainer/files/config_json.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/train_options_json.h"
 #include "trainer/training_run.h"
 
 namespace ventris {

@@ -29,7 +29,7 @@ struct TrainingState {
   int64_t validation_pending = 0;  // 1: the one that is due at this step was abandoned for a stop
   std::string valid_metric;        // train --valid-metric
   std::string corpus_digest;
-  std::string resume_signature;  // trainer/files/config_json.h
+  std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
 };
 

@@ -1,0 +1,90 @@
+#include "trainer/train_options_json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend/error.h"
+#include "trainer/resume_signature.h"
+
+namespace ventris {
+namespace {
+
+TEST(TrainOptionsJson, IsReadBackExactly) {
+  TrainOptions options = preset_options("tiny");
+  options.model.encoder_layers = 3;
+  options.model.pre_norm = true;
+  options.model.dropout = 0.3F;
+  options.model.layer_norm_epsilon = 1.1920929e-7F;
+  options.corpus = "folder/\"corpus\".h5";
+  options.seed = ~uint64_t{0};
+  options.beta2 = 0.997F;
+  options.ema = 0.1 + 0.2;
+  options.precision = DType::kBF16;
+  options.on_divergence = OnDivergence::kRepair;
+  options.valid_chrf = true;
+  options.max_steps = (int64_t{1} << 32) - 1;
+  const std::string text = to_json(options);
+  const TrainOptions read = train_options_from_json(text, "config.json");
+  EXPECT_EQ(to_json(read), text);
+  const std::string recorded = to_json(options, R"({"onednn": "2.6.3"})");
+  EXPECT_NE(recorded.find("2.6.3"), std::string::npos);
+  EXPECT_EQ(to_json(train_options_from_json(recorded, "config.json")), text);
+  EXPECT_EQ(read.seed, options.seed);
+  EXPECT_EQ(read.ema, options.ema);
+  EXPECT_EQ(read.model, options.model);
+  EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
+}
+
+TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing) {
+  const std::string text = to_json(TrainOptions{});
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return changed.replace(at, from.size(), to);
+  };
+  EXPECT_EQ(train_options_from_json(replaced("\"log_every\": 50,", ""), "config.json").log_every, 50);
+  const auto expect_refused_options = [](const std::string& json, const std::string& part) {
+    try {
+      train_options_from_json(json, "config.json");
+      FAIL() << "accepted: " << json;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();
+      EXPECT_NE(std::string(error.what()).find("config.json"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  expect_refused_options("{", "JSON");
+  expect_refused_options("{}", "JSON");
+  expect_refused_options(replaced("\"log_every\"", "\"colour\""), "colour");
+  expect_refused_options(replaced("\"log_every\": 50", "\"log_every\": \"often\""), "log_every is \"often\"");
+  expect_refused_options(replaced("\"precision\": \"f32\"", "\"precision\": \"f8\""), "precision is \"f8\"");
+  expect_refused_options(replaced("\"keep_checkpoints\": 10", "\"keep_checkpoints\": 4294967306"),
+                         "keep_checkpoints is 4294967306");
+  expect_refused_options(replaced("\"seed\": 1,", "\"seed\": -1,"), "from 0 to 18446744073709551615");
+}
+
+TEST(ResumeSignature, HoldsWhatMustNotChangeAndNothingElse) {
+  TrainOptions options;
+  const std::string before = resume_signature(options);
+  options.max_steps = 7;
+  options.learning_rate_scale = 3.0;
+  options.threads = 5;
+  options.valid_every = 1;
+  EXPECT_EQ(resume_signature(options), before);
+  options.seed = 2;
+  EXPECT_NE(resume_signature(options), before);
+  options.seed = 1;
+  options.model.d_ff = 99;
+  EXPECT_NE(resume_signature(options), before);
+  options = {};
+  options.gradient_dtype = DType::kBF16;
+  EXPECT_NE(resume_signature(options), before);
+  options = {};
+  options.reduction = Reduction::kReproducible;
+  EXPECT_NE(resume_signature(options), before);
+}
+
+}  // namespace
+}  // namespace ventris

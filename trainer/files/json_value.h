@@ -1,0 +1,51 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <type_traits>
+
+#include "trainer/files/json_number.h"
+
+namespace ventris {
+
+/// A setting as a JSON value: a text, true or false, or a number; of a float the shortest decimal that reads
+/// back as the same f32: 0.1, not 0.10000000149.
+template <typename Json, typename T>
+Json to_json_value(const T& value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::stod(fmt::format("{}", value));
+  } else {
+    return value;
+  }
+}
+
+/// False if the JSON value is none of that type, or out of its range; `to` is then as it was.
+template <typename Json, typename T>
+bool read_json_value(const Json& from, T& to) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!from.is_string()) return false;
+    to = from.template get<std::string>();
+    return true;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!from.is_boolean()) return false;
+    to = from.template get<bool>();
+    return true;
+  } else {
+    return read_number(from, to);
+  }
+}
+
+/// What read_json_value() takes for a T, in words for a message.
+template <typename T>
+std::string expected_json_value() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return "a text";
+  } else {
+    return expected_number<T>();
+  }
+}
+
+}  // namespace ventris

@@ -1,0 +1,180 @@
+#include "trainer/train_options_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <type_traits>
+#include <vector>
+
+#include "backend/error.h"
+#include "data/files/atomic_file.h"
+#include "data/files/file_format.h"
+#include "trainer/files/config_json.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
+#include "trainer/files/run_folder.h"
+
+namespace ventris {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kModel = "model";
+constexpr const char* kEnvironment = "environment";
+constexpr const char* kFormat = data::kFormatKey;
+
+// All but the model. Files from before an option was there lack it, and then it has its default.
+template <typename Options, typename Visit>
+void visit_options(Options& options, Visit&& visit) {
+  visit("corpus", options.corpus);
+  visit("model_dir", options.model_dir);
+  visit("preset", options.preset);
+  visit("begin_embedding", options.begin_embedding);
+  visit("batch_source_tokens", options.batch_source_tokens);
+  visit("batch_target_tokens", options.batch_target_tokens);
+  visit("logical_shards", options.logical_shards);
+  visit("micro_batch_tokens", options.micro_batch_tokens);
+  visit("seed", options.seed);
+  visit("max_steps", options.max_steps);
+  visit("max_epochs", options.max_epochs);
+  visit("max_minutes", options.max_minutes);
+  visit("learning_rate_scale", options.learning_rate_scale);
+  visit("warmup_steps", options.warmup_steps);
+  visit("beta1", options.beta1);
+  visit("beta2", options.beta2);
+  visit("adam_epsilon", options.adam_epsilon);
+  visit("clip_norm", options.clip_norm);
+  visit("ema", options.ema);
+  visit("precision", options.precision);
+  visit("gradient_dtype", options.gradient_dtype);
+  visit("reduction", options.reduction);
+  visit("valid_every", options.valid_every);
+  visit("valid_beam_size", options.valid_beam_size);
+  visit("valid_length_penalty", options.valid_length_penalty);
+  visit("valid_bleu", options.valid_bleu);
+  visit("valid_chrf", options.valid_chrf);
+  visit("valid_max_sentences", options.valid_max_sentences);
+  visit("valid_tokenize", options.valid_tokenize);
+  visit("valid_tokenize_with", options.valid_tokenize_with);
+  visit("valid_metric", options.valid_metric);
+  visit("patience", options.patience);
+  visit("valid_target", options.valid_target);
+  visit("save_every", options.save_every);
+  visit("keep_checkpoints", options.keep_checkpoints);
+  visit("log_every", options.log_every);
+  visit("log_seconds", options.log_seconds);
+  visit("progress", options.progress);
+  visit("digest_every", options.digest_every);
+  visit("check_ranks_every", options.check_ranks_every);
+  visit("on_divergence", options.on_divergence);
+  visit("resume", options.resume);
+  visit("initial_model", options.initial_model);
+  visit("device", options.device);
+  visit("no_cuda_graph", options.no_cuda_graph);
+  visit("profile", options.profile);
+  visit("comm_timeout", options.comm_timeout);
+  visit("save_timeout", options.save_timeout);
+  visit("threads", options.threads);
+}
+
+std::string name_of(OnDivergence value) {
+  return value == OnDivergence::kRepair ? "repair" : "stop";
+}
+
+template <typename T>
+json to_value(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return name_of(value);
+  } else {
+    return to_json_value<json>(value);
+  }
+}
+
+template <typename T>
+std::vector<T> values_of() {
+  if constexpr (std::is_same_v<T, DType>) return {DType::kF32, DType::kBF16};
+  if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
+  if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
+}
+
+template <typename T>
+bool read_name(const json& from, T& to) {
+  for (const T value : values_of<T>()) {
+    if (from != json(name_of(value))) continue;
+    to = value;
+    return true;
+  }
+  return false;
+}
+
+/// False if the JSON value is none of that type, or out of its range.
+template <typename T>
+bool read_value(const json& from, T& to) {
+  if constexpr (std::is_enum_v<T>) {
+    return read_name(from, to);
+  } else {
+    return read_json_value(from, to);
+  }
+}
+
+/// What read_value() takes, in words.
+template <typename T>
+std::string expected_value() {
+  if constexpr (std::is_enum_v<T>) {
+    std::string names;
+    for (const T value : values_of<T>()) names += (names.empty() ? "" : " or ") + std::string(name_of(value));
+    return names;
+  } else {
+    return expected_json_value<T>();
+  }
+}
+
+}  // namespace
+
+std::string to_json(const TrainOptions& options, const std::string& environment) {
+  json object = {{kFormat, data::kConfigFormat}, {kModel, json::parse(to_json(options.model))}};
+  if (!environment.empty()) object[kEnvironment] = parse_json(environment);
+  visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
+  return json_text(object, 2);
+}
+
+TrainOptions train_options_from_json(const std::string& text, const std::string& origin) {
+  const json object = parse_json(text);
+  refuse_newer_format(object, origin);
+  if (!object.is_object() || !object.contains(kModel)) {
+    fail(ExitCode::kBadData,
+         "{}: is not the JSON object with the options of a run, such as the config.json of a run folder{}",
+         origin, object.is_object() ? ": it has no model" : "");
+  }
+  if (object.contains(kFormat) && object[kFormat] != data::kConfigFormat) {
+    fail(ExitCode::kBadData, "{}: its format is {}; expected is \"{}\", the options of a run", origin,
+         object[kFormat].dump(), data::kConfigFormat);
+  }
+  TrainOptions options;
+  options.model = transformer_config_from_json(object[kModel].dump(), origin);
+  std::set<std::string> known = {kModel, kEnvironment, kFormat};
+  visit_options(options, [&](const char* key, auto& option) {
+    known.insert(key);
+    const auto found = object.find(key);
+    if (found != object.end() && !read_value(*found, option)) {
+      fail(ExitCode::kBadData, "{}: {} is {}, which is no value of that option; expected is {}", origin, key,
+           found->dump(), expected_value<std::remove_reference_t<decltype(option)>>());
+    }
+  });
+  for (const auto& [key, value] : object.items()) {
+    if (known.contains(key)) continue;
+    fail(ExitCode::kBadData, "{}: has the unknown option {}: {}", origin, key,
+         is_key_of_config(key) ? "it belongs into \"model\""
+                               : "it is misspelt, or comes from a newer version");
+  }
+  return options;
+}
+
+TrainOptions recorded_options(const std::string& folder) {
+  const std::string path = path_of_config(folder);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+  return train_options_from_json({bytes.begin(), bytes.end()}, path);
+}
+
+}  // namespace ventris
