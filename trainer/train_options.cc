@@ -1,9 +1,15 @@
 #include "trainer/train_options.h"
 
+#include <limits>
+
 #include "backend/error.h"
+#include "trainer/validation_metric.h"
 
 namespace ventris {
 namespace {
+
+// Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
 void set_shape(TransformerConfig& model, int layers, int d_model, int d_ff, int heads, float dropout) {
   model.encoder_layers = layers;
@@ -43,6 +49,45 @@ TrainOptions preset_options(const std::string& name) {
     fail(ExitCode::kBadConfiguration, "there is no preset \"{}\": the presets are tiny, small, base and big",
          name);
   }
+  return options;
+}
+
+TrainOptions checked_options(const TrainOptions& options) {
+  const auto require = [](bool holds, const char* option, const std::string& value, const char* allowed) {
+    if (!holds) fail(ExitCode::kBadConfiguration, "{} is {}; it must be {}", option, value, allowed);
+  };
+  require(!options.corpus.empty(), "--corpus", "empty", "a corpus file");
+  require(!options.model_dir.empty(), "--model-dir", "empty", "a folder");
+  require(options.batch_source_tokens >= 1 && options.batch_source_tokens <= kMostTokens,
+          "--batch-source-tokens", std::to_string(options.batch_source_tokens), "from 1 to 2147483647");
+  require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMostTokens,
+          "--batch-target-tokens", std::to_string(options.batch_target_tokens), "from 1 to 2147483647");
+  require(options.micro_batch_tokens >= 0, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
+          "0 or more");
+  require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),
+          "0 or more");
+  require(options.max_steps >= 0 && options.max_steps < (int64_t{1} << 32), "--max-steps",
+          std::to_string(options.max_steps), "from 0 to 4294967295");
+  require(options.log_every >= 1, "--log-every", std::to_string(options.log_every), "positive");
+  require(options.keep_checkpoints >= 1, "--keep-checkpoints", std::to_string(options.keep_checkpoints),
+          "positive");
+  require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
+  require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
+  require(options.reduction == Reduction::kFast || options.gradient_dtype == DType::kF32, "--gradient-dtype",
+          "bf16", "f32 with --reduction reproducible, which sums in f32");
+  const std::string& metric = options.valid_metric;
+  require(
+      metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
+      "--valid-metric", metric, "auto, bleu, chrf, loss or perplexity");
+  require(options.valid_every == 0 || options.valid_bleu || metric != "bleu", "--valid-metric", metric,
+          "chrf, loss or perplexity where --valid-bleu is off");
+  require(options.valid_every == 0 || options.valid_chrf || metric != "chrf", "--valid-metric", metric,
+          "bleu, loss or perplexity where --valid-chrf is off");
+  require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
+          "positive with --valid-target, which a validation has to reach");
+  valid_bleu_options(options);
+  require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
+          "at least 0 and below 1");
   return options;
 }
 

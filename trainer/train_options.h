@@ -82,4 +82,7 @@ struct TrainOptions {
 /// another name.
 TrainOptions preset_options(const std::string& name);
 
+/// The options, or Error(kBadConfiguration) for one that no run can have.
+TrainOptions checked_options(const TrainOptions& options);
+
 }  // namespace ventris

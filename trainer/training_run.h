@@ -25,9 +25,6 @@
 
 namespace ventris {
 
-/// The options, or Error(kBadConfiguration) for one that no run can have.
-TrainOptions checked_options(const TrainOptions& options);
-
 /// What train() works with: the parts of a training run and the chores between its steps. Every call is made
 /// on all ranks.
 class TrainingRun {

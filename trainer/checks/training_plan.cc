@@ -15,7 +15,6 @@
 #include "trainer/optimizer.h"
 #include "trainer/run_shape.h"
 #include "trainer/text.h"
-#include "trainer/training_run.h"
 #include "trainer/validation.h"
 
 namespace ventris {
