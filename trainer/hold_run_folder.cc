@@ -4,15 +4,16 @@
 
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/process.h"
+#include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/folders.h"
 #include "trainer/files/json_text.h"
@@ -44,11 +45,8 @@ void check_nothing_is_of_a_later_version(const std::string& folder) {
     const std::string path = folder + "/" + name;
     std::error_code not_there;
     if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
-    std::ifstream file(path);
-    std::string text(kMostJsonBytes + 1, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<size_t>(file.gcount()));
-    refuse_newer_format(parse_json(text), path);
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+    refuse_newer_format(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), path);
   }
 }
 
