@@ -42,9 +42,25 @@ std::vector<fs::path> entries(const fs::path& folder, const std::string& prefix)
   return found;
 }
 
-// The segments that some process maps.
-std::set<std::string> mapped_segments() {
-  std::set<std::string> mapped;
+struct InUse {
+  std::set<std::string> segments;  // that some process maps
+  std::set<std::string> jobs;      // that some process belongs to, as in names of segments
+};
+
+// Of Open MPI 4 and 5, in the environment of a rank: the number that names of segments have in hexadecimal.
+std::string job_of(const fs::path& process) {
+  const std::string mark = "PMIX_NAMESPACE=";
+  std::ifstream file(process / "environ");
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry.starts_with(mark))
+      return fmt::format("{:08x}", std::strtoul(entry.c_str() + mark.size(), nullptr, 10));
+  }
+  return "";
+}
+
+// A rank that ends unmaps its segment before it removes it.
+InUse look_at_processes() {
+  InUse found;
   const std::string mark = std::string(kSharedMemory) + "/" + kSegment;
   std::error_code error;
   for (fs::directory_iterator process("/proc", error), end; !error && process != end;
@@ -54,17 +70,29 @@ std::set<std::string> mapped_segments() {
     std::ifstream maps(process->path() / "maps");
     for (std::string line; std::getline(maps, line);) {
       const size_t begin = line.find(mark);
-      if (begin != std::string::npos) mapped.insert(line.substr(begin));
+      if (begin != std::string::npos) found.segments.insert(line.substr(begin));
     }
+    if (std::string job = job_of(process->path()); !job.empty()) found.jobs.insert(std::move(job));
   }
-  return mapped;
+  return found;
 }
 
-std::vector<fs::path> unmapped_segments() {
+// The third of the four parts behind the mark, "vader_segment.HOST.USER.JOB.RANK": a host's name may have
+// dots.
+std::string job_in(const fs::path& segment) {
+  const std::string name = segment.filename().string();
+  const size_t rank = name.rfind('.');
+  const size_t job = rank == 0 ? std::string::npos : name.rfind('.', rank - 1);
+  return job == std::string::npos ? "" : name.substr(job + 1, rank - job - 1);
+}
+
+std::vector<fs::path> unused_segments() {
   std::vector<fs::path> found = entries(kSharedMemory, kSegment);
   if (found.empty()) return {};
-  const std::set<std::string> mapped = mapped_segments();
-  std::erase_if(found, [&](const fs::path& path) { return mapped.contains(path.string()); });
+  const InUse in_use = look_at_processes();
+  std::erase_if(found, [&](const fs::path& path) {
+    return in_use.segments.contains(path.string()) || in_use.jobs.contains(job_in(path));
+  });
   return found;
 }
 
@@ -90,10 +118,10 @@ std::vector<fs::path> sessions_of_the_gone() {
 }  // namespace
 
 std::vector<std::string> remove_leftovers_of_jobs() {
-  std::vector<fs::path> left = unmapped_segments();
+  std::vector<fs::path> left = unused_segments();
   if (!left.empty()) {
     std::this_thread::sleep_for(kSecondLook);
-    const std::vector<fs::path> again = unmapped_segments();
+    const std::vector<fs::path> again = unused_segments();
     std::erase_if(
         left, [&](const fs::path& path) { return !std::binary_search(again.begin(), again.end(), path); });
   }
