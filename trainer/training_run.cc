@@ -316,6 +316,29 @@ bool TrainingRun::save_is_due() const {
          goes_on();
 }
 
+bool TrainingRun::rank_check_is_due() const {
+  return communicator_.size() > 1 && options_.check_ranks_every > 0 &&
+         state_.step % options_.check_ranks_every == 0;
+}
+
+void TrainingRun::check_ranks() {
+  if (checked_step_ == state_.step) return;
+  checked_step_ = state_.step;
+  std::vector<Replica> parts = {{"parameters", store_.values()},
+                                {"first moments of Adam", optimizer_->m()},
+                                {"second moments of Adam", optimizer_->v()}};
+  if (optimizer_->average()) parts.push_back({"moving average of the parameters", optimizer_->average()});
+  const std::vector<Repair> repairs =
+      check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
+  if (repairs.empty()) return;
+  store_.refresh_compute_copy(context_);
+  for (const Repair& repair : repairs) {
+    if (metrics_) metrics_->write_repair(state_.step, repair.name, repair.ranks);
+    progress_.warning(fmt::format("after step {} {}; it was given their copy and training goes on",
+                                  state_.step, repair.text));
+  }
+}
+
 void TrainingRun::check_surroundings() const {
   corpus_watch_.check();
   if (folder_lock_) folder_lock_->check();

@@ -12,6 +12,7 @@
 #include "trainer/batch_feed.h"
 #include "trainer/checkpoint_saver.h"
 #include "trainer/corpus_watch.h"
+#include "trainer/divergence.h"
 #include "trainer/files/run_status.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
@@ -130,7 +131,7 @@ class TrainingRun {
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0;
   double last_learning_rate_ = 0.0;
-  std::string first_not_finite_;
+  DivergenceWatch divergence_{state_};
   bool nothing_to_do_ = false;  // the checkpoint to go on from is the last
   bool stop_ = false;           // asked for on some rank
   bool told_stop_ = false;      // to the other ranks

@@ -101,7 +101,7 @@ class PlanTest(unittest.TestCase):
     def test_tests_of_the_own_header_come_first(self):
         self.assertEqual(plan.near_tests(ROOT, "data/files/folder_lock.cc", "data_tests"),
                          "FolderLockTest.*:FolderLockTest/*:*/FolderLockTest.*")  # fmt: skip
-        self.assertIn("TrainTest.*", plan.near_tests(ROOT, "trainer/training_run_metrics.cc", "trainer_tests"))
+        self.assertIn("TrainTest.*", plan.near_tests(ROOT, "trainer/training_run_reports.cc", "trainer_tests"))
         self.assertEqual(plan.near_tests(ROOT, "data/files/folder_lock.cc", "model_tests"), "")
 
     def test_every_source_has_tests_that_are_there(self):

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "backend/error.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/training_run.h"
 
@@ -9,7 +8,6 @@ namespace {
 
 constexpr int64_t kStepsToKnowTheRate = 10;
 constexpr double kWorthTelling = 10.0;  // seconds
-constexpr int64_t kSkippedStepsToDivergence = 10;
 
 }  // namespace
 
@@ -49,29 +47,6 @@ bool TrainingRun::digest_is_due() const {
   return options_.digest_every > 0 && state_.step % options_.digest_every == 0;
 }
 
-bool TrainingRun::rank_check_is_due() const {
-  return communicator_.size() > 1 && options_.check_ranks_every > 0 &&
-         state_.step % options_.check_ranks_every == 0;
-}
-
-void TrainingRun::check_ranks() {
-  if (checked_step_ == state_.step) return;
-  checked_step_ = state_.step;
-  std::vector<Replica> parts = {{"parameters", store_.values()},
-                                {"first moments of Adam", optimizer_->m()},
-                                {"second moments of Adam", optimizer_->v()}};
-  if (optimizer_->average()) parts.push_back({"moving average of the parameters", optimizer_->average()});
-  const std::vector<Repair> repairs =
-      check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
-  if (repairs.empty()) return;
-  store_.refresh_compute_copy(context_);
-  for (const Repair& repair : repairs) {
-    if (metrics_) metrics_->write_repair(state_.step, repair.name, repair.ranks);
-    progress_.warning(fmt::format("after step {} {}; it was given their copy and training goes on",
-                                  state_.step, repair.text));
-  }
-}
-
 void TrainingRun::report_digest() {
   if (communicator_.rank() != 0) return;
   const std::string digest_now = digest();
@@ -102,7 +77,7 @@ void TrainingRun::read_reports(size_t most_left) {
 void TrainingRun::count_step(const StepReports::Arrived& arrived) {
   const StepOutcome& outcome = arrived.report.outcome;
   if (outcome.skipped != 0) return count_skipped_step(arrived);
-  state_.skipped_in_a_row = 0;
+  divergence_.count_finite_step();
   last_gradient_norm_ = outcome.gradient_norm;
   interval_.loss += outcome.loss;
   interval_.nll += outcome.nll;
@@ -111,25 +86,16 @@ void TrainingRun::count_step(const StepReports::Arrived& arrived) {
 }
 
 void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
-  ++state_.skipped_steps;
-  if (++state_.skipped_in_a_row == 1 || first_not_finite_.empty()) {
-    first_not_finite_ =
-        fmt::format("{} at step {}", describe_not_finite(store_, arrived.report.not_finite), arrived.of.step);
-  }
-  progress_.warning(
-      fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step, first_not_finite_));
-  if (state_.skipped_in_a_row < kSkippedStepsToDivergence) return;
+  divergence_.count_skipped_step(arrived.of.step, describe_not_finite(store_, arrived.report.not_finite));
+  progress_.warning(fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step,
+                                divergence_.first_seen()));
+  if (!divergence_.has_diverged()) return;
   // All ranks come here in the same step. None leaves while another waits for sums with it.
   while (reports_->next(0)) {
   }
   communicator_.barrier();
   last_checkpoint_ = communicator_.broadcast(saver_ ? saver_->last_verified() : "", 0);
-  fail(ExitCode::kDiverged,
-       "training diverged: the loss or a gradient was NaN or Inf in {} steps in a row, first seen in {}. {}. "
-       "Try a smaller "
-       "--learning-rate-scale, more --warmup-steps, or --clip-norm 1",
-       state_.skipped_in_a_row, first_not_finite_,
-       last_checkpoint_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + last_checkpoint_);
+  divergence_.fail(last_checkpoint_);
 }
 
 IntervalMetrics TrainingRun::interval_metrics() const {

@@ -1,0 +1,60 @@
+#include "trainer/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/error.h"
+
+namespace ventris {
+namespace {
+
+constexpr int64_t kMax = DivergenceWatch::kMaxSkippedInARow;
+
+TEST(DivergenceWatch, AFiniteStepBeginsTheCountAnew) {
+  TrainingState state;
+  DivergenceWatch watch(state);
+  for (int64_t step = 1; step < kMax; ++step) watch.count_skipped_step(step, "the loss");
+  EXPECT_FALSE(watch.has_diverged());
+  watch.count_finite_step();
+  for (int64_t step = kMax + 1; step < 2 * kMax; ++step) watch.count_skipped_step(step, "the gradients");
+  EXPECT_FALSE(watch.has_diverged());
+  EXPECT_EQ(state.skipped_steps, 2 * (kMax - 1));
+  EXPECT_EQ(state.skipped_in_a_row, kMax - 1);
+  EXPECT_EQ(watch.first_seen(), "the gradients at step 11");
+}
+
+TEST(DivergenceWatch, TooManyInARowEndTrainingWithTheFirstPlace) {
+  TrainingState state;
+  DivergenceWatch watch(state);
+  for (int64_t step = 5; step < 5 + kMax; ++step) {
+    EXPECT_FALSE(watch.has_diverged()) << step;
+    watch.count_skipped_step(step, step == 5 ? "the loss" : "encoder/layers/0");
+  }
+  ASSERT_TRUE(watch.has_diverged());
+  for (const char* checkpoint : {"", "run/checkpoint-00000004.h5"}) {
+    try {
+      watch.fail(checkpoint);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kDiverged);
+      const std::string message = error.what();
+      EXPECT_NE(message.find("in 10 steps in a row, first seen in the loss at step 5. "), std::string::npos);
+      EXPECT_NE(message.find(*checkpoint == '\0' ? "No checkpoint was saved"
+                                                 : "The last checkpoint is run/checkpoint-00000004.h5"),
+                std::string::npos);
+    }
+  }
+}
+
+TEST(DivergenceWatch, GoesOnWithTheCountsOfARun) {
+  TrainingState state;
+  state.skipped_steps = 20;
+  state.skipped_in_a_row = kMax - 1;
+  DivergenceWatch watch(state);
+  EXPECT_FALSE(watch.has_diverged());
+  watch.count_skipped_step(40, "the loss");
+  EXPECT_TRUE(watch.has_diverged());
+  EXPECT_EQ(state.skipped_steps, 21);
+  EXPECT_EQ(watch.first_seen(), "the loss at step 40");
+}
+
+}  // namespace
+}  // namespace ventris
