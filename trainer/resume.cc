@@ -72,53 +72,78 @@ void remove_damaged_but(const std::vector<std::string>& kept, const std::string&
   }
 }
 
-/// Renames a checkpoint, so that it is not met again, and tells why.
-void set_aside(const std::string& path, const std::string& why, std::vector<std::string>& all,
-               Progress& progress) {
-  const std::string aside = path + std::string(kDamaged);
-  std::error_code error;
-  fs::rename(path, aside, error);
-  all.push_back(aside);
-  progress.warning(fmt::format("{} It is {} and the checkpoint before it is tried", why,
-                               error ? "passed over" : "renamed to " + aside));
+std::string without_full_stop(std::string text) {
+  if (text.ends_with('.')) text.pop_back();
+  return text;
 }
 
-/// The newest of these checkpoints that is one of ours, as it was written, and tells of a sound state; others
-/// are set aside. None if there are none. `why`: of the one that was set aside last.
-ResumePoint newest_of(std::vector<std::string> checkpoints, std::vector<std::string> all_aside,
-                      std::string why, const TrainOptions& options, Progress& progress) {
-  for (; !checkpoints.empty(); checkpoints.pop_back()) {
-    const std::string& newest = checkpoints.back();
-    try {
-      ResumePoint point = resume_point_of(newest);
-      const std::string fault = fault_in(*point.reader);
-      if (fault.empty()) {
-        if (!all_aside.empty()) remove_damaged_but(all_aside, options.model_dir);
-        point.set_aside = std::move(all_aside);
-        return point;
+/// The checkpoints that a run may go on from, the newest first, and what came of those that it may not.
+class CheckpointSearch {
+ public:
+  CheckpointSearch(const TrainOptions& options, Progress& progress, std::vector<std::string> set_aside = {})
+      : options_(options), progress_(progress), set_aside_(std::move(set_aside)) {}
+
+  /// Renames a checkpoint, so that it is not met again, and tells why.
+  void set_aside(const std::string& path, const std::string& why) {
+    why_ = without_full_stop(why);
+    const std::string aside = path + std::string(kDamaged);
+    std::error_code error;
+    fs::rename(path, aside, error);
+    set_aside_.push_back(aside);
+    progress_.warning(fmt::format("{}. It is {} and the checkpoint before it is tried", why_,
+                                  error ? "passed over" : "renamed to " + aside));
+  }
+
+  /// The newest of these that is one of ours, as it was written, and tells of a sound state; others are set
+  /// aside. Where there is none: the file that the run begins with, or else no point if none was set aside.
+  ResumePoint newest_of(std::vector<std::string> checkpoints) {
+    for (; !checkpoints.empty(); checkpoints.pop_back()) {
+      const std::string& newest = checkpoints.back();
+      try {
+        ResumePoint point = resume_point_of(newest);
+        const std::string fault = fault_in(*point.reader);
+        if (fault.empty()) return found(std::move(point));
+        set_aside(newest, diverged(newest, fault));
+      } catch (const data::NewerFormat&) {
+        throw;  // no damage
+      } catch (const data::DataError& error) {
+        if (error.kind() != data::ErrorKind::kBadData) throw;
+        set_aside(newest, error.what());
       }
-      why = diverged(newest, fault);
-    } catch (const data::NewerFormat&) {
-      throw;  // no damage
-    } catch (const data::DataError& error) {
-      if (error.kind() != data::ErrorKind::kBadData) throw;
-      why = error.what();
     }
-    set_aside(newest, why, all_aside, progress);
+    if (options_.resume != "auto") return found(resume_point_of(options_.resume));
+    if (!why_.empty()) {
+      fail(ExitCode::kBadData,
+           "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
+           options_.model_dir, why_);
+    }
+    return {};
   }
-  if (!why.empty()) {
-    fail(ExitCode::kBadData,
-         "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
-         options.model_dir, why);
-  }
-  return {};
-}
 
+ private:
+  ResumePoint found(ResumePoint point) {
+    if (!set_aside_.empty()) remove_damaged_but(set_aside_, options_.model_dir);
+    point.set_aside = std::move(set_aside_);
+    return point;
+  }
+
+  const TrainOptions& options_;
+  Progress& progress_;
+  std::vector<std::string> set_aside_;  // of this start
+  std::string why_;                     // the last of them
+};
+
+/// That of the file, or of its name where it is gone or damaged: then the run may have come further all the
+/// same.
 int64_t step_in(const std::string& checkpoint) {
   const int64_t named = step_of_checkpoint(checkpoint);
-  if (named >= 0) return named;
-  const data::Hdf5Reader reader(checkpoint);
-  return reader.has_attribute("/", "step") ? reader.int_attribute("/", "step") : -1;
+  try {
+    const data::Hdf5Reader reader(checkpoint);
+    if (reader.has_attribute("/", "step")) return reader.int_attribute("/", "step");
+  } catch (const data::DataError&) {
+    if (named < 0) throw;
+  }
+  return named;
 }
 
 bool began_from_the_same(const TrainOptions& options) {
@@ -154,9 +179,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     }
     return {};
   }
-  const std::vector<std::string> own = own_checkpoints(options);
-  if (options.resume != "auto" && own.empty()) return resume_point_of(options.resume);
-  ResumePoint point = newest_of(own, {}, "", options, progress);
+  ResumePoint point = CheckpointSearch(options, progress).newest_of(own_checkpoints(options));
   if (!point.path.empty() || !data::is_folder(options.model_dir)) return point;
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
     const std::string name = entry.path().filename().string();
@@ -173,19 +196,17 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
 /// was made for must hold of it too.
 ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault, const TrainOptions& options,
                            Progress& progress) {
-  std::vector<std::string> aside = unsound.set_aside;
-  const std::string why = diverged(unsound.path, fault);
-  set_aside(unsound.path, why, aside, progress);
+  CheckpointSearch search(options, progress, unsound.set_aside);
+  search.set_aside(unsound.path, diverged(unsound.path, fault));
   std::vector<std::string> earlier = own_checkpoints(options);
   std::erase_if(earlier, [step = step_of_checkpoint(unsound.path)](const std::string& path) {
     return step_of_checkpoint(path) >= step;
   });
-  ResumePoint point = newest_of(earlier, aside, why, options, progress);
+  ResumePoint point = search.newest_of(earlier);
   if (point.logical_shards != unsound.logical_shards || point.valid_metric != unsound.valid_metric) {
     fail(ExitCode::kUnavailable,
          "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, of {} "
-         "and "
-         "{}. Start the same command again: it goes on from the former",
+         "and {}. Start the same command again: it goes on from the former",
          point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
          unsound.valid_metric);
   }
@@ -228,8 +249,6 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
       fmt::format("the best checkpoint, of step {} ({} {:.4g}), is not in {}: the best is looked for anew",
                   state.best_step, state.valid_metric, state.best_metric, options.model_dir));
   state.best_step = 0;
-  const std::string named = read_best(options.model_dir);
-  if (!named.empty() && !data::is_there(named)) remove_best(options.model_dir);
 }
 
 /// Removes what earlier processes of the run left half-written.

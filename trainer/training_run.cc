@@ -109,6 +109,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (communicator_.rank() == 0) {
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
                      validation_is_pending());
+    forget_best_that_is_gone(options_.model_dir);
     saver_.emplace(context_, store_, static_cast<bool>(optimizer_->average()),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,

@@ -215,7 +215,9 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
   if (child == 0) be_the_child(to.fd(), limits, work);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) fail(ErrorKind::kIo, "cannot start a process: {}", system_reason(error));
+  if (child < 0)
+    fail(ErrorKind::kIo, "cannot start a process: {}; raise the limits on processes (ulimit -u, pids.max)",
+         system_reason(error));
   to.close();
 
   ConfinedAnswer answer;

@@ -166,7 +166,7 @@ bool serve_one(int socket) {
     return send_failure(socket, error.kind(), error.what());
   } catch (const std::bad_alloc&) {
     return send_failure(socket, ErrorKind::kUnavailable,
-                        path + ": out of memory in the process that reads it; raise its limit (ulimit -v)");
+                        "out of memory in the process that reads it; raise its limit (ulimit -v)");
   }
 }
 
@@ -212,7 +212,10 @@ Hdf5Process::Hdf5Process(std::span<char> shown) {
     if (id_ == 0) be_the_process(other.fd(), program, shown);
     const int error = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (id_ < 0) fault_ = "cannot start a process: " + system_reason(error);
+    if (id_ < 0) {
+      fault_ = fmt::format("cannot start a process: {}; raise the limits on processes (ulimit -u, pids.max)",
+                           system_reason(error));
+    }
   }
   before_ = the_process.exchange(this);
 }
@@ -254,7 +257,7 @@ ConfinedAnswer Hdf5Process::list(const std::string& path, int fd, int64_t bytes,
         "Start the same command again";
     fail(ErrorKind::kIo, "{}: {}", path, fault_);
   }
-  if (reply.error != kNoError) fail(static_cast<ErrorKind>(reply.error), "{}", text);
+  if (reply.error != kNoError) fail(static_cast<ErrorKind>(reply.error), "{}: {}", path, text);
   return {.complete = reply.complete,
           .text = std::move(text),
           .killed_by = reply.killed_by,

@@ -129,6 +129,19 @@ class Resume(DigestTest):
         for name, begin in (("branch", other), ("trunk", trunk)):
             self.refuse(78, *self.train(name, max_steps=LAST, resume=begin), says="is newer than")
 
+    def test_a_run_that_began_from_a_file_begins_there_again_where_all_else_is_damaged(self):
+        expected = {step: digest for step, digest in self.whole_run("one-run-more").items() if 4 < step <= 8}
+        self.run_to("beginning", 4)
+        begin = self.checkpoint("beginning", 4)
+        for folder in ("beginning", "elsewhere"):
+            self.run_to(folder, 6, resume=begin)
+            with open(self.checkpoint(folder, 6), "r+b") as file:
+                file.truncate(1000)
+            told = self.told(folder, 8, resume=begin, digest_every=1)
+            self.assertIn(f"going on from {begin} at step 4", told)
+            self.assertIn(" were written. Copy it again. It is renamed to ", told)
+            self.assertEqual({step: digest for step, digest in self.logged(folder).items() if step > 4}, expected)
+
     def best(self, name):
         return json.loads(self.read(self.path(name, "best.json")))
 

@@ -72,11 +72,6 @@ void write_best(const std::string& model_dir, const std::string& checkpoint_path
   write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
 }
 
-void remove_best(const std::string& model_dir) {
-  std::error_code error;
-  fs::remove(fs::path(model_dir) / kBestFile, error);
-}
-
 std::string read_best(const std::string& model_dir) {
   const fs::path path = fs::path(model_dir) / kBestFile;
   std::error_code error;
@@ -102,6 +97,12 @@ std::string read_best(const std::string& model_dir) {
          path.string());
   }
   return (fs::path(model_dir) / name->get<std::string>()).string();
+}
+
+void forget_best_that_is_gone(const std::string& model_dir) {
+  const std::string best = read_best(model_dir);
+  std::error_code error;
+  if (!best.empty() && !data::is_there(best)) fs::remove(fs::path(model_dir) / kBestFile, error);
 }
 
 void prune_checkpoints(const std::string& model_dir, int keep) {

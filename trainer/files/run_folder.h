@@ -21,8 +21,8 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir);
 void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
                 double value);
 std::string read_best(const std::string& model_dir);
-/// Records that there is none.
-void remove_best(const std::string& model_dir);
+/// Removes the record where what it names is not there any more.
+void forget_best_that_is_gone(const std::string& model_dir);
 /// Removes all but the newest `keep` checkpoints; the best always stays.
 void prune_checkpoints(const std::string& model_dir, int keep);
 
