@@ -167,6 +167,14 @@ std::vector<std::string> own_checkpoints(const TrainOptions& options) {
   return checkpoints;
 }
 
+/// Checkpoints of a later version would go one by one as new ones are saved. The newest is looked at when it
+/// is read.
+void refuse_newer_checkpoints(const TrainOptions& options) {
+  std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
+  if (options.resume == "auto" && !checkpoints.empty()) checkpoints.pop_back();
+  for (const std::string& path : checkpoints) data::refuse_newer_file(path);
+}
+
 /// Of rank 0.
 ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
   if (options.resume == "never") {
@@ -179,6 +187,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     }
     return {};
   }
+  refuse_newer_checkpoints(options);
   ResumePoint point = CheckpointSearch(options, progress).newest_of(own_checkpoints(options));
   if (!point.path.empty() || !data::is_folder(options.model_dir)) return point;
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {

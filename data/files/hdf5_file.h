@@ -95,6 +95,10 @@ class Hdf5Reader {
 /// Errors: those of Hdf5Reader.
 std::string verified_digest(const std::string& path);
 
+/// Throws NewerFormat where the file is one of a later version. Does not read all of another one, and leaves
+/// it to Hdf5Reader to say what is wrong with it.
+void refuse_newer_file(const std::string& path);
+
 /// Element types by C++ type, for the calls above.
 template <typename T>
 struct ElementTypeOf;

@@ -240,6 +240,18 @@ std::string verified_digest(const std::string& path) {
   return verify(file.fd(), bytes, path);
 }
 
+void refuse_newer_file(const std::string& path) {
+  try {
+    int64_t bytes = 0;
+    const FileHandle file = open_regular(path, bytes);
+    if (!is_newer_format(format_of(Hdf5Contents(path, file.fd(), bytes)))) return;
+    const Hdf5Reader reader(path);  // a damaged one may only look so
+  } catch (const NewerFormat&) {
+    throw;
+  } catch (const DataError&) {
+  }
+}
+
 const std::string& Hdf5Reader::digest() const {
   return impl_->digest;
 }

@@ -95,6 +95,18 @@ class NewerFiles(support.CommandLineTest):
             ("replay", "--checkpoint", CHECKPOINT)
         )  # fmt: skip
 
+    def test_a_checkpoint_behind_the_newest_is_not_replaced(self):
+        older = "run/checkpoint-00000900.h5"
+        shutil.copy(self.file(CHECKPOINT), self.file(older))
+        self.change_hdf5(older, {"format": numpy.bytes_(f"ventris checkpoint {LATER}")})
+        shutil.copy(self.file(CHECKPOINT), self.file("begin.h5"))
+        self.refuses(os.path.basename(older), 1, self.train(), self.train(resume="begin.h5"))
+        # What damage makes of a version is no version.
+        damaged = self.read(self.file(older))
+        with open(self.file(older), "wb") as file:
+            file.write(damaged[:-1] + bytes([damaged[-1] ^ 1]))
+        self.succeed(*self.train(), cwd=self.copy)
+
     def test_weights(self):
         for name in ("weights.h5", "weights-int8.h5"):
             self.change_hdf5(name, {"format": numpy.bytes_(f"ventris weights {LATER}")})
