@@ -62,7 +62,7 @@ compiler_cache() {
   printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$cache"
 }
 
-# mpirun_command RANKS: the words that start RANKS ranks here, in the array MPIRUN. The program shares out
+# mpirun_command RANKS: the command that starts RANKS ranks here, in the array MPIRUN. The program shares out
 # the cores among its ranks by itself; as root Open MPI has to be told that this is meant.
 mpirun_command() {
   local ranks=$1

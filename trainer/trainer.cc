@@ -9,7 +9,7 @@ namespace ventris {
 namespace {
 
 // Section 5 of the paper, on batches of sentence pairs that the ranks share. A device is given step after
-// step without being waited for: compute_step() enqueues, and what became of a step is read later.
+// step without being waited for: compute_step() enqueues, and the result of a step is read later.
 TrainResult train(TrainingRun& run) {
   if (run.validation_is_pending()) run.validate();
   while (run.goes_on()) {

@@ -58,7 +58,7 @@ class ModelArrays {
   ChannelOrder order_;
 };
 
-/// What becomes of a buffer that could not be filled from a file: it is as it was, which takes a second copy
+/// The state of a buffer that could not be filled from a file: it is as it was, which takes a second copy
 /// of it meanwhile, or some of it is overwritten.
 enum class OnFailure { kKeepValues, kLoseValues };
 
