@@ -7,7 +7,7 @@
 namespace ventris {
 
 /// Label-smoothed cross-entropy (section 5.4 of the paper; the target distribution is (1 - smoothing) on the
-/// label plus smoothing / vocab on every word, as in Szegedy et al. 2016), with the gradient in place of the
+/// label plus smoothing / vocab on every token, as in Szegedy et al. 2016), with the gradient in place of the
 /// logits.
 ///   loss[t] = -sum_w q(w) log p(w), nll[t] = -log p(label[t]), p = softmax over the first `vocab` columns
 ///   d_logits[t][w] = gradient_scale * (p(w) - q(w)), zero for w >= vocab and for rows that do not count

@@ -9,7 +9,7 @@
 namespace ventris {
 
 /// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper. With
-/// zero_start the word at position 0 is zeros, whatever its id is.
+/// zero_start the token at position 0 is zeros, whatever its id is.
 struct EmbeddingForwardArgs {
   const int32_t* ids;              // [rows], each in [0, vocab)
   const int32_t* position;         // [rows], index of the token in its sentence, each in [0, max_positions)

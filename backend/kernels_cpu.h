@@ -55,7 +55,7 @@ void chained_gemm_cpu(Context& context, const GemmArgs& args);
 void cross_entropy_cpu(Context& context, const CrossEntropyArgs& args);
 void loss_sum_cpu(Context& context, const LossSumArgs& args);
 
-/// Scores of words in a search.
+/// Scores of tokens in a search.
 void log_softmax_top_k_cpu(Context& context, const LogSoftmaxTopKArgs& args);
 void log_probability_cpu(Context& context, const LogProbabilityArgs& args);
 void log_probability_sum_cpu(Context& context, const LogProbabilitySumArgs& args);

@@ -50,7 +50,7 @@ void gemm_cuda(Context& context, const GemmArgs& args);
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args);
 void loss_sum_cuda(Context& context, const LossSumArgs& args);
 
-/// Scores of words in a search.
+/// Scores of tokens in a search.
 void log_softmax_top_k_cuda(Context& context, const LogSoftmaxTopKArgs& args);
 void log_probability_cuda(Context& context, const LogProbabilityArgs& args);
 void log_probability_sum_cuda(Context& context, const LogProbabilitySumArgs& args);

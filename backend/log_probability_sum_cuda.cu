@@ -11,7 +11,7 @@ namespace {
 
 using namespace cuda;
 
-/// One block: one row; every thread writes each kRowThreads-th of its words. Grid: rows; block: kRowThreads.
+/// One block: one row; every thread writes each kRowThreads-th of its tokens. Grid: rows; block: kRowThreads.
 template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads)
     add_row(Rows<const T> logits, int64_t vocab, bool first, Rows<float> sums) {

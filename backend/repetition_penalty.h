@@ -6,9 +6,9 @@
 
 namespace ventris {
 
-/// Makes words less likely, row by row and in place: a positive logit is divided by `penalty`, another one
+/// Makes tokens less likely, row by row and in place: a positive logit is divided by `penalty`, another one
 /// multiplied with it (Keskar et al. 2019, "CTRL", section 4.1, for logits of either sign). Row r has the
-/// words [begin[r], begin[r + 1]) of `words`, each at most once.
+/// tokens [begin[r], begin[r + 1]) of `tokens`, each at most once.
 struct RepetitionPenaltyArgs {
   Tensor logits;         // [rows, cols] T, in and out
   const int32_t* words;  // on the device, each in [0, cols)

@@ -13,7 +13,7 @@ void penalize(const RepetitionPenaltyArgs& args) {
   for (int64_t r = 0; r < args.logits.rows; ++r) {
     for (int32_t i = args.begin[r]; i < args.begin[r + 1]; ++i) {
       const int32_t word = args.words[i];
-      VENTRIS_CHECK(word >= 0 && word < args.logits.cols, "words[{}] is {}, there are {} columns", i, word,
+      VENTRIS_CHECK(word >= 0 && word < args.logits.cols, "tokens[{}] is {}, there are {} columns", i, word,
                     args.logits.cols);
       T& logit = args.logits.row<T>(r)[word];
       const M value = load(logit);

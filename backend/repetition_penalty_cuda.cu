@@ -10,7 +10,7 @@ using namespace cuda;
 
 constexpr int kThreads = 64;
 
-/// One block: one row; thread t changes every kThreads-th word of its list. Grid: rows; block: kThreads.
+/// One block: one row; thread t changes every kThreads-th token of its list. Grid: rows; block: kThreads.
 template <typename T>
 __global__ void penalize_row(Rows<T> logits, const int32_t* words, const int32_t* begin, float penalty) {
   const int64_t r = blockIdx.x;

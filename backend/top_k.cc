@@ -10,7 +10,7 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   check_tensor(args.logits, args.logits.rows, args.logits.cols, args.logits.dtype, "logits");
   VENTRIS_CHECK(args.vocab >= 1 && args.vocab <= args.logits.cols, "a vocabulary of {} in {} columns",
                 args.vocab, args.logits.cols);
-  VENTRIS_CHECK(args.k >= 1 && args.k <= args.vocab, "{} of {} words wanted", args.k, args.vocab);
+  VENTRIS_CHECK(args.k >= 1 && args.k <= args.vocab, "{} of {} tokens wanted", args.k, args.vocab);
   VENTRIS_CHECK(args.values != nullptr && args.indices != nullptr, "values or indices are missing");
   VENTRIS_CHECK((args.row_banned == nullptr) == (args.row_banned_begin == nullptr),
                 "row_banned goes with row_banned_begin");
@@ -19,7 +19,7 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   }
   int64_t banned = 0;
   for (const int32_t* word = args.banned; word != nullptr && *word >= 0; ++word) ++banned;
-  VENTRIS_CHECK(args.k + banned <= args.vocab, "{} of {} words wanted, {} are banned", args.k, args.vocab,
+  VENTRIS_CHECK(args.k + banned <= args.vocab, "{} of {} tokens wanted, {} are banned", args.k, args.vocab,
                 banned);
   cpu_kernels().log_softmax_top_k(context, args);
 }

@@ -6,16 +6,16 @@
 
 namespace ventris {
 
-/// The k most probable words of each row: values are log-probabilities, log_softmax over the first `vocab`
-/// columns, descending; equal values in order of index. `banned` words (-1 ends the list), and those of a
-/// row's own list, are never returned, and count in the softmax. Where a row has fewer than k words left, the
-/// places at the end hold the word -1 and -infinity.
+/// The k most probable tokens of each row: values are log-probabilities, log_softmax over the first `vocab`
+/// columns, descending; equal values in order of index. `banned` tokens (-1 ends the list), and those of a
+/// row's own list, are never returned, and count in the softmax. Where a row has fewer than k tokens left,
+/// the places at the end hold the token -1 and -infinity.
 struct LogSoftmaxTopKArgs {
   ConstTensor logits;               // [rows, padded_vocab] T
   int64_t vocab;                    // columns that count
   int k;                            // 1 <= k <= vocab
-  const int32_t* banned = nullptr;  // on the device: words never returned, ended by -1, or null
-  // On the device, or both null: row r may not have the words [row_banned_begin[r], row_banned_begin[r + 1])
+  const int32_t* banned = nullptr;  // on the device: tokens never returned, ended by -1, or null
+  // On the device, or both null: row r may not have the tokens [row_banned_begin[r], row_banned_begin[r + 1])
   // of row_banned.
   const int32_t* row_banned = nullptr;
   const int32_t* row_banned_begin = nullptr;  // [rows + 1]

@@ -20,7 +20,7 @@ double log_sum_exp(const T* x, int64_t n) {
   return static_cast<double>(max) + portable_log(row_exp_sum(x, n, max));
 }
 
-/// The words that a row may not have.
+/// The tokens that a row may not have.
 struct Banned {
   Banned(const LogSoftmaxTopKArgs& args, int64_t row) : everywhere(args.banned) {
     if (args.row_banned == nullptr) return;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace cuda;
 
-/// A word and its logit; the better is the larger, of equal ones the one of the smaller index.
+/// A token and its logit; the better is the larger, of equal ones the one of the smaller index.
 struct Word {
   float value;
   int32_t index;
@@ -22,7 +22,7 @@ __device__ __forceinline__ bool better(const Word& a, const Word& b) {
 
 constexpr Word kNoWord = {-INFINITY, INT32_MAX};
 
-/// The words that rows may not have.
+/// The tokens that rows may not have.
 struct Banned {
   const int32_t* everywhere;  // ended by -1, or null
   const int32_t* of_rows;     // or null
@@ -40,7 +40,7 @@ struct Banned {
   }
 };
 
-/// The best of the words of this thread in the block's row that is worse than `last`. NaN counts as
+/// The best of the tokens of this thread in the block's row that is worse than `last`. NaN counts as
 /// -infinity.
 template <typename T>
 __device__ Word best_after(const T* row, int64_t vocab, const Banned& banned, const Word& last) {
@@ -53,7 +53,7 @@ __device__ Word best_after(const T* row, int64_t vocab, const Banned& banned, co
   return best;
 }
 
-/// One block: one row; thread 0 writes its k values and indices. Every thread keeps the best of its words;
+/// One block: one row; thread 0 writes its k values and indices. Every thread keeps the best of its tokens;
 /// the best of all is taken k times, and its thread alone looks for its next. Grid: rows; block: kRowThreads.
 template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads)

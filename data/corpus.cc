@@ -94,7 +94,7 @@ SentenceArray map_side(const Hdf5Reader& reader, const Mapping& mapping, const s
     const auto bad =
         std::find_if(tokens.begin(), tokens.end(), [&](int32_t id) { return id < 0 || id >= vocab_size; });
     fail(ErrorKind::kBadData,
-         "{}: word {} of {}/tokens is {}, but the vocabulary has {} words. Prepare the corpus again.",
+         "{}: token {} of {}/tokens is {}, but the vocabulary has {} tokens. Prepare the corpus again.",
          reader.path(), bad - tokens.begin(), group, *bad, vocab_size);
   }
   longest = std::max(longest, static_cast<int>(length));

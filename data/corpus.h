@@ -9,7 +9,7 @@
 
 namespace ventris::data {
 
-/// One side of a set of sentence pairs as word ids without marks, mapped from the corpus file.
+/// One side of a set of sentence pairs as token ids without marks, mapped from the corpus file.
 class SentenceArray {
  public:
   SentenceArray() = default;

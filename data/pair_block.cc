@@ -93,7 +93,7 @@ void PairBlock::encode(CachedEncoder& encoder, int32_t unknown_id, const Prepare
     const size_t shorter = std::min(source_ids.size(), target_ids.size());
     const size_t longer = std::max(source_ids.size(), target_ids.size());
     const auto lengths = [&] {
-      return fmt::format("{} source and {} target words", source_ids.size(), target_ids.size());
+      return fmt::format("{} source and {} target tokens", source_ids.size(), target_ids.size());
     };
     if (shorter == 0) {
       ++counts.empty;

@@ -78,7 +78,7 @@ void check_options(const PrepareOptions& options) {
     fail(ErrorKind::kUsage, "no output file was given");
   }
   if (options.max_length < 1) {
-    fail(ErrorKind::kBadConfiguration, "the longest sentence allowed has {} words; at least 1 is needed",
+    fail(ErrorKind::kBadConfiguration, "the longest sentence allowed has {} tokens; at least 1 is needed",
          options.max_length);
   }
   if (!(options.max_length_ratio == 0.0 || options.max_length_ratio >= 1.0)) {
@@ -297,7 +297,7 @@ PrepareReport prepare(const PrepareOptions& options) {
   if (train.counts.kept == 0) {
     fail(
         ErrorKind::kBadData,
-        "none of the {} training pairs is left: {} have an empty side, {} are longer than {} words, {} have "
+        "none of the {} training pairs is left: {} have an empty side, {} are longer than {} tokens, {} have "
         "sides of too "
         "different length. Raise --max-length or --max-length-ratio, or check that the files belong together",
         train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,

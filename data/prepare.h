@@ -15,18 +15,18 @@ struct PrepareOptions {
   std::vector<std::string> valid_target;
   std::string tokenizer_model;  // empty: train one
   TokenizerTraining tokenizer;
-  int max_length = 256;           // words of the vocabulary a side; longer pairs are dropped from training
-  double max_length_ratio = 9.0;  // longer side over shorter side, in words + 1; 0 keeps all
+  int max_length = 256;           // tokens of the vocabulary a side; longer pairs are dropped from training
+  double max_length_ratio = 9.0;  // longer side over shorter side, in tokens + 1; 0 keeps all
   int threads = 1;
   std::string output;          // corpus.h5
   std::string dropped_report;  // file: one line for each dropped or repaired pair, empty for none
 };
 
-/// What became of the pairs of one set. Every pair read is kept or counted under one reason for dropping.
+/// Counts of the pairs of one set. Every pair read is kept or counted under one reason for dropping.
 struct PrepareCounts {
   int64_t read = 0;
   int64_t kept = 0;
-  int64_t empty = 0;  // a side without words
+  int64_t empty = 0;  // a side without tokens
   int64_t too_long = 0;
   int64_t bad_ratio = 0;
   int64_t repaired_crlf = 0;  // kept; a carriage return before the line end removed
@@ -47,7 +47,7 @@ struct PrepareReport {
 /// Reads, checks and tokenizes parallel text on `threads` cores with memory that does not grow with the
 /// corpus (but for a sample of sentences while a tokenizer is trained) and writes one corpus file. Nothing is
 /// left at `output` on failure. Validation pairs are never dropped for length or ratio, only cut at
-/// max_length words with a count in too_long. Errors: DataError with file and line.
+/// max_length tokens with a count in too_long. Errors: DataError with file and line.
 PrepareReport prepare(const PrepareOptions& options);
 
 }  // namespace ventris::data

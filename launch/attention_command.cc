@@ -13,7 +13,7 @@ namespace ventris {
 
 namespace {
 
-// A page of the base model with so many words has 38 million weights, 75 MB.
+// A page of the base model with this many tokens has 38 million weights, 75 MB.
 constexpr size_t kMostWords = 512;
 
 struct Options {
@@ -27,7 +27,7 @@ std::vector<int32_t> words_of(const ModelSet& models, const std::string& text, c
   const std::vector<int32_t> words = models.tokenizer().encode(text);
   const size_t most = std::min(kMostWords, models.longest_sentence());
   if (words.size() > most) {
-    fail(ExitCode::kBadData, "{} has {} words of the vocabulary; a page of this model holds at most {}",
+    fail(ExitCode::kBadData, "{} has {} tokens of the vocabulary; a page of this model holds at most {}",
          option, words.size(), most);
   }
   return words;
@@ -53,7 +53,7 @@ int run_attention(Options& options, Job& job) {
   const ModelSet models(*context, decoding.models, decoding.precision);
   const data::Tokenizer& tokenizer = models.tokenizer();
   const std::vector<int32_t> source_words = words_of(models, source, "--source");
-  if (source_words.empty()) fail(ExitCode::kBadData, "--source has no words");
+  if (source_words.empty()) fail(ExitCode::kBadData, "--source has no tokens");
   std::vector<int32_t> target_words;
   if (translates) {
     Translator translator(*context, job.communicator, models, decoding.search);
@@ -81,8 +81,8 @@ int run_attention(Options& options, Job& job) {
   write_file_atomically(options.output, attention_page(page));
   size_t maps = 0;
   for (const auto& of_kind : page.maps) maps += of_kind.size();
-  write_output(fmt::format("{}: {} heat maps of {} and {} words\n", options.output, maps, source_words.size(),
-                           target_words.size()));
+  write_output(fmt::format("{}: {} heat maps of {} and {} tokens\n", options.output, maps,
+                           source_words.size(), target_words.size()));
   return 0;
 }
 
@@ -101,7 +101,7 @@ Command attention_command() {
       "The target is forced through the decoder, without dropout. Rows and columns are the pieces of the "
       "model's vocabulary; a piece that begins with \u2581 begins a word. A row of the decoder stands for "
       "the "
-      "word that it is about to write."};
+      "token that it is about to write."};
   command.examples = {{"attention --model model --source \"A man rides a bicycle.\" --output attention.html",
                        "With the model's own translation:"},
                       {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann "

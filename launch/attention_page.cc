@@ -50,20 +50,20 @@ Json group(const AttentionPage& page, AttentionKind kind) {
   switch (kind) {
     case AttentionKind::kEncoderSelf:
       object = {{"title", "Encoder self-attention"},
-                {"note", "Each word of the source looks at all words of the source."},
+                {"note", "Each token of the source looks at all tokens of the source."},
                 {"queries", page.source_words},
                 {"keys", page.source_words}};
       break;
     case AttentionKind::kDecoderSelf:
       object = {
           {"title", "Decoder self-attention"},
-          {"note", "The decoder, about to write the word of the row, looks at what it has written so far."},
+          {"note", "The decoder, about to write the token of the row, looks at what it has written so far."},
           {"queries", predicted},
           {"keys", inputs}};
       break;
     case AttentionKind::kCross:
       object = {{"title", "Cross-attention"},
-                {"note", "The decoder, about to write the word of the row, looks at the source."},
+                {"note", "The decoder, about to write the token of the row, looks at the source."},
                 {"queries", predicted},
                 {"keys", page.source_words}};
       break;

@@ -146,17 +146,17 @@ function show(map) {
   byId("reading").textContent = "";
   const plot = byId("plot");
   plot.replaceChildren();
-  // As large as fits the panel, and large enough to read the words.
+  // As large as fits the panel, and large enough to read the tokens.
   const room = Math.max(220, byId("title").parentElement.clientWidth - 150);
   const cell = Math.max(11, Math.min(38, Math.floor(room / Math.max(columns, 0.75 * rows))));
   plot.style.gridTemplateColumns = "max-content max-content";
   plot.style.fontSize = Math.min(14, cell - 1) + "px";
   make("span", plot);
-  const labels = (words, name, size) => {
+  const labels = (tokens, name, size) => {
     const box = make("div", plot);
     box.className = "labels " + name;
-    return words.map(word => {
-      const label = make("bdi", box, visible(word));
+    return tokens.map(token => {
+      const label = make("bdi", box, visible(token));
       label.style[size] = label.style.lineHeight = cell + "px";
       return label;
     });

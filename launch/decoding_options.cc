@@ -15,7 +15,7 @@ void add_models_option(DecodingOptions& decoding, OptionTable& table) {
       .texts(
           "model", "FILE|DIR...", decoding.models,
           "A weights file, a checkpoint, or a run folder, which means its best checkpoint, or the newest "
-          "where none was validated. Several of one vocabulary make an ensemble: the probability of a word "
+          "where none was validated. Several of one vocabulary make an ensemble: the probability of a token "
           "is the mean of theirs.")
       .required = true;
 }
@@ -28,26 +28,27 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   table.number("length-penalty", search.length_penalty, {.least = 0, .most = 10},
                "alpha of the score log p / ((5 + length) / 6)^alpha; 0 ranks by probability alone.");
   table.integer("max-extra-length", search.max_extra_length, {.least = 0, .most = 65535},
-                "A translation has at most as many words as its source and so many more.");
+                "A translation has at most N tokens more than its source.");
   table.integer("max-length", search.max_length, {.least = 0, .most = 65535},
-                "A translation has at most so many words; 0 sets no such limit.");
+                "A translation has at most N tokens; 0: no limit.");
   table.integer("min-length", search.min_length, {.least = 0, .most = 65535},
-                "A translation has at least so many words, unless one of the limits above is lower.");
+                "A translation has at least N tokens, unless one of the limits above is lower.");
   table.integer("no-repeat-ngram", search.no_repeat_ngram, {.least = 0, .most = 65535},
-                "No sequence of N words comes twice in a translation; 0 allows all.");
+                "No n-gram of N tokens occurs twice in a translation; 0: no limit.");
   table.number("repetition-penalty", search.repetition_penalty, {.least = 0.01, .most = 100},
-               "Logits of words that the translation has already are divided by this where positive, else "
+               "Logits of tokens that the translation has already are divided by this where positive, else "
                "multiplied; 1 changes nothing. Scores are those after it.");
   table.group("Sampling");
-  table.toggle("sample", search.sample,
-               "Draws words at random instead of searching. --beam-size is not used; scores are those of the "
-               "model, whatever the options below.");
+  table.toggle(
+      "sample", search.sample,
+      "Draws tokens at random instead of searching. --beam-size is not used; scores are those of the "
+      "model, whatever the options below.");
   table.number("temperature", search.sampling.temperature, {.least = 0.001, .most = 1000},
-               "Divides logits before words are drawn: below 1 probable words become more so.");
+               "Divides logits before tokens are drawn: below 1 probable tokens become more so.");
   table.integer("top-k", search.sampling.top_k, {.least = 0, .most = 1 << 24},
-                "Only the N most probable words are drawn; 0: all.");
+                "Only the N most probable tokens are drawn; 0: all.");
   table.number("top-p", search.sampling.top_p, {.least = 0, .most = 1, .above_least = true},
-               "Only the most probable words are drawn that together have this probability.");
+               "Only the most probable tokens are drawn that together have this probability.");
   table.integer("seed", search.sampling.seed, {},
                 "Of the random numbers, which depend on it, the number of the line and the place in the "
                 "translation alone.");
@@ -58,7 +59,7 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
   table.group("Machine");
   table.integer(
       "batch-rows", decoding.search.batch_rows, {.least = 0, .most = 1 << 24},
-      "Words of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. More is faster up to a "
+      "Tokens of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. More is faster up to a "
       "point and needs more memory.");
   table.integer("batch-sentences", decoding.search.batch_sentences, {.least = 0, .most = 1 << 24},
                 "Most sentences computed together; 0 leaves it to --batch-rows.");
@@ -68,8 +69,8 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
       "Arithmetic of the matrix products and activations. int8, on the CPU alone: products of 8-bit "
       "integers, exact sums, all else in f32; weights take a quarter of the memory.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
-               "Where to compute. cuda: on NVIDIA GPUs, each rank on one of its own; it must work on every "
-               "rank. auto: with CUDA where it works on every rank, else on the CPU, saying why.");
+               "Where to compute. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
+               "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
   table.integer("threads", decoding.threads, {.least = 0, .most = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
   add_isa_option(decoding.isa, table);
@@ -94,14 +95,14 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
 void CutSentences::check(const std::string& where, size_t words) {
   constexpr int64_t kTold = 10;
   if (words <= longest_ || ++cut_ > kTold) return;
-  say(job_, fmt::format("ventris {}: {} has {} words and is cut after {}", command_, where,
+  say(job_, fmt::format("ventris {}: {} has {} tokens and is cut after {}", command_, where,
                         grouped(static_cast<int64_t>(words)), longest_));
 }
 
 void CutSentences::tell_total(int64_t sentences) const {
   if (cut_ == 0) return;
   say(job_,
-      fmt::format("ventris {}: {} of {} sentences were cut after {} words, the longest that the model takes",
+      fmt::format("ventris {}: {} of {} sentences were cut after {} tokens, the longest that the model takes",
                   command_, grouped(cut_), grouped(sentences), longest_));
 }
 

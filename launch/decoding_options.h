@@ -36,7 +36,7 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
 /// Says that a sentence was cut, for the first few sentences; counts all.
 class CutSentences {
  public:
-  /// `longest`: words that a sentence may have.
+  /// `longest`: tokens that a sentence may have.
   CutSentences(const Job& job, const std::string& command, size_t longest)
       : job_(job), command_(command), longest_(longest) {}
 

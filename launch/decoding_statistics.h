@@ -18,7 +18,7 @@ class DecodingStatistics {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     cpu_seconds_ += static_cast<double>(std::clock() - cpu_begin_) / CLOCKS_PER_SEC;
   }
-  /// One sentence, and the words of the vocabulary in its best translation.
+  /// One sentence, and the tokens of the vocabulary in its best translation.
   void add_sentence(int64_t words) {
     ++sentences_;
     words_ += words;

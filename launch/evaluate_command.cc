@@ -157,7 +157,7 @@ Command evaluate_command() {
                     {"lowercase", "ignores case"},
                     {"beam-size", "hypotheses kept; 1 is greedy"},
                     {"length-penalty", "more prefers longer translations"},
-                    {"batch-rows", "words computed together; 0: by device"},
+                    {"batch-rows", "tokens computed together; 0: by device"},
                     {"device", "where to compute"},
                     {"threads", "of a rank; 0: its share of cores"}};
   command.many_ranks = true;

@@ -19,7 +19,7 @@ struct ForeignName {
 };
 
 constexpr std::string_view kTokens =
-    "It counts words of the vocabulary without padding, of a whole step over all ranks; so does "
+    "It counts tokens of the vocabulary without padding, of a whole step over all ranks; so does "
     "--batch-source-tokens";
 constexpr std::string_view kSteps = "It counts steps";
 
@@ -36,7 +36,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
      "There is nothing to give: batches are filled up to --batch-target-tokens, drawn in a new order each "
      "epoch, and all ranks work on each"},
     {"update-freq optimizer-delay workspace -w", "train plan", "micro-batch-tokens",
-     "A global batch is computed in pieces of so many words, and the update is the same for any number of "
+     "A global batch is computed in pieces of this many tokens, and the update is the same for any number of "
      "them: less needs less memory"},
     {"fp16 bf16 amp", "train plan", "precision", "Its values are f32 and bf16"},
     {"fp16 bf16", "", "precision", "Its values are f32 and bf16"},
@@ -58,7 +58,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"after-epochs max-epoch -e", "train plan", "max-epochs", ""},
     {"lr-warmup warmup-updates", "", "warmup-steps", kSteps},
     {"lr-scheduler lr-decay-inv-sqrt", "train plan", "warmup-steps",
-     "The schedule is always the paper's: it rises for so many steps, then falls with their inverse square "
+     "The schedule is always the paper's: it rises for N steps, then falls with their inverse square "
      "root"},
     {"adam-betas optimizer-params", "", "beta1", "So are --beta2 and --adam-epsilon options of their own"},
     {"adam-eps", "", "adam-epsilon", ""},
@@ -115,7 +115,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"sampling-topp", "", "top-p", ""},
     {"no-repeat-ngram-size", "", "no-repeat-ngram", ""},
     {"max-len-b max-length-factor", "", "max-extra-length",
-     "A translation has at most as many words as its source and so many more"},
+     "A translation has at most N tokens more than its source"},
     {"print-alignment", "", "alignment", "Its values are none, soft and hard"},
     {"prefix-size", "", "prefix-column", ""},
     // Scoring

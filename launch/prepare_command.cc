@@ -113,7 +113,7 @@ nlohmann::json to_json(const data::PrepareCounts& counts) {
 
 std::string describe(const std::string& name, const data::PrepareCounts& counts, bool cut) {
   std::string text =
-      fmt::format("{}: {} pairs read, {} kept ({} source words, {} target words, {} unknown)\n", name,
+      fmt::format("{}: {} pairs read, {} kept ({} source tokens, {} target tokens, {} unknown)\n", name,
                   grouped(counts.read), grouped(counts.kept), grouped(counts.source_words),
                   grouped(counts.target_words), grouped(counts.unknown_words));
   const auto line = [&text](int64_t count, const char* what) {
@@ -153,7 +153,7 @@ int run_prepare(Options& options, const Job& job) {
   }
   std::string text = describe("train", report.train, false);
   if (report.valid.read > 0) text += describe("valid", report.valid, true);
-  text += fmt::format("{}: vocabulary of {} words, digest {}, {:.1f} s\n", prepare.output,
+  text += fmt::format("{}: vocabulary of {} tokens, digest {}, {:.1f} s\n", prepare.output,
                       grouped(report.vocab_size), report.digest, seconds);
   write_output(text);
   // Open MPI starts no ranks for root without being told.
@@ -177,10 +177,10 @@ Command prepare_command() {
   command.description = {
       "Trains a SentencePiece model on both languages together, or takes a given one, checks and tokenizes "
       "the text on all cores with memory that does not grow with the corpus, and writes one HDF5 file: the "
-      "word ids of the training and validation pairs, the tokenizer, and where it all came from "
+      "token ids of the training and validation pairs, the tokenizer, and where it all came from "
       "(docs/formats.md).",
       "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, plain or "
-      "gzipped. Pairs with an empty side, with a side of more than --max-length words, or with lengths too "
+      "gzipped. Pairs with an empty side, with a side of more than --max-length tokens, or with lengths too "
       "different are dropped from training and counted. A carriage return at the end of a line is removed "
       "and NUL bytes become spaces, counted too. Invalid UTF-8, different numbers of lines, and a damaged "
       "file are errors. Validation pairs are never dropped for their length, only cut.",
@@ -188,17 +188,17 @@ Command prepare_command() {
   command.examples = {
       {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de --vocab-size 8000 --output "
        "corpus.h5",
-       "A joint vocabulary of 8,000 words:"},
+       "A joint vocabulary of 8,000 tokens:"},
       {"prepare --train-sets a.en.gz a.de.gz b.en.gz b.de.gz --tokenizer-model spm.model --output corpus.h5",
        "Two pairs of gzipped files with a tokenizer that exists already:"}};
   command.common = {{"train-sets", "files to train on"},
                     {"valid-sets", "files to validate on"},
-                    {"vocab-size", "words of both languages together"},
+                    {"vocab-size", "tokens of both languages together"},
                     {"tokenizer", "kind of model to train"},
                     {"tokenizer-model", "one to use instead of training"},
                     {"character-coverage", "share of the characters"},
                     {"lowercase", "lowercases the text"},
-                    {"max-length", "of a side, in words"},
+                    {"max-length", "of a side, in tokens"},
                     {"output", "the corpus file"},
                     {"threads", "0: all cores"}};
   OptionTable& table = command.options;
@@ -209,15 +209,15 @@ Command prepare_command() {
       .required = true;
   table.texts("valid-sets", "SRC TGT...", options->valid_sets, "Files to validate on.");
   table.integer("max-length", prepare.max_length, {.least = 1, .most = 65535},
-                "Longest side of a pair in words of the vocabulary; longer training pairs are dropped.");
+                "Longest side of a pair in tokens of the vocabulary; longer training pairs are dropped.");
   table.number(
       "max-length-ratio", prepare.max_length_ratio, {.least = 0, .most = 1e6},
-      "Drops training pairs whose longer side, in words and one, is more than so many times the shorter; at "
-      "least 1, or 0 to keep all.");
+      "Drops training pairs whose longer side has more than X times the tokens of the shorter, both plus "
+      "one; at least 1, or 0 to keep all.");
   table.group("Tokenizer");
   table.integer("vocab-size", prepare.tokenizer.vocab_size,
                 {.least = data::kLeastVocabulary, .most = 1000000},
-                "Words of the vocabulary to train, shared by both languages.");
+                "Tokens of the vocabulary to train, shared by both languages.");
   table.choice<data::TokenizerKind>(
       "tokenizer", prepare.tokenizer.kind,
       {{"bpe", data::TokenizerKind::kBpe}, {"unigram", data::TokenizerKind::kUnigram}},

@@ -35,7 +35,7 @@ ventris demo-corpus --output-dir demo 2>/dev/null
 printf '\nThree pairs of it:\n'
 paste -d '|' <(head -3 demo/train.en) <(head -3 demo/train.de) | sed 's/|/   ->   /; s/^/  /'
 
-note "2. Preparing: a shared vocabulary of 2,000 subwords, and the text as word ids in one HDF5 file"
+note "2. Preparing: a shared vocabulary of 2,000 tokens, and the text as token ids in one HDF5 file"
 ventris prepare --train-sets demo/train.en demo/train.de --valid-sets demo/valid.en demo/valid.de \
   --vocab-size 2000 --output corpus.h5 2>/dev/null
 
@@ -78,7 +78,7 @@ Go on from here:
   cd $run && export PATH=$build:\$PATH
   echo "half past seven" | ventris translate --model weights.h5     a sentence of yours
   ventris inspect weights.h5                                        what the file holds
-  tail -3 model/metrics.jsonl                                       the course of training
+  tail -3 model/metrics.jsonl                                       the training curve
   ventris help, and ventris train --help all                        all options
   $root/launch/recipes/multi30k.sh TEXT_FOLDER                      a real corpus, see README.md
 END

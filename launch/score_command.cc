@@ -88,10 +88,10 @@ int run_score(const Options& options, Job& job) {
   write_output(text);
   cut.tell_total(std::ssize(scored));
   if (words > 0) {
-    say(job,
-        fmt::format("{}: {} pairs, {} words with end marks, log-probability {:.4f} a word, perplexity {:.4f}",
-                    models.path(), grouped(std::ssize(scored)), grouped(words),
-                    total / static_cast<double>(words), std::exp(-total / static_cast<double>(words))));
+    say(job, fmt::format(
+                 "{}: {} pairs, {} tokens with end marks, log-probability {:.4f} a token, perplexity {:.4f}",
+                 models.path(), grouped(std::ssize(scored)), grouped(words),
+                 total / static_cast<double>(words), std::exp(-total / static_cast<double>(words))));
   }
   return 0;
 }
@@ -107,26 +107,26 @@ Command score_command() {
   command.description = {
       "Takes line i of the target as a translation of line i of the source and prints one line for each "
       "pair: the "
-      "natural logarithm of the probability that the model gives to it, a tab, and its number of words. "
-      "Words "
-      "are those of the model's vocabulary; the end mark is one of them. Log-probability over words is the "
+      "natural logarithm of the probability that the model gives to it, a tab, and its number of tokens, "
+      "the end mark counted. Log-probability over tokens is the "
       "mean, "
-      "and translate's score is log p / ((5 + words) / 6)^alpha, unless the search came to the text by other "
-      "words than those that the tokenizer cuts it into.",
-      "The perplexity of all words together is told on the standard error. Sentences that are longer than "
+      "and translate's score is log p / ((5 + tokens) / 6)^alpha, unless the search came to the text by "
+      "other "
+      "tokens than those that the tokenizer cuts it into.",
+      "The perplexity over all tokens is printed on the standard error. Sentences that are longer than "
       "the "
       "model takes are cut, with a warning. The texts are read on rank 0 alone. Results depend neither on "
       "--batch-rows nor on the number of ranks, which share the work."};
   command.examples = {
       {"score --model model --source test.en --target test.de", "By the best checkpoint of a run:"},
       {"ventris score --model weights.h5 --source test.en --target test.de --json --per-word > scores.jsonl",
-       "With every word's own:"}};
+       "With that of each token:"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
                     {"source", "sentences, one a line"},
                     {"target", "their translations"},
-                    {"per-word", "adds every word's own"},
+                    {"per-word", "adds that of each token"},
                     {"json", "an object for each pair"},
-                    {"batch-rows", "words computed together; 0: by device"},
+                    {"batch-rows", "tokens computed together; 0: by device"},
                     {"precision", "of products and activations"},
                     {"device", "where to compute"},
                     {"threads", "of a rank; 0: its share of cores"}};
@@ -141,7 +141,7 @@ Command score_command() {
   table.text("target", "FILE", options->target, "Their translations, one a line, plain or gzipped.")
       .required = true;
   table.toggle("per-word", options->per_word,
-               "Adds a tab and every word with its log-probability, WORD=NUMBER, separated by blanks.");
+               "Adds a tab and every token with its log-probability, TOKEN=NUMBER, separated by blanks.");
   table.toggle("json", options->json, "Prints one JSON object for each pair instead.");
   add_machine_options(options->decoding, table);
   command.run = [options](Job& job) { return run_score(*options, job); };

@@ -58,7 +58,7 @@ void write_result(const Job& job, const std::string& text) {
   try {
     write_output(text);
   } catch (const Error& error) {
-    say(job, fmt::format("Warning: the result could not be told ({}). The run itself is not touched by that.",
+    say(job, fmt::format("Warning: the result could not be written ({}). The run itself is not affected.",
                          error.what()));
   }
 }

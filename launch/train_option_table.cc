@@ -45,15 +45,15 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
   table.choice(
       "begin-embedding", train.begin_embedding, {"learned", "zero", "none"},
       "With what the decoder begins: an embedding of the begin mark that is learned as that of every "
-      "word; one that is held at zero; or none, as in Marian, where the begin mark has the row of a "
-      "word that is never given. Marian can express the last two.");
+      "token; one that is held at zero; or none, as in Marian, where the begin mark has the row of a "
+      "token that is never given. Marian can express the last two.");
   table.choice<bool>("activation", model.swish, {{"relu", false}, {"swish", true}},
                      "Between the two products of a feed-forward layer: ReLU as in the paper, or x * "
                      "sigmoid(x), the default of Marian.");
   table.toggle("output-bias", model.output_bias,
-               "A learned bias for every word in the output layer, as Marian has it.");
+               "A learned bias for every token in the output layer, as Marian has it.");
   preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 1 << 20},
-                       "Longest sentence in words, its end mark counted."));
+                       "Longest sentence in tokens, its end mark counted."));
   preset(table.number("dropout", model.dropout, {.least = 0, .most = 1, .below_most = true},
                       "Dropout rate of sublayer outputs and of the sums of embeddings and positions."));
   preset(table.number("attention-dropout", model.attention_dropout,
@@ -68,19 +68,19 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
   table.group("Data and batches");
   table.text("corpus", "FILE", train.corpus, "Corpus file of 'ventris prepare'. Required.");
   preset(table.integer("batch-source-tokens", train.batch_source_tokens, {.least = 1, .most = kManyTokens},
-                       "Source words of a global batch, end marks counted, over all ranks."));
+                       "Source tokens of a global batch, end marks counted, over all ranks."));
   preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.least = 1, .most = kManyTokens},
-                       "Target words of a global batch."));
+                       "Target tokens of a global batch."));
   table.integer(
       "logical-shards", train.logical_shards, {.least = 0, .most = 65536},
       "Micro-batches that a global batch is cut into. Ranks have equal work where it is a multiple of their "
       "number. 0 takes that of the checkpoint where a run goes on, on any number of ranks, so that the "
-      "batches stay the same. A new run then gets so many that each holds at most --micro-batch-tokens: the "
+      "batches stay the same. In a new run each then holds at most --micro-batch-tokens: their number is the "
       "smallest multiple of the number of ranks or, with --reduction reproducible, the smallest power of "
       "two from 8 on.");
   table.integer(
       "micro-batch-tokens", train.micro_batch_tokens, {.least = 0, .most = kManyTokens},
-      "Words of a micro-batch, where --logical-shards is 0. Less needs less memory. 0 is 4096 on the "
+      "Tokens of a micro-batch, where --logical-shards is 0. Less needs less memory. 0 is 4096 on the "
       "CPU and 32768 on CUDA.");
   table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
 }
@@ -90,9 +90,9 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
   preset(table.integer("max-steps", train.max_steps, {.least = 0, .most = 4294967295},
                        "Ends training at this step, counted from the first start of the run."));
   table.integer("max-epochs", train.max_epochs, {.least = 0, .most = kManySteps},
-                "Ends training after so many passes over the corpus; 0 is no limit.");
+                "Ends training after N passes over the corpus; 0: no limit.");
   table.number("max-minutes", train.max_minutes, {.least = 0, .most = 1e7},
-               "Ends this run after so many minutes, saved and counted as done; 0 is no limit.");
+               "Ends this run after X minutes, saved and counted as done; 0: no limit.");
   preset(table.number(
       "learning-rate-scale", train.learning_rate_scale, {.least = 0, .most = 1e6, .above_least = true},
       "Factor on the schedule of the paper, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The peak is "
@@ -129,7 +129,7 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
 void add_validation_options(TrainOptions& train, OptionTable& table) {
   table.group("Validation");
   preset(table.integer("valid-every", train.valid_every, {.least = 0, .most = kManySteps},
-                       "Validates after so many steps, and at the end; 0 is never."));
+                       "Validates every N steps, and at the end; 0: never."));
   preset(table.yes_no("valid-bleu", train.valid_bleu,
                       "Scores translations of the validation set with BLEU. "
                       "--valid-metric bleu needs it."));
@@ -156,7 +156,7 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
                    "but chrF where --valid-tokenize finds no words in the references, because they have no "
                    "spaces between words (docs/scores.md)."));
   preset(table.integer("patience", train.patience, {.least = 0, .most = 1000000},
-                       "Stops after so many validations in a row without a better one; 0 is never."));
+                       "Stops after N validations in a row without a better one; 0: never."));
   table.number(
       "valid-target", train.valid_target, {.least = 0, .most = 1e9},
       "Ends training, saved and counted as done, once --valid-metric is as good as this: at least so "
@@ -168,7 +168,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.text("model-dir", "DIR", train.model_dir,
              "Folder for checkpoints, metrics and the configuration; made if it is missing. Required.");
   preset(table.integer("save-every", train.save_every, {.least = 0, .most = kManySteps},
-                       "Saves a checkpoint after so many steps, and at the end; 0 is at the end only."));
+                       "Saves a checkpoint every N steps, and at the end; 0: at the end only."));
   preset(table.integer(
       "keep-checkpoints", train.keep_checkpoints, {.least = 1, .most = 1000000},
       "Newest checkpoints to keep, 1 being taken for 2, so that a damaged one is never the last; the best "
@@ -176,7 +176,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   preset(table.integer("log-every", train.log_every, {.least = 1, .most = kManySteps},
                        "Steps of an interval of the log and of metrics.jsonl."));
   table.number("log-seconds", train.log_seconds, {.least = 0, .most = 1e7},
-               "Seconds without a word after which the log gets a line between, also inside a step or a "
+               "Seconds without a line after which the log gets one, also inside a step or a "
                "validation that takes long; metrics.jsonl does not. 0 is never.");
   table.choice(
       "progress", train.progress, {"auto", "live", "lines", "none"},
@@ -185,17 +185,18 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "terminal, also through an mpirun on this host, else lines.");
   table.integer(
       "digest-every", train.digest_every, {.least = 0, .most = kManySteps},
-      "Logs the digest of all parameters after so many steps, also to metrics.jsonl: 32 hexadecimal digits, "
+      "Logs the digest of all parameters every N steps, also to metrics.jsonl: 32 hexadecimal digits, "
       "equal where the parameters have equal bits, and with it what 'ventris replay' compares. The moving "
       "average of --ema is not part of it. 0 is never.");
-  table.text("resume", "auto|never|FILE", train.resume,
-             "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
-             "and refuses a folder with checkpoints; a file begins with that checkpoint, and the same command "
-             "goes on from the newest of the folder once it came further.");
+  table.text(
+      "resume", "auto|never|FILE", train.resume,
+      "auto goes on from the newest checkpoint of the run folder if there is one; never starts anew "
+      "and refuses a folder with checkpoints; a file begins with that checkpoint, and the same command "
+      "goes on from the newest of the folder once it came further.");
   table.optional_text(
       "initial-model", "FILE|DIR", train.initial_model,
       "A model whose parameters a new run begins with, in place of random ones: a weights file, also "
-      "one of 'ventris import', a checkpoint, or a run folder. Its shape and its words must be those "
+      "one of 'ventris import', a checkpoint, or a run folder. Its shape and its tokens must be those "
       "of the run. A run that goes on does not read it.");
 }
 
@@ -229,7 +230,7 @@ std::vector<CommonOption> common_train_options() {
           {"learning-rate-scale", "factor on the paper's schedule"},
           {"warmup-steps", "steps of rising learning rate"},
           {"max-steps", "training ends at this step,"},
-          {"max-epochs", "after so many epochs,"},
+          {"max-epochs", "or after N epochs,"},
           {"max-minutes", "or minutes; 0: no limit"},
           {"valid-every", "steps between validations"},
           {"valid-metric", "what makes a checkpoint the best"},
@@ -256,8 +257,8 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   add_run_options(train, table);
   table.group("Machine");
   table.choice("device", train.device, {"auto", "cpu", "cuda"},
-               "Where to compute. cuda: on NVIDIA GPUs, each rank on one of its own; it must work on every "
-               "rank. auto: with CUDA where it works on every rank, else on the CPU, saying why.");
+               "Where to compute. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
+               "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
   table.toggle(
       "no-cuda-graph", train.no_cuda_graph,
       "On CUDA, gives the device every step anew instead of replaying a captured one. The results are "
@@ -267,7 +268,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   add_isa_option(options.isa, table);
   table.integer(
       "check-ranks-every", train.check_ranks_every, {.least = 0, .most = kManySteps},
-      "Compares the parameters and Adam's moments of all ranks after so many steps, and always before a "
+      "Compares the parameters and Adam's moments of all ranks every N steps, and always before a "
       "checkpoint is saved, so that a fault of a machine's memory or arithmetic does not go unnoticed. 0 is "
       "at "
       "checkpoints only.");

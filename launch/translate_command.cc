@@ -216,15 +216,15 @@ Command translate_command() {
                     {"beam-size", "hypotheses kept; 1 is greedy"},
                     {"length-penalty", "more prefers longer translations"},
                     {"n-best", "best translations of a sentence to write"},
-                    {"max-extra-length", "words that it may be longer"},
+                    {"max-extra-length", "tokens more than the source"},
                     {"prefix", "what translations begin with"},
                     {"alignment", "source words of each word"},
-                    {"sample", "draws words instead of searching"},
+                    {"sample", "draws tokens instead of searching"},
                     {"temperature", "of drawing"},
                     {"seed", "of drawing"},
                     {"block-lines", "lines read before they are translated"},
                     {"interactive", "answers line by line"},
-                    {"batch-rows", "words computed together; 0: by device"},
+                    {"batch-rows", "tokens computed together; 0: by device"},
                     {"precision", "of products and activations"},
                     {"device", "where to compute"},
                     {"threads", "of a rank; 0: its share of cores"}};
@@ -249,7 +249,7 @@ Command translate_command() {
                "Translates and writes every line before the next is read.");
   table.toggle(
       "statistics", options->statistics,
-      "At the end writes a JSON object to the standard error: sentences, words of the vocabulary in their "
+      "At the end writes a JSON object to the standard error: sentences, tokens of the vocabulary in their "
       "translations, seconds and CPU seconds spent on translating, and peak_mib, the peak memory of this "
       "process.");
   table.group("Alignment");

@@ -101,7 +101,7 @@ size_t AttentionMapper::fitting(std::span<const WordPair> pairs) const {
     target += static_cast<int64_t>(pairs[count].target.size()) + 1;
     if (std::max(source, target) > rows_) break;
   }
-  VENTRIS_CHECK(count > 0, "a pair of {} and {} words; the model has {} positions", pairs[0].source.size(),
+  VENTRIS_CHECK(count > 0, "a pair of {} and {} tokens; the model has {} positions", pairs[0].source.size(),
                 pairs[0].target.size(), config_.max_positions);
   return count;
 }

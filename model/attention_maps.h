@@ -22,22 +22,22 @@ struct AttentionMap {
   float at(int64_t query, int64_t key) const { return weights[static_cast<size_t>(query * keys + key)]; }
 };
 
-/// Words of a sentence pair, without marks.
+/// Tokens of a sentence pair, without marks.
 struct WordPair {
   std::span<const int32_t> source;
   std::span<const int32_t> target;
 };
 
 /// Computes the attention weights of sentence pairs without dropout, the target being given (forced
-/// decoding). A source of n words has n + 1 keys, the end mark last. A target of m words has m + 1 queries:
-/// query t has word t - 1 as its input (the begin mark at 0) and predicts word t (the end mark at m).
+/// decoding). A source of n tokens has n + 1 keys, the end mark last. A target of m tokens has m + 1 queries:
+/// query t has token t - 1 as its input (the begin mark at 0) and predicts token t (the end mark at m).
 class AttentionMapper {
  public:
   /// The references outlive the object.
   AttentionMapper(Context& context, const TransformerConfig& config, ParameterStore& store,
                   const TransformerIds& ids, const Marks& marks);
 
-  /// Every layer and head: by kind, then [layer * heads + head]. Source and target have fewer words than
+  /// Every layer and head: by kind, then [layer * heads + head]. Source and target have fewer tokens than
   /// max_positions.
   using AllMaps = std::array<std::vector<AttentionMap>, kAttentionKinds.size()>;
   AllMaps all_maps(const WordPair& pair);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kAlignment = 128;
 // Sentences are padded to a multiple of this and never fall, so that their number soon stays as it is. The
-// capacity, which allows for sentences of one word, would be many times more than there ever are.
+// capacity, which allows for sentences of one token, would be many times more than there ever are.
 constexpr int kSentenceStep = 64;
 
 }  // namespace
@@ -52,7 +52,7 @@ BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, Sta
              .target_dropout = device<DropoutPosition>(layout_.target_dropout),
              .gradient_scale = device<float>(layout_.gradient_scale)} {}
 
-/// Padding is word 0 at position 0: numbers that every table has.
+/// Padding is token 0 at position 0: numbers that every table has.
 void BatchStage::put_rows(size_t offset, std::span<const int32_t> values, int64_t rows) {
   int32_t* to = host<int32_t>(offset);
   std::fill(std::copy(values.begin(), values.end(), to), to + rows, 0);

@@ -8,7 +8,7 @@
 
 namespace ventris {
 
-/// Words that are not text: what a target begins with, and what follows the last word of both sides.
+/// Tokens that are not text: what a target begins with, and what follows the last token of both sides.
 struct Marks {
   int32_t begin_id = 1;
   int32_t end_id = 2;
@@ -19,7 +19,7 @@ class PackedPairs {
  public:
   explicit PackedPairs(const Marks& marks) : marks_(marks) {}
 
-  /// Words without marks.
+  /// Tokens without marks.
   void add(std::span<const int32_t> source, std::span<const int32_t> target);
 
   int64_t source_rows() const { return std::ssize(source_ids_); }

@@ -28,7 +28,7 @@ void TransformerConfig::validate() const {
   check_range("d-ff", d_ff, 1, 65536);
   check_range("heads", heads, 1, 256);
   check_range("vocab-size", vocab_size, 4, int64_t{1} << 24);
-  check_range("begin-embedding word", zero_word, -1, vocab_size - 1);
+  check_range("begin-embedding token", zero_word, -1, vocab_size - 1);
   check_range("max-positions", max_positions, 2, 1 << 20);
   if (d_model % 2 != 0) {
     fail(ExitCode::kBadConfiguration,
@@ -43,7 +43,7 @@ void TransformerConfig::validate() const {
          d_model);
   }
   if (zero_start && zero_word >= 0) {
-    fail(ExitCode::kBadConfiguration, "the model begins with zeros and has a zero embedding for word {}",
+    fail(ExitCode::kBadConfiguration, "the model begins with zeros and has a zero embedding for token {}",
          zero_word);
   }
   if (d_model % heads != 0) {

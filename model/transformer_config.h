@@ -11,7 +11,7 @@ struct TransformerConfig {
   int d_model = 512;
   int d_ff = 2048;
   int heads = 8;
-  int64_t vocab_size = 37000;      // words of the shared vocabulary
+  int64_t vocab_size = 37000;      // tokens of the shared vocabulary
   bool pre_norm = false;           // LayerNorm before each sublayer, and once after the last layer
   bool learned_positions = false;  // else sinusoids
   int max_positions = 1024;        // longest sentence, with its end mark
@@ -19,11 +19,11 @@ struct TransformerConfig {
   float attention_dropout = 0.1F;  // attention weights
   float label_smoothing = 0.1F;
   float layer_norm_epsilon = 1e-5F;
-  int64_t zero_word = -1;         // a word whose embedding stays zero (the begin mark, as in Marian), or -1
+  int64_t zero_word = -1;         // a token whose embedding stays zero (the begin mark, as in Marian), or -1
   bool marian_positions = false;  // sinusoids of Marian's frequencies
   bool zero_start = false;        // the decoder begins with its position alone, whatever the begin mark is
   bool swish = false;             // x * sigmoid(x) in the feed-forward layers, else ReLU
-  bool output_bias = false;       // a bias for every word in the output layer
+  bool output_bias = false;       // a bias for every token in the output layer
 
   int d_head() const { return d_model / heads; }
   /// Rows of the embedding table in memory: the vocabulary padded to a multiple of 128. Padding is never

@@ -75,7 +75,7 @@ struct TransformerIds {
 ///   output/bias with an output bias.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
-/// Where config.zero_word is a word, clears its embedding in `flat`, the values or the gradients of the
+/// Where config.zero_word is a token, clears its embedding in `flat`, the values or the gradients of the
 /// store.
 void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,
                      const ParameterStore& store, Tensor flat);

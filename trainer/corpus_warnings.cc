@@ -15,12 +15,12 @@ namespace {
 // An entry of the vocabulary that comes less often is hardly learned.
 constexpr int64_t kFewTokensOfAWord = 50;
 constexpr int64_t kGoodTokensOfAWord = 100;
-// Enough to know how often words come.
+// Enough to know how often tokens come.
 constexpr int64_t kSampledTokens = 1000000;
 // Nats a token by which the other side must explain a side better.
 constexpr double kClearlyBetter = 0.1;
 
-/// How often words come in the first sentences of a side.
+/// How often tokens come in the first sentences of a side.
 class WordCounts {
  public:
   WordCounts(const data::SentenceArray& sentences, int vocab_size)
@@ -33,7 +33,7 @@ class WordCounts {
 
   int64_t total() const { return total_; }
 
-  /// Nats that a word of `other` takes on average, coded by these counts, each one more.
+  /// Nats that a token of `other` takes on average, coded by these counts, each one more.
   double cross_entropy(const WordCounts& other) const {
     const double all = static_cast<double>(total_) + static_cast<double>(counts_.size());
     double sum = 0.0;
@@ -98,14 +98,14 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
   const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
   if (tokens / vocab_size < kFewTokensOfAWord) {
     warnings.push_back(
-        fmt::format("the vocabulary is large for the text: {} words for {}, so that each comes {} times on "
+        fmt::format("the vocabulary is large for the text: {} tokens for {}, so that each comes {} times on "
                     "average; 'ventris prepare --vocab-size {}' or less lets more be learned of each",
                     thousands(vocab_size), thousands(tokens), tokens / vocab_size,
                     std::max<int64_t>(8, tokens / kGoodTokensOfAWord)));
   }
   if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
     warnings.push_back(
-        "source and target of the validation pairs look swapped: their words are those of the other side of "
+        "source and target of the validation pairs look swapped: their tokens are those of the other side of "
         "the training pairs. Look at the order of the files after --valid-sets of 'ventris prepare'");
   }
   if (options.valid_every > 0) add_reference_warnings(options, corpus, warnings);

@@ -20,8 +20,8 @@ std::unique_ptr<LoadedModel> load_initial_model(const TrainOptions& options, con
   }
   if (model->tokenizer->model() != corpus.tokenizer().model()) {
     fail(ExitCode::kBadConfiguration,
-         "{} has other words than {}; prepare the corpus with its tokenizer (--tokenizer-model)", model->path,
-         corpus.path());
+         "{} has other tokens than {}; prepare the corpus with its tokenizer (--tokenizer-model)",
+         model->path, corpus.path());
   }
   return model;
 }

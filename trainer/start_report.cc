@@ -64,7 +64,7 @@ std::string steps_text(double steps) {
 std::string corpus_text(const data::Corpus& corpus) {
   const data::SentencePairs& train = corpus.train();
   return fmt::format(
-      "{} pairs to train on, {} to validate; {} source and {} target words of a vocabulary of {}",
+      "{} pairs to train on, {} to validate; {} source and {} target tokens of a vocabulary of {}",
       thousands(train.size()), thousands(corpus.valid().size()), thousands(train.source.total_tokens()),
       thousands(train.target.total_tokens()), thousands(corpus.tokenizer().vocab_size()));
 }
@@ -109,7 +109,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(parameters),
                                model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
       row("corpus", corpus_text(corpus)) +
-      row("step", fmt::format("up to {} source and {} target words, in {}, {} a rank",
+      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} a rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
                               (shards + ranks - 1) / ranks)) +

@@ -56,7 +56,7 @@ struct TrainOptions {
   std::string valid_tokenize_with = {};  // its file, where it needs one
   std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or as
                                          // resolve_valid_metric() says
-  int patience = 0;                      // stop after so many validations without a better one; 0: never
+  int patience = 0;                      // stop after this many validations without a better one; 0: never
   double valid_target = 0.0;             // end where valid_metric is as good as this; 0: never
   int64_t save_every = 1000;             // steps; 0: only at the end
   int keep_checkpoints = 10;             // the newest; the best stays besides

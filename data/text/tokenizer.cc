@@ -70,7 +70,7 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
            origin, mark);
     }
   };
-  require(unknown_id(), "mark for unknown words");
+  require(unknown_id(), "mark for unknown tokens");
   require(end_id(), "end mark");
 }
 
@@ -131,14 +131,14 @@ void Tokenizer::count_unknown(std::string_view text, CharacterCounts& counts) co
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
   for (const int32_t id : ids) {
     if (id < 0 || id >= vocab_size()) {
-      fail(ErrorKind::kBadData, "{}: word {} is not in the vocabulary of {} words", impl_->origin, id,
+      fail(ErrorKind::kBadData, "{}: token {} is not in the vocabulary of {} tokens", impl_->origin, id,
            vocab_size());
     }
   }
   std::string text;
   const auto status = impl_->processor.Decode(ids, &text);
   if (!status.ok()) {
-    fail(ErrorKind::kBadData, "{}: the tokenizer cannot decode {} words: {}", impl_->origin, ids.size(),
+    fail(ErrorKind::kBadData, "{}: the tokenizer cannot decode {} tokens: {}", impl_->origin, ids.size(),
          status.error_message());
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -147,14 +147,14 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
 
 std::string Tokenizer::piece(int32_t id) const {
   if (id < 0 || id >= vocab_size()) {
-    fail(ErrorKind::kBadData, "{}: word {} is not in the vocabulary of {} words", impl_->origin, id,
+    fail(ErrorKind::kBadData, "{}: token {} is not in the vocabulary of {} tokens", impl_->origin, id,
          vocab_size());
   }
   return impl_->processor.IdToPiece(id);
 }
 
 int32_t Tokenizer::find(std::string_view piece) const {
-  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown word where there is none
+  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown token where there is none
   return impl_->processor.IdToPiece(id) == piece ? id : -1;
 }
 
@@ -177,11 +177,11 @@ const std::string& Tokenizer::model() const {
 
 std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b) {
   if (a.vocab_size() != b.vocab_size()) {
-    return fmt::format("{} words and {} words", a.vocab_size(), b.vocab_size());
+    return fmt::format("{} tokens and {} tokens", a.vocab_size(), b.vocab_size());
   }
   for (int32_t word = 0; word < a.vocab_size(); ++word) {
     if (a.piece(word) == b.piece(word)) continue;
-    return fmt::format("word {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word));
+    return fmt::format("token {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word));
   }
   const auto marks = [](const Tokenizer& t) {
     return fmt::format("unknown {}, begin {}, end {}", t.unknown_id(), t.begin_id(), t.end_id());

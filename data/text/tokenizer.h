@@ -17,9 +17,9 @@ std::string listing(const CharacterCounts& counts);
 
 enum class TokenizerKind { kBpe, kUnigram };
 
-/// A SentencePiece model: text to word ids and back. Marks: unknown 0, begin 1, end 2 in models that we
+/// A SentencePiece model: text to token ids and back. Marks: unknown 0, begin 1, end 2 in models that we
 /// train; a given model may have others, but must have the first and the last. Where it has no begin mark, as
-/// those that Marian trains, the unknown word stands in its place: both are never given. Thread-safe for
+/// those that Marian trains, the unknown token stands in its place: both are never given. Thread-safe for
 /// const use.
 class Tokenizer {
  public:
@@ -73,7 +73,7 @@ struct TokenizerTraining {
 
 /// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of
 /// cores. Throws DataError kBadConfiguration if the vocabulary is too large for the text, saying the largest
-/// that works, and kBadData where not even kLeastVocabulary words can be made of it.
+/// that works, and kBadData where not even kLeastVocabulary tokens can be made of it.
 std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
 
 }  // namespace ventris::data

@@ -51,7 +51,7 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
     fail(ErrorKind::kBadConfiguration, "a tokenizer cannot both lowercase the text and leave it as it is");
   }
   if (options.vocab_size < kLeastVocabulary) {
-    fail(ErrorKind::kBadConfiguration, "a vocabulary of {} words was asked for; at least {} are needed",
+    fail(ErrorKind::kBadConfiguration, "a vocabulary of {} tokens was asked for; at least {} are needed",
          options.vocab_size, kLeastVocabulary);
   }
   if (!(options.character_coverage > 0.0 && options.character_coverage <= 1.0)) {
@@ -82,18 +82,19 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
       fail(
           ErrorKind::kBadData,
           "the text has too few different characters to train a tokenizer on: {} sentences, for a vocabulary "
-          "of at most {} words, and the least is {}",
+          "of at most {} tokens, and the least is {}",
           sentences.size(), *largest, kLeastVocabulary);
     }
-    fail(ErrorKind::kBadConfiguration,
-         "a vocabulary of {} words is too large for this text of {} sentences; the largest that works is {}: "
-         "pass "
-         "--vocab-size {}",
-         options.vocab_size, sentences.size(), *largest, *largest);
+    fail(
+        ErrorKind::kBadConfiguration,
+        "a vocabulary of {} tokens is too large for this text of {} sentences; the largest that works is {}: "
+        "pass "
+        "--vocab-size {}",
+        options.vocab_size, sentences.size(), *largest, *largest);
   }
   if (const auto needed = number_after(message, fmt::format("required_chars. {} vs ", options.vocab_size))) {
     fail(ErrorKind::kBadConfiguration,
-         "a vocabulary of {} words is too small: the characters of the text alone take {}. Pass a larger "
+         "a vocabulary of {} tokens is too small: the characters of the text alone take {}. Pass a larger "
          "--vocab-size, "
          "or a lower --character-coverage to leave out rare characters",
          options.vocab_size, *needed);
@@ -102,7 +103,7 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
     fail(ErrorKind::kBadData, "there is no text to train a tokenizer on: {} sentences, all empty or too long",
          sentences.size());
   }
-  fail(ErrorKind::kBadData, "SentencePiece cannot train a vocabulary of {} words on {} sentences: {}",
+  fail(ErrorKind::kBadData, "SentencePiece cannot train a vocabulary of {} tokens on {} sentences: {}",
        options.vocab_size, sentences.size(), message);
 }
 

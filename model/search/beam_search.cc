@@ -224,7 +224,7 @@ std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const Sourc
     const SourceSentence& source = sources[i];
     VENTRIS_CHECK(
         static_cast<int>(source.words.size()) < most && static_cast<int>(source.prefix.size()) < most,
-        "source {} has {} words and a prefix of {}; the model has {} positions", i, source.words.size(),
+        "source {} has {} tokens and a prefix of {}; the model has {} positions", i, source.words.size(),
         source.prefix.size(), most);
     if (source.words.empty()) {
       results[i] = {Hypothesis{}};

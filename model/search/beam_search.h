@@ -17,11 +17,11 @@ struct BeamSearchOptions {
   int beam_size = 4;
   /// alpha of Wu et al. 2016: score = log p / ((5 + length) / 6)^alpha; the length counts the end mark.
   float length_penalty = 0.6F;
-  int max_extra_length = 50;  // output is at most source length + this many words
-  int max_length = 0;         // and at most this many words; 0: no such limit
-  int min_length = 0;         // the end mark does not come before so many words, unless at the limits above
-  int no_repeat_ngram = 0;    // no sequence of so many words comes twice in an output; 0: any may
-  /// Logits of words that the output has already are divided by this where positive, else multiplied.
+  int max_extra_length = 50;  // output is at most source length + this many tokens
+  int max_length = 0;         // and at most this many tokens; 0: no such limit
+  int min_length = 0;       // the end mark does not come before this many tokens, unless at the limits above
+  int no_repeat_ngram = 0;  // no n-gram of this many tokens occurs twice in an output; 0: no limit
+  /// Logits of tokens that the output has already are divided by this where positive, else multiplied.
   /// Probabilities and scores are those after it; 1 changes nothing.
   float repetition_penalty = 1.0F;
   int n_best = 1;  // at most beam_size
@@ -38,7 +38,7 @@ struct BeamSearchOptions {
 /// Rows that are computed together where no number is given.
 int64_t rows_that_suit(Device device);
 
-/// What is translated, as word ids without marks.
+/// What is translated, as token ids without marks.
 struct SourceSentence {
   std::vector<int32_t> words;        // fewer than max_positions
   std::vector<int32_t> prefix = {};  // every output begins with it; fewer than max_positions
@@ -63,7 +63,7 @@ struct SearchModel {
 /// n_best finished ones any more, or at its maximum length, where live hypotheses are ended. The result for a
 /// sentence does not depend on the others (on CUDA but for rounding, as products depend on their shape).
 ///
-/// Several models make an ensemble: the probability of a word is the mean of theirs. They share one
+/// Several models make an ensemble: the probability of a token is the mean of theirs. They share one
 /// vocabulary; the smallest max_positions holds.
 class BeamSearch {
  public:

@@ -19,19 +19,19 @@ class BeamSearchSentence {
     uint32_t stream = 0;     // random numbers of an output that is drawn
   };
 
-  /// At most `max_words` words, without the marks; at least those of the prefix. Both references outlive the
+  /// At most `max_words` tokens, without the marks; at least those of the prefix. Both references outlive the
   /// object.
   BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix, int max_words);
 
   int live() const { return static_cast<int>(live_.size()); }
   bool done() const { return live_.empty(); }
-  /// All live hypotheses have as many words as are allowed: only the end mark may follow.
+  /// All live hypotheses have as many tokens as are allowed: only the end mark may follow.
   bool full() const { return words_ == max_words_; }
-  /// The only word that may follow: of the prefix, or the end mark where full(); else -1.
+  /// The only token that may follow: of the prefix, or the end mark where full(); else -1.
   int32_t forced_word() const;
   /// Nothing but the prefix is there, so that several outputs that are drawn have one beginning.
   bool at_first_free_word() const { return words_ == static_cast<int>(prefix_.size()); }
-  /// The last word of a live hypothesis, the begin mark at first.
+  /// The last token of a live hypothesis, the begin mark at first.
   int32_t last_word(int hypothesis) const;
   std::span<const int32_t> words(int hypothesis) const {
     return live_[static_cast<size_t>(hypothesis)].words;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kPurpose = "beam search";
 
-/// Words of room in a new cache. On the CPU room costs nothing before it is used, but a larger cache later
+/// Tokens of room in a new cache. On the CPU room costs nothing before it is used, but a larger cache later
 /// does.
 constexpr int64_t cache_steps(Device device) {
   return device == Device::kCpu ? 32 : 16;
@@ -170,11 +170,11 @@ void IncrementalDecoder::send_lists() {
 void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const int32_t> words) {
   const auto rows = static_cast<int64_t>(parents.size());
   VENTRIS_CHECK(rows > 0 && words.size() == parents.size() && rows <= activation_capacity_,
-                "{} parents and {} words, room for {}", parents.size(), words.size(), activation_capacity_);
-  VENTRIS_CHECK(position_ < config_.max_positions, "{} words, as many as there are positions", position_);
+                "{} parents and {} tokens, room for {}", parents.size(), words.size(), activation_capacity_);
+  VENTRIS_CHECK(position_ < config_.max_positions, "{} tokens, as many as there are positions", position_);
   const int64_t longest_list = std::max(position_ + 1, static_cast<int64_t>(source_offsets_.back()));
   VENTRIS_CHECK(rows <= std::numeric_limits<int32_t>::max() / longest_list,
-                "{} hypotheses of {} words are too many for 32-bit row numbers", rows, longest_list);
+                "{} hypotheses of {} tokens are too many for 32-bit row numbers", rows, longest_list);
   std::vector<int32_t> history;
   std::vector<int32_t> sentence;
   for (const int32_t parent : parents) {

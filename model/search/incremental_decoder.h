@@ -15,9 +15,9 @@
 
 namespace ventris {
 
-/// The decoder one word at a time, for search: every step gives each live hypothesis one more word and
-/// computes its one new row. Keys and values of earlier words stay in a cache. A hypothesis is a list of rows
-/// of the cache, so that those with a common beginning share it without copies.
+/// The decoder one token at a time, for search: every step gives each live hypothesis one more token and
+/// computes its one new row. Keys and values of earlier tokens stay in a cache. A hypothesis is a list of
+/// rows of the cache, so that those with a common beginning share it without copies.
 class IncrementalDecoder {
  public:
   /// Most rows that one call of logits() computes. On the CPU those that a task of the packed GEMM takes:
@@ -29,13 +29,13 @@ class IncrementalDecoder {
   IncrementalDecoder(Context& context, const TransformerConfig& config, ParameterStore& store,
                      const TransformerIds& ids);
 
-  /// Begins with one hypothesis without words for each sentence, hypothesis s for sentence s. `memory` is the
-  /// encoder output, [source rows, d_model] T, read here only; source_offsets: [sentences + 1], in host
+  /// Begins with one hypothesis without tokens for each sentence, hypothesis s for sentence s. `memory` is
+  /// the encoder output, [source rows, d_model] T, read here only; source_offsets: [sentences + 1], in host
   /// memory. At most `max_hypotheses` will live.
   void begin(ConstTensor memory, std::span<const int32_t> source_offsets, int64_t max_hypotheses);
 
-  /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with words[i]; those
-  /// that nobody continues are forgotten. The first word is the begin mark. Requires position() <
+  /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with tokens[i]; those
+  /// that nobody continues are forgotten. The first token is the begin mark. Requires position() <
   /// max_positions.
   void step(std::span<const int32_t> parents, std::span<const int32_t> words);
 
@@ -43,7 +43,7 @@ class IncrementalDecoder {
   /// packed store), which the caller may change; valid until the next call.
   Tensor logits(int64_t begin, int64_t rows);
 
-  /// Words that every hypothesis has, the begin mark among them.
+  /// Tokens that every hypothesis has, the begin mark among them.
   int64_t position() const { return position_; }
 
  private:

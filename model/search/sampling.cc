@@ -12,7 +12,7 @@ namespace {
 
 using Candidate = std::pair<double, int32_t>;
 
-/// The more probable first, of equal ones the word of the smaller number.
+/// The more probable first, of equal ones the token of the smaller number.
 bool before(const Candidate& x, const Candidate& y) {
   return x.first > y.first || (x.first == y.first && x.second < y.second);
 }
@@ -43,7 +43,7 @@ void WordSampler::keep_most_probable() {
 }
 
 DrawnWord WordSampler::draw(ConstTensor logits, std::span<const int32_t> banned, double uniform) {
-  VENTRIS_CHECK(logits.cols >= vocab_, "{} logits for {} words", logits.cols, vocab_);
+  VENTRIS_CHECK(logits.cols >= vocab_, "{} logits for {} tokens", logits.cols, vocab_);
   candidates_.clear();
   double log_sum = 0.0;
   dispatch_dtype(logits.dtype, [&](auto tag) {
@@ -55,13 +55,13 @@ DrawnWord WordSampler::draw(ConstTensor logits, std::span<const int32_t> banned,
       candidates_.emplace_back(static_cast<double>(load(x[word])), word);
     }
   });
-  // From the end, so that the words before keep their places.
+  // From the end, so that the tokens before keep their places.
   std::vector<int32_t> gone(banned.begin(), banned.end());
   std::sort(gone.begin(), gone.end());
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
   std::erase_if(candidates_,
                 [&](const Candidate& c) { return std::binary_search(gone.begin(), gone.end(), c.second); });
-  VENTRIS_CHECK(!candidates_.empty(), "all {} words are banned", vocab_);
+  VENTRIS_CHECK(!candidates_.empty(), "all {} tokens are banned", vocab_);
   keep_most_probable();
 
   const double best = std::min_element(candidates_.begin(), candidates_.end(), before)->first;

@@ -9,8 +9,8 @@
 
 namespace ventris {
 
-/// Words are drawn from softmax(logits / temperature), of which first the top_k most probable words are kept,
-/// and of these the fewest that together have the probability top_p (Holtzman et al. 2020, "nucleus").
+/// Tokens are drawn from softmax(logits / temperature), of which first the top_k most probable tokens are
+/// kept, and of these the fewest that together have the probability top_p (Holtzman et al. 2020, "nucleus").
 struct SamplingOptions {
   float temperature = 1.0F;  // > 0
   int top_k = 0;             // 0: all
@@ -22,7 +22,7 @@ struct SamplingOptions {
 struct DrawKey {
   uint64_t sentence;  // in the input
   uint32_t stream;    // of several outputs of a sentence
-  uint32_t position;  // of the word in the output
+  uint32_t position;  // of the token in the output
 };
 
 /// Uniform in [0, 1), a pure function of seed and key: 53 bits of Philox.
@@ -30,20 +30,20 @@ double uniform_number(uint64_t seed, const DrawKey& key);
 
 struct DrawnWord {
   int32_t word = -1;
-  double log_probability = 0.0;  // under softmax(logits) of all words
+  double log_probability = 0.0;  // under softmax(logits) of all tokens
 };
 
-/// Draws words from logits in host memory. Holds memory for one thread.
+/// Draws tokens from logits in host memory. Holds memory for one thread.
 class WordSampler {
  public:
   WordSampler(const SamplingOptions& options, int64_t vocab_size) : options_(options), vocab_(vocab_size) {}
 
-  /// logits: [1, at least vocab_size] of any dtype. `banned` words, in any order, are not drawn; at least one
-  /// word must be left. The word is the same for the same `uniform`, which is in [0, 1).
+  /// logits: [1, at least vocab_size] of any dtype. `banned` tokens, in any order, are not drawn; at least
+  /// one token must be left. The token is the same for the same `uniform`, which is in [0, 1).
   DrawnWord draw(ConstTensor logits, std::span<const int32_t> banned, double uniform);
 
  private:
-  using Candidate = std::pair<double, int32_t>;  // logit, word
+  using Candidate = std::pair<double, int32_t>;  // logit, token
   void keep_most_probable();
 
   SamplingOptions options_;

@@ -12,7 +12,7 @@ void check_models(std::span<const SearchModel> models) {
   for (const SearchModel& model : models) {
     if (model.config.vocab_size != models[0].config.vocab_size) {
       fail(ExitCode::kBadConfiguration,
-           "models of {} and of {} words cannot work together: they must have one vocabulary",
+           "models of {} and of {} tokens cannot work together: they must have one vocabulary",
            models[0].config.vocab_size, model.config.vocab_size);
     }
     if (model.store.dtype() != models[0].store.dtype()) {

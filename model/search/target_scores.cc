@@ -88,7 +88,7 @@ std::vector<std::vector<float>> TargetScores::score(std::span<const SentencePair
     do {
       const size_t longest = std::max(pairs[end].source.size(), pairs[end].target.size());
       VENTRIS_CHECK(static_cast<int64_t>(longest) < impl_->max_positions,
-                    "pair {} has {} words; the model has {} positions", end, longest, impl_->max_positions);
+                    "pair {} has {} tokens; the model has {} positions", end, longest, impl_->max_positions);
       packed.add(pairs[end].source, pairs[end].target);
       ++end;
     } while (end < pairs.size() && fits(pairs[end]));

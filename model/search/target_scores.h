@@ -11,7 +11,7 @@
 
 namespace ventris {
 
-/// Two sentences as word ids without marks, each shorter than max_positions of every model.
+/// Two sentences as token ids without marks, each shorter than max_positions of every model.
 struct SentencePair {
   std::vector<int32_t> source;
   std::vector<int32_t> target;
@@ -32,8 +32,8 @@ class TargetScores {
   TargetScores(const TargetScores&) = delete;
   TargetScores& operator=(const TargetScores&) = delete;
 
-  /// For each pair log p(word | source, words before) of every word of the target, then of the end mark. What
-  /// a pair gets does not depend on the others.
+  /// For each pair log p(token | source, tokens before) of every token of the target, then of the end mark.
+  /// What a pair gets does not depend on the others.
   std::vector<std::vector<float>> score(std::span<const SentencePair> pairs);
 
  private:

@@ -19,8 +19,8 @@ void WordRules::clear() {
   draws_.clear();
 }
 
-/// Bans the words that would make the last no_repeat_ngram - 1 words and themselves a sequence that is there
-/// already.
+/// Bans the tokens that would make the last no_repeat_ngram - 1 tokens and themselves a sequence that is
+/// there already.
 void WordRules::ban_repeated_ngrams(std::span<const int32_t> words) {
   const auto kept = static_cast<size_t>(options_.no_repeat_ngram) - 1;
   if (words.size() <= kept) return;
@@ -39,7 +39,7 @@ void WordRules::add(std::span<const int32_t> words, int32_t forced) {
     if (options_.no_repeat_ngram > 0) ban_repeated_ngrams(words);
     std::sort(banned_.begin() + first, banned_.end());
     banned_.erase(std::unique(banned_.begin() + first, banned_.end()), banned_.end());
-    // All but the begin mark, the unknown word and the end mark: then the output ends, however short it is.
+    // All but the begin mark, the unknown token and the end mark: then the output ends, however short it is.
     const bool nothing_else = banned_.end() - banned_.begin() - first >= vocab_size_ - 3;
     if (static_cast<int64_t>(words.size()) < options_.min_length && !nothing_else) {
       banned_.push_back(options_.end_id);

@@ -17,9 +17,9 @@ class WordRules {
 
   /// Begins a step.
   void clear();
-  /// Adds the next row: a hypothesis with these words. `forced`: the only word that may follow, or -1.
+  /// Adds the next row: a hypothesis with these tokens. `forced`: the only token that may follow, or -1.
   void add(std::span<const int32_t> words, int32_t forced);
-  /// Asks for a word drawn for the row that was added last.
+  /// Asks for a token drawn for the row that was added last.
   void add_draw(const DrawKey& key) { draws_.push_back({static_cast<int32_t>(labels_.size()) - 1, key}); }
 
   struct Draw {
@@ -31,9 +31,9 @@ class WordRules {
   bool any_forced() const { return any_forced_; }
   bool any_banned() const { return !banned_.empty(); }
   bool any_repeated() const { return !repeated_.empty(); }
-  /// For each row the word that is forced, 0 where none is.
+  /// For each row the token that is forced, 0 where none is.
   const std::vector<int32_t>& labels() const { return labels_; }
-  /// Lists of words, one after the other, and where those of row r begin and end: [r], [r + 1].
+  /// Lists of tokens, one after the other, and where those of row r begin and end: [r], [r + 1].
   const std::vector<int32_t>& banned() const { return banned_; }
   const std::vector<int32_t>& banned_begin() const { return banned_begin_; }
   const std::vector<int32_t>& repeated() const { return repeated_; }

@@ -63,7 +63,7 @@ void WordScores::send_lists(const WordRules& rules) {
   staged_.send();
 }
 
-/// Draws the words of the rows [begin, begin + logits.rows).
+/// Draws the tokens of the rows [begin, begin + logits.rows).
 void WordScores::draw(ConstTensor logits, int64_t begin, const WordRules& rules) {
   const HostCopy host(context_, logits);
   const auto& draws = rules.draws();

@@ -13,8 +13,8 @@
 
 namespace ventris {
 
-/// Scores the words that may follow each hypothesis, on the device, and brings the best of them to the host;
-/// or draws words, from logits that it brings to the host.
+/// Scores the tokens that may follow each hypothesis, on the device, and brings the best of them to the host;
+/// or draws tokens, from logits that it brings to the host.
 class WordScores {
  public:
   /// The references outlive the object.
@@ -23,14 +23,14 @@ class WordScores {
   /// Scores the hypotheses of the last step of the models, one for each row of the rules.
   void compute(SearchModels& models, const WordRules& rules);
 
-  /// Without sampling: the best words of hypothesis `row`, best first, and their log-probabilities; -1 where
+  /// Without sampling: the best tokens of hypothesis `row`, best first, and their log-probabilities; -1 where
   /// the rules leave fewer. They are beam_size, or all that can be produced if these are fewer.
   int words_per_row() const { return static_cast<int>(words_per_row_); }
   const int32_t* words(int64_t row) const { return scores_.words + row * words_per_row_; }
   const float* log_probabilities(int64_t row) const { return scores_.values + row * words_per_row_; }
-  /// Of the word that the rules force on this row; requires that there is one.
+  /// Of the token that the rules force on this row; requires that there is one.
   float forced_log_probability(int64_t row) const { return scores_.forced[row]; }
-  /// With sampling: the words that the rules asked for, in their order.
+  /// With sampling: the tokens that the rules asked for, in their order.
   const DrawnWord& drawn(size_t draw) const { return drawn_[draw]; }
 
  private:
@@ -59,7 +59,7 @@ class WordScores {
   const int64_t vocab_size_;
   const int64_t words_per_row_;
   Arena banned_memory_;
-  int32_t* banned_;  // words that no row may have, -1 at the end
+  int32_t* banned_;  // tokens that no row may have, -1 at the end
   StagedArrays staged_;
   Lists lists_ = {};
   std::vector<WordSampler> samplers_;  // of the threads

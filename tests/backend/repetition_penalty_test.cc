@@ -28,7 +28,7 @@ TEST(RepetitionPenalty, DividesPositiveLogitsAndMultipliesOthersOfTheListsAlone)
         const bool listed = (r == 0 && (w == 3 || w == 5 || w == 39)) || (r == 2 && w == 0);
         const double value = before.get(r * 40 + w);
         const double changed = value > 0 ? value / 2 : value * 2;  // exact in every dtype
-        EXPECT_EQ(logits.get(r * 40 + w), listed ? changed : value) << "row " << r << ", word " << w;
+        EXPECT_EQ(logits.get(r * 40 + w), listed ? changed : value) << "row " << r << ", token " << w;
       }
     }
   }

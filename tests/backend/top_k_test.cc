@@ -39,7 +39,7 @@ double log_sum_exp(const Buffer& logits, int64_t row, int64_t vocab) {
   return std::log(sum);
 }
 
-/// Sorts all words; the plain way.
+/// Sorts all tokens; the plain way.
 void expect_top_k(const Buffer& logits, int64_t vocab, int k, const std::vector<int32_t>& banned) {
   const Result got = top_k(logits, vocab, k, banned.empty() ? nullptr : banned.data());
   for (int64_t r = 0; r < logits.view().rows; ++r) {
@@ -81,7 +81,7 @@ TEST(LogSoftmaxTopK, NeverReturnsWordsThatAreBannedOfARow) {
   for (const DType dtype : kAllDTypes) {
     const Buffer logits = Buffer::random(3, 70, dtype, 13);
     const std::vector<int32_t> everywhere = {7, -1};
-    // Row 0 may have all but 7, row 1 but two words, row 2 has two words left.
+    // Row 0 may have all but 7, row 1 but two tokens, row 2 has two tokens left.
     std::vector<int32_t> words = {0, 69};
     for (int32_t w = 0; w < 70; ++w) {
       if (w != 7 && w != 20 && w != 30) words.push_back(w);

@@ -103,7 +103,7 @@ class Attention(support.CommandLineTest):
             64, *common, "--source", "x", "--model", self.model, self.model, says="one model"
         )
         self.refuse(64, *common, "--source", "one\ntwo", says="one sentence")
-        self.refuse(65, *common, "--source", " ", says="no words")
+        self.refuse(65, *common, "--source", " ", says="no tokens")
         self.refuse(65, *common, "--source", "seven " * 2000, says="--source has")
         self.refuse(65, *common, "--source", os.fsdecode(b"K\xe4se"), says="UTF-8")
         self.refuse(

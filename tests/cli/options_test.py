@@ -158,7 +158,7 @@ class WrongOptions(support.CommandLineTest):
                 "--lr": ["--learning-rate-scale?", "schedule"],
                 "--learn-rate": ["--learning-rate-scale?", "schedule"],
                 "--arch": ["--preset?", "tiny, small, base"],
-                "--mini-batch": ["--batch-target-tokens?", "words"],
+                "--mini-batch": ["--batch-target-tokens?", "tokens"],
                 "--max-tokens": ["--batch-target-tokens?", "over all ranks"],
                 "-b": ["--batch-target-tokens?"],
                 "--fp16": ["--precision?", "bf16"],

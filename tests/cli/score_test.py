@@ -98,7 +98,7 @@ class ScoreOfTheSearch(support.CommandLineTest):
 
     @classmethod
     def characters(cls):
-        """Different characters of the text that prepare_demo() trains a vocabulary on, from the error for fewer words."""
+        """Different characters of the text that prepare_demo() trains a vocabulary on, from the error for fewer tokens."""
         cls.prepare_demo()
         sides = [os.path.join(cls.folder, "demo", f"train.{language}") for language in ("en", "de")]
         output = os.path.join(cls.folder, "small.h5")
@@ -117,7 +117,7 @@ class ScoreOfTheSearch(support.CommandLineTest):
         ).decode().splitlines()
         compared = 0
         for score, (_, text, of_search) in zip(scores, lines, strict=True):
-            if text == " ".join(text.split()) and text and "\u2047" not in text:  # blanks are joined, unknown words are not kept
+            if text == " ".join(text.split()) and text and "\u2047" not in text:  # blanks are joined, unknown tokens are not kept
                 self.assertAlmostEqual(float(score.split("\t")[0]), float(of_search), delta=1e-4, msg=text)
                 compared += 1
         self.assertGreater(compared, 0, lines)

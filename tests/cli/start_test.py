@@ -39,10 +39,10 @@ class Start(support.CommandLineTest):
         source, target = self.corpus_tokens()
         self.assertEqual(
             rows["corpus"],
-            f"3,000 pairs to train on, 20 to validate; {source:,} source and {target:,} target words of a vocabulary of "
+            f"3,000 pairs to train on, 20 to validate; {source:,} source and {target:,} target tokens of a vocabulary of "
             f"{support.VOCABULARY}",
         )
-        self.assertEqual(rows["step"], f"up to 512 source and 512 target words, in 2 micro-batches, {2 // ranks} a rank")
+        self.assertEqual(rows["step"], f"up to 512 source and 512 target tokens, in 2 micro-batches, {2 // ranks} a rank")
         steps = int(re.fullmatch(r"about (\d+) steps", rows["epoch"])[1])
         self.assertLess(abs(steps / plan["steps_per_epoch"] - 1), 0.2)
         self.assertRegex(rows["training"], r"^to step 2, 0\.0\d+ epochs$")
@@ -95,7 +95,7 @@ class Start(support.CommandLineTest):
         large = self.path("large.h5")
         self.succeed("prepare", "--train-sets", *demo[:2], "--vocab-size", 3000, "--output", large)
         text = self.start("vocabulary", "--max-steps", 0, corpus=large)
-        self.assertRegex(text, r"warning: the vocabulary is large for the text: 3,000 words for [\d,]+, so that each "
+        self.assertRegex(text, r"warning: the vocabulary is large for the text: 3,000 tokens for [\d,]+, so that each "
                                r"comes \d\d times on average; 'ventris prepare --vocab-size \d+' or less")  # fmt: skip
 
     def test_validation_pairs_the_other_way_about(self):

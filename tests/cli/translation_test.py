@@ -265,7 +265,7 @@ class TrainedModel(support.CommandLineTest):
         )
         self.succeed("export", "--model", self.path("other"), "--output", other)
         for command in (["translate"], ["score", "--source", self.demo_path("test.en"), "--target", self.demo_path("test.de")]):
-            says = ["vocabulary", "other.h5", "300 words", "280 words"]
+            says = ["vocabulary", "other.h5", "300 tokens", "280 tokens"]
             self.refuse(78, *command, "--model", self.weights, other, stdin=b"one\n", says=says)
 
     def test_interactive_answers_every_line_before_the_next(self):

@@ -88,10 +88,10 @@ TEST_F(CorpusTest, WhatAFileHoldsIsMapped) {
 
 TEST_F(CorpusTest, AWordOutsideTheVocabularyIsNamed) {
   content_.source[3] = 16;
-  EXPECT_TRUE(contains(refused(), "word 3 of /source/tokens is 16"));
+  EXPECT_TRUE(contains(refused(), "token 3 of /source/tokens is 16"));
   content_.source[3] = 15;
   content_.target[0] = -1;
-  EXPECT_TRUE(contains(refused(), "word 0 of /target/tokens is -1"));
+  EXPECT_TRUE(contains(refused(), "token 0 of /target/tokens is -1"));
 }
 
 TEST_F(CorpusTest, OffsetsThatDoNotRiseAreRefused) {

@@ -160,7 +160,7 @@ TEST_F(CudaLaunches, OfAReplayedTrainingStep) {
   expect_launches("a replayed step", launches_of_step(kStep, DType::kBF16, false, true), kReplayedStep, 0);
 }
 
-// f32: for the sources, the first word and the end mark; for a word more. bf16: likewise
+// f32: for the sources, the first token and the end mark; for a token more. bf16: likewise
 // clang-format off
 constexpr Row<4> kTranslation[] = {
     {"attend",                  {  2,   0,   0,   0}},
@@ -191,8 +191,8 @@ TEST_F(CudaLaunches, OfTranslation) {
       search.translate(sources);  // makes memory
       return launches_of([&] { search.translate(sources); });
     };
-    expect_launches("a translation of one word", launches_for(1), kTranslation, column++);
-    expect_launches("a word more", difference(launches_for(4), launches_for(3)), kTranslation, column++);
+    expect_launches("a translation of one token", launches_for(1), kTranslation, column++);
+    expect_launches("a token more", difference(launches_for(4), launches_for(3)), kTranslation, column++);
   }
 }
 

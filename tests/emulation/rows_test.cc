@@ -171,7 +171,7 @@ TEST(CudaEmbedding, BackwardMatchesCpuAndRepeatsItsBits) {
       for (const int64_t d : {5, 264}) {
         const Buffer d_out = Buffer::random(rows, d, dtype, 1, 0.1);
         std::vector<int32_t> ids,
-            position;  // long runs, among them one of many pieces, and words that occur once
+            position;  // long runs, among them one of many pieces, and tokens that occur once
         for (int t = 0; t < rows; ++t)
           ids.push_back(t % 3 == 0 ? 2 : t % 7 == 0 ? 4 : 5 + t % 50), position.push_back(t % 4);
         Buffer d_table = Buffer::random(60, d, DType::kF32, 2),
@@ -259,7 +259,7 @@ TEST(CudaTopK, MatchesCpu) {
       logits.set(1, logits.get(2));  // equal values: in order of index
       const int k = static_cast<int>(std::min<int64_t>(vocab - 1, 8));
       const std::vector<int32_t> banned = {1, -1};
-      std::vector<int32_t> row_banned = {0};  // of row 0; row 1 has two words left
+      std::vector<int32_t> row_banned = {0};  // of row 0; row 1 has two tokens left
       for (int32_t w = 2; w + 1 < static_cast<int32_t>(vocab); ++w) row_banned.push_back(w);
       std::vector<int32_t> row_begin(static_cast<size_t>(size.rows) + 1,
                                      static_cast<int32_t>(row_banned.size()));

@@ -17,7 +17,7 @@ using testing::TinyModel;
 using Row = std::vector<double>;
 using Matrix = std::vector<Row>;
 
-/// The network as loops over words. Notes softmax(Q K^T / sqrt(d_k)) of every layer and head.
+/// The network as loops over tokens. Notes softmax(Q K^T / sqrt(d_k)) of every layer and head.
 class Reference {
  public:
   Reference(TinyModel& tiny, std::vector<int32_t> source_ids, std::vector<int32_t> target_ids)

@@ -177,7 +177,7 @@ TEST(TransformerParameters, BaseAndBigHaveTheNumbersOfThePaper) {
   const TransformerConfig big = {.d_model = 1024, .d_ff = 4096, .heads = 16};
   const int64_t base_count = count_of(base);
   const int64_t big_count = count_of(big);
-  std::printf("parameters with 37,000 words: base %lld, big %lld\n", static_cast<long long>(base_count),
+  std::printf("parameters with 37,000 tokens: base %lld, big %lld\n", static_cast<long long>(base_count),
               static_cast<long long>(big_count));
   EXPECT_EQ(base_count, 63'082'496);  // the paper rounds its table 3 to 65 and 213 million
   EXPECT_EQ(big_count, 214'245'376);

@@ -31,7 +31,7 @@ struct Variant {
   const char* name;
   TransformerConfig config;
   uint64_t values;    // digest of the parameters after the steps
-  uint64_t log_sums;  // of log p of every target word then
+  uint64_t log_sums;  // of log p of every target token then
   uint64_t in_int8;   // of the same with 8-bit weights
 };
 

@@ -1,4 +1,4 @@
-// What a model must not depend on: later words, other sentences, padding, threads, the cut into
+// What a model must not depend on: later tokens, other sentences, padding, threads, the cut into
 // micro-batches.
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ double relative_distance(const std::vector<double>& a, const std::vector<double>
 TEST_P(TransformerBehaviour, LaterTargetWordsDoNotChangeEarlierLogits) {
   TinyModel tiny(config(), dtype());
   auto pairs = sentences();
-  // Target rows of sentence 1: 5 (begin mark) to 12; word 3 is the input of row 9.
+  // Target rows of sentence 1: 5 (begin mark) to 12; token 3 is the input of row 9.
   const auto before = rows_of(tiny, pairs, 5, 9);
   const auto later_before = rows_of(tiny, pairs, 9, 10);
   pairs[1].target[3] = pairs[1].target[3] == 5 ? 6 : 5;

@@ -21,7 +21,7 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
 /// A file of the folder, written atomically; returns its path.
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content);
 
-/// The words of the vocabulary by id.
+/// The tokens of the vocabulary by id.
 std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer);
 
 }  // namespace ventris

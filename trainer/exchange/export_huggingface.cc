@@ -10,7 +10,7 @@
 #include "trainer/files/file_precision.h"
 
 // The layout of MarianMTModel of Hugging Face's transformers: PyTorch's weights [out, in], sine positions
-// before cosine positions, a SentencePiece model and the words with their ids.
+// before cosine positions, a SentencePiece model and the tokens with their ids.
 
 namespace ventris {
 namespace {

@@ -59,7 +59,7 @@ std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfi
   return zeros ? std::vector<float>() : bias;
 }
 
-/// Marian's ids of our words: of the vocabulary that is given or lies beside the model, else of the
+/// Marian's ids of our tokens: of the vocabulary that is given or lies beside the model, else of the
 /// SentencePiece model, which Marian takes as a vocabulary, too.
 std::vector<int32_t> word_ids(const ImportOptions& options, const data::Tokenizer& tokenizer) {
   const std::string path = beside(options.vocabulary, options.input, "vocab.yml");

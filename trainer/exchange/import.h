@@ -10,7 +10,7 @@ namespace ventris {
 struct ImportOptions {
   std::string input;            // a file or run folder of ours, or a model of Marian (.npz)
   std::string vocabulary = {};  // of Marian; "": vocab.yml beside the model
-  std::string tokenizer = {};   // the SentencePiece model of Marian's words; "": source.spm beside the model
+  std::string tokenizer = {};   // the SentencePiece model of Marian's tokens; "": source.spm beside the model
 };
 
 /// Loads a model in f32 that computes the same function as the file's. Throws Error(kBadData) or DataError

@@ -239,26 +239,27 @@ std::vector<int32_t> marian_word_ids(std::string_view yaml, const std::string& o
   std::string word;
   for_each_line(yaml, [&](std::string_view line, int64_t number) {
     const auto refuse = [&](std::string_view what) {
-      fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"word\": 7", origin, number, what);
+      fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"token\": 7", origin, number, what);
     };
     const size_t colon = line.rfind(':');
-    if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), word)) refuse("no word");
+    if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), word))
+      refuse("no token");
     const std::string_view text = trimmed(line.substr(colon + 1));
     int64_t id = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc() || end != text.data() + text.size()) refuse("no id");
-    if (id < 0 || id >= words) refuse(fmt::format("an id beyond the {} words of the model", words));
+    if (id < 0 || id >= words) refuse(fmt::format("an id beyond the {} tokens of the model", words));
     const int32_t ours = find(word);
     if (ours < 0)
-      refuse(fmt::format("the word '{}' is not in the SentencePiece model", word.substr(0, kMostQuoted)));
+      refuse(fmt::format("the token '{}' is not in the SentencePiece model", word.substr(0, kMostQuoted)));
     int32_t& place = ids[static_cast<size_t>(ours)];
-    if (place >= 0 || given[static_cast<size_t>(id)]) refuse("a word or id again");
+    if (place >= 0 || given[static_cast<size_t>(id)]) refuse("a token or id again");
     place = static_cast<int32_t>(id);
     given[static_cast<size_t>(id)] = true;
     ++lines;
   });
   if (lines != words) {
-    fail(ExitCode::kBadData, "{}: the vocabulary has {} words, but the SentencePiece model has {}", origin,
+    fail(ExitCode::kBadData, "{}: the vocabulary has {} tokens, but the SentencePiece model has {}", origin,
          lines, words);
   }
   return ids;

@@ -16,10 +16,10 @@ namespace ventris {
 /// where it is damaged or describes what our model is not.
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin);
 
-/// The ids that a vocabulary of Marian, `word: id` lines of YAML, gives to our words, by our id: `find` gives
-/// that of a word, or -1 for one that we do not have. Throws Error(kBadData), naming `origin` and the line,
-/// for another form, an unknown word, an id that is not below `words`, or a word or id that is given twice;
-/// and unless all `words` words are there. Takes 5 bytes a word and one line besides the text.
+/// The ids that a vocabulary of Marian, `token: id` lines of YAML, gives to our tokens, by our id: `find`
+/// gives that of a token, or -1 for one that we do not have. Throws Error(kBadData), naming `origin` and the
+/// line, for another form, an unknown token, an id that is not below `tokens`, or a token or id that is given
+/// twice; and unless all `tokens` tokens are there. Takes 5 bytes a token and one line besides the text.
 std::vector<int32_t> marian_word_ids(std::string_view yaml, const std::string& origin, int32_t words,
                                      const std::function<int32_t(std::string_view)>& find);
 

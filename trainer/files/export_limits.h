@@ -20,7 +20,7 @@ struct ExportLimit {
   std::string remedy;  // how to train instead: "no --pre-norm"
 };
 
-/// All that the format cannot express of models of this shape whose begin mark is that word.
+/// All that the format cannot express of models of this shape whose begin mark is that token.
 std::vector<ExportLimit> export_limits(ExportFormat format, const TransformerConfig& config,
                                        int32_t begin_word);
 

@@ -28,7 +28,7 @@ FilePrecision precision_of(const LogicalParameter& parameter, FilePrecision file
 int64_t bytes_in_file(const LogicalParameter& parameter, FilePrecision file);
 
 /// Along which dimension of a matrix its outputs are: each has one scale. Of weights [in, out] the columns,
-/// of the embedding [words, d_model] the rows.
+/// of the embedding [tokens, d_model] the rows.
 enum class Outputs { kRows, kColumns };
 Outputs outputs_of(const LogicalParameter& parameter);
 /// The shape of the scales, [rows, 1] or [1, columns]: the matrix divided by them is one of q.

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Words of the sources; the targets have at most kMoreWords more.
+/// Tokens of the sources; the targets have at most kMoreWords more.
 constexpr int kSourceWords[] = {3, 8, 15};
 constexpr int kMoreWords = 5;
 
@@ -37,7 +37,7 @@ class Forward {
             "logits of probes"),
         logits_(memory_.allocate(capacity_.target_rows, model.config.padded_vocab(), DType::kF32)) {}
 
-  /// [target words + 1 of every probe, padded_vocab].
+  /// [target tokens + 1 of every probe, padded_vocab].
   ConstTensor logits(const std::vector<Probe>& probes) {
     PackedPairs packed(Marks{.begin_id = model_.tokenizer->begin_id(), .end_id = model_.tokenizer->end_id()});
     for (const Probe& probe : probes) packed.add(probe.source, probe.target);
@@ -72,7 +72,7 @@ class Forward {
 std::vector<int32_t> pseudo_random_words(int count, const data::Tokenizer& tokenizer, uint64_t& state) {
   std::vector<int32_t> words;
   while (static_cast<int>(words.size()) < count) {
-    // Knuth's MMIX generator: the same words for every build and machine.
+    // Knuth's MMIX generator: the same tokens for every build and machine.
     state = state * 6364136223846793005u + 1442695040888963407u;
     const auto word = static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(tokenizer.vocab_size()));
     const bool mark =
@@ -82,7 +82,7 @@ std::vector<int32_t> pseudo_random_words(int count, const data::Tokenizer& token
   return words;
 }
 
-/// log p(word) of a row of logits, in f64.
+/// log p(token) of a row of logits, in f64.
 double log_probability(const float* logits, int64_t vocab, int32_t word) {
   const double most = static_cast<double>(*std::max_element(logits, logits + vocab));
   double sum = 0.0;
@@ -99,7 +99,7 @@ void for_each_row(Probes& probes, ConstTensor logits, Each&& each) {
   }
 }
 
-/// Fills the targets, word by word, until the end mark or `most` words.
+/// Fills the targets, token by token, until the end mark or `most` tokens.
 void translate_greedily(Context& context, LoadedModel& model, std::vector<Probe>& probes) {
   std::vector<Probe> longest = probes;
   for (Probe& probe : longest) probe.target.resize(probe.source.size() + kMoreWords);
@@ -212,7 +212,7 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
     for (const auto* words : {&probe.source, &probe.target, &probe.top_words}) {
       const bool known =
           std::all_of(words->begin(), words->end(), [&](int32_t w) { return w >= 0 && w < vocab; });
-      if (!known) fail(ExitCode::kBadData, "{}: a probe has words beyond the vocabulary", model.path);
+      if (!known) fail(ExitCode::kBadData, "{}: a probe has tokens beyond the vocabulary", model.path);
     }
     if (std::max(std::ssize(probe.source), std::ssize(probe.target)) >= model.config.max_positions) {
       fail(ExitCode::kBadData, "{}: a probe is longer than the model's {} positions", model.path,
@@ -228,7 +228,7 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
     const double rounding = std::max(1.0, std::abs(static_cast<double>(expected)));  // f32 has 24 bits
     if (!(difference <= tolerance * rounding)) {
       fail(ExitCode::kBadData,
-           "{}: probe {}, word {}: {} is {}, but {} was expected: the weights, or the program, compute "
+           "{}: probe {}, token {}: {} is {}, but {} was expected: the weights, or the program, compute "
            "something else than when the file was written",
            model.path, &probe - probes.data(), i, what, computed, expected);
     }
@@ -240,7 +240,7 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
     compare(probe, i, "the greatest logit", probe.top_logits[first],
             static_cast<double>(*std::max_element(row, row + vocab)));
     for (size_t k = first; k < first + Probe::kTopWords; ++k) {
-      compare(probe, i, "the logit of a top word", probe.top_logits[k],
+      compare(probe, i, "the logit of a top token", probe.top_logits[k],
               static_cast<double>(row[probe.top_words[k]]));
     }
   });

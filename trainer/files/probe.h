@@ -11,9 +11,9 @@ namespace ventris {
 /// A sentence pair with what the model gives for it in f32 when it is forced to the target. It travels with
 /// an exported model, so that whoever loads it can tell that it computes the same.
 struct Probe {
-  std::vector<int32_t> source;           // words without marks
-  std::vector<int32_t> target;           // words without marks
-  std::vector<float> log_probabilities;  // [target + 1]: of each target word, then of the end mark
+  std::vector<int32_t> source;           // tokens without marks
+  std::vector<int32_t> target;           // tokens without marks
+  std::vector<float> log_probabilities;  // [target + 1]: of each target token, then of the end mark
   std::vector<int32_t> top_words;        // [target + 1, kTopWords]: best first
   std::vector<float> top_logits;         // [target + 1, kTopWords]
 
@@ -22,7 +22,7 @@ struct Probe {
 };
 
 /// Probes of fixed pseudo-random sources; the target is the model's own greedy translation, cut to a few
-/// words.
+/// tokens.
 std::vector<Probe> make_probes(Context& context, LoadedModel& model);
 
 /// One JSON object, {"probes": [...]}; docs/formats.md has the keys.
@@ -31,8 +31,8 @@ std::string to_json(const std::vector<Probe>& probes);
 std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin);
 
 /// The greatest difference between expected and computed logits and log-probabilities. The model is in f32.
-/// Throws Error(kBadData), naming the probe and place, where it is more than `tolerance`, or than `tolerance` of
-/// the expected value where that is beyond 1, or a word is not of the vocabulary.
+/// Throws Error(kBadData), naming the probe and place, where it is more than `tolerance`, or than `tolerance`
+/// of the expected value where that is beyond 1, or a token is not of the vocabulary.
 double check_probes(Context& context, LoadedModel& model, const std::vector<Probe>& probes, double tolerance);
 
 }  // namespace ventris

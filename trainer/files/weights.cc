@@ -156,7 +156,7 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
   model.config = config;
   model.tokenizer = std::make_unique<data::Tokenizer>(std::move(tokenizer_model), model.path);
   if (model.tokenizer->vocab_size() != config.vocab_size) {
-    fail(ExitCode::kBadData, "{}: its tokenizer has {} words, but its model has {}", model.path,
+    fail(ExitCode::kBadData, "{}: its tokenizer has {} tokens, but its model has {}", model.path,
          model.tokenizer->vocab_size(), config.vocab_size);
   }
   model.ids = declare_transformer(config, model.store);

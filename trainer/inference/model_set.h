@@ -19,7 +19,7 @@ class ModelSet {
   const data::Tokenizer& tokenizer() const { return *models_[0]->tokenizer; }
   /// Views of the models, which live as long as this.
   std::vector<SearchModel> search_models() const;
-  /// Words that a sentence may have at most, in every model; the end mark comes after them.
+  /// Tokens that a sentence may have at most, in every model; the end mark comes after them.
   size_t longest_sentence() const;
   /// Of each model, how many checkpoints it is the mean of.
   std::vector<int64_t> averaged_checkpoints() const;

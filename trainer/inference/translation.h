@@ -21,9 +21,9 @@ struct Translation {
   double log_probability = 0.0;
 };
 
-/// What became of a line.
+/// The result of a line.
 struct TranslatedLine {
-  std::vector<int32_t> source;            // its words without marks, as translated
+  std::vector<int32_t> source;            // its tokens without marks, as translated
   size_t source_words = 0;                // before the line was cut
   size_t prefix_words = 0;                // before the prefix was cut
   std::vector<Translation> translations;  // best first
@@ -38,7 +38,7 @@ std::optional<std::vector<std::vector<Hypothesis>>> translate_on_all_ranks(
     const std::function<bool()>& abandon = {});
 
 /// Text in, text out, on all ranks: tokenizes, cuts sentences and prefixes longer than longest_sentence(),
-/// translates, detokenizes. A line without words gives one empty translation, whatever its prefix.
+/// translates, detokenizes. A line without tokens gives one empty translation, whatever its prefix.
 class Translator {
  public:
   /// The references outlive the object. The marks of `options` are those of the tokenizer.

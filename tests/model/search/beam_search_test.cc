@@ -32,7 +32,7 @@ std::vector<std::vector<Hypothesis>> translate(TinyModel& tiny, const BeamSearch
   return search.translate(sources);
 }
 
-/// log p(next word | source, words) from the whole decoder, without any cache.
+/// log p(next token | source, tokens) from the whole decoder, without any cache.
 std::vector<double> next_word(TinyModel& tiny, const std::vector<int32_t>& source,
                               const std::vector<int32_t>& words) {
   const PackedBatch batch({{source, words}});

@@ -63,7 +63,7 @@ TEST(WordSampler, DrawsWordsAsOftenAsTheyAreProbable) {
         double chi_square = 0.0;
         for (size_t w = 0; w < kWords; ++w) {
           if (expected[w] == 0.0) {
-            EXPECT_EQ(counts[w], 0.0) << "word " << w;
+            EXPECT_EQ(counts[w], 0.0) << "token " << w;
           } else {
             chi_square += std::pow(counts[w] - kDraws * expected[w], 2) / (kDraws * expected[w]);
           }

@@ -21,14 +21,14 @@ using Words = std::vector<int32_t>;
 
 constexpr int kMaxLength = 3;
 
-/// Three words can be produced: 3, 4 and 5.
+/// Three tokens can be produced: 3, 4 and 5.
 TransformerConfig few_words(bool pre_norm = false) {
   TransformerConfig config = testing::tiny_config(pre_norm);
   config.vocab_size = 6;
   return config;
 }
 
-/// log p(word | source, the words before) for each word of the vocabulary at each place of the output and
+/// log p(token | source, the tokens before) for each token of the vocabulary at each place of the output and
 /// after it, from the whole decoder; a mean of probabilities for several models.
 std::vector<std::vector<double>> word_table(const std::vector<TinyModel*>& models, const Words& source,
                                             const Words& target) {
@@ -59,7 +59,7 @@ double log_probability(const std::vector<TinyModel*>& models, const Words& sourc
   return sum;
 }
 
-/// The best outputs of at most kMaxLength words that `allowed` lets through.
+/// The best outputs of at most kMaxLength tokens that `allowed` lets through.
 std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const Words& source,
                                     const BeamSearchOptions& options,
                                     const std::function<bool(const Words&)>& allowed) {
@@ -110,7 +110,7 @@ bool any(const Words&) {
   return true;
 }
 
-/// Whether a sequence of n words comes twice.
+/// Whether a sequence of n tokens comes twice.
 bool repeats(const Words& words, size_t n) {
   std::set<Words> seen;
   for (size_t i = 0; i + n <= words.size(); ++i) {
@@ -267,7 +267,7 @@ TEST(Sampling, DrawsFirstWordsAsOftenAsTheyAreProbable) {
       ++counts[static_cast<size_t>(hypothesis.words.empty() ? 2 : hypothesis.words[0])];
     }
   }
-  // Neither the begin mark nor the unknown word is drawn.
+  // Neither the begin mark nor the unknown token is drawn.
   double possible = 0.0;
   for (size_t w = 2; w < 6; ++w) possible += std::exp(expected[w]);
   double chi_square = 0.0;

@@ -80,7 +80,7 @@ TEST(MarianConfig, PreNormOfVersionsThatNormalizedOtherwiseIsRefused) {
   }
 }
 
-/// Finds words as a tokenizer does.
+/// Finds tokens as a tokenizer does.
 auto find_in(std::vector<std::string> words) {
   return [words = std::move(words)](std::string_view word) {
     const auto found = std::find(words.begin(), words.end(), word);
@@ -104,7 +104,7 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
         },
         ExitCode::kBadData, says);
   };
-  refuse("a: 0\nb\n", {"v.yml:2", "no word"});
+  refuse("a: 0\nb\n", {"v.yml:2", "no token"});
   refuse("a: 0\nb: x\n", {"v.yml:2", "no id"});
   refuse("a: 0\nb: 5\n", {"v.yml:2", "beyond"});
   refuse("a: 0\nb: -1\n", {"v.yml:2", "beyond"});
@@ -114,8 +114,8 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
   refuse("\"a: 0\n", {"v.yml:1"});
   refuse("\"\\q\": 0\n", {"v.yml:1"});
   refuse("\"\\x4\": 0\n", {"v.yml:1"});
-  refuse("a: 0\nb: 1\nc: 2\nd: 3\n", {"v.yml: ", "4 words", "has 5"});
-  refuse("", {"v.yml: ", "0 words"});
+  refuse("a: 0\nb: 1\nc: 2\nd: 3\n", {"v.yml: ", "4 tokens", "has 5"});
+  refuse("", {"v.yml: ", "0 tokens"});
 }
 
 TEST(MarianNames, AreThoseOfMarian) {

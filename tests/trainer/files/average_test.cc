@@ -80,7 +80,7 @@ TEST_F(Average, RefusesModelsThatDoNotBelongTogether) {
       [&] {
         average_checkpoints({first, path("c.h5")}, path("out.h5"), "");
       },
-      ExitCode::kBadData, {path("c.h5"), "another tokenizer", "word "});
+      ExitCode::kBadData, {path("c.h5"), "another tokenizer", "token "});
   expect_failure<Error>([&] { average_checkpoints({}, path("out.h5"), ""); }, ExitCode::kUsage, {});
   EXPECT_FALSE(std::filesystem::exists(path("out.h5")));
 }

@@ -129,7 +129,7 @@ TEST_F(TranslationTest, ModelsOfDifferentVocabulariesAreNoEnsemble) {
       [&] {
         ModelSet(context_, {*checkpoint_, other}, Packing::kF32);
       },
-      ExitCode::kBadConfiguration, {"other.h5", "vocabulary", "64 words"});
+      ExitCode::kBadConfiguration, {"other.h5", "vocabulary", "64 tokens"});
 }
 
 TEST_F(TranslationTest, ScoresOfGivenTargetsAreThoseOfTheSearch) {
