@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 machine to a translation: installs what is missing, builds, and trains a small Transformer on two ranks.
-# Usage: launch/quickstart.sh [RUN_FOLDER]      (default: quickstart-run in the project folder; made anew each time)
+# Usage: launch/quickstart.sh [RUN_FOLDER]      (default: quickstart-run in the project folder; recreated each time)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -63,7 +63,7 @@ compiler_cache() {
 }
 
 # mpirun_command RANKS: the command that starts RANKS ranks here, in the array MPIRUN. The program shares out
-# the cores among its ranks by itself; as root Open MPI has to be told that this is meant.
+# the cores among its ranks by itself; as root Open MPI needs an option that allows it.
 mpirun_command() {
   local ranks=$1
   MPIRUN=(mpirun -np "$ranks")
