@@ -49,8 +49,8 @@ struct AttentionForwardArgs {
   bool causal = false;
   float scale;              // 1 / sqrt(d_head)
   DropoutKey dropout = {};  // place must leave its low 8 bits to the head
-  AttentionWork work;       // listed for these offsets, or empty; without a default, so that nobody forgets it
-  Tensor out;               // [query_rows, heads * d_head] T
+  AttentionWork work;  // listed for these offsets, or empty; without a default, so that nobody forgets it
+  Tensor out;          // [query_rows, heads * d_head] T
   /// [heads, query_rows] master: log of the sum of exp(scale * q k), saved for backward, or empty.
   Tensor log_sum_exp = {};
   /// [query_rows, heads * max_keys] master: P before dropout, for alignments and pictures, or empty. Row t

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
-/// How numbers become 8-bit integers for products of whole numbers: x is about scale * q, |q| <= 127, with one
-/// scale for a row of activations or for the weights of one output. Symmetric, as intgemm's and CTranslate2's.
+/// How numbers become 8-bit integers for products of whole numbers: x is about scale * q, |q| <= 127, with
+/// one scale for a row of activations or for the weights of one output. Symmetric, as intgemm's and
+/// CTranslate2's.
 namespace ventris {
 
 inline constexpr float kInt8Most = 127.0F;

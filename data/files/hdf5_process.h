@@ -19,8 +19,8 @@ namespace ventris::data {
 class Hdf5Process {
  public:
   /// `shown` is the memory from which the system shows the words and the environment of the program, so that
-  /// the process has a name of its own in it and is not taken for a rank. Where no process can be made, list()
-  /// tells so.
+  /// the process has a name of its own in it and is not taken for a rank. Where no process can be made,
+  /// list() tells so.
   explicit Hdf5Process(std::span<char> shown = {});
   ~Hdf5Process();
   Hdf5Process(const Hdf5Process&) = delete;
