@@ -4,13 +4,13 @@
     python3 tests/bench/decode_bench.py --ventris build/release/ventris --model weights.h5 --peer-python PYTHON \
         --source test_2016_flickr.lc.norm.tok.en.gz --sentences 1000 --output table.md
 
-PYTHON needs ctranslate2 and sentencepiece; its model folder comes from `ventris export`. For each width of the beam, number of sentences translated together and number of
-threads all programs run in turn, `--rounds` times; the table has medians, of ratios those of the rounds. Both search without a length penalty,
-and the lines unlike those of the peer in the precision of `--base` are counted. "By CPU time" is the same ratio by the time that the
-threads of the process had a core, which other programs on the machine disturb less. `--isa` holds both programs to the same instructions: the
-peer's libraries know more than one variable for that. Neither reading the model nor starting counts; ours tokenizes and detokenizes within the measured
-time, the peer gets and gives pieces. Peak memory is the resident set of the whole process: for the peer that includes Python, whose part
-(the packages imported, no model) is shown in a line of its own.
+PYTHON needs ctranslate2 and sentencepiece; its model folder comes from `ventris export`. For each width of the beam, number of sentences
+translated together and number of threads all programs run in turn, `--rounds` times; the table has medians, of ratios those of the rounds.
+Both search without a length penalty, and the lines unlike those of the peer in the precision of `--base` are counted. "By CPU time" is the
+same ratio by the time that the threads of the process had a core, which other programs on the machine disturb less. `--isa` holds both
+programs to the same instructions: the peer's libraries know more than one variable for that. Neither reading the model nor starting counts;
+ours tokenizes and detokenizes within the measured time, the peer gets and gives pieces. Peak memory is the resident set of the whole
+process: for the peer that includes Python, whose part (the packages imported, no model) is shown in a line of its own.
 """
 import argparse
 import gzip
@@ -63,7 +63,8 @@ PEER_LIMITS = {
 def ventris(arguments, precision, beam, batch, threads, source, output):
     command = [arguments.ventris, "translate", "--model", arguments.model, "--beam-size", str(beam), "--length-penalty", "0",
                "--batch-sentences", str(batch), "--batch-rows", str(max(1024, 32 * batch)), "--threads", str(threads), "--device", "cpu",
-               "--precision", precision, "--isa", arguments.isa, "--max-extra-length", "256", "--max-length", "256", "--block-lines", "10000000", "--statistics"]
+               "--precision", precision, "--isa", arguments.isa, "--max-extra-length", "256", "--max-length", "256",
+               "--block-lines", "10000000", "--statistics"]
     with open(source, "rb") as stdin, open(output, "wb") as stdout:
         done = subprocess.run(command, check=True, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True)
     return json.loads(done.stderr.strip().splitlines()[-1])

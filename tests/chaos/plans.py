@@ -139,7 +139,7 @@ def runs(plan, seed, count=None):
         return elastic_runs(seed, rng)
     counts = dict(COUNTS[plan])
     if count is not None:
-        counts = {kind: count for kind in counts}
+        counts = dict.fromkeys(counts, count)
     faults = make_faults(counts, rng)
     shapes = itertools.cycle(rng.sample(SHAPES, len(SHAPES)))
     planned = []

@@ -50,7 +50,7 @@ class Doctor(support.CommandLineTest):
 
     def test_a_limit_on_files_smaller_than_a_checkpoint_is_a_problem(self):
         words = support.command("doctor", "--device", "cpu", "--json")
-        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         result = subprocess.run(words, capture_output=True, preexec_fn=limit, check=False)
         self.assertEqual(result.returncode, 69, result.stderr)
         worst = json.loads(result.stdout)["findings"][0]

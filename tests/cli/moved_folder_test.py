@@ -26,7 +26,7 @@ class MovedFolder(DigestTest):
         words = support.command(*self.train(name, **settings), ranks=ranks)
         process = support.start(words, **(variables or {}))
         self.addCleanup(process.kill)
-        there = lambda: len(glob.glob(self.path(name, "checkpoint-*.h5"))) >= saved  # noqa: E731
+        there = lambda: len(glob.glob(self.path(name, "checkpoint-*.h5"))) >= saved
         self.assertTrue(support.wait_for(there, process))
         return process
 
@@ -52,7 +52,7 @@ class MovedFolder(DigestTest):
             with self.subTest(name):
                 process = self.start(name, 0 if settings else 1, **settings)
                 log = self.path(name, "metrics.jsonl")
-                logged = lambda: os.path.exists(log) and os.path.getsize(log) > 0  # noqa: B023, E731
+                logged = lambda: os.path.exists(log) and os.path.getsize(log) > 0  # noqa: B023
                 self.assertTrue(support.wait_for(logged, process))
                 process.send_signal(signal.SIGSTOP)
                 shutil.rmtree(self.path(name))
@@ -103,7 +103,7 @@ class MovedFolder(DigestTest):
                   "VENTRIS_FAULT_CALL": "fsync", "VENTRIS_FAULT_AT": 12, "VENTRIS_FAULT": "wait",
                   "VENTRIS_FAULT_SECONDS": 2}  # fmt: skip
         process = self.start("saves", 1, variables=faults, log_every=1000000, valid_every=0)
-        reached = lambda: len(self.read(log).splitlines()) >= 12  # noqa: E731
+        reached = lambda: len(self.read(log).splitlines()) >= 12
         self.assertTrue(support.wait_for(reached, process))
         os.rename(self.path("saves"), self.path("saves-old"))
         os.rename(self.path("other"), self.path("saves"))

@@ -23,7 +23,7 @@ class NoLocks(DigestTest):
             **self.without_locks(name),
         )
         self.addCleanup(process.kill)
-        running = lambda: self.status(name)["state"] == "running" and os.path.exists(self.path(name, ".lease"))  # noqa: E731
+        running = lambda: self.status(name)["state"] == "running" and os.path.exists(self.path(name, ".lease"))
         self.assertTrue(support.wait_for(running, process))
         return process
 

@@ -301,7 +301,7 @@ class OutputFiles(support.CommandLineTest):
             process = support.start(
                 support.command(*command), LD_PRELOAD=FAULTS, VENTRIS_FAULT_PREFIX=self.out, VENTRIS_FAULT_LOG=log,
                 VENTRIS_FAULT_AT=fsync, VENTRIS_FAULT="wait")  # fmt: skip
-            self.assertTrue(support.wait_for(lambda: os.path.exists(log) and b"fsync" in self.read(log), process))
+            self.assertTrue(support.wait_for(lambda: os.path.exists(log) and b"fsync" in self.read(log), process))  # noqa: B023
             process.send_signal(number)
             process.communicate(timeout=60)
             self.assertEqual(process.returncode, -number)

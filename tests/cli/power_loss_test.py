@@ -217,7 +217,7 @@ class PowerLoss(support.CommandLineTest):
         lines = self.read(os.path.join(self.place, folder, "metrics.jsonl")).splitlines()
         metrics = [json.loads(line) for line in lines]
         for line in metrics:
-            for key in [key for key in line if key.endswith("_second") or key.endswith("_seconds") or key == "time"]:
+            for key in [key for key in line if key.endswith(("_second", "_seconds")) or key == "time"]:
                 del line[key]
         with h5py.File(os.path.join(self.place, folder, f"checkpoint-{STEPS:08}.h5"), "r") as file:
             digest = file.attrs["parameter_digest"]
@@ -308,7 +308,7 @@ class PowerLoss(support.CommandLineTest):
 
     def check_export(self, output_format, name, others=(), old="old", **variables):
         is_folder = output_format == "huggingface"
-        make = {path: b"mine" for path in others}
+        make = dict.fromkeys(others, b"mine")
         words = {which: ["export", "--model", model, "--format", output_format, "--output", name]
                  for which, model in self.models.items()}  # fmt: skip
         if old:

@@ -101,7 +101,7 @@ class RunFolder(support.CommandLineTest):
         self.assertEqual(process.returncode, 78)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             process = support.start(support.command("train", "--config", pipe))
-            support.wait_for(lambda: pipe in open_files(process.pid), process)
+            support.wait_for(lambda: pipe in open_files(process.pid), process)  # noqa: B023
             process.send_signal(number)
             self.assertIn(f"{pipe}, the file of --config", process.communicate(timeout=20)[1].decode())
             self.assertEqual(process.returncode, 75)

@@ -55,8 +55,8 @@ class Start(support.CommandLineTest):
         for name, options, expected in (
             ("default", (), default + needs),
             ("pre", ("--pre-norm",), "hdf5, safetensors, ctranslate2; huggingface would need no --pre-norm" + needs),
-            ("marian", marian, "hdf5, safetensors, ctranslate2, marian; huggingface would need --positions paper, "
-                               "--begin-embedding zero or learned, --layer-norm-epsilon 1e-05"),
+            ("marian", marian, ("hdf5, safetensors, ctranslate2, marian; huggingface would need --positions paper, "
+                                "--begin-embedding zero or learned, --layer-norm-epsilon 1e-05")),
         ):  # fmt: skip
             with self.subTest(name):
                 text = self.start("exports-" + name, "--max-steps", 1, *options)

@@ -19,8 +19,8 @@ import support
 def run_with(prepare, *arguments):
     """Runs the program after calling `prepare` in its process; returns what subprocess.run does."""
     return subprocess.run(
-        support.command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=support.environment(), preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
+        support.command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, env=support.environment(),
+        preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
 
 
 def limit_files_to(size):
@@ -44,7 +44,7 @@ class Surroundings(support.CommandLineTest):
 
     def test_messages_of_a_closed_stream_go_into_no_file(self):
         for name, streams in (("error", (2,)), ("all", (0, 1, 2))):
-            result = run_with(lambda: [os.close(fd) for fd in streams], *self.train(name, "--max-steps", 10))
+            result = run_with(lambda: [os.close(fd) for fd in streams], *self.train(name, "--max-steps", 10))  # noqa: B023
             self.assertEqual(result.returncode, 0)
             lines = self.read(self.path(name, "metrics.jsonl")).splitlines()
             self.assertEqual([json.loads(line)["step"] for line in lines], [5, 10])

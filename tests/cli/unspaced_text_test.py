@@ -121,7 +121,7 @@ class Unspaced(support.CommandLineTest):
     def test_alignments_number_tokens_where_there_are_no_words(self):
         self.train("aligned", "--valid-every", 0)
         model = self.path("aligned", "checkpoint-00000002.h5")
-        source = "the boy sees a book".encode() + b"\n"
+        source = b"the boy sees a book" + b"\n"
         target = self.write("target", "少年は本を見ます。\n")
         forced = ("translate", "--model", model, "--alignment", "hard", "--prefix", target, "--max-extra-length", 60)
 
