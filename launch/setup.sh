@@ -1,4 +1,4 @@
-# Shared by launch/quickstart.sh and tests/run.sh: the packages that the project needs and how they are
+# Shared by launch/quickstart.sh, tests/run.sh and tests/lint.sh: the packages that the project needs and how they are
 # installed. Sourced, not run.
 # shellcheck shell=bash disable=SC2034
 
@@ -8,6 +8,8 @@ VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev open
   zlib1g-dev libxxhash-dev)
 VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev libboost-context-dev python3 python3-numpy python3-h5py
   mecab-utils ccache)
+# Besides them what tests/lint.sh needs; ruff comes from pip. libomp-dev has the omp.h that clang-tidy reads.
+VENTRIS_LINT_PACKAGES=(clang-format clang-tidy libomp-dev shellcheck python3-venv)
 
 # note TEXT...: a step, on a line of its own.
 note() { printf '\n== %s\n' "$*"; }

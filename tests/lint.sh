@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Looks at the source without running it. Usage: tests/lint.sh [--if-there] [--all] [CHECK...]
+#   format     clang-format 14, all C++ and CUDA files         shell   shellcheck
+#   python     ruff, with the rules of ruff.toml               docs    links and paths (tests/cli/docs_test.py)
+#   tidy       clang-tidy 14, with the checks of .clang-tidy: what changed, and a share of the rest that changes with the commit
+#   registers  registers, spills and shared memory of the kernels in build/cuda against tests/lint/registers.txt
+# Without a CHECK all; registers where build/cuda was built. What is missing is installed.
+#   --if-there  nothing is installed: a check whose tool is missing is skipped and named
+#   --all       tidy looks at all files, however long that takes
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=launch/setup.sh
+source "$root/launch/setup.sh"
+cd "$root"
+
+ruff_version=0.17.6
+if_there=false
+tidy_options=()
+checks=()
+for argument in "$@"; do
+  case $argument in
+    --if-there) if_there=true ;;
+    --all) tidy_options+=(--all) ;;
+    --help) sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    format | shell | python | tidy | docs | registers) checks+=("$argument") ;;
+    *) die "no check is named $argument; there are: format shell python tidy docs registers" ;;
+  esac
+done
+if ((${#checks[@]} == 0)); then
+  checks=(format shell python tidy docs)
+  if compgen -G 'build/cuda/backend/CMakeFiles/ventris_cuda_kernels.dir/*.ptxas' >/dev/null; then checks+=(registers); fi
+fi
+
+# files PATTERN...: those of the tree that match, also new ones that are not in git yet; of an unpacked archive, all.
+files() {
+  if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    git ls-files --cached --others --exclude-standard --deduplicate -- "$@" | while read -r file; do
+      if [[ -f $file ]]; then printf '%s\n' "$file"; fi
+    done
+  else
+    local names=() pattern
+    for pattern in "$@"; do names+=(-o -path "./$pattern"); done
+    find . -path ./build -prune -o -type f \( "${names[@]:1}" \) -print | sed 's,^\./,,'
+  fi
+}
+
+# tool_is_there CHECK PROGRAM: false where the check is skipped.
+tool_is_there() {
+  if command -v "$2" >/dev/null; then return 0; fi
+  if $if_there; then
+    echo "$1: skipped, there is no $2"
+    return 1
+  fi
+  die "$1: there is no $2; install it with: apt-get install ${VENTRIS_LINT_PACKAGES[*]}"
+}
+
+# version_is CHECK PROGRAM VERSION: likewise. Other versions format otherwise and know other checks.
+version_is() {
+  local found
+  found=$("$2" --version | grep -oE 'version [0-9]+' | head -n 1)
+  if [[ $found == "version $3" ]]; then return 0; fi
+  if $if_there; then
+    echo "$1: skipped, $2 is of $found and not $3"
+    return 1
+  fi
+  die "$1: $2 is of $found; version $3 is needed, that of Debian 12"
+}
+
+check_format() {
+  tool_is_there format clang-format && version_is format clang-format 14 || return 0
+  files '*.cc' '*.h' '*.cu' '*.cuh' | xargs -r -n 40 -P "$(cores)" clang-format --dry-run --Werror
+}
+
+check_shell() {
+  tool_is_there shell shellcheck || return 0
+  { files '*.sh' '*.sbatch' && files '.ci/run'; } | xargs -r shellcheck --external-sources --format gcc
+}
+
+check_python() {
+  local ruff=build/lint/bin/ruff
+  if [[ $(ruff --version 2>/dev/null) == "ruff $ruff_version" ]]; then
+    ruff=ruff
+  elif [[ $("$ruff" --version 2>/dev/null) != "ruff $ruff_version" ]]; then
+    if $if_there; then
+      echo "python: skipped, there is no ruff $ruff_version"
+      return 0
+    fi
+    if ! python3 -m venv build/lint || ! build/lint/bin/pip install --quiet --disable-pip-version-check "ruff==$ruff_version"; then
+      die "python: pip could not install ruff $ruff_version"
+    fi
+  fi
+  "$ruff" check --quiet --no-cache --output-format concise .
+}
+
+check_tidy() {
+  tool_is_there tidy clang-tidy && version_is tidy clang-tidy 14 || return 0
+  if ! $if_there; then install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"; fi
+  # How each file is compiled, and the one header that the build writes.
+  if ! { cmake --preset release -DVENTRIS_TESTS=ON "$(compiler_cache)" && cmake --build --preset release --target ventris_commit; } \
+    >build/lint.log 2>&1; then
+    cat build/lint.log
+    return 1
+  fi
+  python3 -B tests/lint/tidy.py --jobs "$(cores)" "${tidy_options[@]}"
+}
+
+check_docs() {
+  if [[ ! -f tests/cli/docs_test.py ]]; then
+    echo "docs: skipped, there is no tests/cli/docs_test.py"
+    return 0
+  fi
+  VENTRIS_SOURCE_DIR=$root python3 -B tests/cli/docs_test.py
+}
+
+check_registers() {
+  if ! [[ -f build/cuda/compile_commands.json ]]; then
+    if ! $if_there; then die "registers: there is no build/cuda; build it with: cmake --preset cuda && cmake --build --preset cuda"; fi
+    echo "registers: skipped, there is no build/cuda"
+    return 0
+  fi
+  python3 -B tests/lint/registers.py build/cuda
+}
+
+if ! $if_there && [[ ${checks[*]} != registers ]]; then install_packages "${VENTRIS_LINT_PACKAGES[@]}"; fi
+mkdir -p build
+failed=()
+for check in "${checks[@]}"; do
+  note "Lint: $check"
+  begin=$SECONDS
+  # In a process of its own, with set -e in force.
+  set +e
+  (set -e; "check_$check")
+  status=$?
+  set -e
+  if ((status != 0)); then failed+=("$check"); fi
+  echo "$check: $((SECONDS - begin)) s"
+done
+if ((${#failed[@]} != 0)); then die "lint: what is above is to be mended: ${failed[*]}"; fi

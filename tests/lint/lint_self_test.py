@@ -1,0 +1,217 @@
+"""Each check of tests/lint.sh finds a fault that is planted in a small tree, names file and line, and passes without it."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CARRIED = (".clang-format", ".clang-tidy", "ruff.toml", "launch/setup.sh", "tests/lint.sh", "tests/lint/tidy.py", "tests/lint/registers.py")
+
+# What tidy reads the commands from; the real presets need all libraries.
+CMAKE = """\
+cmake_minimum_required(VERSION 3.25)
+project(small LANGUAGES CXX)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+add_library(small OBJECT data/sum.cc)
+target_include_directories(small PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_features(small PRIVATE cxx_std_20)
+add_custom_target(ventris_commit)
+"""
+PRESETS = {
+    "version": 6,
+    "configurePresets": [{"name": "release", "generator": "Ninja", "binaryDir": "${sourceDir}/build/release"}],
+    "buildPresets": [{"name": "release", "configurePreset": "release"}],
+}
+HEADER = "#pragma once\n\n#include <string>\n\nint length_of(const std::string& text);\n"
+SOURCE = '#include "data/sum.h"\n\nint length_of(const std::string& text) {\n  return static_cast<int>(text.size());\n}\n'
+
+# The ruff that tests/lint.sh installed in this tree, if it did.
+PATH = f"{ROOT / 'build/lint/bin'}{os.pathsep}{os.environ['PATH']}"
+
+# Of ptxas, for one kernel.
+REPORT = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_ZN7ventris3addEPf' for 'sm_90a'
+ptxas info    : Function properties for _ZN7ventris3addEPf
+    {spilled} bytes stack frame, {spilled} bytes spill stores, {spilled} bytes spill loads
+ptxas info    : Used {registers} registers, used 1 barriers, 64 bytes smem
+"""
+TABLE = "# a table\nnvcc 13.0\nadd_cuda.cu add sm_90a 32 0 0 64\n"
+
+
+class LintTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ventris-lint-")
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name).resolve()
+        for name in CARRIED:
+            self.write(name, (ROOT / name).read_text(encoding="utf-8"))
+            shutil.copymode(ROOT / name, self.tree / name)
+
+    def write(self, name, text):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def git(self, *words):
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        subprocess.run(command, cwd=self.tree, env=environment, check=True, capture_output=True)
+
+    def lint(self, *arguments):
+        """The exit status, and what was printed."""
+        done = subprocess.run([self.tree / "tests/lint.sh", "--if-there", *arguments], cwd=self.tree, env={**os.environ, "PATH": PATH},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)  # fmt: skip
+        if ": skipped," in done.stdout:
+            self.skipTest(next(line for line in done.stdout.splitlines() if ": skipped," in line))
+        return done.returncode, done.stdout
+
+    def assert_finds(self, check, *expected):
+        status, said = self.lint(check)
+        self.assertEqual(status, 1, said)
+        for text in (*expected, f"what is above is to be mended: {check}"):
+            self.assertIn(text, said)
+
+    def assert_passes(self, check):
+        status, said = self.lint(check)
+        self.assertEqual(status, 0, said)
+
+    def test_format(self):
+        self.write("data/sum.cc", SOURCE)
+        self.write("backend/add_cuda.cu", "int a = 1;\n")
+        self.assert_passes("format")
+        self.write("backend/add_cuda.cu", "int a = 1;\nint b=2;\n")
+        self.assert_finds("format", "backend/add_cuda.cu:2:")
+
+    def test_files_that_git_knows_and_new_ones_are_looked_at_and_ignored_ones_are_not(self):
+        self.git("init", "-q")
+        self.write(".gitignore", "/build/\n")
+        self.write("build/made.cc", "int  a;\n")
+        self.write("data/sum.cc", SOURCE)
+        self.git("add", ".")
+        self.git("commit", "-qm", "first")
+        self.assert_passes("format")
+        self.write("data/new.cc", "int  a;\n")
+        self.assert_finds("format", "data/new.cc:1:")
+
+    def test_shell(self):
+        self.write("tests/a.sh", "#!/usr/bin/env bash\nrm \"$1\"\n")
+        self.assert_passes("shell")
+        self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")
+        self.assert_finds("shell", "tests/a.sh:2:")
+        self.write("tests/a.sh", "#!/usr/bin/env bash\n")
+        self.write(".ci/run", "#!/usr/bin/env bash\ncd $1\n")
+        self.assert_finds("shell", ".ci/run:2:")
+
+    def test_python(self):
+        self.write("tests/a.py", "import os\n\nprint(os.name)\n")
+        self.assert_passes("python")
+        self.write("tests/a.py", "import os\n\nprint(name)\n")
+        self.assert_finds("python", "tests/a.py:1:", "tests/a.py:3:")
+
+    def test_docs(self):
+        self.write("tests/cli/docs_test.py", "import os\n\nassert os.environ['VENTRIS_SOURCE_DIR']\n")
+        self.assert_passes("docs")
+        self.write("tests/cli/docs_test.py", "raise SystemExit('README.md:3: a link that leads nowhere')\n")
+        self.assert_finds("docs", "README.md:3:")
+
+    def write_project(self):
+        self.write("CMakeLists.txt", CMAKE)
+        self.write("CMakePresets.json", json.dumps(PRESETS))
+        self.write("data/sum.h", HEADER)
+        self.write("data/sum.cc", SOURCE)
+        self.write(".gitignore", "/build/\n")
+        self.git("init", "-q", "-b", "main")
+        self.git("add", ".")
+        self.git("commit", "-qm", "first")
+        self.git("commit", "-qm", "second", "--allow-empty")
+
+    def test_tidy_looks_at_what_changed(self):
+        self.write_project()
+        self.write("data/sum.cc", SOURCE + "\nbool is_empty(std::string text) { return text.size() == 0; }\n")
+        self.assert_finds("tidy", "data/sum.cc:7:", "performance-unnecessary-value-param", "readability-container-size-empty")
+        self.git("commit", "-qam", "third")
+        self.assert_finds("tidy", "data/sum.cc:7:")
+        self.write("data/sum.cc", SOURCE)
+        self.assert_passes("tidy")
+
+    def test_tidy_looks_at_headers_that_changed(self):
+        self.write_project()
+        self.write("data/sum.h", HEADER + "\nstruct Base {\n  virtual int f();\n  ~Base();\n};\n")
+        self.assert_finds("tidy", "data/sum.h:7:", "cppcoreguidelines-virtual-class-destructor")
+
+    def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
+        folder = self.tree / "build/cuda"
+        entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": "nvcc -c add_cuda.cu -o backend/add_cuda.cu.o"}
+        self.write("build/cuda/compile_commands.json", json.dumps([entry]))
+        self.write("build/cuda/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
+        self.write("build/cuda/backend/add_cuda.cu.o.ptxas", REPORT.format(registers=registers, spilled=spilled))
+
+    def test_registers(self):
+        self.write("tests/lint/registers.txt", TABLE)
+        self.write_build()
+        self.assert_passes("registers")
+        self.write_build(registers=33)
+        self.assert_finds("registers", "registers.txt:3: add of add_cuda.cu for sm_90a: registers 33, at most 32 expected")
+        self.write_build(spilled=4)
+        self.assert_finds("registers", "registers.txt:3: add of add_cuda.cu for sm_90a: spilled 4, at most 0 expected")
+
+    def test_kernels_and_rows_of_the_table_belong_together(self):
+        self.write("tests/lint/registers.txt", TABLE.replace(" add ", " sub "))
+        self.write_build()
+        self.assert_finds("registers", "registers.txt:1: no row for add of add_cuda.cu for sm_90a",
+                          "registers.txt:3: there is no kernel sub in add_cuda.cu for sm_90a")  # fmt: skip
+        self.write_build(nvcc="12.4.1")
+        self.assert_passes("registers")
+
+    def test_all_checks_run_although_one_fails(self):
+        self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")
+        self.write("data/sum.cc", "int  a;\n")
+        status, said = self.lint("shell", "format")
+        self.assertEqual(status, 1, said)
+        self.assertIn("what is above is to be mended: shell format", said)
+
+    def test_a_check_without_its_tool_is_skipped_by_name_where_that_is_asked_for(self):
+        self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")
+        programs = self.tree / "programs"
+        programs.mkdir()
+        for name in ("bash", "dirname", "env", "git", "mkdir", "sed"):
+            (programs / name).symlink_to(shutil.which(name))
+        done = subprocess.run([self.tree / "tests/lint.sh", "--if-there", "shell"],
+                              env={"PATH": str(programs)}, capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("shell: skipped, there is no shellcheck", done.stdout)
+
+    def test_a_check_that_is_not_known_is_refused(self):
+        status, said = self.lint("formats")
+        self.assertEqual(status, 1, said)
+        self.assertIn("no check is named formats", said)
+
+
+class LauncherTest(unittest.TestCase):
+    """cmake/ptxas_report.sh."""
+
+    def run_launcher(self, script):
+        with tempfile.TemporaryDirectory(prefix="ventris-lint-") as folder:
+            object_file = pathlib.Path(folder, "a.o")
+            done = subprocess.run([ROOT / "cmake/ptxas_report.sh", "bash", "-c", script, "nvcc", "-o", object_file],
+                                  capture_output=True, text=True, check=False)  # fmt: skip
+            report = object_file.with_name("a.o.ptxas")
+            return done, report.read_text(encoding="utf-8") if report.exists() else None
+
+    def test_reports_are_kept_and_the_rest_is_passed_on(self):
+        done, report = self.run_launcher("printf 'ptxas info    : Used 3 registers\\n    8 bytes stack frame\\na warning\\n' >&2")
+        self.assertEqual((done.returncode, done.stderr), (0, "a warning\n"))
+        self.assertEqual(report, "ptxas info    : Used 3 registers\n    8 bytes stack frame\n")
+
+    def test_failures_are_passed_on(self):
+        done, report = self.run_launcher("echo 'an error' >&2; exit 3")
+        self.assertEqual((done.returncode, done.stderr, report), (3, "an error\n", None))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

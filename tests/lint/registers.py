@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What each CUDA kernel takes of the device, as ptxas reported it (cmake/ptxas_report.sh), against registers.txt.
+
+    tests/lint/registers.py BUILD [--table FILE] [--write]
+
+BUILD is a folder like build/cuda. A kernel is all of its instances; the greatest of them counts. Ends with 1, and a line
+that starts with file and line of the table for each finding, where a kernel takes more than its row allows, has no row,
+or a row has no kernel. Another nvcc than that of the table shares out registers otherwise: nothing is compared then.
+--write makes the table anew, of what there is.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+TABLE = pathlib.Path(__file__).with_name("registers.txt")
+COLUMNS = ("registers", "stack", "spilled", "shared")
+HEAD = """\
+# What a kernel may take at most for each architecture that it is compiled for: registers of a thread, bytes of its stack,
+# bytes that it spills, bytes of shared memory that a block declares. tests/lint.sh registers compares the build with it.
+# A row grows by intention alone: occupancy falls with registers (65,536 for the threads of a multiprocessor), and stack
+# is slow memory. Anew: tests/lint/registers.py build/cuda --write.
+# source  kernel  architecture  registers  stack  spilled  shared
+"""
+
+
+def demangled(names):
+    """Names without arguments of templates and functions."""
+    names = list(names)
+    result = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True)
+    short = {}
+    for mangled, name in zip(names, result.stdout.splitlines()):
+        name = name.replace("(anonymous namespace)::", "")
+        while re.search(r"<[^<>]*>", name):
+            name = re.sub(r"<[^<>]*>", "", name)
+        short[mangled] = name.split("(")[0].split()[-1].removeprefix("ventris::")
+    return short
+
+
+def nvcc_of(build):
+    """The version of the nvcc that a folder was configured with, to two numbers."""
+    for file in build.glob("CMakeFiles/*/CMakeCUDACompiler.cmake"):
+        version = re.search(r'CMAKE_CUDA_COMPILER_VERSION "(\d+\.\d+)', file.read_text(encoding="utf-8"))
+        if version:
+            return version[1]
+    sys.exit(f"{build}: not a folder that was configured with nvcc; configure with: cmake --preset cuda")
+
+
+def reported(build):
+    """(source, kernel, architecture) -> the greatest of COLUMNS in the reports of a build."""
+    found = []
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        object_file = re.search(r" -o (\S+\.cu\.o)( |$)", entry["command"])
+        report = pathlib.Path(entry["directory"], object_file[1] + ".ptxas") if object_file else None
+        if not report or not report.exists():
+            continue
+        current = None
+        for line in report.read_text(encoding="utf-8").splitlines():
+            kernel = re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line)
+            if kernel:
+                current = [pathlib.Path(entry["file"]).name, *kernel.groups(), 0, 0, 0, 0]
+                found.append(current)
+            elif current:
+                stack = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)
+                if stack:
+                    current[4] = int(stack[1])
+                    current[5] = max(int(stack[2]), int(stack[3]))
+                if "Used" in line:
+                    current[3] = int(re.search(r"Used (\d+) registers", line)[1])
+                    shared = re.search(r"(\d+) bytes smem", line)
+                    current[6] = int(shared[1]) if shared else 0
+    names = demangled(one[1] for one in found)
+    kernels = {}
+    for source, mangled, architecture, *taken in found:
+        key = (source, names[mangled], architecture)
+        kernels[key] = tuple(map(max, zip(taken, kernels.get(key, taken))))
+    return kernels
+
+
+def table_of(file):
+    """The version of nvcc, and (source, kernel, architecture) -> (line, limits)."""
+    rows = {}
+    nvcc = None
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        if words[0] == "nvcc":
+            nvcc = words[1]
+            continue
+        if len(words) != 7 or not all(word.isdecimal() for word in words[3:]):
+            sys.exit(f"{file}:{number}: source, kernel, architecture and four numbers are expected: {line}")
+        rows[tuple(words[:3])] = (number, tuple(map(int, words[3:])))
+    return nvcc, rows
+
+
+def compare(kernels, rows, file):
+    """Lines that say what is wrong."""
+    built = {architecture for _, _, architecture in kernels}
+    wrong = []
+    for key, taken in sorted(kernels.items()):
+        source, kernel, architecture = key
+        if key not in rows:
+            # An architecture without any was chosen by -DCMAKE_CUDA_ARCHITECTURES.
+            if any(known == architecture for _, _, known in rows):
+                wrong.append(f"{file}:1: no row for {kernel} of {source} for {architecture}; it takes "
+                             + ", ".join(f"{value} {name}" for name, value in zip(COLUMNS, taken)))  # fmt: skip
+            continue
+        number, limits = rows[key]
+        for name, value, limit in zip(COLUMNS, taken, limits):
+            if value > limit:
+                wrong.append(f"{file}:{number}: {kernel} of {source} for {architecture}: {name} {value}, at most {limit} expected")
+    for key, (number, _) in rows.items():
+        if key not in kernels and key[2] in built:
+            wrong.append(f"{file}:{number}: there is no kernel {key[1]} in {key[0]} for {key[2]}; take the row out")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--table", type=pathlib.Path, default=TABLE)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    kernels = reported(arguments.build)
+    if not kernels:
+        sys.exit(f"{arguments.build}: no kernel was built; build them with: cmake --build {arguments.build}")
+    nvcc = nvcc_of(arguments.build)
+    if arguments.write:
+        lines = (" ".join(map(str, (*key, *taken))) + "\n" for key, taken in sorted(kernels.items()))
+        arguments.table.write_text(f"{HEAD}nvcc {nvcc}\n" + "".join(lines), encoding="utf-8")
+        return 0
+    nvcc_of_table, rows = table_of(arguments.table)
+    if nvcc != nvcc_of_table:
+        print(f"not compared: {arguments.table.name} is of nvcc {nvcc_of_table}, the build of {nvcc}")
+        return 0
+    wrong = compare(kernels, rows, arguments.table)
+    print("\n".join(wrong) if wrong else f"{len(kernels)} kernels, each within its row of {arguments.table.name}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
