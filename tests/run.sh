@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [options of ctest]
+# Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [--build | --test] [options of ctest]
 #   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts only
 #   --gpu   with the program built by nvcc; tests on GPUs besides, which are skipped where there is none
+#   --build  only builds     --test  only tests what was built
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -9,13 +10,17 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/launch/setup.sh"
 
 preset="release"
+build=true
+run_tests=true
 ctest_options=()
 for argument in "$@"; do
   case $argument in
     --asan) preset=asan ;;
     --tsan) preset=tsan ;;
     --gpu) preset=cuda ;;
-    --help) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    --build) run_tests=false ;;
+    --test) build=false ;;
+    --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) ctest_options+=("$argument") ;;
   esac
 done
@@ -23,20 +28,26 @@ done
 install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"
 
 cd "$root"
-note "Configuring and building (preset $preset)"
-# Said in any case: the folder may have been configured without them, by the step below.
-options=(-DVENTRIS_TESTS=ON)
-[[ $preset == cuda ]] && options+=(-DVENTRIS_BENCHMARKS=ON)
-cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
-cmake --build --preset "$preset" --parallel "$(cores)"
+if $build; then
+  note "Configuring and building (preset $preset)"
+  # Said in any case: the folder may have been configured without them, by the step below.
+  options=(-DVENTRIS_TESTS=ON)
+  [[ $preset == cuda ]] && options+=(-DVENTRIS_BENCHMARKS=ON)
+  cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
+  cmake --build --preset "$preset" --parallel "$(cores)"
 
-# No GPU is needed to compile and link; the tests of this code run on the CPU (tests/emulation).
-if [[ $preset == release ]] && command -v nvcc >/dev/null; then
-  note "Building the program for GPUs"
-  cmake --preset cuda "$(compiler_cache)" -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF
-  cmake --build --preset cuda --parallel "$(cores)" --target ventris
-  build/cuda/ventris --version
+  # No GPU is needed to compile and link; the tests of this code run on the CPU (tests/emulation).
+  if [[ $preset == release ]] && command -v nvcc >/dev/null; then
+    note "Building the program for GPUs"
+    cmake --preset cuda "$(compiler_cache)" -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF
+    cmake --build --preset cuda --parallel "$(cores)" --target ventris
+    build/cuda/ventris --version
+    tests/lint.sh registers
+  elif [[ $preset == cuda ]]; then
+    tests/lint.sh registers
+  fi
 fi
+if ! $run_tests; then exit 0; fi
 
 # The kernels of the least set besides those that this processor takes by itself (backend/instruction_set.h). Before the
 # rest, so that what is printed last is the summary of all tests.
