@@ -55,7 +55,8 @@ void fill_sinusoids(const Tensor& positions, Sinusoids sinusoids) {
   for (int64_t p = 0; p < positions.rows; ++p) {
     M* row = positions.row<M>(p);
     for (int64_t c = 0; c < d; ++c) {
-      const double exponent = static_cast<double>(c / 2) / steps;
+      const int64_t pair = c / 2;
+      const double exponent = static_cast<double>(pair) / steps;
       const double angle = static_cast<double>(p) / portable_pow(10000.0, exponent);
       row[c] = static_cast<M>(c % 2 == 0 ? portable_sin(angle) : portable_cos(angle));
     }

@@ -58,7 +58,7 @@ void limit_library() {
     for (const char* name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"}) {
       if (std::getenv(name) != nullptr) return false;
     }
-    const std::string set = instruction_set();
+    const std::string& set = instruction_set();
     if (set == "avx2") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
     if (set == "avx512") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_vnni);
     return true;

@@ -210,13 +210,14 @@ Option& OptionTable::add_choice(const std::string& name, const std::vector<std::
   option.name = name;
   option.placeholder = fmt::format("{}", fmt::join(words, "|"));
   option.help = help;
-  option.store = [words, set](const std::vector<std::string>& values, const std::string& where) {
+  option.store = [words, set = std::move(set)](const std::vector<std::string>& values,
+                                               const std::string& where) {
     for (size_t index = 0; index < words.size(); ++index) {
       if (words[index] == values.front()) return set(index);
     }
     reject("{}: '{}' is not one of {}", where, values.front(), fmt::join(words, ", "));
   };
-  option.show = [words, get] {
+  option.show = [words, get = std::move(get)] {
     const size_t index = get();
     if (index == words.size()) reject("expected is one of {}", fmt::join(words, ", "));
     return words[index];

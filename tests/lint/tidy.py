@@ -90,7 +90,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=180, help="seconds after which no further source is begun")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which no further source is begun")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     arguments = parser.parse_args()
     sources = sources_of(arguments.build.resolve())
