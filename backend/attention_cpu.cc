@@ -28,12 +28,12 @@ struct ForwardScratch {
 template <typename R>
 R masked_maximum(R* scores, int64_t limit) {
   const int64_t used = mask_tail(scores, limit);
-  Vector<R> most = load_vector(scores);
+  Vector<R> max = load_vector(scores);
   for (int64_t j = kLanes<R>; j < used; j += kLanes<R>) {
     const Vector<R> v = load_vector(scores + j);
-    most = v > most ? v : most;
+    max = v > max ? v : max;
   }
-  return max_of_lanes<R>(most);
+  return max_of_lanes<R>(max);
 }
 
 /// scores := exp(scores - maximum) over the first `limit` of a row, zero from there to `width`. Returns the

@@ -55,9 +55,9 @@ constexpr int64_t key_stride(int64_t keys) {
 
 /// The longest sentence.
 inline int64_t longest(const int32_t* offsets, int sentences) {
-  int64_t most = 0;
-  for (int s = 0; s < sentences; ++s) most = std::max<int64_t>(most, offsets[s + 1] - offsets[s]);
-  return most;
+  int64_t max = 0;
+  for (int s = 0; s < sentences; ++s) max = std::max<int64_t>(max, offsets[s + 1] - offsets[s]);
+  return max;
 }
 
 /// Sets the elements of a row from `limit` to the end of their vector to -infinity; returns that end.

@@ -56,14 +56,14 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
             sees ? dot(queries + (warp * kOwn + q) * stride, keys + lane * stride, f.in.d_head) : -INFINITY;
         const float tile_max = warp_max(score);
         const float new_max = tile_max > max[q] ? tile_max : max[q];
-        const float again = max[q] == -INFINITY ? 0.0F : expf(max[q] - new_max);
+        const float rescale = max[q] == -INFINITY ? 0.0F : expf(max[q] - new_max);
         const float p = sees ? expf(score - new_max) : 0.0F;
         max[q] = new_max;
-        sum[q] = sum[q] * again + warp_sum(p);
+        sum[q] = sum[q] * rescale + warp_sum(p);
         const uint32_t mine = shuffle(kept, 4 * q + lane / kPack);
         weights[q * kTile + lane] = (mine >> (lane % kPack) & 1U) != 0 ? p : 0.0F;
         sync_warp();
-        for (float& o : out[q]) o *= again;
+        for (float& o : out[q]) o *= rescale;
         add_weighted(weights + q * kTile, values, stride, f.in.d_head, out[q]);
       }
     }
@@ -147,14 +147,14 @@ __global__ void decode(Decode<T> f) {
     const float score = lane < count ? score_of(f, r, head, rows[tile + lane]) : -INFINITY;
     const float tile_max = warp_max(score);
     const float new_max = tile_max > max ? tile_max : max;
-    const float again = max == -INFINITY ? 0.0F : expf(max - new_max);
+    const float rescale = max == -INFINITY ? 0.0F : expf(max - new_max);
     const float p = lane < count ? expf(score - new_max) : 0.0F;
     max = new_max;
-    sum = sum * again + warp_sum(p);
+    sum = sum * rescale + warp_sum(p);
     sync_warp();
     weights[lane] = p;
     sync_warp();
-    for (float& o : out) o *= again;
+    for (float& o : out) o *= rescale;
     for (int j = 0; j < count; ++j) {
       const T* value = f.value.row(rows[tile + j]) + int64_t{head} * f.d_head;
 #pragma unroll

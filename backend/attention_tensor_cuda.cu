@@ -23,31 +23,31 @@ __device__ __forceinline__ float quad_max(float value) {
 
 /// Scores to weights, in place, for 16 queries (the first is `own`) and the keys from `key` on: s := exp2(s -
 /// max), masked; max, sum: of this lane's two rows so far, `sum` of this lane's columns alone. Returns in
-/// `again` what earlier sums are to be multiplied by.
+/// `rescale` what earlier sums are to be multiplied by.
 template <int kPairs>
 __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int own, int key, int head,
                                       int used, float (&s)[2 * kPairs][4], float (&max)[2], float (&sum)[2],
-                                      float (&again)[2]) {
+                                      float (&rescale)[2]) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const float factor = f.in.scale * kLog2E;
   const int limit[2] = {f.in.limit(own + lane / 4, span.keys) - key,
                         f.in.limit(own + lane / 4 + 8, span.keys) - key};
-  float most[2] = {max[0], max[1]};
+  float new_max[2] = {max[0], max[1]};
 #pragma unroll
   for (int n = 0; n < 2 * kPairs; ++n) {
     if (n / 2 >= used) continue;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       s[n][e] = 8 * n + lane % 4 * 2 + e % 2 < limit[e / 2] ? factor * s[n][e] : -INFINITY;
-      most[e / 2] = fmaxf(most[e / 2], s[n][e]);
+      new_max[e / 2] = fmaxf(new_max[e / 2], s[n][e]);
     }
   }
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    most[h] = quad_max(most[h]);
-    again[h] = exp2f(max[h] - most[h]);
-    max[h] = most[h];
-    sum[h] *= again[h];
+    new_max[h] = quad_max(new_max[h]);
+    rescale[h] = exp2f(max[h] - new_max[h]);
+    max[h] = new_max[h];
+    sum[h] *= rescale[h];
   }
 #pragma unroll
   for (int j = 0; j < kPairs; ++j) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ void attend_tile(const Forward& f, const WorkItem& it
     const int left = own_seen - key < kTile ? own_seen - key : kTile;
     const int used = works && left > 0 ? pairs_of(left) : 0;
     float s[2 * kPairs][4] = {};
-    float again[2];
+    float rescale[2];
     async_wait<1>();
     sync_threads();
     if (used > 0) multiply_transposed<kHead, kPairs>(own_queries, head_keys, used, s);
@@ -113,14 +113,14 @@ __device__ __forceinline__ void attend_tile(const Forward& f, const WorkItem& it
       stage_tile<kHead, kTile>(in.key, span.key_begin + next, seen - next, head, in.heads, keys);
     }
     async_commit();
-    if (used > 0) weigh<kPairs>(f, span, own, key, head + place.head, used, s, max, sum, again);
+    if (used > 0) weigh<kPairs>(f, span, own, key, head + place.head, used, s, max, sum, rescale);
     async_wait<1>();
     sync_threads();
     if (used > 0) {
 #pragma unroll
       for (int n = 0; n < kHead / 8; ++n) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) out[n][e] *= again[e / 2];
+        for (int e = 0; e < 4; ++e) out[n][e] *= rescale[e / 2];
       }
 #pragma unroll
       for (int j = 0; j < kPairs; ++j) {
@@ -198,7 +198,7 @@ void attention_forward_tensor_cuda(Context& context, const AttentionForwardArgs&
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
     launch({.name = "attend_on_tensor_cores",
-            .grid = blocks_for_turns(most_tiles(args) * args.heads),
+            .grid = blocks_for_turns(max_tiles(args) * args.heads),
             .block = kTensorThreads,
             .shared_bytes = 3 * kTileElements<kHead> * sizeof(BF16)},
            cuda::stream_of(context), attend_on_tensor_cores<kHead>, f);

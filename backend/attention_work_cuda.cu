@@ -46,10 +46,10 @@ __global__ void __launch_bounds__(kListThreads)
     int below = 0;
 #pragma unroll
     for (int list = kSentences16; list <= kSentences64; ++list) {
-      const int most = kTileRows >> (kSentences64 - list);
-      const bool mine = longest > below && longest <= most;
+      const int max = kTileRows >> (kSentences64 - list);
+      const bool mine = longest > below && longest <= max;
       const unsigned lanes = ballot(mine);
-      below = most;
+      below = max;
       if (lanes == 0) continue;
       int at = 0;
       if (lane == 0) at = atomic_add(counts + list, set_bits(lanes));
@@ -66,11 +66,11 @@ __global__ void __launch_bounds__(kListThreads)
 
 WorkLists lists_of(const AttentionWork& work) {
   const int64_t query_tiles = work.sentences + work.query_rows / kTileRows;
-  const int64_t most[kWorkLists] = {work.sentences, work.sentences, work.sentences, query_tiles, 0};
+  const int64_t max[kWorkLists] = {work.sentences, work.sentences, work.sentences, query_tiles, 0};
   auto* counts = static_cast<int32_t*>(work.memory);
   auto* items = reinterpret_cast<WorkItem*>(counts + kHeader);
   WorkLists lists{.counts = counts, .ticket = counts + kWorkLists, .items = {}};
-  for (int list = 0; list < kWorkLists; items += most[list++]) lists.items[list] = items;
+  for (int list = 0; list < kWorkLists; items += max[list++]) lists.items[list] = items;
   return lists;
 }
 
@@ -80,8 +80,8 @@ unsigned blocks_for_turns(int64_t turns) {
   int processors = 0;
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
   VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const int64_t most = processors * kBlocksOfProcessor;
-  return static_cast<unsigned>(turns < most ? turns : most);
+  const int64_t max = processors * kBlocksOfProcessor;
+  return static_cast<unsigned>(turns < max ? turns : max);
 }
 
 }  // namespace ventris::cuda

@@ -37,7 +37,7 @@ char* allocate_cuda(size_t bytes, const char* purpose) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
   if (status == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());  // it is told here
+    static_cast<void>(cudaGetLastError());  // it is reported here
     size_t free = 0;
     size_t total = 0;
     VENTRIS_CUDA_CHECK(cudaMemGetInfo(&free, &total));

@@ -9,7 +9,7 @@ namespace ventris {
 
 /// The CUDA devices that this process can use; 0 where the program was built without CUDA.
 int cuda_device_count();
-/// Why --device cuda cannot work here, in words for the user (built without CUDA, no device, driver too old,
+/// Why --device cuda is not available, for the user (built without CUDA, no device, driver too old,
 /// no kernels for the architecture of a device), or "" where it can. `index` is the device.
 std::string cuda_unavailable_reason(int index = 0);
 /// One line about the CUDA side for --version, e.g. "yes, CUDA 13.0, architectures 80, 90a, PTX 90", or

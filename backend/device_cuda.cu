@@ -21,7 +21,7 @@ cudaDeviceProp properties(int index) {
 
 /// Why no device can be used, or "".
 std::string reason_of(cudaError_t status) {
-  static_cast<void>(cudaGetLastError());  // it is told here
+  static_cast<void>(cudaGetLastError());  // it is reported here
   if (status == cudaErrorInsufficientDriver) {
     int driver = 0;
     int runtime = 0;

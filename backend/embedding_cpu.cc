@@ -16,7 +16,7 @@ constexpr int64_t kRows = 32;  // rows of one piece of work
 
 /// The row of the table; where that is packed, in `room`, [d].
 template <typename T>
-const T* word_of(const EmbeddingForwardArgs& args, int32_t id, T* room) {
+const T* token_of(const EmbeddingForwardArgs& args, int32_t id, T* room) {
   if constexpr (!std::is_same_v<T, double>) {
     if constexpr (std::is_same_v<T, float>) {
       if (args.packed_table.packing == Packing::kInt8) {
@@ -41,7 +41,7 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
   need_scratch(context, static_cast<size_t>(threads * room) * sizeof(uint16_t) +
                             static_cast<size_t>(threads * d) * sizeof(T));
   ArenaScope scope(context.scratch());
-  T* all_words = context.scratch().allocate_array<T>(threads * d);
+  T* all_tokens = context.scratch().allocate_array<T>(threads * d);
   const int64_t vocab = args.packed_table ? args.packed_table.cols : args.table.rows;
   uint16_t* all_bits = context.scratch().allocate_array<uint16_t>(threads * room);
   const M table_scale = static_cast<M>(args.scale);
@@ -55,20 +55,20 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
       VENTRIS_CHECK(id >= 0 && id < vocab, "ids[{}] is {}, the vocabulary holds {}", t, id, vocab);
       VENTRIS_CHECK(position >= 0 && position < args.positions.rows,
                     "position[{}] is {}, the table of positions holds {}", t, position, args.positions.rows);
-      const T* word = word_of(args, id, all_words + thread * d);
-      const M word_scale = args.zero_start && position == 0 ? M{0} : table_scale;
+      const T* token = token_of(args, id, all_tokens + thread * d);
+      const M token_scale = args.zero_start && position == 0 ? M{0} : table_scale;
       const M* place = args.positions.row<M>(position);
       T* out = args.out.row<T>(t);
       if (args.dropout.active()) {
         dropout_row(args.dropout, static_cast<uint32_t>(t), d, 0, bits);
 #pragma omp simd
         for (int64_t c = 0; c < d; ++c) {
-          const M kept = std::fma(word_scale, load(word[c]), place[c]) * mask_scale;
+          const M kept = std::fma(token_scale, load(token[c]), place[c]) * mask_scale;
           store(out[c], bits[c] < threshold ? M{0} : kept);
         }
       } else {
 #pragma omp simd
-        for (int64_t c = 0; c < d; ++c) store(out[c], std::fma(word_scale, load(word[c]), place[c]));
+        for (int64_t c = 0; c < d; ++c) store(out[c], std::fma(token_scale, load(token[c]), place[c]));
       }
     }
   });

@@ -23,7 +23,7 @@ class GemmAlgorithmFile {
 
   std::optional<GemmAlgorithm> find(const std::string& shape) const;
   /// The algorithm to use for `shape`: the one in the file by now, else `algorithm`, which is then added. A
-  /// file that cannot be written is told once on stderr.
+  /// file that cannot be written is reported once on stderr.
   GemmAlgorithm add(const std::string& shape, const GemmAlgorithm& algorithm);
 
   const std::string& path() const { return path_; }

@@ -25,8 +25,8 @@ struct Split {
   int64_t unit;
   int64_t count;
 
-  Split(int64_t total_, int64_t target, int64_t unit_, int64_t least = 1)
-      : total(total_), unit(unit_), count(std::max(least, (total_ + target - 1) / target)) {}
+  Split(int64_t total_, int64_t target, int64_t unit_, int64_t min = 1)
+      : total(total_), unit(unit_), count(std::max(min, (total_ + target - 1) / target)) {}
   int64_t begin(int64_t i) const { return std::min(total, (total + unit - 1) / unit * i / count * unit); }
   int64_t length(int64_t i) const { return begin(i + 1) - begin(i); }
   /// The length without the cut at the end.

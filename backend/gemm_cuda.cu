@@ -39,8 +39,8 @@ void run_empty(Context& context, const GemmArgs& args) {
 }
 
 uint32_t alignment_of(const void* address) {
-  constexpr uintptr_t kMost = 16;
-  const auto bits = reinterpret_cast<uintptr_t>(address) | kMost;
+  constexpr uintptr_t kMax = 16;
+  const auto bits = reinterpret_cast<uintptr_t>(address) | kMax;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 

@@ -151,7 +151,7 @@ bool variable_names_instruction_set() {
   return wanted_by_variable() != "auto";
 }
 
-std::string least_instruction_set(const std::vector<std::string>& names) {
+std::string min_instruction_set(const std::vector<std::string>& names) {
   for (const KernelSet& set : all_sets()) {
     if (std::find(names.begin(), names.end(), set.name) != names.end()) return set.name;
   }

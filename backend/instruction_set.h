@@ -21,7 +21,7 @@ const std::string& automatic_instruction_set();
 /// Whether VENTRIS_ISA names one.
 bool variable_names_instruction_set();
 /// The least of some sets of this program; at least one.
-std::string least_instruction_set(const std::vector<std::string>& names);
+std::string min_instruction_set(const std::vector<std::string>& names);
 
 /// To be called before the first operation. Throws Error(kUsage) where there is none of that name or it
 /// cannot run here.

@@ -40,10 +40,10 @@ class PanelPacker {
     }
     std::array<float, kPackedPanel> inverse{};
     for (int64_t c = begin_; c < end_; ++c) {
-      const int32_t most = largest[static_cast<size_t>(c)];
-      finite_[static_cast<size_t>(c)] = most < kInfinity ? -1 : 0;
+      const int32_t max = largest[static_cast<size_t>(c)];
+      finite_[static_cast<size_t>(c)] = max < kInfinity ? -1 : 0;
       const float scale =
-          most < kInfinity ? int8_scale(std::bit_cast<float>(most)) : std::numeric_limits<float>::quiet_NaN();
+          max < kInfinity ? int8_scale(std::bit_cast<float>(max)) : std::numeric_limits<float>::quiet_NaN();
       panel_.scales()[c] = scale;
       inverse[static_cast<size_t>(c)] = int8_inverse(scale);
     }

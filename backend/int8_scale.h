@@ -16,8 +16,8 @@ inline constexpr float kInt8Most = 127.0F;
 /// not negative; where the scale would not be a normal number it is 0, and all q are.
 inline float int8_scale(float largest) {
   constexpr uint32_t kDropped = (1U << 8) - 1;  // of 24 bits
-  constexpr float kLeast = 1e-35F;
-  if (!(largest > kLeast)) return 0.0F;
+  constexpr float kMin = 1e-35F;
+  if (!(largest > kMin)) return 0.0F;
   const auto up = [](float x) {
     return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + kDropped) & ~kDropped);
   };

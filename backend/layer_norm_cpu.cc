@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kForwardRows = 16;   // rows of one piece of work
 constexpr int64_t kColumnChunks = 64;  // most partial sums per column in backward
-constexpr int64_t kLeastRows = 32;     // rows below which a partial sum does not pay
+constexpr int64_t kMinRows = 32;       // rows below which a partial sum does not pay
 
 /// Row r of residual + mask * x, rounded to T: in `sum`, or where nobody needs that, in the row that y will
 /// take.
@@ -159,7 +159,7 @@ void backward(Context& context, const LayerNormBackwardArgs& args) {
   const int64_t d = args.d_y.cols;
   const int threads = context.pool().threads();
   const int64_t room = dropout_room(1, d);
-  const int64_t chunk = std::max(kLeastRows, (rows + kColumnChunks - 1) / kColumnChunks);
+  const int64_t chunk = std::max(kMinRows, (rows + kColumnChunks - 1) / kColumnChunks);
   const int64_t chunks = (rows + chunk - 1) / chunk;
   need_scratch(context, static_cast<size_t>((3 * chunks + threads) * d) * sizeof(M) +
                             static_cast<size_t>(threads * room) * sizeof(uint16_t));

@@ -18,12 +18,12 @@ struct RowShape {
   static constexpr int kPacks = kPacksOfThread;
   static constexpr int kThreads = kRowWarps * kWarp;
   static constexpr int64_t kStep = int64_t{kThreads} * kPack;  // columns that they take at a time
-  static constexpr int64_t kMost = kPacks * kStep;
+  static constexpr int64_t kMax = kPacks * kStep;
   /// Warps of a block. Backward has few blocks: their warps must keep the memory busy.
   static constexpr int kForwardWarps = kRowWarps == 1 ? 4 : kRowWarps;
   static constexpr int kBackwardWarps = kRowWarps == 1 ? 8 : kRowWarps;
   /// Column sums of backward in registers, or in the memory that they are for.
-  static constexpr bool kSumsInRegisters = kMost <= 4096;
+  static constexpr bool kSumsInRegisters = kMax <= 4096;
 };
 
 /// The sum of all threads of a row, in a fixed order; each gets it. With more warps than one the row has the
@@ -226,16 +226,16 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* k
   }
 }
 
-/// Calls body with how rows of so many columns are held.
+/// Calls body with how rows of this many columns are held.
 template <typename Body>
 void dispatch_shape(int64_t cols, Body&& body) {
   using Widest = RowShape<16, 4>;
-  VENTRIS_CHECK(cols <= Widest::kMost, "LayerNorm on cuda takes rows of at most {} columns, not {}",
-                Widest::kMost, cols);
-  if (cols <= RowShape<1, 1>::kMost) return body(RowShape<1, 1>{});
-  if (cols <= RowShape<1, 2>::kMost) return body(RowShape<1, 2>{});
-  if (cols <= RowShape<1, 4>::kMost) return body(RowShape<1, 4>{});
-  if (cols <= RowShape<8, 2>::kMost) return body(RowShape<8, 2>{});
+  VENTRIS_CHECK(cols <= Widest::kMax, "LayerNorm on cuda takes rows of at most {} columns, not {}",
+                Widest::kMax, cols);
+  if (cols <= RowShape<1, 1>::kMax) return body(RowShape<1, 1>{});
+  if (cols <= RowShape<1, 2>::kMax) return body(RowShape<1, 2>{});
+  if (cols <= RowShape<1, 4>::kMax) return body(RowShape<1, 4>{});
+  if (cols <= RowShape<8, 2>::kMax) return body(RowShape<8, 2>{});
   body(Widest{});
 }
 

@@ -14,7 +14,7 @@ namespace {
 using namespace cuda;
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 1024;
+constexpr int64_t kMaxBlocks = 1024;
 
 /// The members of NotFinitePlaces as the atomics take them; both begin as -1, all ones.
 struct Places {
@@ -52,7 +52,7 @@ void find_not_finite_cuda(Context& context, const FindNotFiniteArgs& args) {
   VENTRIS_CUDA_CHECK(cudaMemsetAsync(args.places, 0xFF, sizeof(NotFinitePlaces), stream_of(context)));
   auto* words = reinterpret_cast<char*>(args.places);
   launch({.name = "search",
-          .grid = blocks_for(std::min(args.values.cols, kMostBlocks * kThreads), kThreads),
+          .grid = blocks_for(std::min(args.values.cols, kMaxBlocks * kThreads), kThreads),
           .block = kThreads},
          stream_of(context), search, args.values.as<float>(), args.gradients.as<float>(), args.values.cols,
          args.wanted,

@@ -9,8 +9,8 @@ namespace {
 void check_packed(Context& context, const PackedMatrix& packed) {
   VENTRIS_CHECK(context.device() == Device::kCpu, "packed products are of the CPU");
   VENTRIS_CHECK(packed.data != nullptr, "a packed matrix without memory");
-  VENTRIS_CHECK(packed.packing != Packing::kInt8 || packed.rows <= kMostInt8Rows,
-                "{} rows of int8, at most {}", packed.rows, kMostInt8Rows);
+  VENTRIS_CHECK(packed.packing != Packing::kInt8 || packed.rows <= kMaxInt8Rows,
+                "{} rows of int8, at most {}", packed.rows, kMaxInt8Rows);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ constexpr Packing packing_of(DType dtype) {
 }
 
 /// Most rows of an int8 matrix: sums of their products are far from overflowing.
-inline constexpr int64_t kMostInt8Rows = int64_t{1} << 16;
+inline constexpr int64_t kMaxInt8Rows = int64_t{1} << 16;
 
 /// A view of a matrix of weights [rows, cols] in the order in which packed_gemm reads it: panels of columns
 /// side by side, each of them [rows, columns of a panel], in bf16 with two rows interleaved, in int8 with

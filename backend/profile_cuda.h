@@ -10,7 +10,7 @@ namespace ventris {
 CudaTimelinePtr make_timeline_cuda(CudaDevice& device);
 /// Makes the marks 0 to `marks` - 1 ready to be recorded.
 void prepare_cuda(CudaTimeline& timeline, size_t marks);
-/// The mark is the moment when the stream comes here. What goes wrong is told by seconds_between_cuda().
+/// The mark is the moment when the stream comes here. What goes wrong is reported by seconds_between_cuda().
 void record_cuda(CudaTimeline& timeline, size_t mark) noexcept;
 /// Waits for `end`.
 double seconds_between_cuda(CudaTimeline& timeline, size_t begin, size_t end);

@@ -8,7 +8,7 @@ namespace ventris {
 
 void repetition_penalty(Context& context, const RepetitionPenaltyArgs& args) {
   check_tensor(args.logits, args.logits.rows, args.logits.cols, args.logits.dtype, "logits");
-  VENTRIS_CHECK(args.words != nullptr && args.begin != nullptr, "tokens or begin are missing");
+  VENTRIS_CHECK(args.tokens != nullptr && args.begin != nullptr, "tokens or begin are missing");
   VENTRIS_CHECK(args.penalty > 0.0F, "a penalty of {}", args.penalty);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return repetition_penalty_cuda(context, args);

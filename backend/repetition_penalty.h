@@ -10,10 +10,10 @@ namespace ventris {
 /// multiplied with it (Keskar et al. 2019, "CTRL", section 4.1, for logits of either sign). Row r has the
 /// tokens [begin[r], begin[r + 1]) of `tokens`, each at most once.
 struct RepetitionPenaltyArgs {
-  Tensor logits;         // [rows, cols] T, in and out
-  const int32_t* words;  // on the device, each in [0, cols)
-  const int32_t* begin;  // [rows + 1] on the device
-  float penalty;         // > 0
+  Tensor logits;          // [rows, cols] T, in and out
+  const int32_t* tokens;  // on the device, each in [0, cols)
+  const int32_t* begin;   // [rows + 1] on the device
+  float penalty;          // > 0
 };
 void repetition_penalty(Context& context, const RepetitionPenaltyArgs& args);
 

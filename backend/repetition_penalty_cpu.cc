@@ -12,10 +12,10 @@ void penalize(const RepetitionPenaltyArgs& args) {
   const auto penalty = static_cast<M>(args.penalty);
   for (int64_t r = 0; r < args.logits.rows; ++r) {
     for (int32_t i = args.begin[r]; i < args.begin[r + 1]; ++i) {
-      const int32_t word = args.words[i];
-      VENTRIS_CHECK(word >= 0 && word < args.logits.cols, "tokens[{}] is {}, there are {} columns", i, word,
-                    args.logits.cols);
-      T& logit = args.logits.row<T>(r)[word];
+      const int32_t token = args.tokens[i];
+      VENTRIS_CHECK(token >= 0 && token < args.logits.cols, "tokens[{}] is {}, there are {} columns", i,
+                    token, args.logits.cols);
+      T& logit = args.logits.row<T>(r)[token];
       const M value = load(logit);
       store(logit, value > 0 ? value / penalty : value * penalty);
     }

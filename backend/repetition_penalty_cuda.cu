@@ -12,10 +12,10 @@ constexpr int kThreads = 64;
 
 /// One block: one row; thread t changes every kThreads-th token of its list. Grid: rows; block: kThreads.
 template <typename T>
-__global__ void penalize_row(Rows<T> logits, const int32_t* words, const int32_t* begin, float penalty) {
+__global__ void penalize_row(Rows<T> logits, const int32_t* tokens, const int32_t* begin, float penalty) {
   const int64_t r = blockIdx.x;
   for (int32_t i = begin[r] + static_cast<int32_t>(threadIdx.x); i < begin[r + 1]; i += kThreads) {
-    T& logit = logits.row(r)[words[i]];
+    T& logit = logits.row(r)[tokens[i]];
     const float value = load(logit);
     store(logit, value > 0.0F ? value / penalty : value * penalty);
   }
@@ -27,7 +27,7 @@ void repetition_penalty_cuda(Context& context, const RepetitionPenaltyArgs& args
   dispatch_device_dtype(args.logits.dtype, "repetition_penalty", [&](auto tag) {
     using T = decltype(tag);
     launch({.name = "penalize_row", .grid = static_cast<unsigned>(args.logits.rows), .block = kThreads},
-           stream_of(context), penalize_row<T>, rows_of<T>(args.logits), args.words, args.begin,
+           stream_of(context), penalize_row<T>, rows_of<T>(args.logits), args.tokens, args.begin,
            args.penalty);
   });
 }

@@ -42,8 +42,8 @@ __global__ void swish(Rows<const T> x, Rows<const T> d_y, Rows<T> out, int64_t r
 
 void run(Context& context, const ConstTensor& x, const ConstTensor& d_y, const Tensor& out) {
   if (out.rows == 0 || out.cols == 0) return;
-  constexpr int64_t kMostBlocks = 65535;  // of the second dimension of a grid
-  const auto grid_rows = static_cast<unsigned>(out.rows < kMostBlocks ? out.rows : kMostBlocks);
+  constexpr int64_t kMaxBlocks = 65535;  // of the second dimension of a grid
+  const auto grid_rows = static_cast<unsigned>(out.rows < kMaxBlocks ? out.rows : kMaxBlocks);
   dispatch_device_dtype(out.dtype, "swish", [&](auto tag) {
     using T = decltype(tag);
     dispatch_flag(all_vectors_fit(x, d_y, out), [&](auto vectors) {

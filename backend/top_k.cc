@@ -18,7 +18,7 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
     if (context.device() == Device::kCuda) return log_softmax_top_k_cuda(context, args);
   }
   int64_t banned = 0;
-  for (const int32_t* word = args.banned; word != nullptr && *word >= 0; ++word) ++banned;
+  for (const int32_t* token = args.banned; token != nullptr && *token >= 0; ++token) ++banned;
   VENTRIS_CHECK(args.k + banned <= args.vocab, "{} of {} tokens wanted, {} are banned", args.k, args.vocab,
                 banned);
   cpu_kernels().log_softmax_top_k(context, args);

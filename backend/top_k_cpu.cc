@@ -27,11 +27,11 @@ struct Banned {
     begin = args.row_banned + args.row_banned_begin[row];
     end = args.row_banned + args.row_banned_begin[row + 1];
   }
-  bool has(int32_t word) const {
+  bool has(int32_t token) const {
     for (const int32_t* b = everywhere; b != nullptr && *b >= 0; ++b) {
-      if (*b == word) return true;
+      if (*b == token) return true;
     }
-    return std::find(begin, end, word) != end;
+    return std::find(begin, end, token) != end;
   }
   const int32_t* everywhere;  // ended by -1, or null
   const int32_t* begin = nullptr;

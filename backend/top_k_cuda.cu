@@ -12,15 +12,15 @@ namespace {
 using namespace cuda;
 
 /// A token and its logit; the better is the larger, of equal ones the one of the smaller index.
-struct Word {
+struct Token {
   float value;
   int32_t index;
 };
-__device__ __forceinline__ bool better(const Word& a, const Word& b) {
+__device__ __forceinline__ bool better(const Token& a, const Token& b) {
   return a.value > b.value || (a.value == b.value && a.index < b.index);
 }
 
-constexpr Word kNoWord = {-INFINITY, INT32_MAX};
+constexpr Token kNoToken = {-INFINITY, INT32_MAX};
 
 /// The tokens that rows may not have.
 struct Banned {
@@ -28,13 +28,13 @@ struct Banned {
   const int32_t* of_rows;     // or null
   const int32_t* begin;       // [rows + 1]
 
-  __device__ __forceinline__ bool has(int64_t row, int32_t word) const {
+  __device__ __forceinline__ bool has(int64_t row, int32_t token) const {
     for (const int32_t* b = everywhere; b != nullptr && *b >= 0; ++b) {
-      if (*b == word) return true;
+      if (*b == token) return true;
     }
     if (of_rows == nullptr) return false;
     for (int32_t i = begin[row]; i < begin[row + 1]; ++i) {
-      if (of_rows[i] == word) return true;
+      if (of_rows[i] == token) return true;
     }
     return false;
   }
@@ -43,12 +43,12 @@ struct Banned {
 /// The best of the tokens of this thread in the block's row that is worse than `last`. NaN counts as
 /// -infinity.
 template <typename T>
-__device__ Word best_after(const T* row, int64_t vocab, const Banned& banned, const Word& last) {
-  Word best = kNoWord;
+__device__ Token best_after(const T* row, int64_t vocab, const Banned& banned, const Token& last) {
+  Token best = kNoToken;
   for (int64_t i = threadIdx.x; i < vocab; i += kRowThreads) {
     const float value = load(row[i]);
-    const Word word{value == value ? value : -INFINITY, static_cast<int32_t>(i)};
-    if (better(word, best) && better(last, word) && !banned.has(blockIdx.x, word.index)) best = word;
+    const Token token{value == value ? value : -INFINITY, static_cast<int32_t>(i)};
+    if (better(token, best) && better(last, token) && !banned.has(blockIdx.x, token.index)) best = token;
   }
   return best;
 }
@@ -59,16 +59,16 @@ template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads)
     top_k_row(Rows<const T> logits, int64_t vocab, int k, Banned banned, float* values, int32_t* indices) {
   __shared__ double room[kRowThreads / kWarp];
-  __shared__ Word bests[kRowThreads / kWarp];
+  __shared__ Token bests[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
   const T* row = logits.row(r);
   const RowSums sums = row_sums<false, kVectors>(row, vocab, room);
   const double normal = static_cast<double>(sums.max) + log(sums.exp);
-  Word mine = best_after(row, vocab, banned, {INFINITY, -1});
+  Token mine = best_after(row, vocab, banned, {INFINITY, -1});
   for (int i = 0; i < k; ++i) {
-    Word best = mine;
+    Token best = mine;
     for (int mask = kWarp / 2; mask > 0; mask /= 2) {
-      const Word other{shuffle_xor(best.value, mask), shuffle_xor(best.index, mask)};
+      const Token other{shuffle_xor(best.value, mask), shuffle_xor(best.index, mask)};
       if (better(other, best)) best = other;
     }
     sync_threads();
@@ -79,9 +79,9 @@ __global__ void __launch_bounds__(kRowThreads)
     }
     if (threadIdx.x == 0) {
       values[r * k + i] = static_cast<float>(static_cast<double>(best.value) - normal);
-      indices[r * k + i] = best.index == kNoWord.index ? -1 : best.index;
+      indices[r * k + i] = best.index == kNoToken.index ? -1 : best.index;
     }
-    if (best.index == mine.index && best.index != kNoWord.index) mine = best_after(row, vocab, banned, best);
+    if (best.index == mine.index && best.index != kNoToken.index) mine = best_after(row, vocab, banned, best);
   }
 }
 

@@ -53,9 +53,9 @@ class Communicator {
   /// way.
   virtual void start_all_reduce_sum(Tensor data) = 0;
   /// Begins a sum in the order of a tree (comm/tree_sum.h): a reduction like those above. All ranks begin the
-  /// same ones in the same order; at most kMostTreeSums are under way.
+  /// same ones in the same order; at most kMaxTreeSums are under way.
   virtual void start_tree_sum(const TreeSum& sum) = 0;
-  static constexpr int kMostTreeSums = 8192;
+  static constexpr int kMaxTreeSums = 8192;
   /// Lets reductions under way go on; cheap, called often, and after the device was given sums by the replay
   /// of a graph: the limit on waits counts from the first call after that.
   virtual void progress() = 0;
@@ -69,7 +69,7 @@ class Communicator {
   virtual void pass_stop_on() {}
   /// Whether another rank has told so. Cheap.
   virtual bool stop_was_passed_on() { return false; }
-  /// Waits for what pass_stop_on() sent on so many ranks, this one perhaps among them, which all ranks have
+  /// Waits for what pass_stop_on() sent on that many ranks, this one perhaps among them, which all ranks have
   /// agreed on since. Then it is as if none had told, unless `ranks` is 0.
   virtual void receive_stops(int /*ranks*/) {}
 

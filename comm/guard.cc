@@ -21,7 +21,7 @@ namespace ventris {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
-constexpr size_t kMostNamed = 8;
+constexpr size_t kMaxNamed = 8;
 
 std::string content_of(const std::filesystem::path& path) {
   const std::ifstream file(path, std::ios::binary);
@@ -118,7 +118,7 @@ std::string describe_local_ranks() {
   }
   if (a_local_rank_is_gone())
     texts.push_back(fmt::format("only {} of {} ranks are there", ranks.size(), local_ranks_of_launcher()));
-  if (texts.size() > kMostNamed) texts.resize(kMostNamed);
+  if (texts.size() > kMaxNamed) texts.resize(kMaxNamed);
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

@@ -40,8 +40,8 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
 
 TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket) const {
   // One sum of the loss besides.
-  const int64_t least = data.cols / (Communicator::kMostTreeSums - 1) + 1;
-  const int64_t elements = std::max(bucket, least);
+  const int64_t min = data.cols / (Communicator::kMaxTreeSums - 1) + 1;
+  const int64_t elements = std::max(bucket, min);
   const int64_t rest = data.cols % elements;
   return {.data = data,
           .bucket = elements,

@@ -136,10 +136,10 @@ void PairBlock::encode(CachedEncoder& encoder, int32_t unknown_id, const Prepare
       reference_lengths.push_back(static_cast<int64_t>(clean_target.text.size()));
     }
   }
-  counts.source_words = static_cast<int64_t>(source_tokens.size());
-  counts.target_words = static_cast<int64_t>(target_tokens.size());
-  counts.unknown_words = std::count(source_tokens.begin(), source_tokens.end(), unknown_id) +
-                         std::count(target_tokens.begin(), target_tokens.end(), unknown_id);
+  counts.source_tokens = static_cast<int64_t>(source_tokens.size());
+  counts.target_tokens = static_cast<int64_t>(target_tokens.size());
+  counts.unknown_tokens = std::count(source_tokens.begin(), source_tokens.end(), unknown_id) +
+                          std::count(target_tokens.begin(), target_tokens.end(), unknown_id);
 }
 
 void add(PrepareCounts& sum, const PrepareCounts& counts) {
@@ -150,9 +150,9 @@ void add(PrepareCounts& sum, const PrepareCounts& counts) {
   sum.bad_ratio += counts.bad_ratio;
   sum.repaired_crlf += counts.repaired_crlf;
   sum.repaired_nul += counts.repaired_nul;
-  sum.source_words += counts.source_words;
-  sum.target_words += counts.target_words;
-  sum.unknown_words += counts.unknown_words;
+  sum.source_tokens += counts.source_tokens;
+  sum.target_tokens += counts.target_tokens;
+  sum.unknown_tokens += counts.unknown_tokens;
   for (const auto& [character, count] : counts.unknown_characters) sum.unknown_characters[character] += count;
 }
 

@@ -138,7 +138,7 @@ class DroppedReport {
 /// it and the distance doubles, so that one reading suffices and the sample holds between half and all of the
 /// sentences allowed, of a long text.
 std::vector<std::string> sample_sentences(const PrepareOptions& options) {
-  const int64_t most_pairs = std::max<int64_t>(1, options.tokenizer.max_sentences / 2);
+  const int64_t max_pairs = std::max<int64_t>(1, options.tokenizer.max_sentences / 2);
   std::vector<std::string> sentences;
   int64_t distance = 1;
   int64_t index = 0;
@@ -153,7 +153,7 @@ std::vector<std::string> sample_sentences(const PrepareOptions& options) {
     }
     sentences.emplace_back(source_text);
     sentences.emplace_back(target_text);
-    if (static_cast<int64_t>(sentences.size()) > 2 * most_pairs) {
+    if (static_cast<int64_t>(sentences.size()) > 2 * max_pairs) {
       size_t kept = 0;
       for (size_t pair = 0; 2 * pair < sentences.size(); pair += 2) {
         sentences[kept++].swap(sentences[2 * pair]);
@@ -226,9 +226,9 @@ void write_counts(Hdf5Writer& writer, const std::string& set, const PrepareCount
   write("dropped_bad_ratio", counts.bad_ratio);
   write("repaired_crlf", counts.repaired_crlf);
   write("repaired_nul", counts.repaired_nul);
-  write("source_words", counts.source_words);
-  write("target_words", counts.target_words);
-  write("unknown_words", counts.unknown_words);
+  write("source_words", counts.source_tokens);
+  write("target_words", counts.target_tokens);
+  write("unknown_words", counts.unknown_tokens);
 }
 
 /// Names without folders and digests of the text: equal text in another folder gives an equal corpus file.

@@ -31,9 +31,9 @@ struct PrepareCounts {
   int64_t bad_ratio = 0;
   int64_t repaired_crlf = 0;  // kept; a carriage return before the line end removed
   int64_t repaired_nul = 0;   // kept; NUL bytes replaced by spaces
-  int64_t source_words = 0;   // of kept pairs, without marks
-  int64_t target_words = 0;
-  int64_t unknown_words = 0;
+  int64_t source_tokens = 0;  // of kept pairs, without marks
+  int64_t target_tokens = 0;
+  int64_t unknown_tokens = 0;
   CharacterCounts unknown_characters;  // of kept pairs
 };
 

@@ -14,7 +14,7 @@ namespace ventris {
 namespace {
 
 // A page of the base model with this many tokens has 38 million weights, 75 MB.
-constexpr size_t kMostWords = 512;
+constexpr size_t kMaxTokens = 512;
 
 struct Options {
   DecodingOptions decoding;
@@ -23,14 +23,14 @@ struct Options {
   std::string output;
 };
 
-std::vector<int32_t> words_of(const ModelSet& models, const std::string& text, const char* option) {
-  const std::vector<int32_t> words = models.tokenizer().encode(text);
-  const size_t most = std::min(kMostWords, models.longest_sentence());
-  if (words.size() > most) {
+std::vector<int32_t> tokens_of(const ModelSet& models, const std::string& text, const char* option) {
+  const std::vector<int32_t> tokens = models.tokenizer().encode(text);
+  const size_t max = std::min(kMaxTokens, models.longest_sentence());
+  if (tokens.size() > max) {
     fail(ExitCode::kBadData, "{} has {} tokens of the vocabulary; a page of this model holds at most {}",
-         option, words.size(), most);
+         option, tokens.size(), max);
   }
-  return words;
+  return tokens;
 }
 
 std::string one_line(std::string text, const char* option) {
@@ -52,16 +52,16 @@ int run_attention(Options& options, Job& job) {
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   const data::Tokenizer& tokenizer = models.tokenizer();
-  const std::vector<int32_t> source_words = words_of(models, source, "--source");
-  if (source_words.empty()) fail(ExitCode::kBadData, "--source has no tokens");
-  std::vector<int32_t> target_words;
+  const std::vector<int32_t> source_tokens = tokens_of(models, source, "--source");
+  if (source_tokens.empty()) fail(ExitCode::kBadData, "--source has no tokens");
+  std::vector<int32_t> target_tokens;
   if (translates) {
     Translator translator(*context, job.communicator, models, decoding.search);
     const Translation best = translator.translate({source}).front().translations.front();
     target = best.text;
-    target_words = best.words;
+    target_tokens = best.tokens;
   } else {
-    target_words = words_of(models, target, "--target");
+    target_tokens = tokens_of(models, target, "--target");
   }
   const SearchModel model = models.search_models().front();
   AttentionMapper mapper(*context, model.config, model.store, model.ids,
@@ -70,19 +70,19 @@ int run_attention(Options& options, Job& job) {
                         .source = source,
                         .target = target,
                         .translated = translates,
-                        .source_words = {},
-                        .target_words = {tokenizer.piece(tokenizer.begin_id())},
+                        .source_tokens = {},
+                        .target_tokens = {tokenizer.piece(tokenizer.begin_id())},
                         .heads = model.config.heads,
-                        .maps = mapper.all_maps({source_words, target_words})};
-  for (const int32_t word : source_words) page.source_words.push_back(tokenizer.piece(word));
-  for (const int32_t word : target_words) page.target_words.push_back(tokenizer.piece(word));
-  page.source_words.push_back(tokenizer.piece(tokenizer.end_id()));
-  page.target_words.push_back(tokenizer.piece(tokenizer.end_id()));
+                        .maps = mapper.all_maps({source_tokens, target_tokens})};
+  for (const int32_t token : source_tokens) page.source_tokens.push_back(tokenizer.piece(token));
+  for (const int32_t token : target_tokens) page.target_tokens.push_back(tokenizer.piece(token));
+  page.source_tokens.push_back(tokenizer.piece(tokenizer.end_id()));
+  page.target_tokens.push_back(tokenizer.piece(tokenizer.end_id()));
   write_file_atomically(options.output, attention_page(page));
   size_t maps = 0;
   for (const auto& of_kind : page.maps) maps += of_kind.size();
   write_output(fmt::format("{}: {} heat maps of {} and {} tokens\n", options.output, maps,
-                           source_words.size(), target_words.size()));
+                           source_tokens.size(), target_tokens.size()));
   return 0;
 }
 

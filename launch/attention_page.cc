@@ -40,9 +40,9 @@ std::string embedded(const Json& json) {
 }
 
 Json group(const AttentionPage& page, AttentionKind kind) {
-  using Words = std::vector<std::string>;
-  const Words predicted(page.target_words.begin() + 1, page.target_words.end());
-  const Words inputs(page.target_words.begin(), page.target_words.end() - 1);
+  using Tokens = std::vector<std::string>;
+  const Tokens predicted(page.target_tokens.begin() + 1, page.target_tokens.end());
+  const Tokens inputs(page.target_tokens.begin(), page.target_tokens.end() - 1);
   const std::vector<AttentionMap>& maps = page.maps[static_cast<size_t>(kind)];
   Json weights = Json::array();
   for (const AttentionMap& map : maps) weights.push_back(packed(map.weights));
@@ -51,8 +51,8 @@ Json group(const AttentionPage& page, AttentionKind kind) {
     case AttentionKind::kEncoderSelf:
       object = {{"title", "Encoder self-attention"},
                 {"note", "Each token of the source looks at all tokens of the source."},
-                {"queries", page.source_words},
-                {"keys", page.source_words}};
+                {"queries", page.source_tokens},
+                {"keys", page.source_tokens}};
       break;
     case AttentionKind::kDecoderSelf:
       object = {
@@ -65,7 +65,7 @@ Json group(const AttentionPage& page, AttentionKind kind) {
       object = {{"title", "Cross-attention"},
                 {"note", "The decoder, about to write the token of the row, looks at the source."},
                 {"queries", predicted},
-                {"keys", page.source_words}};
+                {"keys", page.source_tokens}};
       break;
   }
   object["layers"] = maps.size() / static_cast<size_t>(page.heads);

@@ -9,12 +9,12 @@ namespace ventris {
 
 /// What a page of heat maps shows.
 struct AttentionPage {
-  std::string model;                      // name of the file
-  std::string source;                     // text
-  std::string target;                     // text
-  bool translated = false;                // the target is the model's own translation
-  std::vector<std::string> source_words;  // pieces of the vocabulary with the end mark: n + 1
-  std::vector<std::string> target_words;  // with the begin mark and the end mark: m + 2
+  std::string model;                       // name of the file
+  std::string source;                      // text
+  std::string target;                      // text
+  bool translated = false;                 // the target is the model's own translation
+  std::vector<std::string> source_tokens;  // pieces of the vocabulary with the end mark: n + 1
+  std::vector<std::string> target_tokens;  // with the begin mark and the end mark: m + 2
   int heads = 0;
   AttentionMapper::AllMaps maps;
 };

@@ -72,7 +72,7 @@ Command average_command() {
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("model-dir", "DIR", options->model_dir, "Run folder of 'ventris train'.");
-  table.integer("last", options->last, {.least = 1, .most = 100000},
+  table.integer("last", options->last, {.min = 1, .max = 100000},
                 "How many of its newest checkpoints to average.");
   table.texts("checkpoints", "FILE...", options->checkpoints,
               "The files to average, instead of --model-dir.");

@@ -248,19 +248,19 @@ int run_bleu(const Options& given, Job& job) {
 }
 
 void add_significance_options(Options& options, OptionTable& table) {
-  constexpr int64_t kMostTrials = 10'000'000;
+  constexpr int64_t kMaxTrials = 10'000'000;
   table.group("Significance");
   table.toggle("confidence", options.confidence,
                "Tells mean and 95% confidence interval of the score by bootstrap resampling.");
-  table.integer("confidence-n", options.resamples, {.least = 2, .most = kMostTrials},
+  table.integer("confidence-n", options.resamples, {.min = 2, .max = kMaxTrials},
                 "Resamples of --confidence.");
   table.toggle("paired-bs", options.paired_bootstrap,
                "Compares every file of --input with the first by paired bootstrap resampling.");
-  table.integer("paired-bs-n", options.paired_resamples, {.least = 2, .most = kMostTrials},
+  table.integer("paired-bs-n", options.paired_resamples, {.min = 2, .max = kMaxTrials},
                 "Resamples of --paired-bs.");
   table.toggle("paired-ar", options.paired_randomization,
                "Compares every file of --input with the first by approximate randomization.");
-  table.integer("paired-ar-n", options.trials, {.least = 1, .most = kMostTrials}, "Trials of --paired-ar.");
+  table.integer("paired-ar-n", options.trials, {.min = 1, .max = kMaxTrials}, "Trials of --paired-ar.");
   table.integer("seed", options.seed, {},
                 "Seed of the random numbers; with the default they are those that sacreBLEU draws.");
 }
@@ -328,7 +328,7 @@ Command bleu_command() {
   format.aliases = {"-f"};
   format.excludes = "json";
   table.toggle("score-only", options->score_only, "Prints scores without signatures.").aliases = {"-b"};
-  Option& width = table.integer("width", options->width, {.least = 0, .most = 15},
+  Option& width = table.integer("width", options->width, {.min = 0, .max = 15},
                                 "Digits after the point: 2 in text and all in JSON unless given.");
   width.aliases = {"-w"};
   width.show = [] { return std::string(); };

@@ -40,23 +40,23 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
                               {"none", BleuSmoothing::kNone}},
                              "Smoothing of n-gram orders without a match.")
       .aliases = {"-s", "--smooth-method"};
-  Option& value = table.number("smooth-value", bleu.smoothing_value, {.least = 0, .most = 1e6},
+  Option& value = table.number("smooth-value", bleu.smoothing_value, {.min = 0, .max = 1e6},
                                "Value of floor (0.1 unless given) and of add-k (1 unless given).");
   value.aliases = {"-sv"};
   value.show = [] { return std::string(); };
   table.toggle("effective-order", bleu.effective_order,
                "Leaves out orders of which a text has no n-gram; always so with --sentence-level.");
-  table.integer("max-ngram-order", bleu.max_ngram_order, {.least = 1, .most = data::kMaxBleuOrder},
+  table.integer("max-ngram-order", bleu.max_ngram_order, {.min = 1, .max = data::kMaxBleuOrder},
                 "Words of the longest n-grams.");
 }
 
 void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table) {
   table.group("chrF");
-  table.integer("chrf-char-order", chrf.char_order, {.least = 1, .most = data::kMaxChrfOrder},
+  table.integer("chrf-char-order", chrf.char_order, {.min = 1, .max = data::kMaxChrfOrder},
                 "Characters of the longest character n-grams.");
-  table.integer("chrf-word-order", chrf.word_order, {.least = 0, .most = data::kMaxChrfOrder},
+  table.integer("chrf-word-order", chrf.word_order, {.min = 0, .max = data::kMaxChrfOrder},
                 "Words of the longest word n-grams; 2 gives chrF++.");
-  table.integer("chrf-beta", chrf.beta, {.least = 1, .most = 100}, "Weight of recall over precision.");
+  table.integer("chrf-beta", chrf.beta, {.min = 1, .max = 100}, "Weight of recall over precision.");
   table.toggle("chrf-whitespace", chrf.whitespace, "Counts white space as characters.");
   table.toggle("chrf-lowercase", chrf.lowercase, "Ignores case.");
   table.toggle("chrf-eps-smoothing", chrf.eps_smoothing,

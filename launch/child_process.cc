@@ -102,8 +102,8 @@ void Supervision::send(int signal) const {
   if (!end_) kill(pid_, signal);
 }
 
-int Supervision::wait(std::chrono::milliseconds most, bool for_end) {
-  const auto until = std::chrono::steady_clock::now() + most;
+int Supervision::wait(std::chrono::milliseconds max, bool for_end) {
+  const auto until = std::chrono::steady_clock::now() + max;
   const sigset_t set = awaited_signals();
   while (true) {
     reap();

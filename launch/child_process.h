@@ -36,16 +36,16 @@ class Supervision {
   pid_t pid() const { return pid_; }
   void send(int signal) const;
   /// Waits until the command ends, one of the signals comes, or the time is up. Returns the signal, or 0.
-  int wait_for_end(std::chrono::milliseconds most) { return wait(most, true); }
+  int wait_for_end(std::chrono::milliseconds max) { return wait(max, true); }
   /// The end of the command, once it has ended.
   const std::optional<CommandEnd>& end() const { return end_; }
   /// Waits until one of the signals comes, or the time is up. Returns the signal, or 0.
-  int pause(std::chrono::milliseconds most) { return wait(most, false); }
+  int pause(std::chrono::milliseconds max) { return wait(max, false); }
   /// Ends, with SIGKILL, what the command started and left, and waits for it. Returns the process ids.
   std::vector<pid_t> end_what_is_left();
 
  private:
-  int wait(std::chrono::milliseconds most, bool for_end);
+  int wait(std::chrono::milliseconds max, bool for_end);
   void reap();
 
   pid_t pid_ = 0;

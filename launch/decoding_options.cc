@@ -23,19 +23,19 @@ void add_models_option(DecodingOptions& decoding, OptionTable& table) {
 void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   BeamSearchOptions& search = decoding.search;
   table.group("Search");
-  table.integer("beam-size", search.beam_size, {.least = 1, .most = 256},
+  table.integer("beam-size", search.beam_size, {.min = 1, .max = 256},
                 "Hypotheses kept at each step; 1 is greedy search.");
-  table.number("length-penalty", search.length_penalty, {.least = 0, .most = 10},
+  table.number("length-penalty", search.length_penalty, {.min = 0, .max = 10},
                "alpha of the score log p / ((5 + length) / 6)^alpha; 0 ranks by probability alone.");
-  table.integer("max-extra-length", search.max_extra_length, {.least = 0, .most = 65535},
+  table.integer("max-extra-length", search.max_extra_length, {.min = 0, .max = 65535},
                 "A translation has at most N tokens more than its source.");
-  table.integer("max-length", search.max_length, {.least = 0, .most = 65535},
+  table.integer("max-length", search.max_length, {.min = 0, .max = 65535},
                 "A translation has at most N tokens; 0: no limit.");
-  table.integer("min-length", search.min_length, {.least = 0, .most = 65535},
+  table.integer("min-length", search.min_length, {.min = 0, .max = 65535},
                 "A translation has at least N tokens, unless one of the limits above is lower.");
-  table.integer("no-repeat-ngram", search.no_repeat_ngram, {.least = 0, .most = 65535},
+  table.integer("no-repeat-ngram", search.no_repeat_ngram, {.min = 0, .max = 65535},
                 "No n-gram of N tokens occurs twice in a translation; 0: no limit.");
-  table.number("repetition-penalty", search.repetition_penalty, {.least = 0.01, .most = 100},
+  table.number("repetition-penalty", search.repetition_penalty, {.min = 0.01, .max = 100},
                "Logits of tokens that the translation has already are divided by this where positive, else "
                "multiplied; 1 changes nothing. Scores are those after it.");
   table.group("Sampling");
@@ -43,11 +43,11 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
       "sample", search.sample,
       "Draws tokens at random instead of searching. --beam-size is not used; scores are those of the "
       "model, whatever the options below.");
-  table.number("temperature", search.sampling.temperature, {.least = 0.001, .most = 1000},
+  table.number("temperature", search.sampling.temperature, {.min = 0.001, .max = 1000},
                "Divides logits before tokens are drawn: below 1 probable tokens become more so.");
-  table.integer("top-k", search.sampling.top_k, {.least = 0, .most = 1 << 24},
+  table.integer("top-k", search.sampling.top_k, {.min = 0, .max = 1 << 24},
                 "Only the N most probable tokens are drawn; 0: all.");
-  table.number("top-p", search.sampling.top_p, {.least = 0, .most = 1, .above_least = true},
+  table.number("top-p", search.sampling.top_p, {.min = 0, .max = 1, .above_min = true},
                "Only the most probable tokens are drawn that together have this probability.");
   table.integer("seed", search.sampling.seed, {},
                 "Of the random numbers, which depend on it, the number of the line and the place in the "
@@ -58,10 +58,10 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
 void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
   table.group("Machine");
   table.integer(
-      "batch-rows", decoding.search.batch_rows, {.least = 0, .most = 1 << 24},
+      "batch-rows", decoding.search.batch_rows, {.min = 0, .max = 1 << 24},
       "Tokens of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. More is faster up to a "
       "point and needs more memory.");
-  table.integer("batch-sentences", decoding.search.batch_sentences, {.least = 0, .most = 1 << 24},
+  table.integer("batch-sentences", decoding.search.batch_sentences, {.min = 0, .max = 1 << 24},
                 "Most sentences computed together; 0 leaves it to --batch-rows.");
   table.choice<Packing>(
       "precision", decoding.precision,
@@ -71,7 +71,7 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
                "Where to compute. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
                "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
-  table.integer("threads", decoding.threads, {.least = 0, .most = 1024},
+  table.integer("threads", decoding.threads, {.min = 0, .max = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
   add_isa_option(decoding.isa, table);
 }
@@ -92,11 +92,11 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
   return make_context(job, device, decoding.threads, decoding.isa);
 }
 
-void CutSentences::check(const std::string& where, size_t words) {
+void CutSentences::check(const std::string& where, size_t tokens) {
   constexpr int64_t kTold = 10;
-  if (words <= longest_ || ++cut_ > kTold) return;
+  if (tokens <= longest_ || ++cut_ > kTold) return;
   say(job_, fmt::format("ventris {}: {} has {} tokens and is cut after {}", command_, where,
-                        grouped(static_cast<int64_t>(words)), longest_));
+                        grouped(static_cast<int64_t>(tokens)), longest_));
 }
 
 void CutSentences::tell_total(int64_t sentences) const {

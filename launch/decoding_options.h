@@ -41,7 +41,7 @@ class CutSentences {
       : job_(job), command_(command), longest_(longest) {}
 
   /// Tells if a sentence had more than the longest; `where` names it, for example "line 7".
-  void check(const std::string& where, size_t words);
+  void check(const std::string& where, size_t tokens);
   /// One line for all, if any were cut.
   void tell_total(int64_t sentences) const;
 

@@ -19,9 +19,9 @@ class DecodingStatistics {
     cpu_seconds_ += static_cast<double>(std::clock() - cpu_begin_) / CLOCKS_PER_SEC;
   }
   /// One sentence, and the tokens of the vocabulary in its best translation.
-  void add_sentence(int64_t words) {
+  void add_sentence(int64_t tokens) {
     ++sentences_;
-    words_ += words;
+    tokens_ += tokens;
   }
   /// Writes one JSON object and the end of the line to the standard error: "sentences", "words", "seconds",
   /// "cpu_seconds" (of all threads) and "peak_mib", the peak memory of this process.
@@ -33,7 +33,7 @@ class DecodingStatistics {
   double seconds_ = 0.0;
   double cpu_seconds_ = 0.0;
   int64_t sentences_ = 0;
-  int64_t words_ = 0;
+  int64_t tokens_ = 0;
 };
 
 }  // namespace ventris

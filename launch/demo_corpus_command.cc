@@ -65,11 +65,11 @@ Command demo_corpus_command() {
       .required = true;
   table.toggle("json", options->json, "Prints one JSON object.");
   table.group("Corpus");
-  table.integer("train-pairs", corpus.train_pairs, {.least = 1, .most = 10000000},
+  table.integer("train-pairs", corpus.train_pairs, {.min = 1, .max = 10000000},
                 "Sentence pairs to train on.");
-  table.integer("valid-pairs", corpus.valid_pairs, {.least = 1, .most = 1000000},
+  table.integer("valid-pairs", corpus.valid_pairs, {.min = 1, .max = 1000000},
                 "Sentence pairs to validate on.");
-  table.integer("test-pairs", corpus.test_pairs, {.least = 1, .most = 1000000},
+  table.integer("test-pairs", corpus.test_pairs, {.min = 1, .max = 1000000},
                 "Sentence pairs held out for the end.");
   table.integer("seed", corpus.seed, {}, "Selects the sentences.");
   command.run = [options](Job& job) { return run_demo_corpus(*options, job); };

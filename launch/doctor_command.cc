@@ -60,7 +60,7 @@ Command doctor_command() {
              "The run folder to check; none is without that check.");
   table.choice("device", options->doctor.device, {"auto", "cpu", "cuda"},
                "Where training is to compute, as for train.");
-  table.number("comm-timeout", options->comm_timeout, {.least = 0, .most = 1e7},
+  table.number("comm-timeout", options->comm_timeout, {.min = 0, .max = 1e7},
                "Seconds that a rank waits for others before the job ends with exit code 69; 0 is for ever.");
   table.toggle("json", options->json,
                "Prints one JSON object with the findings and the facts of every rank.");

@@ -104,7 +104,7 @@ int run_evaluate(const Options& options, Job& job) {
   for (const TranslatedLine& line : translated) {
     hypotheses.push_back(line.translations.front().text);
     text += hypotheses.back() + "\n";
-    cut.check(fmt::format("{}:{}", options.source, hypotheses.size()), line.source_words);
+    cut.check(fmt::format("{}:{}", options.source, hypotheses.size()), line.source_tokens);
   }
   cut.tell_total(std::ssize(source));
   if (!options.output.empty()) write_file_atomically(options.output, text);

@@ -159,8 +159,8 @@ std::string command_help(const Command& command) {
                                                      : "with their values in the preset " + preset->show());
   text += common_options(command);
   text += "\nExamples:\n";
-  constexpr size_t kMostExamples = 2;
-  for (size_t i = 0; i < std::min(kMostExamples, command.examples.size()); ++i)
+  constexpr size_t kMaxExamples = 2;
+  for (size_t i = 0; i < std::min(kMaxExamples, command.examples.size()); ++i)
     text += wrapped(example_line(command.examples[i]), 2, 4, " \\");
   return text + fmt::format("\nAll {} options, and what they mean in full: {}\n",
                             command.options.options().size(), help_in_full_line(command));

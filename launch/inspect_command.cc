@@ -50,8 +50,8 @@ struct Dataset {
   std::vector<int64_t> dimensions;
   int64_t elements = 0;
   int64_t not_finite = 0;
-  double least = std::numeric_limits<double>::infinity();  // of the finite elements
-  double most = -std::numeric_limits<double>::infinity();
+  double min = std::numeric_limits<double>::infinity();  // of the finite elements
+  double max = -std::numeric_limits<double>::infinity();
   double sum = 0.0;
 };
 
@@ -76,8 +76,8 @@ void add_statistics(const T* values, size_t count, Dataset& dataset) {
       ++dataset.not_finite;
       continue;
     }
-    dataset.least = std::min(dataset.least, value);
-    dataset.most = std::max(dataset.most, value);
+    dataset.min = std::min(dataset.min, value);
+    dataset.max = std::max(dataset.max, value);
     dataset.sum += value;
   }
 }
@@ -157,7 +157,7 @@ std::string text_of(const std::string& path, const std::string& digest,
     const std::string shape = fmt::format("[{}]", fmt::join(dataset.dimensions, ", "));
     text += fmt::format("{:<{}}  {:<4}  {:<16}", dataset.name, width, name_of(dataset.type), shape);
     if (dataset.elements > dataset.not_finite) {
-      text += fmt::format("{:>13.6g}{:>13.6g}{:>13.6g}", dataset.least, dataset.most, mean_of(dataset));
+      text += fmt::format("{:>13.6g}{:>13.6g}{:>13.6g}", dataset.min, dataset.max, mean_of(dataset));
     }
     if (dataset.not_finite > 0) text += fmt::format("  {} NaN or Inf", grouped(dataset.not_finite));
     text += "\n";
@@ -246,8 +246,8 @@ nlohmann::json json_of(const Contents& contents) {
     nlohmann::json entry = {
         {"name", dataset.name}, {"type", name_of(dataset.type)}, {"shape", dataset.dimensions}};
     if (dataset.elements > dataset.not_finite) {
-      entry["min"] = dataset.least;
-      entry["max"] = dataset.most;
+      entry["min"] = dataset.min;
+      entry["max"] = dataset.max;
       entry["mean"] = mean_of(dataset);
     }
     if (dataset.not_finite > 0) entry["not_finite"] = dataset.not_finite;
@@ -262,7 +262,7 @@ nlohmann::json json_of(const Contents& contents) {
     result["config"] = parse_json(contents.config);
     if (result["config"].is_discarded())
       fail(ExitCode::kBadData, "{}: its configuration is not JSON of at most {} bytes", contents.path,
-           kMostJsonBytes);
+           kMaxJsonBytes);
   }
   return result;
 }
@@ -284,7 +284,7 @@ std::string text_in(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   if (!data::is_there(path)) return "";
   if (std::filesystem::is_other(path)) fail(ExitCode::kBadData, "{}: is not a regular file", path);
-  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
   std::string text(bytes.begin(), bytes.end());
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
@@ -312,7 +312,7 @@ RunFolder run_folder(const std::string& path) {
 nlohmann::json parsed(const std::string& text, const std::string& path) {
   nlohmann::json json = parse_json(text);
   if (json.is_discarded())
-    fail(ExitCode::kBadData, "{}: it is not JSON of at most {} bytes", path, kMostJsonBytes);
+    fail(ExitCode::kBadData, "{}: it is not JSON of at most {} bytes", path, kMaxJsonBytes);
   return json;
 }
 

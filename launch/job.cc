@@ -29,10 +29,10 @@ namespace {
 void choose_kernels(const Job& job, const std::string& isa) {
   if (isa != "auto") return choose_instruction_set(isa);
   const std::vector<std::string> of_ranks = job.communicator.all_gather(automatic_instruction_set());
-  const std::string least = least_instruction_set(of_ranks);
-  choose_instruction_set(least);
-  if (std::count(of_ranks.begin(), of_ranks.end(), least) != std::ssize(of_ranks))
-    say(job, fmt::format("Computing with the instructions of {}: not every rank has more", least));
+  const std::string min = min_instruction_set(of_ranks);
+  choose_instruction_set(min);
+  if (std::count(of_ranks.begin(), of_ranks.end(), min) != std::ssize(of_ranks))
+    say(job, fmt::format("Computing with the instructions of {}: not every rank has more", min));
 }
 
 }  // namespace

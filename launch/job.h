@@ -25,7 +25,7 @@ struct Job {
 
 /// A context on `device` (auto, cpu or cuda) with `threads` CPU threads, or as many as the rank may use if 0.
 /// All ranks call it and come to the same kind of device, and each to a CUDA device of its own: auto means
-/// CUDA where it works on every rank, and else the CPU, and then says why unless the program was built
+/// CUDA where it is available on every rank, and else the CPU, and then says why unless the program was built
 /// without CUDA. Throws Error(kUnavailable) where cuda is asked for and does not work, with the reason and
 /// the first rank that has it.
 ///

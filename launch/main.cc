@@ -39,8 +39,8 @@
 namespace ventris {
 namespace {
 
-// A failure that several ranks share is told by rank 0, which then ends the job; the others wait this long
-// for it, so that there is one message, and speak only if rank 0 had no reason to.
+// A failure that several ranks share is reported by rank 0, which then ends the job; the others wait this
+// long for it, so that there is one message, and speak only if rank 0 had no reason to.
 constexpr std::chrono::seconds kPatienceForRankZero{3};
 
 // For the last word in status.json, on a disk that may hang.
@@ -130,7 +130,7 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
   fail(ExitCode::kUsage, "unknown command '{}'; {}", name, command_suggestion(commands, name));
 }
 
-// What is told of a failure, and the exit code.
+// What is reported of a failure, and the exit code.
 struct Failure {
   int code;
   std::string message;  // empty: nothing is to be said

@@ -36,21 +36,21 @@ bool parse_yes_no(const std::string& text, const std::string& where) {
 template <typename T, typename Limits>
 std::string describe(const Limits& range, const char* format) {
   const auto shown = [format](T value) { return fmt::format(fmt::runtime(format), value); };
-  const bool low = range.least != std::numeric_limits<T>::lowest();
-  const bool high = range.most != std::numeric_limits<T>::max();
-  const std::string least = (range.above_least ? "above " : "at least ") + shown(range.least);
-  const std::string most = (range.below_most ? "below " : "at most ") + shown(range.most);
-  if (low && high && !range.above_least && !range.below_most) {
-    return fmt::format("from {} to {}", shown(range.least), shown(range.most));
+  const bool low = range.min != std::numeric_limits<T>::lowest();
+  const bool high = range.max != std::numeric_limits<T>::max();
+  const std::string min = (range.above_min ? "above " : "at least ") + shown(range.min);
+  const std::string max = (range.below_max ? "below " : "at most ") + shown(range.max);
+  if (low && high && !range.above_min && !range.below_max) {
+    return fmt::format("from {} to {}", shown(range.min), shown(range.max));
   }
-  if (low && high) return least + " and " + most;
-  return low ? least : high ? most : "";
+  if (low && high) return min + " and " + max;
+  return low ? min : high ? max : "";
 }
 
 template <typename T>
 bool inside(T value, const OptionTable::Range<T>& range) {
-  const bool low = range.above_least ? value > range.least : value >= range.least;
-  const bool high = range.below_most ? value < range.most : value <= range.most;
+  const bool low = range.above_min ? value > range.min : value >= range.min;
+  const bool high = range.below_max ? value < range.max : value <= range.max;
   return low && high;
 }
 

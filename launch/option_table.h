@@ -50,10 +50,10 @@ class OptionTable {
 
   template <typename T>
   struct Range {
-    T least = std::numeric_limits<T>::lowest();
-    T most = std::numeric_limits<T>::max();
-    bool above_least = false;  // `least` itself is not allowed
-    bool below_most = false;
+    T min = std::numeric_limits<T>::lowest();
+    T max = std::numeric_limits<T>::max();
+    bool above_min = false;  // `min` itself is not allowed
+    bool below_max = false;
   };
 
   Option& text(const std::string& name, const std::string& placeholder, std::string& variable,

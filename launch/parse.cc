@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kOperandKey = "operands";
 // Files of options are short, and parsed they take up to a hundred times their size.
-constexpr size_t kMostConfigBytes = size_t{64} << 10;
+constexpr size_t kMaxConfigBytes = size_t{64} << 10;
 using Values = std::map<std::string, std::vector<std::string>>;
 
 po::options_description describe(const Command& command, bool with_config) {
@@ -120,9 +120,9 @@ Values parse_words(const Command& command, const std::vector<std::string>& as_gi
   }
 }
 
-/// At most `most` bytes of a file, or of a pipe whose writer may still have to come: until then, stop signals
+/// At most `max` bytes of a file, or of a pipe whose writer may still have to come: until then, stop signals
 /// are heard.
-std::string read_or_wait(const std::string& path, size_t most) {
+std::string read_or_wait(const std::string& path, size_t max) {
   constexpr int kListenEveryMs = 100;
   const auto failed = [&](int error) {
     fail(ExitCode::kMissingInput, "--config: cannot read {}: {}", path,
@@ -130,16 +130,16 @@ std::string read_or_wait(const std::string& path, size_t most) {
   };
   const data::FileHandle file = data::open_to_read(path);
   if (!file.valid()) failed(errno);
-  std::string text(most, '\0');
+  std::string text(max, '\0');
   size_t length = 0;
-  while (length < most) {
+  while (length < max) {
     if (const int signal = stop_signal(); signal != 0) {
       fail(ExitCode::kStopped, "stopped by signal {} before {}, the file of --config, was read", signal,
            path);
     }
     pollfd waiting = {.fd = file.fd(), .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, kListenEveryMs) <= 0) continue;
-    const ssize_t bytes = ::read(file.fd(), text.data() + length, most - length);
+    const ssize_t bytes = ::read(file.fd(), text.data() + length, max - length);
     if (bytes < 0 && errno != EINTR && errno != EAGAIN) failed(errno);
     if (bytes == 0) break;
     if (bytes > 0) length += static_cast<size_t>(bytes);
@@ -149,11 +149,11 @@ std::string read_or_wait(const std::string& path, size_t most) {
 }
 
 std::string read_config(const std::string& path) {
-  std::string text = read_or_wait(path, kMostConfigBytes + 1);
-  if (text.size() > kMostConfigBytes) {
+  std::string text = read_or_wait(path, kMaxConfigBytes + 1);
+  if (text.size() > kMaxConfigBytes) {
     fail(ExitCode::kBadConfiguration,
          "{}: it is longer than {} bytes; expected lines of the form 'option = value'", path,
-         kMostConfigBytes);
+         kMaxConfigBytes);
   }
   if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the mark that some editors begin with
   if (text.find('\0') != std::string::npos) {

@@ -166,12 +166,12 @@ Command plan_command() {
   command.exit_codes = {{78, "the run cannot fit; the message says what to change"}};
   OptionTable& table = command.options;
   table.group("Machines");
-  table.integer("ranks", options->ranks, {.least = 1, .most = 65536}, "Ranks of the run.");
-  table.integer("ranks-per-host", options->ranks_per_host, {.least = 0, .most = 65536},
+  table.integer("ranks", options->ranks, {.min = 1, .max = 65536}, "Ranks of the run.");
+  table.integer("ranks-per-host", options->ranks_per_host, {.min = 0, .max = 65536},
                 "Ranks on a host, which share its memory; 0 is all of them.");
-  table.number("device-memory", options->device_memory, {.least = 0, .most = 1e6},
+  table.number("device-memory", options->device_memory, {.min = 0, .max = 1e6},
                "GiB of memory of a CUDA device; 0 is that of the device of this machine.");
-  table.number("host-memory", options->host_memory, {.least = 0, .most = 1e6},
+  table.number("host-memory", options->host_memory, {.min = 0, .max = 1e6},
                "GiB of memory of a host; 0 is that of this machine.");
   add_train_options(options->train, table);
   command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };

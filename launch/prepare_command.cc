@@ -105,17 +105,17 @@ nlohmann::json to_json(const data::PrepareCounts& counts) {
           {"bad_ratio", counts.bad_ratio},
           {"repaired_crlf", counts.repaired_crlf},
           {"repaired_nul", counts.repaired_nul},
-          {"source_words", counts.source_words},
-          {"target_words", counts.target_words},
-          {"unknown_words", counts.unknown_words},
+          {"source_words", counts.source_tokens},
+          {"target_words", counts.target_tokens},
+          {"unknown_words", counts.unknown_tokens},
           {"unknown_characters", to_json(counts.unknown_characters)}};
 }
 
 std::string describe(const std::string& name, const data::PrepareCounts& counts, bool cut) {
   std::string text =
       fmt::format("{}: {} pairs read, {} kept ({} source tokens, {} target tokens, {} unknown)\n", name,
-                  grouped(counts.read), grouped(counts.kept), grouped(counts.source_words),
-                  grouped(counts.target_words), grouped(counts.unknown_words));
+                  grouped(counts.read), grouped(counts.kept), grouped(counts.source_tokens),
+                  grouped(counts.target_tokens), grouped(counts.unknown_tokens));
   const auto line = [&text](int64_t count, const char* what) {
     if (count > 0) text += fmt::format("  {} {}\n", grouped(count), what);
   };
@@ -208,23 +208,22 @@ Command prepare_command() {
              "Files to train on: source, target; several pairs may follow one another.")
       .required = true;
   table.texts("valid-sets", "SRC TGT...", options->valid_sets, "Files to validate on.");
-  table.integer("max-length", prepare.max_length, {.least = 1, .most = 65535},
+  table.integer("max-length", prepare.max_length, {.min = 1, .max = 65535},
                 "Longest side of a pair in tokens of the vocabulary; longer training pairs are dropped.");
   table.number(
-      "max-length-ratio", prepare.max_length_ratio, {.least = 0, .most = 1e6},
+      "max-length-ratio", prepare.max_length_ratio, {.min = 0, .max = 1e6},
       "Drops training pairs whose longer side has more than X times the tokens of the shorter, both plus "
       "one; at least 1, or 0 to keep all.");
   table.group("Tokenizer");
-  table.integer("vocab-size", prepare.tokenizer.vocab_size,
-                {.least = data::kLeastVocabulary, .most = 1000000},
+  table.integer("vocab-size", prepare.tokenizer.vocab_size, {.min = data::kMinVocabulary, .max = 1000000},
                 "Tokens of the vocabulary to train, shared by both languages.");
   table.choice<data::TokenizerKind>(
       "tokenizer", prepare.tokenizer.kind,
       {{"bpe", data::TokenizerKind::kBpe}, {"unigram", data::TokenizerKind::kUnigram}},
       "Kind of SentencePiece model to train.");
-  table.number("character-coverage", prepare.tokenizer.character_coverage, {.least = 0.98, .most = 1},
+  table.number("character-coverage", prepare.tokenizer.character_coverage, {.min = 0.98, .max = 1},
                "Share of the characters of the text that the vocabulary covers.");
-  table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.least = 1, .most = 100000000},
+  table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
                 "Sentences to train the tokenizer on, sampled evenly from the text.");
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
   table.toggle("no-normalization", prepare.tokenizer.identity,
@@ -238,7 +237,7 @@ Command prepare_command() {
   table.text("output", "FILE", prepare.output, "The corpus file.").required = true;
   table.text("dropped-report", "FILE", prepare.dropped_report,
              "Writes one line for each pair that was dropped or repaired, with its file, line and reason.");
-  table.integer("threads", prepare.threads, {.least = 0, .most = 1024},
+  table.integer("threads", prepare.threads, {.min = 0, .max = 1024},
                 "Cores to use; 0 is all that the process may use.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_prepare(*options, job); };

@@ -134,13 +134,13 @@ Command replay_command() {
   table.group("Input and output");
   table.text("checkpoint", "FILE", options->checkpoint, "The checkpoint, in its run folder. Required.");
   table.text("corpus", "FILE", options->corpus, "The corpus, where it has moved since. Default: the run's.");
-  table.integer("steps", options->steps, {.least = 0, .most = int64_t{1} << 40},
+  table.integer("steps", options->steps, {.min = 0, .max = int64_t{1} << 40},
                 "Steps to compute; 0 is as many as the record tells of.");
   table.toggle("json", options->json, "Prints one JSON object at the end.");
   table.group("Machine");
   table.choice("device", options->device, {"run", "auto", "cpu", "cuda"},
                "Where to compute, as of 'train'; run is the run's own.");
-  table.integer("threads", options->threads, {.least = 0, .most = 1024},
+  table.integer("threads", options->threads, {.min = 0, .max = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use. It changes no bit.");
   add_isa_option(options->isa, table);
   command.run = [options](Job& job) { return run_replay(*options, job); };

@@ -32,19 +32,19 @@ std::vector<std::string> read_on_all_ranks(const std::string& path, Job& job) {
   return split_lines(job.communicator.broadcast(packed, 0));
 }
 
-std::string json_line(const ScoredPair& pair, const std::vector<std::string>& words, bool per_word) {
+std::string json_line(const ScoredPair& pair, const std::vector<std::string>& tokens, bool per_word) {
   nlohmann::json result = {{"log_probability", pair.log_probability()}, {"length", pair.length()}};
   if (per_word) {
-    result["words"] = words;
+    result["words"] = tokens;
     result["log_probabilities"] = pair.log_probabilities;
   }
   return result.dump() + "\n";
 }
 
-std::string text_line(const ScoredPair& pair, const std::vector<std::string>& words, bool per_word) {
+std::string text_line(const ScoredPair& pair, const std::vector<std::string>& tokens, bool per_word) {
   std::string text = fmt::format("{:.6f}\t{}", pair.log_probability(), pair.length());
-  for (size_t i = 0; i < words.size() && per_word; ++i) {
-    text += fmt::format("{}{}={:.6f}", i == 0 ? '\t' : ' ', words[i], pair.log_probabilities[i]);
+  for (size_t i = 0; i < tokens.size() && per_word; ++i) {
+    text += fmt::format("{}{}={:.6f}", i == 0 ? '\t' : ' ', tokens[i], pair.log_probabilities[i]);
   }
   return text + "\n";
 }
@@ -70,28 +70,28 @@ int run_score(const Options& options, Job& job) {
   const data::Tokenizer& tokenizer = models.tokenizer();
   std::string text;
   double total = 0.0;
-  int64_t words = 0;
+  int64_t tokens = 0;
   for (size_t i = 0; i < scored.size(); ++i) {
     const ScoredPair& pair = scored[i];
     std::vector<std::string> pieces;
     if (options.per_word) {
-      for (const int32_t word : pair.target) pieces.push_back(tokenizer.piece(word));
+      for (const int32_t token : pair.target) pieces.push_back(tokenizer.piece(token));
       pieces.push_back(tokenizer.piece(tokenizer.end_id()));
     }
     text +=
         options.json ? json_line(pair, pieces, options.per_word) : text_line(pair, pieces, options.per_word);
     total += pair.log_probability();
-    words += static_cast<int64_t>(pair.length());
-    cut.check(fmt::format("{}:{}", options.source, i + 1), pair.source_words);
-    cut.check(fmt::format("{}:{}", options.target, i + 1), pair.target_words);
+    tokens += static_cast<int64_t>(pair.length());
+    cut.check(fmt::format("{}:{}", options.source, i + 1), pair.source_tokens);
+    cut.check(fmt::format("{}:{}", options.target, i + 1), pair.target_tokens);
   }
   write_output(text);
   cut.tell_total(std::ssize(scored));
-  if (words > 0) {
+  if (tokens > 0) {
     say(job, fmt::format(
                  "{}: {} pairs, {} tokens with end marks, log-probability {:.4f} a token, perplexity {:.4f}",
-                 models.path(), grouped(std::ssize(scored)), grouped(words),
-                 total / static_cast<double>(words), std::exp(-total / static_cast<double>(words))));
+                 models.path(), grouped(std::ssize(scored)), grouped(tokens),
+                 total / static_cast<double>(tokens), std::exp(-total / static_cast<double>(tokens))));
   }
   return 0;
 }
@@ -108,11 +108,9 @@ Command score_command() {
       "Takes line i of the target as a translation of line i of the source and prints one line for each "
       "pair: the "
       "natural logarithm of the probability that the model gives to it, a tab, and its number of tokens, "
-      "the end mark counted. Log-probability over tokens is the "
-      "mean, "
+      "the end mark counted. Log-probability over tokens is the mean, "
       "and translate's score is log p / ((5 + tokens) / 6)^alpha, unless the search came to the text by "
-      "other "
-      "tokens than those that the tokenizer cuts it into.",
+      "other tokens than those that the tokenizer cuts it into.",
       "The perplexity over all tokens is printed on the standard error. Sentences that are longer than "
       "the "
       "model takes are cut, with a warning. The texts are read on rank 0 alone. Results depend neither on "

@@ -251,8 +251,8 @@ class Supervisor {
   }
 
   milliseconds pause_before(int restarts) const {
-    constexpr int kMostDoublings = 20;
-    const double seconds = options_.back_off * static_cast<double>(1 << std::min(restarts, kMostDoublings));
+    constexpr int kMaxDoublings = 20;
+    const double seconds = options_.back_off * static_cast<double>(1 << std::min(restarts, kMaxDoublings));
     return std::min(kLongestPause, milliseconds(static_cast<int64_t>(1e3 * std::min(seconds, 1e6))));
   }
 
@@ -322,12 +322,12 @@ Command supervise_command() {
                     {"model-dir", "run folder; else that of the command"}};
   command.exit_codes = {{75, "stopped on request; start again to go on"}};
   command.options.integer(
-      "max-restarts", options->max_restarts, {.least = 0, .most = 1000000},
+      "max-restarts", options->max_restarts, {.min = 0, .max = 1000000},
       "Restarts without a new checkpoint after which it gives up, with the code of the last end.");
-  command.options.number("back-off", options->back_off, {.least = 0, .most = 300},
+  command.options.number("back-off", options->back_off, {.min = 0, .max = 300},
                          "Seconds before the first restart.");
   command.options.number(
-      "launcher-timeout", options->launcher_timeout, {.least = 0, .most = 1e7},
+      "launcher-timeout", options->launcher_timeout, {.min = 0, .max = 1e7},
       "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
   command.options.text(
       "model-dir", "DIR", options->model_dir,

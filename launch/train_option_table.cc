@@ -23,15 +23,15 @@ void preset(Option& option) {
 void add_model_options(TrainOptions& train, OptionTable& table) {
   TransformerConfig& model = train.model;
   table.group("Model");
-  preset(table.integer("encoder-layers", model.encoder_layers, {.least = 1, .most = 256},
+  preset(table.integer("encoder-layers", model.encoder_layers, {.min = 1, .max = 256},
                        "Layers of the encoder."));
-  preset(table.integer("decoder-layers", model.decoder_layers, {.least = 1, .most = 256},
+  preset(table.integer("decoder-layers", model.decoder_layers, {.min = 1, .max = 256},
                        "Layers of the decoder."));
-  preset(table.integer("d-model", model.d_model, {.least = 2, .most = 16384},
+  preset(table.integer("d-model", model.d_model, {.min = 2, .max = 16384},
                        "Width of the model; even, and a multiple of --heads."));
-  preset(table.integer("d-ff", model.d_ff, {.least = 1, .most = 65536},
-                       "Inner width of the feed-forward layers."));
-  preset(table.integer("heads", model.heads, {.least = 1, .most = 256}, "Attention heads."));
+  preset(
+      table.integer("d-ff", model.d_ff, {.min = 1, .max = 65536}, "Inner width of the feed-forward layers."));
+  preset(table.integer("heads", model.heads, {.min = 1, .max = 256}, "Attention heads."));
   preset(table.toggle(
       "pre-norm", model.pre_norm,
       "LayerNorm before each sublayer, and once after the last layer, instead of after each sublayer as in "
@@ -52,34 +52,34 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                      "sigmoid(x), the default of Marian.");
   table.toggle("output-bias", model.output_bias,
                "A learned bias for every token in the output layer, as Marian has it.");
-  preset(table.integer("max-positions", model.max_positions, {.least = 2, .most = 1 << 20},
+  preset(table.integer("max-positions", model.max_positions, {.min = 2, .max = 1 << 20},
                        "Longest sentence in tokens, its end mark counted."));
-  preset(table.number("dropout", model.dropout, {.least = 0, .most = 1, .below_most = true},
+  preset(table.number("dropout", model.dropout, {.min = 0, .max = 1, .below_max = true},
                       "Dropout rate of sublayer outputs and of the sums of embeddings and positions."));
-  preset(table.number("attention-dropout", model.attention_dropout,
-                      {.least = 0, .most = 1, .below_most = true}, "Dropout rate of attention weights."));
-  preset(table.number("label-smoothing", model.label_smoothing, {.least = 0, .most = 1, .below_most = true},
+  preset(table.number("attention-dropout", model.attention_dropout, {.min = 0, .max = 1, .below_max = true},
+                      "Dropout rate of attention weights."));
+  preset(table.number("label-smoothing", model.label_smoothing, {.min = 0, .max = 1, .below_max = true},
                       "Probability that label smoothing spreads over the vocabulary."));
-  preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon,
-                      {.least = 0, .most = 1, .above_least = true}, "Added to the variance in LayerNorm."));
+  preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon, {.min = 0, .max = 1, .above_min = true},
+                      "Added to the variance in LayerNorm."));
 }
 
 void add_batch_options(TrainOptions& train, OptionTable& table) {
   table.group("Data and batches");
   table.text("corpus", "FILE", train.corpus, "Corpus file of 'ventris prepare'. Required.");
-  preset(table.integer("batch-source-tokens", train.batch_source_tokens, {.least = 1, .most = kManyTokens},
+  preset(table.integer("batch-source-tokens", train.batch_source_tokens, {.min = 1, .max = kManyTokens},
                        "Source tokens of a global batch, end marks counted, over all ranks."));
-  preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.least = 1, .most = kManyTokens},
+  preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.min = 1, .max = kManyTokens},
                        "Target tokens of a global batch."));
   table.integer(
-      "logical-shards", train.logical_shards, {.least = 0, .most = 65536},
+      "logical-shards", train.logical_shards, {.min = 0, .max = 65536},
       "Micro-batches that a global batch is cut into. Ranks have equal work where it is a multiple of their "
       "number. 0 takes that of the checkpoint where a run goes on, on any number of ranks, so that the "
       "batches stay the same. In a new run each then holds at most --micro-batch-tokens: their number is the "
       "smallest multiple of the number of ranks or, with --reduction reproducible, the smallest power of "
       "two from 8 on.");
   table.integer(
-      "micro-batch-tokens", train.micro_batch_tokens, {.least = 0, .most = kManyTokens},
+      "micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
       "Tokens of a micro-batch, where --logical-shards is 0. Less needs less memory. 0 is 4096 on the "
       "CPU and 32768 on CUDA.");
   table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
@@ -87,26 +87,26 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
 
 void add_optimizer_options(TrainOptions& train, OptionTable& table) {
   table.group("Optimization");
-  preset(table.integer("max-steps", train.max_steps, {.least = 0, .most = 4294967295},
+  preset(table.integer("max-steps", train.max_steps, {.min = 0, .max = 4294967295},
                        "Ends training at this step, counted from the first start of the run."));
-  table.integer("max-epochs", train.max_epochs, {.least = 0, .most = kManySteps},
+  table.integer("max-epochs", train.max_epochs, {.min = 0, .max = kManySteps},
                 "Ends training after N passes over the corpus; 0: no limit.");
-  table.number("max-minutes", train.max_minutes, {.least = 0, .most = 1e7},
+  table.number("max-minutes", train.max_minutes, {.min = 0, .max = 1e7},
                "Ends this run after X minutes, saved and counted as done; 0: no limit.");
   preset(table.number(
-      "learning-rate-scale", train.learning_rate_scale, {.least = 0, .most = 1e6, .above_least = true},
+      "learning-rate-scale", train.learning_rate_scale, {.min = 0, .max = 1e6, .above_min = true},
       "Factor on the schedule of the paper, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The peak is "
       "scale * (d_model * warmup)^-0.5."));
-  preset(table.integer("warmup-steps", train.warmup_steps, {.least = 1, .most = kManySteps},
+  preset(table.integer("warmup-steps", train.warmup_steps, {.min = 1, .max = kManySteps},
                        "Steps in which the learning rate rises."));
-  preset(table.number("beta1", train.beta1, {.least = 0, .most = 1, .below_most = true}, "Adam's beta1."));
-  preset(table.number("beta2", train.beta2, {.least = 0, .most = 1, .below_most = true}, "Adam's beta2."));
-  preset(table.number("adam-epsilon", train.adam_epsilon, {.least = 0, .most = 1, .above_least = true},
+  preset(table.number("beta1", train.beta1, {.min = 0, .max = 1, .below_max = true}, "Adam's beta1."));
+  preset(table.number("beta2", train.beta2, {.min = 0, .max = 1, .below_max = true}, "Adam's beta2."));
+  preset(table.number("adam-epsilon", train.adam_epsilon, {.min = 0, .max = 1, .above_min = true},
                       "Adam's epsilon."));
-  preset(table.number("clip-norm", train.clip_norm, {.least = 0, .most = 1e9},
+  preset(table.number("clip-norm", train.clip_norm, {.min = 0, .max = 1e9},
                       "Longest gradient of a step; longer ones are scaled down. 0 is no clipping."));
   preset(table.number(
-      "ema", train.ema, {.least = 0, .most = 1, .below_most = true},
+      "ema", train.ema, {.min = 0, .max = 1, .below_max = true},
       "Decay of an exponential moving average of the parameters, which is updated at every step, "
       "kept in checkpoints, validated, and translated with; 0.999 or 0.9999 are usual, 0 is none. "
       "Over the first updates n the decay is at most (1 + n) / (10 + n)."));
@@ -128,7 +128,7 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
 
 void add_validation_options(TrainOptions& train, OptionTable& table) {
   table.group("Validation");
-  preset(table.integer("valid-every", train.valid_every, {.least = 0, .most = kManySteps},
+  preset(table.integer("valid-every", train.valid_every, {.min = 0, .max = kManySteps},
                        "Validates every N steps, and at the end; 0: never."));
   preset(table.yes_no("valid-bleu", train.valid_bleu,
                       "Scores translations of the validation set with BLEU. "
@@ -142,12 +142,12 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(tokenize);
   table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
                       "The file of that tokenizer: as --tokenize-with of 'ventris bleu'.");
-  preset(table.integer("valid-beam-size", train.valid_beam_size, {.least = 1, .most = 256},
+  preset(table.integer("valid-beam-size", train.valid_beam_size, {.min = 1, .max = 256},
                        "Beam for validation; 1 is greedy."));
-  preset(table.number("valid-length-penalty", train.valid_length_penalty, {.least = 0, .most = 10},
+  preset(table.number("valid-length-penalty", train.valid_length_penalty, {.min = 0, .max = 10},
                       "Length penalty for validation."));
   preset(
-      table.integer("valid-max-sentences", train.valid_max_sentences, {.least = 0, .most = kManySteps},
+      table.integer("valid-max-sentences", train.valid_max_sentences, {.min = 0, .max = kManySteps},
                     "Sentences that are translated for BLEU and chrF, from the start of the set; 0 is all."));
   preset(
       table.choice("valid-metric", train.valid_metric, {"auto", "bleu", "chrf", "loss", "perplexity"},
@@ -155,10 +155,10 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
                    "that of training; perplexity is not. auto is what it was where a run goes on; else BLEU, "
                    "but chrF where --valid-tokenize finds no words in the references, because they have no "
                    "spaces between words (docs/scores.md)."));
-  preset(table.integer("patience", train.patience, {.least = 0, .most = 1000000},
+  preset(table.integer("patience", train.patience, {.min = 0, .max = 1000000},
                        "Stops after N validations in a row without a better one; 0: never."));
   table.number(
-      "valid-target", train.valid_target, {.least = 0, .most = 1e9},
+      "valid-target", train.valid_target, {.min = 0, .max = 1e9},
       "Ends training, saved and counted as done, once --valid-metric is as good as this: at least so "
       "high for BLEU and chrF, at most so high for loss and perplexity. 0 is never.");
 }
@@ -167,15 +167,15 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.group("Run folder");
   table.text("model-dir", "DIR", train.model_dir,
              "Folder for checkpoints, metrics and the configuration; made if it is missing. Required.");
-  preset(table.integer("save-every", train.save_every, {.least = 0, .most = kManySteps},
+  preset(table.integer("save-every", train.save_every, {.min = 0, .max = kManySteps},
                        "Saves a checkpoint every N steps, and at the end; 0: at the end only."));
   preset(table.integer(
-      "keep-checkpoints", train.keep_checkpoints, {.least = 1, .most = 1000000},
+      "keep-checkpoints", train.keep_checkpoints, {.min = 1, .max = 1000000},
       "Newest checkpoints to keep, 1 being taken for 2, so that a damaged one is never the last; the best "
       "stays besides."));
-  preset(table.integer("log-every", train.log_every, {.least = 1, .most = kManySteps},
+  preset(table.integer("log-every", train.log_every, {.min = 1, .max = kManySteps},
                        "Steps of an interval of the log and of metrics.jsonl."));
-  table.number("log-seconds", train.log_seconds, {.least = 0, .most = 1e7},
+  table.number("log-seconds", train.log_seconds, {.min = 0, .max = 1e7},
                "Seconds without a line after which the log gets one, also inside a step or a "
                "validation that takes long; metrics.jsonl does not. 0 is never.");
   table.choice(
@@ -184,7 +184,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "after the other. none: messages and validations alone. auto: live where messages come to a "
       "terminal, also through an mpirun on this host, else lines.");
   table.integer(
-      "digest-every", train.digest_every, {.least = 0, .most = kManySteps},
+      "digest-every", train.digest_every, {.min = 0, .max = kManySteps},
       "Logs the digest of all parameters every N steps, also to metrics.jsonl: 32 hexadecimal digits, "
       "equal where the parameters have equal bits, and with it what 'ventris replay' compares. The moving "
       "average of --ema is not part of it. 0 is never.");
@@ -263,11 +263,11 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "no-cuda-graph", train.no_cuda_graph,
       "On CUDA, gives the device every step anew instead of replaying a captured one. The results are "
       "the same bits.");
-  table.integer("threads", train.threads, {.least = 0, .most = 1024},
+  table.integer("threads", train.threads, {.min = 0, .max = 1024},
                 "CPU threads of a rank; 0 is its share of the cores it may use.");
   add_isa_option(options.isa, table);
   table.integer(
-      "check-ranks-every", train.check_ranks_every, {.least = 0, .most = kManySteps},
+      "check-ranks-every", train.check_ranks_every, {.min = 0, .max = kManySteps},
       "Compares the parameters and Adam's moments of all ranks every N steps, and always before a "
       "checkpoint is saved, so that a fault of a machine's memory or arithmetic does not go unnoticed. 0 is "
       "at "
@@ -281,13 +281,13 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "more than half of the ranks agree, says so, and goes on; what its wrong parameters added to the "
       "gradients of earlier steps stays in all ranks.");
   table.number(
-      "comm-timeout", train.comm_timeout, {.least = 0, .most = 1e7},
+      "comm-timeout", train.comm_timeout, {.min = 0, .max = 1e7},
       "Seconds that a rank waits for others, in a sum of gradients for instance, before the job ends "
       "with exit code 69. Longer than the slowest rank may be behind the fastest, in a step or in a "
       "validation; a checkpoint does not count, however long it takes. 0 waits for ever. It limits the start "
       "and the end of MPI too.");
   table.number(
-      "save-timeout", train.save_timeout, {.least = 0, .most = 1e7},
+      "save-timeout", train.save_timeout, {.min = 0, .max = 1e7},
       "Seconds that a checkpoint may take to be written, synced and read again before the job ends with exit "
       "code 74: longer than the slowest honest one, short of a disk that hangs. 0 is no limit.");
   table.toggle(

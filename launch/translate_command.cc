@@ -44,12 +44,12 @@ class Input {
     if (!options.prefix.empty()) prefixes_.emplace(options.prefix);
   }
 
-  /// Reads at most `most` lines, or about kBlockBytes. Nothing is read at the end of the input.
-  void read(int64_t most) {
+  /// Reads at most `max` lines, or about kBlockBytes. Nothing is read at the end of the input.
+  void read(int64_t max) {
     lines.clear();
     prefixes.clear();
     std::string line;
-    for (int64_t i = 0; i < most && lines.size() + prefixes.size() < kBlockBytes && text_.next(line); ++i) {
+    for (int64_t i = 0; i < max && lines.size() + prefixes.size() < kBlockBytes && text_.next(line); ++i) {
       check_line(line, "-", text_.line_number());
       std::string prefix;
       if (options_.prefix_column) {
@@ -154,9 +154,9 @@ int run_translate(Options& options, Job& job) {
       const TranslatedLine& line = translated[i];
       text += format(line, aligns ? &alignments[i] : nullptr, sentence, options.n_best > 0);
       ++sentence;
-      statistics.add_sentence(std::ssize(line.translations.front().words));
-      cut.check(fmt::format("line {}", sentence), line.source_words);
-      cut.check(fmt::format("the prefix of line {}", sentence), line.prefix_words);
+      statistics.add_sentence(std::ssize(line.translations.front().tokens));
+      cut.check(fmt::format("line {}", sentence), line.source_tokens);
+      cut.check(fmt::format("the prefix of line {}", sentence), line.prefix_tokens);
     }
     if (job.speaks()) write_output(text);
   }
@@ -240,10 +240,10 @@ Command translate_command() {
   table.toggle("prefix-column", options->prefix_column,
                "Input lines are a sentence, a tab, and what its translation begins with.");
   table.integer(
-      "n-best", options->n_best, {.least = 0, .most = 256},
+      "n-best", options->n_best, {.min = 0, .max = 256},
       "Writes the N best translations of each sentence, at most --beam-size, with their scores, or N "
       "that were drawn with --sample; 0 writes the best alone.");
-  table.integer("block-lines", options->block_lines, {.least = 1, .most = 10000000},
+  table.integer("block-lines", options->block_lines, {.min = 1, .max = 10000000},
                 "Lines read before they are translated. Fewer give results sooner, more are faster.");
   table.toggle("interactive", options->interactive,
                "Translates and writes every line before the next is read.");
@@ -264,7 +264,7 @@ Command translate_command() {
       "--per-word' shows. auto takes tokens for a side of a line most characters of which are of scripts "
       "without spaces between words (docs/scores.md), else words.");
   table.integer(
-      "alignment-layer", options->alignment_layer, {.least = 0, .most = 1024},
+      "alignment-layer", options->alignment_layer, {.min = 0, .max = 1024},
       "The decoder layer whose attention aligns, from 1; 0 is the one before the last where there are "
       "more than four, else the last.");
   add_search_options(options->decoding, table);

@@ -59,7 +59,7 @@ void prepare_for_want_of_memory() {
 std::string out_of_memory_text() {
   rlimit limit{};
   ::getrlimit(RLIMIT_AS, &limit);
-  const std::string most =
+  const std::string max =
       limit.rlim_cur == RLIM_INFINITY
           ? std::string()
           : fmt::format(" of the {} MiB that the limit allows (ulimit -v)", limit.rlim_cur >> 20);
@@ -67,7 +67,7 @@ std::string out_of_memory_text() {
       "out of memory: the process has {} MiB of addresses{}. Use a smaller model, smaller batches "
       "(--batch-source-tokens, --batch-target-tokens, --batch-rows), fewer --threads or fewer ranks on a "
       "host",
-      data::address_space_bytes() >> 20, most);
+      data::address_space_bytes() >> 20, max);
 }
 
 }  // namespace ventris

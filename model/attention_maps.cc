@@ -9,10 +9,10 @@ namespace {
 
 constexpr int64_t kBatchRows = 1024;  // of a side, or the longest sentence that the model takes
 
-int64_t longest_source(std::span<const WordPair> pairs) {
-  size_t most = 0;
-  for (const WordPair& pair : pairs) most = std::max(most, pair.source.size());
-  return static_cast<int64_t>(most) + 1;
+int64_t longest_source(std::span<const TokenPair> pairs) {
+  size_t max = 0;
+  for (const TokenPair& pair : pairs) max = std::max(max, pair.source.size());
+  return static_cast<int64_t>(max) + 1;
 }
 
 int layers_of(const TransformerConfig& config, AttentionKind kind) {
@@ -44,16 +44,16 @@ AttentionMapper::AttentionMapper(Context& context, const TransformerConfig& conf
       stage_(context, {.source_rows = rows_, .target_rows = rows_, .sentences = static_cast<int>(rows_)},
              StagedRows::kExact) {}
 
-void AttentionMapper::run(std::span<const WordPair> pairs, const AttentionWeights& weights) {
+void AttentionMapper::run(std::span<const TokenPair> pairs, const AttentionWeights& weights) {
   PackedPairs packed(marks_);
-  for (const WordPair& pair : pairs) packed.add(pair.source, pair.target);
+  for (const TokenPair& pair : pairs) packed.add(pair.source, pair.target);
   stage_.wait_until_sent();
   stage_.fill(packed.view());
   stage_.send();
   model_.attention_weights(stage_.batch(), weights);
 }
 
-AttentionMapper::AllMaps AttentionMapper::all_maps(const WordPair& pair) {
+AttentionMapper::AllMaps AttentionMapper::all_maps(const TokenPair& pair) {
   const auto source_rows = static_cast<int64_t>(pair.source.size()) + 1;
   const auto target_rows = static_cast<int64_t>(pair.target.size()) + 1;
   const auto queries_of = [&](AttentionKind kind) {
@@ -92,7 +92,7 @@ AttentionMapper::AllMaps AttentionMapper::all_maps(const WordPair& pair) {
   return maps;
 }
 
-size_t AttentionMapper::fitting(std::span<const WordPair> pairs) const {
+size_t AttentionMapper::fitting(std::span<const TokenPair> pairs) const {
   size_t count = 0;
   int64_t source = 0;
   int64_t target = 0;
@@ -106,7 +106,7 @@ size_t AttentionMapper::fitting(std::span<const WordPair> pairs) const {
   return count;
 }
 
-std::vector<AttentionMap> AttentionMapper::cross_attention(std::span<const WordPair> pairs, int layer) {
+std::vector<AttentionMap> AttentionMapper::cross_attention(std::span<const TokenPair> pairs, int layer) {
   std::vector<AttentionMap> maps;
   while (!pairs.empty()) {
     const size_t count = fitting(pairs);
@@ -118,13 +118,13 @@ std::vector<AttentionMap> AttentionMapper::cross_attention(std::span<const WordP
   return maps;
 }
 
-std::vector<AttentionMap> AttentionMapper::cross_attention_of_batch(std::span<const WordPair> pairs,
+std::vector<AttentionMap> AttentionMapper::cross_attention_of_batch(std::span<const TokenPair> pairs,
                                                                     int layer) {
   VENTRIS_CHECK(layer >= 0 && layer < config_.decoder_layers, "layer {} of a decoder of {}", layer,
                 config_.decoder_layers);
   const int64_t max_keys = longest_source(pairs);
   int64_t rows = 0;
-  for (const WordPair& pair : pairs) rows += static_cast<int64_t>(pair.target.size()) + 1;
+  for (const TokenPair& pair : pairs) rows += static_cast<int64_t>(pair.target.size()) + 1;
   Arena memory(context_.device(), bytes_of(1, rows, config_.heads * max_keys, master_), "attention weights");
   AttentionWeights weights;
   weights.set(AttentionKind::kCross, layer, memory.allocate(rows, config_.heads * max_keys, master_));
@@ -132,7 +132,7 @@ std::vector<AttentionMap> AttentionMapper::cross_attention_of_batch(std::span<co
   const HostCopy host(context_, weights.of(AttentionKind::kCross, layer));
   std::vector<AttentionMap> maps;
   int64_t first = 0;
-  for (const WordPair& pair : pairs) {
+  for (const TokenPair& pair : pairs) {
     AttentionMap map = {.queries = static_cast<int64_t>(pair.target.size()) + 1,
                         .keys = static_cast<int64_t>(pair.source.size()) + 1};
     for (int64_t t = 0; t < map.queries; ++t) {

@@ -23,7 +23,7 @@ struct AttentionMap {
 };
 
 /// Tokens of a sentence pair, without marks.
-struct WordPair {
+struct TokenPair {
   std::span<const int32_t> source;
   std::span<const int32_t> target;
 };
@@ -40,18 +40,18 @@ class AttentionMapper {
   /// Every layer and head: by kind, then [layer * heads + head]. Source and target have fewer tokens than
   /// max_positions.
   using AllMaps = std::array<std::vector<AttentionMap>, kAttentionKinds.size()>;
-  AllMaps all_maps(const WordPair& pair);
+  AllMaps all_maps(const TokenPair& pair);
 
   /// The cross-attention of one decoder layer, mean over its heads, for each pair. The maps of a pair do not
   /// depend on the others.
-  std::vector<AttentionMap> cross_attention(std::span<const WordPair> pairs, int layer);
+  std::vector<AttentionMap> cross_attention(std::span<const TokenPair> pairs, int layer);
 
  private:
   /// Packs the pairs and runs the model.
-  void run(std::span<const WordPair> pairs, const AttentionWeights& weights);
+  void run(std::span<const TokenPair> pairs, const AttentionWeights& weights);
   /// As many of the pairs as fit in a micro-batch, at least one.
-  size_t fitting(std::span<const WordPair> pairs) const;
-  std::vector<AttentionMap> cross_attention_of_batch(std::span<const WordPair> pairs, int layer);
+  size_t fitting(std::span<const TokenPair> pairs) const;
+  std::vector<AttentionMap> cross_attention_of_batch(std::span<const TokenPair> pairs, int layer);
 
   Context& context_;
   const TransformerConfig config_;

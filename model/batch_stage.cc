@@ -80,8 +80,8 @@ void BatchStage::fill(const HostBatch& batch) {
     batch_.source_rows = source_rows;
     batch_.target_rows = target_rows;
   } else {
-    const int most = std::max(sentences, batch.most_sentences);
-    const int rounded = (most + kSentenceStep - 1) / kSentenceStep * kSentenceStep;
+    const int max = std::max(sentences, batch.max_sentences);
+    const int rounded = (max + kSentenceStep - 1) / kSentenceStep * kSentenceStep;
     batch_.sentences = std::min(capacity_.sentences, std::max(batch_.sentences, rounded));
     batch_.source_rows = capacity_.source_rows;
     batch_.target_rows = capacity_.target_rows;

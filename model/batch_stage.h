@@ -22,12 +22,12 @@ struct HostBatch {
   DropoutPosition source_dropout = {};
   DropoutPosition target_dropout = {};
   float gradient_scale = 1.0F;
-  int most_sentences = 0;  // of all ranks' micro-batches of the step; 0: those of this one
+  int max_sentences = 0;  // of all ranks' micro-batches of the step; 0: those of this one
 };
 
 /// How many rows a staged micro-batch has: those of the host's batch, or always those of the capacity, with
 /// padding. On CUDA the shape is constant, so that memory is planned and a step captured once; on the CPU
-/// padding would be work for nothing. The sentences grow with HostBatch::most_sentences, on all ranks alike:
+/// padding would be work for nothing. The sentences grow with HostBatch::max_sentences, on all ranks alike:
 /// NCCL demands that a sum is captured on all ranks or on none, and new shapes are captured anew.
 enum class StagedRows { kExact, kCapacity };
 inline StagedRows staged_rows_of(Device device) {

@@ -86,7 +86,7 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};
   host.gradient_scale = static_cast<float>(1.0 / static_cast<double>(batch.target_tokens));
   for (const data::Shard& any : batch.shards) {
-    host.most_sentences = std::max(host.most_sentences, static_cast<int>(any.pairs.size()));
+    host.max_sentences = std::max(host.max_sentences, static_cast<int>(any.pairs.size()));
   }
   Stage& to = stage(filled_);  // only this thread writes filled_
   to.stage.fill(host);

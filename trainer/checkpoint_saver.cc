@@ -16,7 +16,7 @@ namespace ventris {
 namespace {
 
 // The newest may turn out to be damaged when it is needed.
-constexpr int kLeastKept = 2;
+constexpr int kMinKept = 2;
 
 // For the HDF5 library and the bytes that are being written; the snapshot has its own.
 constexpr size_t kRoomForSaving = size_t{32} << 20;
@@ -58,8 +58,8 @@ bool CheckpointSaver::finish() {
   return true;
 }
 
-bool CheckpointSaver::wait(std::chrono::milliseconds most) {
-  if (!under_way_.valid() || under_way_.wait_for(most) == std::future_status::ready) return true;
+bool CheckpointSaver::wait(std::chrono::milliseconds max) {
+  if (!under_way_.valid() || under_way_.wait_for(max) == std::future_status::ready) return true;
   check_time();
   return false;
 }
@@ -102,7 +102,7 @@ void CheckpointSaver::write(const std::string& provenance, const std::optional<B
     check_folder();
     if (best) write_best(run_.model_dir, written_, best->metric, best->value);
     check_folder();
-    prune_checkpoints(run_.model_dir, std::max(run_.keep, kLeastKept));
+    prune_checkpoints(run_.model_dir, std::max(run_.keep, kMinKept));
   } catch (const data::DataError&) {
     check_folder();  // the reason of what failed, where the folder is another one
     throw;

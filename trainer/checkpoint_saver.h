@@ -60,8 +60,8 @@ class CheckpointSaver {
   /// The same of a save under way, for which it waits.
   bool finish();
   /// Waits for a save under way, at most so long. Whether it has ended, or there is none. Throws where it
-  /// takes longer than the limit; what else went wrong is told by the next call.
-  bool wait(std::chrono::milliseconds most);
+  /// takes longer than the limit; what else went wrong is reported by the next call.
+  bool wait(std::chrono::milliseconds max);
   /// Waits up to the limit, without throwing. Whether the save has ended, or there is none.
   bool settle();
   /// Waits likewise; returns the newest checkpoint that was written and verified, else Run::begun_from.

@@ -13,20 +13,20 @@ namespace ventris {
 namespace {
 
 // An entry of the vocabulary that comes less often is hardly learned.
-constexpr int64_t kFewTokensOfAWord = 50;
-constexpr int64_t kGoodTokensOfAWord = 100;
+constexpr int64_t kFewUsesOfAToken = 50;
+constexpr int64_t kGoodUsesOfAToken = 100;
 // Enough to know how often tokens come.
 constexpr int64_t kSampledTokens = 1000000;
 // Nats a token by which the other side must explain a side better.
 constexpr double kClearlyBetter = 0.1;
 
 /// How often tokens come in the first sentences of a side.
-class WordCounts {
+class TokenCounts {
  public:
-  WordCounts(const data::SentenceArray& sentences, int vocab_size)
+  TokenCounts(const data::SentenceArray& sentences, int vocab_size)
       : counts_(static_cast<size_t>(vocab_size), 0) {
     for (int64_t i = 0; i < sentences.size() && total_ < kSampledTokens; ++i) {
-      for (const int32_t word : sentences[i]) ++counts_[static_cast<size_t>(word)];
+      for (const int32_t token : sentences[i]) ++counts_[static_cast<size_t>(token)];
       total_ += sentences.length(i);
     }
   }
@@ -34,13 +34,13 @@ class WordCounts {
   int64_t total() const { return total_; }
 
   /// Nats that a token of `other` takes on average, coded by these counts, each one more.
-  double cross_entropy(const WordCounts& other) const {
+  double cross_entropy(const TokenCounts& other) const {
     const double all = static_cast<double>(total_) + static_cast<double>(counts_.size());
     double sum = 0.0;
-    for (size_t word = 0; word < counts_.size(); ++word) {
-      if (other.counts_[word] == 0) continue;
-      sum -= static_cast<double>(other.counts_[word]) *
-             std::log((static_cast<double>(counts_[word]) + 1.0) / all);
+    for (size_t token = 0; token < counts_.size(); ++token) {
+      if (other.counts_[token] == 0) continue;
+      sum -= static_cast<double>(other.counts_[token]) *
+             std::log((static_cast<double>(counts_[token]) + 1.0) / all);
     }
     return sum / static_cast<double>(other.total_);
   }
@@ -66,8 +66,8 @@ void add_reference_warnings(const TrainOptions& options, const data::Corpus& cor
   }
   data::CharacterCounts unknown;
   for (int64_t i = 0; i < corpus.valid().size(); ++i) {
-    const auto words = corpus.valid().target[i];
-    if (std::find(words.begin(), words.end(), corpus.tokenizer().unknown_id()) != words.end())
+    const auto tokens = corpus.valid().target[i];
+    if (std::find(tokens.begin(), tokens.end(), corpus.tokenizer().unknown_id()) != tokens.end())
       corpus.tokenizer().count_unknown(corpus.valid_reference(i), unknown);
   }
   if (!unknown.empty()) {
@@ -96,12 +96,12 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
         1.0 / steps));
   }
   const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
-  if (tokens / vocab_size < kFewTokensOfAWord) {
+  if (tokens / vocab_size < kFewUsesOfAToken) {
     warnings.push_back(
         fmt::format("the vocabulary is large for the text: {} tokens for {}, so that each comes {} times on "
                     "average; 'ventris prepare --vocab-size {}' or less lets more be learned of each",
                     thousands(vocab_size), thousands(tokens), tokens / vocab_size,
-                    std::max<int64_t>(8, tokens / kGoodTokensOfAWord)));
+                    std::max<int64_t>(8, tokens / kGoodUsesOfAToken)));
   }
   if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
     warnings.push_back(
@@ -113,10 +113,10 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
 }
 
 bool sides_are_swapped(const data::SentencePairs& train, const data::SentencePairs& valid, int vocab_size) {
-  const WordCounts train_source(train.source, vocab_size);
-  const WordCounts train_target(train.target, vocab_size);
-  const WordCounts source(valid.source, vocab_size);
-  const WordCounts target(valid.target, vocab_size);
+  const TokenCounts train_source(train.source, vocab_size);
+  const TokenCounts train_target(train.target, vocab_size);
+  const TokenCounts source(valid.source, vocab_size);
+  const TokenCounts target(valid.target, vocab_size);
   if (source.total() == 0 || target.total() == 0) return false;
   return train_target.cross_entropy(source) + kClearlyBetter < train_source.cross_entropy(source) &&
          train_source.cross_entropy(target) + kClearlyBetter < train_target.cross_entropy(target);

@@ -45,7 +45,7 @@ void check_nothing_is_of_a_later_version(const std::string& folder) {
     const std::string path = folder + "/" + name;
     std::error_code not_there;
     if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
-    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
     refuse_newer_format(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), path);
   }
 }

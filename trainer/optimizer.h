@@ -31,7 +31,7 @@ class Optimizer {
   /// What it takes on the device for a store of `flat_size` elements: moments and average, as options say.
   static size_t planned_bytes(int64_t flat_size, DType master, const TrainOptions& options);
 
-  /// The moments are those after so many updates.
+  /// The moments are those after that many updates.
   void set_updates(int64_t updates);
   /// Enqueues the learning rate of the updates that follow. Waits for the device where it has not taken the
   /// rate before the last one.

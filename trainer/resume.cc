@@ -150,7 +150,7 @@ bool began_from_the_same(const TrainOptions& options) {
   if (!data::is_there(path_of_config(options.model_dir))) return false;
   try {
     return recorded_options(options.model_dir).resume == options.resume;
-  } catch (const std::exception&) {  // what options changed is not known either, and is told
+  } catch (const std::exception&) {  // what options changed is not known either, and is reported
     return false;
   }
 }

@@ -12,7 +12,7 @@ namespace {
 // Where --micro-batch-tokens is 0. A GPU takes the batches of the paper in one piece.
 constexpr int64_t kCpuMicroBatchTokens = 4096;
 constexpr int64_t kCudaMicroBatchTokens = 32768;
-// The fewest where they must not depend on the ranks: up to so many ranks all have the same work.
+// The fewest where they must not depend on the ranks: up to this many ranks all have the same work.
 constexpr int64_t kReproducibleShards = 8;
 
 }  // namespace
@@ -52,15 +52,15 @@ MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device) {
   if (options.logical_shards > 0) return options.logical_shards;
   if (from.logical_shards > 0) return from.logical_shards;
-  const int64_t most = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
-                       : device == Device::kCpu       ? kCpuMicroBatchTokens
-                                                      : kCudaMicroBatchTokens;
+  const int64_t max = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
+                      : device == Device::kCpu       ? kCpuMicroBatchTokens
+                                                     : kCudaMicroBatchTokens;
   const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
-  const int64_t least = (tokens + most - 1) / most;
+  const int64_t min = (tokens + max - 1) / max;
   if (options.reduction == Reduction::kReproducible) {
-    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(least, kReproducibleShards))));
+    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(min, kReproducibleShards))));
   }
-  return static_cast<int>((least + ranks - 1) / ranks * ranks);
+  return static_cast<int>((min + ranks - 1) / ranks * ranks);
 }
 
 }  // namespace ventris

@@ -13,7 +13,7 @@ namespace ventris {
 void watch_stop_signals();
 bool stop_requested();
 int stop_signal();                  // the last of them that came, or 0
-std::string stop_text(int signal);  // what the user is told when it comes
+std::string stop_text(int signal);  // the message to the user when it comes
 /// From now on SIGTERM ends the process at once: this rank has failed, and it is the launcher's order to end.
 void end_at_sigterm();
 

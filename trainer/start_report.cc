@@ -36,14 +36,14 @@ std::string ranks_text(const std::vector<std::string>& host_of_rank) {
   const std::set<std::string> hosts(host_of_rank.begin(), host_of_rank.end());
   const auto ranks = std::ssize(host_of_rank);
   if (hosts.size() == 1) return fmt::format("{} on {}", ranks, host_of_rank.front());
-  int64_t least = ranks;
-  int64_t most = 0;
+  int64_t min = ranks;
+  int64_t max = 0;
   for (const std::string& host : hosts) {
     const int64_t here = std::count(host_of_rank.begin(), host_of_rank.end(), host);
-    least = std::min(least, here);
-    most = std::max(most, here);
+    min = std::min(min, here);
+    max = std::max(max, here);
   }
-  const std::string each = least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
+  const std::string each = min == max ? std::to_string(max) : fmt::format("{} to {}", min, max);
   return fmt::format("{} on {} hosts, {} a host", ranks, hosts.size(), each);
 }
 

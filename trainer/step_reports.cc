@@ -7,15 +7,15 @@
 namespace ventris {
 
 void StepReports::request(Optimizer& optimizer, const ReportedStep& step) {
-  VENTRIS_CHECK(requested_ - taken_ < kMost, "{} reports are on their way", requested_ - taken_);
-  const size_t slot = requested_++ % kMost;
+  VENTRIS_CHECK(requested_ - taken_ < kMax, "{} reports are on their way", requested_ - taken_);
+  const size_t slot = requested_++ % kMax;
   optimizer.receive_report(slots_[slot]);
   steps_[slot] = step;
 }
 
-std::optional<StepReports::Arrived> StepReports::next(size_t most) {
-  if (requested_ - taken_ <= most) return std::nullopt;
-  const size_t slot = taken_++ % kMost;
+std::optional<StepReports::Arrived> StepReports::next(size_t max) {
+  if (requested_ - taken_ <= max) return std::nullopt;
+  const size_t slot = taken_++ % kMax;
   slots_[slot].wait_until_done();
   Arrived arrived{.of = steps_[slot], .report = {}};
   std::memcpy(&arrived.report, slots_[slot].data(), sizeof(StepReport));

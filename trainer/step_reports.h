@@ -20,7 +20,7 @@ struct ReportedStep {
 /// much later depends on the calls alone: all ranks read a report in the same step, and come to the same end.
 class StepReports {
  public:
-  static constexpr size_t kMost = 2;  // on their way at a time
+  static constexpr size_t kMax = 2;  // on their way at a time
 
   struct Arrived {
     ReportedStep of;
@@ -32,14 +32,14 @@ class StepReports {
       : slots_{HostBuffer(context, sizeof(StepReport)), HostBuffer(context, sizeof(StepReport))} {}
 
   /// Enqueues the copy of the report of the step that the device was given last. Requires that fewer than
-  /// kMost are on their way.
+  /// kMax are on their way.
   void request(Optimizer& optimizer, const ReportedStep& step);
-  /// The oldest report, while more than `most` are on their way, else nothing. Waits for that step.
-  std::optional<Arrived> next(size_t most);
+  /// The oldest report, while more than `max` are on their way, else nothing. Waits for that step.
+  std::optional<Arrived> next(size_t max);
 
  private:
-  std::array<HostBuffer, kMost> slots_;
-  std::array<ReportedStep, kMost> steps_;
+  std::array<HostBuffer, kMax> slots_;
+  std::array<ReportedStep, kMax> steps_;
   size_t requested_ = 0;
   size_t taken_ = 0;
 };

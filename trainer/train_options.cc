@@ -9,7 +9,7 @@ namespace ventris {
 namespace {
 
 // Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
-constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 
 void set_shape(TransformerConfig& model, int layers, int d_model, int d_ff, int heads, float dropout) {
   model.encoder_layers = layers;
@@ -58,9 +58,9 @@ TrainOptions checked_options(const TrainOptions& options) {
   };
   require(!options.corpus.empty(), "--corpus", "empty", "a corpus file");
   require(!options.model_dir.empty(), "--model-dir", "empty", "a folder");
-  require(options.batch_source_tokens >= 1 && options.batch_source_tokens <= kMostTokens,
+  require(options.batch_source_tokens >= 1 && options.batch_source_tokens <= kMaxTokens,
           "--batch-source-tokens", std::to_string(options.batch_source_tokens), "from 1 to 2147483647");
-  require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMostTokens,
+  require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMaxTokens,
           "--batch-target-tokens", std::to_string(options.batch_target_tokens), "from 1 to 2147483647");
   require(options.micro_batch_tokens >= 0, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
           "0 or more");

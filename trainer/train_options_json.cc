@@ -173,7 +173,7 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
 
 TrainOptions recorded_options(const std::string& folder) {
   const std::string path = path_of_config(folder);
-  const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
   return train_options_from_json({bytes.begin(), bytes.end()}, path);
 }
 

@@ -211,7 +211,7 @@ bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
     return false;
   }
   last_learning_rate_ = learning_rate;
-  read_reports(StepReports::kMost - 1);
+  read_reports(StepReports::kMax - 1);
   reports_->request(
       *optimizer_,
       {.step = state_.step, .target_tokens = batch.target_tokens, .source_tokens = batch.source_tokens});

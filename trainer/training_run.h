@@ -72,8 +72,8 @@ class TrainingRun {
   /// abandoned the step.
   bool agree_with_all_ranks(const TrainingStep::Enqueued& step);
   void take_step_back(const TrainingStep::Enqueued& step);
-  /// Reads the reports of steps, waiting for the device, until at most so many are on their way.
-  void read_reports(size_t most_left);
+  /// Reads the reports of steps, waiting for the device, until at most `max_left` are on their way.
+  void read_reports(size_t max_left);
   void count_step(const StepReports::Arrived& arrived);
   void count_skipped_step(const StepReports::Arrived& arrived);
   void log_interval();

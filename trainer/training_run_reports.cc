@@ -67,8 +67,8 @@ bool TrainingRun::reports_are_due() const {
   return log_is_due() || digest_is_due() || rank_check_is_due() || validation_is_due() || save_is_due();
 }
 
-void TrainingRun::read_reports(size_t most_left) {
-  while (const auto arrived = reports_->next(most_left)) {
+void TrainingRun::read_reports(size_t max_left) {
+  while (const auto arrived = reports_->next(max_left)) {
     step_->check_sums();
     count_step(*arrived);
   }

@@ -17,14 +17,14 @@ namespace ventris {
 namespace {
 
 // Greedy, in the order of the corpus: a batch ends where the next pair would not fit.
-std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pairs, int64_t most) {
+std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pairs, int64_t max) {
   std::vector<std::vector<int64_t>> batches;
   int64_t source_rows = 0;
   int64_t target_rows = 0;
   for (int64_t pair = 0; pair < pairs.size(); ++pair) {
     const int64_t source = pairs.source.length(pair) + 1;
     const int64_t target = pairs.target.length(pair) + 1;
-    if (batches.empty() || std::max(source_rows + source, target_rows + target) > most) {
+    if (batches.empty() || std::max(source_rows + source, target_rows + target) > max) {
       batches.emplace_back();
       source_rows = 0;
       target_rows = 0;
@@ -49,8 +49,8 @@ Validation::Validation(Context& context, Communicator& communicator, const data:
       stage_(context, capacity(corpus, rows)) {}
 
 MicroBatchCapacity Validation::capacity(const data::Corpus& corpus, ValidationRows rows) {
-  const int64_t most = std::max<int64_t>(rows.loss, corpus.max_length() + int64_t{1});
-  return {.source_rows = most, .target_rows = most, .sentences = static_cast<int>(most)};
+  const int64_t max = std::max<int64_t>(rows.loss, corpus.max_length() + int64_t{1});
+  return {.source_rows = max, .target_rows = max, .sentences = static_cast<int>(max)};
 }
 
 std::optional<ValidationMetrics> Validation::run(Transformer& transformer, ParameterStore& store,
@@ -112,8 +112,8 @@ bool Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
   std::vector<SourceSentence> sources;
   std::vector<std::vector<std::string>> references(1);
   for (int64_t i = 0; i < count; ++i) {
-    const auto words = pairs.source[i];
-    sources.push_back({.words = {words.begin(), words.end()}});
+    const auto tokens = pairs.source[i];
+    sources.push_back({.tokens = {tokens.begin(), tokens.end()}});
     references[0].push_back(corpus_.valid_reference(i));
   }
   BeamSearch search(context_, config, store, ids,
@@ -127,7 +127,7 @@ bool Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
   if (!translated) return false;
   std::vector<std::string> hypotheses;
   for (const auto& found : *translated) {
-    hypotheses.push_back(tokenizer.decode(found.at(0).words));
+    hypotheses.push_back(tokenizer.decode(found.at(0).tokens));
   }
   if (options_.valid_bleu) {
     metrics.has_bleu = true;

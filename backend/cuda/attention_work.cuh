@@ -59,7 +59,7 @@ size_t work_scratch_bytes(const Args& args) {
 }
 /// No more items, and tiles of padding, than this: what the shapes alone say.
 template <typename Args>
-int64_t most_tiles(const Args& args) {
+int64_t max_tiles(const Args& args) {
   return 2 * int64_t{args.sentences} + args.query.rows / kTileRows + args.key.rows / kTileRows + 2;
 }
 

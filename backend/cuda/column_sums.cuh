@@ -17,10 +17,10 @@ void add_column_sums(Context& context, const float* partial, int64_t count, int6
 
 /// Rows of one block of a kernel that makes partial column sums: depends on the number of rows alone.
 constexpr int64_t rows_of_partial(int64_t rows) {
-  constexpr int64_t kMost = 264;  // blocks; twice the multiprocessors of the largest chips
-  constexpr int64_t kLeast = 32;
-  const int64_t spread = (rows + kMost - 1) / kMost;
-  return spread < kLeast ? kLeast : spread;
+  constexpr int64_t kMax = 264;  // blocks; twice the multiprocessors of the largest chips
+  constexpr int64_t kMin = 32;
+  const int64_t spread = (rows + kMax - 1) / kMax;
+  return spread < kMin ? kMin : spread;
 }
 
 }  // namespace ventris::cuda

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-/// The instructions of the GPU that C++ has no word for, under names of ours. Kernels use these, those of
+/// The instructions of the GPU that C++ lacks, under names of ours. Kernels use these, those of
 /// mma.cuh, and no others; tests/emulation has a file of the same name with the same functions for the CPU.
 namespace ventris::cuda {
 

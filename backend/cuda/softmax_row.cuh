@@ -27,17 +27,17 @@ __device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* roo
   for (int64_t begin = int64_t{threadIdx.x} * kPack; begin < n; begin += kRowPack) {
     float v[kPack];
     load_pack<kVectors>(row, begin, n, v);
-    float most = v[0];
+    float pack_max = v[0];
     float sum = 0.0F;
     for (int i = 0; i < kPack; ++i) {
       if (begin + i >= n) v[i] = -INFINITY;
-      most = v[i] > most ? v[i] : most;
+      pack_max = v[i] > pack_max ? v[i] : pack_max;
       if (kShifted && begin + i < n) sum += v[i];
     }
     if (kShifted) plain += static_cast<double>(sum);
-    if (most > max) {
-      exp_sum *= max == -INFINITY ? 0.0F : expf(max - most);
-      max = most;
+    if (pack_max > max) {
+      exp_sum *= max == -INFINITY ? 0.0F : expf(max - pack_max);
+      max = pack_max;
     }
     for (int i = 0; i < kPack; ++i) exp_sum += v[i] == -INFINITY ? 0.0F : expf(v[i] - max);
   }

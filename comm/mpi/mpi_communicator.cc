@@ -112,7 +112,7 @@ class MpiCommunicator : public Communicator {
 
   // Every sum has two tags of its own, as messages of one may come before those of another begun earlier.
   void start_tree_sum(const TreeSum& sum) override {
-    VENTRIS_CHECK(tree_sums_.size() < static_cast<size_t>(kMostTreeSums), "{} sums are under way",
+    VENTRIS_CHECK(tree_sums_.size() < static_cast<size_t>(kMaxTreeSums), "{} sums are under way",
                   tree_sums_.size());
     tree_sums_.emplace_back(comm_, sum, kFirstTreeTag + 2 * static_cast<int>(tree_sums_.size()));
   }
@@ -138,12 +138,12 @@ class MpiCommunicator : public Communicator {
   }
 
   void receive_stops(int ranks) override {
-    if (ranks == 0) return;  // a word may have come already from a rank in its next step
+    if (ranks == 0) return;  // a message may have come already from a rank in its next step
     const auto done = [&] {
       static_cast<void>(stop_was_passed_on());
       return stops_heard_ + (told_stop_ ? 1 : 0) >= ranks;
     };
-    wait_until(done, "words of ranks that were asked to stop");
+    wait_until(done, "messages of ranks that were asked to stop");
     told_stop_ = false;
     stops_heard_ = 0;
   }

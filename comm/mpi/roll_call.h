@@ -7,8 +7,8 @@
 
 namespace ventris {
 
-/// How ranks that wait in vain find out who does not: each sends word to all others and listens for half a
-/// second. A rank that waits answers; one that is stopped, hangs or computes does not. It comes before the
+/// How ranks that wait in vain find out who does not: each sends a message to all others and listens for half
+/// a second. A rank that waits answers; one that is stopped, hangs or computes does not. It comes before the
 /// end of the job and happens once. Point-to-point messages with a tag of its own on `comm`, from the thread
 /// that makes the other calls of MPI.
 class RollCall {

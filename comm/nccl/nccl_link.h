@@ -83,7 +83,7 @@ class NcclLink {
 
 ncclDataType_t nccl_type(DType dtype);
 
-/// Throws Error(kUnavailable) with NCCL's own words for a call, named `call`, that did not succeed.
+/// Throws Error(kUnavailable) with NCCL's message for a call, named `call`, that did not succeed.
 void check_nccl(ncclResult_t status, const char* call);
 
 }  // namespace ventris

@@ -45,10 +45,10 @@ struct WrittenSet {
 }  // namespace
 
 void write_demo_corpus(const DemoCorpusOptions& options) {
-  constexpr int64_t kMostPairs = 100000000;  // far fewer than there are different lines
+  constexpr int64_t kMaxPairs = 100000000;  // far fewer than there are different lines
   for (const int64_t pairs : {options.train_pairs, options.valid_pairs, options.test_pairs}) {
-    if (pairs < 1 || pairs > kMostPairs) {
-      fail(ErrorKind::kUsage, "a set of the demo corpus needs 1 to {} pairs, not {}", kMostPairs, pairs);
+    if (pairs < 1 || pairs > kMaxPairs) {
+      fail(ErrorKind::kUsage, "a set of the demo corpus needs 1 to {} pairs, not {}", kMaxPairs, pairs);
     }
   }
   make_folders(options.output_dir);

@@ -64,16 +64,16 @@ void sync_file(const std::string& path) {
   }
 }
 
-std::vector<uint8_t> read_file(const std::string& path, int64_t most_bytes) {
+std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
   const FileHandle file = open_to_read(path);
   struct stat status {};
   if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
     fail_opening(path, errno);
   }
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::kMissingInput, "{}: is not a regular file", path);
-  if (status.st_size > most_bytes) {
+  if (status.st_size > max_bytes) {
     fail(ErrorKind::kBadData, "{}: has {} bytes, where at most {} are expected: is it the right file?", path,
-         status.st_size, most_bytes);
+         status.st_size, max_bytes);
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
   read_all(file.fd(), bytes.data(), status.st_size, 0, path);

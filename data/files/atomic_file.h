@@ -43,12 +43,12 @@ class AtomicFile {
 void sync_file(const std::string& path);
 
 /// Far more than files of these kinds have that people make: what has more is another file.
-inline constexpr int64_t kMostTokenizerBytes = int64_t{256} << 20;  // a SentencePiece model, a vocabulary
-inline constexpr int64_t kMostTextBytes = int64_t{64} << 20;        // config.json and others of a run folder
+inline constexpr int64_t kMaxTokenizerBytes = int64_t{256} << 20;  // a SentencePiece model, a vocabulary
+inline constexpr int64_t kMaxTextBytes = int64_t{64} << 20;        // config.json and others of a run folder
 inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 
 /// All bytes of a regular file. Throws DataError kMissingInput, kIo, or kBadData for one of more than
-/// `most_bytes`.
-std::vector<uint8_t> read_file(const std::string& path, int64_t most_bytes);
+/// `max_bytes`.
+std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes);
 
 }  // namespace ventris::data

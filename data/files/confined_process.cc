@@ -25,9 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kPipe = 3;             // the child's descriptor of its answer; 0 to 2 are /dev/null
-constexpr int kMostDescriptors = 5;  // one more file may be open
-constexpr int kNotConfined = 2;      // what a child ends with that has not so many
+constexpr int kPipe = 3;            // the child's descriptor of its answer; 0 to 2 are /dev/null
+constexpr int kMaxDescriptors = 5;  // one more file may be open
+constexpr int kNotConfined = 2;     // what a child ends with that has fewer
 
 /// What the work itself may end with. All others but SIGKILL are blocked in the child.
 constexpr int kSignalsOfTheWork[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT,
@@ -38,15 +38,15 @@ bool is_of_the_work(int number) {
          std::end(kSignalsOfTheWork);
 }
 
-void limit_to(int resource, rlim_t most) {
+void limit_to(int resource, rlim_t max) {
   rlimit bound{};
   ::getrlimit(static_cast<__rlimit_resource>(resource), &bound);
-  bound.rlim_max = std::min(bound.rlim_max, most);
+  bound.rlim_max = std::min(bound.rlim_max, max);
   bound.rlim_cur = bound.rlim_max;
   ::setrlimit(static_cast<__rlimit_resource>(resource), &bound);
 }
 
-rlim_t most_cpu_seconds() {
+rlim_t max_cpu_seconds() {
   rlimit bound{};
   ::getrlimit(RLIMIT_CPU, &bound);
   return bound.rlim_max;
@@ -56,7 +56,7 @@ rlim_t most_cpu_seconds() {
 /// would end the process at the next tick of the clock.
 void limit_cpu_to(rlim_t seconds) {
   rlimit bound{};
-  bound.rlim_max = std::min(most_cpu_seconds(), seconds + 1);
+  bound.rlim_max = std::min(max_cpu_seconds(), seconds + 1);
   bound.rlim_cur = std::max<rlim_t>(bound.rlim_max, 2) - 1;
   ::setrlimit(RLIMIT_CPU, &bound);
 }
@@ -90,7 +90,7 @@ bool confine(int answer, const ConfinedLimits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 
   const size_t space = address_space_bytes();
-  const int from = ::fcntl(answer, F_DUPFD, kMostDescriptors);  // away from 0 to 3
+  const int from = ::fcntl(answer, F_DUPFD, kMaxDescriptors);  // away from 0 to 3
   const int nowhere = ::open("/dev/null", O_RDWR);
   if (from < 0 || (nowhere < 0 && errno == EMFILE)) return false;
   const int input =
@@ -111,7 +111,7 @@ bool confine(int answer, const ConfinedLimits& limits) {
   limit_cpu_to(limits.cpu_seconds);
   limit_to(RLIMIT_CORE, 0);
   limit_to(RLIMIT_FSIZE, 0);
-  limit_to(RLIMIT_NOFILE, kMostDescriptors);
+  limit_to(RLIMIT_NOFILE, kMaxDescriptors);
   return true;
 }
 
@@ -222,7 +222,7 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
 
   ConfinedAnswer answer;
   answer.cramped = !has_room(limits.memory_bytes);
-  answer.short_of_time = most_cpu_seconds() <= limits.cpu_seconds;
+  answer.short_of_time = max_cpu_seconds() <= limits.cpu_seconds;
   uint64_t length = 0;
   const bool begun = read_answer(from.fd(), &length, sizeof(length), deadline);
   const bool too_long = begun && length > limits.answer_bytes;

@@ -9,7 +9,7 @@ namespace ventris::data {
 
 /// Bytes of addresses that this process uses, or 0 where the system does not tell. Takes no memory.
 size_t address_space_bytes();
-/// Whether the limits of this process (on addresses, on data) allow so many bytes of memory more. Takes no
+/// Whether the limits of this process (on addresses, on data) allow that many bytes of memory more. Takes no
 /// memory, and asks for none that would have to be there.
 bool has_room(size_t bytes);
 

@@ -23,8 +23,8 @@ void FileHandle::close() {
 
 XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path) {
   Digest digest;
-  constexpr int64_t kMostBytes = int64_t{1} << 20;
-  std::vector<char> buffer(static_cast<size_t>(std::clamp<int64_t>(end - begin, 0, kMostBytes)));
+  constexpr int64_t kMaxBytes = int64_t{1} << 20;
+  std::vector<char> buffer(static_cast<size_t>(std::clamp<int64_t>(end - begin, 0, kMaxBytes)));
   for (int64_t at = begin; at < end;) {
     const int64_t bytes = std::min<int64_t>(end - at, static_cast<int64_t>(buffer.size()));
     read_all(fd, buffer.data(), bytes, at, path);
@@ -134,9 +134,9 @@ void fail_opening(const std::string& path, int error) {
 void check_is_no_other_thing(const std::string& path) {
   struct stat status {};
   // A name of an open file, such as /dev/stdout: to replace it would take it from all programs.
-  constexpr int kMostLinks = 40;
+  constexpr int kMaxLinks = 40;
   std::filesystem::path name = path;
-  for (int links = 0; links < kMostLinks && ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  for (int links = 0; links < kMaxLinks && ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
        ++links) {
     std::error_code error;
     const std::filesystem::path target = std::filesystem::read_symlink(name, error);

@@ -59,7 +59,7 @@ bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
 }
 
 Hdf5Dataset dataset_of(Unpacker& from) {
-  constexpr int64_t kMostDimensions = 32;  // of the format
+  constexpr int64_t kMaxDimensions = 32;  // of the format
   Hdf5Dataset dataset;
   dataset.name = from.text();
   const int64_t type = from.number();
@@ -68,7 +68,7 @@ Hdf5Dataset dataset_of(Unpacker& from) {
   }
   dataset.offset = from.number();
   const int64_t rank = from.number();
-  if (rank < 0 || rank > kMostDimensions) from.refuse();
+  if (rank < 0 || rank > kMaxDimensions) from.refuse();
   for (int64_t i = 0; i < rank; ++i) {
     dataset.dimensions.push_back(from.number());
     if (dataset.dimensions.back() < 0) from.refuse();

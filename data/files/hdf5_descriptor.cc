@@ -20,7 +20,7 @@
 namespace ventris::data {
 namespace {
 
-constexpr haddr_t kMostBytes = (haddr_t{1} << 62) - 1;
+constexpr haddr_t kMaxBytes = (haddr_t{1} << 62) - 1;
 
 struct Properties {
   int fd;
@@ -131,7 +131,7 @@ hid_t driver() {
     all.value = H5_VFD_RESERVED + 1;  // of those for tests and drivers that are not shared
 #endif
     all.name = "descriptor";
-    all.maxaddr = kMostBytes;
+    all.maxaddr = kMaxBytes;
     all.fc_degree = H5F_CLOSE_WEAK;
     all.fapl_size = sizeof(Properties);
     all.open = open_file;

@@ -208,12 +208,12 @@ void Hdf5Writer::Impl::verify() const {
 }
 
 Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
-  constexpr size_t kLeastRoom = size_t{32} << 20;  // with less the library may crash
-  if (!has_room(kLeastRoom)) {
+  constexpr size_t kMinRoom = size_t{32} << 20;  // with less the library may crash
+  if (!has_room(kMinRoom)) {
     fail(ErrorKind::kUnavailable,
          "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
          "leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
-         path, kLeastRoom >> 20);
+         path, kMinRoom >> 20);
   }
   impl_ = std::make_unique<Impl>(path, expected_bytes);
 }

@@ -11,11 +11,11 @@ namespace {
 
 struct Names {
   std::vector<std::string> names;
-  size_t most = 0;
+  size_t max = 0;
 
   herr_t add(const char* name) {
     names.emplace_back(name);
-    return names.size() > most ? -1 : 0;
+    return names.size() > max ? -1 : 0;
   }
 };
 
@@ -56,8 +56,8 @@ class Walk {
   void record(char mark, const Fields&... fields) {
     listing_ += mark;
     (field(fields), ...);
-    constexpr size_t kLeastBytes = 64;  // of an object or attribute in the file
-    if (++records_ > bytes_ / kLeastBytes || listing_.size() > bytes_) {
+    constexpr size_t kMinBytes = 64;  // of an object or attribute in the file
+    if (++records_ > bytes_ / kMinBytes || listing_.size() > bytes_) {
       fail(ErrorKind::kBadData, "{}: names more than a file of {} bytes can hold", path_, bytes_);
     }
   }
@@ -71,7 +71,7 @@ class Walk {
     for (const int64_t number : numbers) field(number);
   }
 
-  Names names() const { return {.names = {}, .most = bytes_ / 8}; }
+  Names names() const { return {.names = {}, .max = bytes_ / 8}; }
   void group(const Hdf5Handle& object, const std::string& name, int depth);
   void member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth);
   void dataset(const Hdf5Handle& object, const std::string& name);

@@ -17,9 +17,9 @@ constexpr uint32_t kLocalSignature = 0x04034b50;
 constexpr size_t kEndBytes = 22;
 constexpr size_t kCentralBytes = 46;
 constexpr size_t kLocalBytes = 30;
-constexpr size_t kMostComment = 65535;
-constexpr uint64_t kMostGrowth = 3;
-constexpr size_t kMostDimensions = 8;
+constexpr size_t kMaxComment = 65535;
+constexpr uint64_t kMaxGrowth = 3;
+constexpr size_t kMaxDimensions = 8;
 constexpr std::string_view kSuffix = ".npy";
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
@@ -35,7 +35,7 @@ T number_at(std::span<const uint8_t> bytes, size_t at) {
 size_t find_end_record(std::span<const uint8_t> bytes) {
   if (bytes.size() < kEndBytes) return SIZE_MAX;
   const size_t last = bytes.size() - kEndBytes;
-  const size_t first = last > kMostComment ? last - kMostComment : 0;
+  const size_t first = last > kMaxComment ? last - kMaxComment : 0;
   for (size_t at = last + 1; at-- > first;) {
     if (number_at<uint32_t>(bytes, at) == kEndSignature &&
         at + kEndBytes + number_at<uint16_t>(bytes, at + 20) == bytes.size()) {
@@ -115,7 +115,7 @@ class HeaderParser {
       skip_spaces();
       int64_t extent = -1;
       const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), extent);
-      if (error != std::errc() || extent < 0 || extents.size() == kMostDimensions) return false;
+      if (error != std::errc() || extent < 0 || extents.size() == kMaxDimensions) return false;
       at_ = static_cast<size_t>(end - text_.data());
       extents.push_back(extent);
       if (!take(',') && !peek(')')) return false;
@@ -187,11 +187,11 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
     at += kCentralBytes + name_bytes + more_bytes;
   }
   const uint64_t needed = array_bytes_ + 2 * largest;
-  if (needed > kMostGrowth * bytes.size()) {
+  if (needed > kMaxGrowth * bytes.size()) {
     refuse(fmt::format(
         "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of "
         "the file",
-        needed, kMostGrowth, bytes.size()));
+        needed, kMaxGrowth, bytes.size()));
   }
   std::vector<std::string_view> sorted(names_.begin(), names_.end());
   std::sort(sorted.begin(), sorted.end());

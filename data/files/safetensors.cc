@@ -14,10 +14,10 @@ namespace ventris::data {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr uint64_t kMostHeaderBytes = 100'000'000;
-constexpr size_t kMostDimensions = 8;
-constexpr size_t kMostMetadata = 256;
-constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr size_t kMaxDimensions = 8;
+constexpr size_t kMaxMetadata = 256;
+constexpr int64_t kMaxElements = int64_t{1} << 48;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kOffsetsKey = "data_offsets";
 
@@ -61,8 +61,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(int64_t) override { return refuse("a negative number"); }
   bool number_unsigned(uint64_t value) override {
     if (place_ == Place::kShape) {
-      if (tensor_.shape.size() == kMostDimensions) return refuse("a shape of more than 8 dimensions");
-      if (value > static_cast<uint64_t>(kMostElements)) return refuse("a dimension that is too large");
+      if (tensor_.shape.size() == kMaxDimensions) return refuse("a shape of more than 8 dimensions");
+      if (value > static_cast<uint64_t>(kMaxElements)) return refuse("a dimension that is too large");
       tensor_.shape.push_back(static_cast<int64_t>(value));
       return true;
     }
@@ -74,7 +74,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& value) override {
     if (place_ == Place::kMetadata) {
-      if (metadata_.size() == kMostMetadata) return refuse("more than 256 metadata");
+      if (metadata_.size() == kMaxMetadata) return refuse("more than 256 metadata");
       metadata_.emplace_back(key_, value);
       return true;
     }
@@ -185,7 +185,7 @@ SafetensorsFile::SafetensorsFile(std::span<const uint8_t> bytes, std::string ori
     fail(ErrorKind::kBadData, "{}: {} bytes are no safetensors file", origin_, bytes.size());
   }
   for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{bytes[i]} << (8 * i);
-  if (length > kMostHeaderBytes || length > bytes.size() - kLengthBytes) {
+  if (length > kMaxHeaderBytes || length > bytes.size() - kLengthBytes) {
     fail(ErrorKind::kBadData,
          "{}: its header would have {} bytes, but the file has {}: it is truncated, or no safetensors file",
          origin_, length, bytes.size());
@@ -219,7 +219,7 @@ void SafetensorsFile::check_layout() {
   for (const SafeTensor& tensor : tensors_) {
     int64_t elements = 1;
     for (const int64_t extent : tensor.shape) {
-      if (extent > 0 && elements > kMostElements / extent) {
+      if (extent > 0 && elements > kMaxElements / extent) {
         fail(ErrorKind::kBadData, "{}: tensor {} is too large", origin_, tensor.name);
       }
       elements *= extent;

@@ -30,12 +30,12 @@ constexpr size_t kRandomDigits = 16;
 
 /// The name, or where nothing could be added to it (names end at 255 bytes), its beginning and a digest.
 std::string room_for_mark(const std::string& name) {
-  constexpr size_t kMost = 150;
+  constexpr size_t kMax = 150;
   constexpr size_t kDigits = 16;
-  if (name.size() <= kMost) return name;
+  if (name.size() <= kMax) return name;
   Digest digest;
   digest.add(name.data(), name.size());
-  return name.substr(0, kMost - kDigits - 1) + "~" + digest.hexadecimal().substr(0, kDigits);
+  return name.substr(0, kMax - kDigits - 1) + "~" + digest.hexadecimal().substr(0, kDigits);
 }
 
 std::string host_name() {

@@ -8,11 +8,11 @@ namespace ventris::data {
 void NgramMatches::set_hypothesis(std::span<const int32_t> symbols, int max_order) {
   max_order_ = max_order;
   references_ = 0;
-  const size_t most_nodes = symbols.size() * static_cast<size_t>(max_order) + 1;
-  const int bits = std::max(4, static_cast<int>(std::bit_width(most_nodes)) + 1);
+  const size_t max_nodes = symbols.size() * static_cast<size_t>(max_order) + 1;
+  const int bits = std::max(4, static_cast<int>(std::bit_width(max_nodes)) + 1);
   shift_ = 64 - bits;
   slots_.assign(size_t{1} << bits, Slot{});
-  nodes_.resize(most_nodes);
+  nodes_.resize(max_nodes);
   int32_t nodes = 1;
   nodes_[0] = {};
   const size_t mask = slots_.size() - 1;

@@ -75,8 +75,8 @@ class EditDistance {
     const int* above = &costs_[begin * columns_];
     for (size_t i = begin + 1; i < rows_; ++i) {
       std::fill(row_.begin(), row_.end(), kInfinity);
-      const int least = fill_row(hypothesis[i - 1], i, above, row_.data(), nullptr);
-      if (least > limit) return least;  // every path goes through a cell of this row
+      const int min = fill_row(hypothesis[i - 1], i, above, row_.data(), nullptr);
+      if (min > limit) return min;  // every path goes through a cell of this row
       if (i >= end && std::equal(row_.begin(), row_.end(), &costs_[i * columns_])) return costs_.back();
       row_.swap(previous_);
       above = previous_.data();
@@ -105,7 +105,7 @@ class EditDistance {
   /// One row of the table of costs; where costs are equal, a substitution is preferred to a deletion and that
   /// to an insertion. Returns the least cost.
   int fill_row(int32_t word, size_t i, const int* above, int* row, char* operations) const {
-    int least = kInfinity;
+    int min = kInfinity;
     for (int j = begins_[i]; j < ends_[i]; ++j) {
       int cost = above[j] + 1;
       char operation = kDeletion;
@@ -124,9 +124,9 @@ class EditDistance {
       if (cost >= kInfinity) continue;
       row[j] = cost;
       if (operations != nullptr) operations[j] = operation;
-      least = std::min(least, cost);
+      min = std::min(min, cost);
     }
-    return least;
+    return min;
   }
 
   const Words& reference_;

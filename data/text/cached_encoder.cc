@@ -9,7 +9,7 @@ namespace ventris::data {
 namespace {
 
 constexpr size_t kPlaces = size_t{1} << 18;
-constexpr size_t kMostWords = kPlaces / 2;
+constexpr size_t kMaxWords = kPlaces / 2;
 constexpr size_t kLongestWord = 64;  // bytes: so that the memory of all words is bounded
 
 }  // namespace
@@ -60,7 +60,7 @@ void CachedEncoder::append_word(std::string_view word, std::vector<int32_t>& ids
                    static_cast<uint32_t>(ids_.size()), static_cast<uint32_t>(word_ids_.size())};
   texts_ += word;
   ids_.insert(ids_.end(), word_ids_.begin(), word_ids_.end());
-  if (++used_ == kMostWords) {
+  if (++used_ == kMaxWords) {
     forget();
   }
 }

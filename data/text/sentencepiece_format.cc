@@ -132,8 +132,8 @@ namespace {
 
 // What the library takes for a piece, some 200 bytes, and for a name in the options of the training is many
 // times what they take in the file.
-constexpr size_t kMostPieces = 1'000'000;
-constexpr size_t kMostOtherBytes = size_t{256} << 10;
+constexpr size_t kMaxPieces = 1'000'000;
+constexpr size_t kMaxOtherBytes = size_t{256} << 10;
 
 [[noreturn]] void refuse(const std::string& origin, const char* what) {
   fail(ErrorKind::kBadData, "{}: the tokenizer is not a sound SentencePiece model: {}", origin, what);
@@ -185,8 +185,8 @@ void check_sentencepiece_model(std::string_view model, const std::string& origin
     }
   }
   if (!sizes.ok()) refuse(origin, "it is no protocol buffer message");
-  if (count > kMostPieces) refuse(origin, "its vocabulary has more than 1,000,000 pieces");
-  if (other_bytes > kMostOtherBytes)
+  if (count > kMaxPieces) refuse(origin, "its vocabulary has more than 1,000,000 pieces");
+  if (other_bytes > kMaxOtherBytes)
     refuse(origin, "it has more than 256 KiB besides vocabulary and normaliser");
 
   std::vector<std::string_view> pieces;

@@ -48,9 +48,9 @@ bool TextReader::next(std::string& line) {
     const size_t left = in.end - in.begin;
     const auto* const line_end = static_cast<const char*>(std::memchr(from, '\n', left));
     const size_t bytes = line_end == nullptr ? left : static_cast<size_t>(line_end - from);
-    if (line.size() + bytes > kMostLineBytes) {
+    if (line.size() + bytes > kMaxLineBytes) {
       fail(ErrorKind::kBadData, "{}:{}: the line is longer than {} bytes; one sentence a line is expected",
-           in.source.path(), in.line_number + 1, kMostLineBytes);
+           in.source.path(), in.line_number + 1, kMaxLineBytes);
     }
     line.append(from, bytes);
     in.begin += bytes;

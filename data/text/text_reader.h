@@ -9,11 +9,11 @@
 namespace ventris::data {
 
 /// Bytes of the longest line that any command reads.
-inline constexpr size_t kMostLineBytes = size_t{1} << 20;
+inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
 /// Reads lines of a plain or gzipped file ("-" is the standard input), each as soon as it is there. A last
 /// line without LF counts as a line. It holds a line and a buffer, however long the text is. Errors:
-/// DataError kMissingInput, kIo, kBadData (truncated or corrupt gzip, a line over kMostLineBytes) with file
+/// DataError kMissingInput, kIo, kBadData (truncated or corrupt gzip, a line over kMaxLineBytes) with file
 /// and line.
 class TextReader {
  public:

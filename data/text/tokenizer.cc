@@ -19,7 +19,7 @@
 namespace ventris::data {
 
 std::string listing(const CharacterCounts& counts) {
-  constexpr size_t kMost = 20;
+  constexpr size_t kMax = 20;
   std::vector<std::pair<int64_t, char32_t>> order;  // most frequent first
   int64_t all = 0;
   for (const auto& [character, count] : counts) {
@@ -29,14 +29,14 @@ std::string listing(const CharacterCounts& counts) {
   std::sort(order.begin(), order.end());
   std::string text = fmt::format("{} character{}, {} time{}:", order.size(), order.size() == 1 ? "" : "s",
                                  all, all == 1 ? "" : "s");
-  for (size_t i = 0; i < std::min(kMost, order.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMax, order.size()); ++i) {
     const char32_t c = order[i].second;
     const bool seen = unicode::is_alphabetic(c) || unicode::is_number(c) || unicode::is_punctuation(c) ||
                       unicode::is_symbol(c);
     text += fmt::format("{} {}{}U+{:04X} {}", i == 0 ? "" : ",", seen ? unicode::encode({&c, 1}) : "",
                         seen ? " " : "", static_cast<uint32_t>(c), -order[i].first);
   }
-  return order.size() > kMost ? text + ", ..." : text;
+  return order.size() > kMax ? text + ", ..." : text;
 }
 
 struct Tokenizer::Impl {
@@ -87,10 +87,10 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   if (!S_ISREG(status.st_mode)) {
     fail(ErrorKind::kMissingInput, "{}: not a regular file, where a SentencePiece model is expected", path);
   }
-  if (status.st_size > kMostTokenizerBytes) {
+  if (status.st_size > kMaxTokenizerBytes) {
     fail(ErrorKind::kBadData,
          "{}: has {} bytes, where a SentencePiece model of at most {} is expected: is it the right file?",
-         path, status.st_size, kMostTokenizerBytes);
+         path, status.st_size, kMaxTokenizerBytes);
   }
   std::string model(static_cast<size_t>(status.st_size), '\0');
   read_all(file.fd(), model.data(), status.st_size, 0, path);
@@ -179,9 +179,10 @@ std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b) {
   if (a.vocab_size() != b.vocab_size()) {
     return fmt::format("{} tokens and {} tokens", a.vocab_size(), b.vocab_size());
   }
-  for (int32_t word = 0; word < a.vocab_size(); ++word) {
-    if (a.piece(word) == b.piece(word)) continue;
-    return fmt::format("token {} is '{}' in one and '{}' in the other", word, a.piece(word), b.piece(word));
+  for (int32_t token = 0; token < a.vocab_size(); ++token) {
+    if (a.piece(token) == b.piece(token)) continue;
+    return fmt::format("token {} is '{}' in one and '{}' in the other", token, a.piece(token),
+                       b.piece(token));
   }
   const auto marks = [](const Tokenizer& t) {
     return fmt::format("unknown {}, begin {}, end {}", t.unknown_id(), t.begin_id(), t.end_id());

@@ -60,7 +60,7 @@ class Tokenizer {
 std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b);
 
 /// Three of them are marks.
-constexpr int kLeastVocabulary = 8;
+constexpr int kMinVocabulary = 8;
 
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::kBpe;
@@ -73,7 +73,7 @@ struct TokenizerTraining {
 
 /// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of
 /// cores. Throws DataError kBadConfiguration if the vocabulary is too large for the text, saying the largest
-/// that works, and kBadData where not even kLeastVocabulary tokens can be made of it.
+/// that works, and kBadData where not even kMinVocabulary tokens can be made of it.
 std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
 
 }  // namespace ventris::data

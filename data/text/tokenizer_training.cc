@@ -50,9 +50,9 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
   if (options.identity && options.lowercase) {
     fail(ErrorKind::kBadConfiguration, "a tokenizer cannot both lowercase the text and leave it as it is");
   }
-  if (options.vocab_size < kLeastVocabulary) {
+  if (options.vocab_size < kMinVocabulary) {
     fail(ErrorKind::kBadConfiguration, "a vocabulary of {} tokens was asked for; at least {} are needed",
-         options.vocab_size, kLeastVocabulary);
+         options.vocab_size, kMinVocabulary);
   }
   if (!(options.character_coverage > 0.0 && options.character_coverage <= 1.0)) {
     fail(ErrorKind::kBadConfiguration, "the character coverage is {}; it must be over 0 and at most 1",
@@ -78,12 +78,12 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
   }
   const std::string message = status.error_message();
   if (const auto largest = number_after(message, "set it to a value <= ")) {
-    if (*largest < kLeastVocabulary) {
+    if (*largest < kMinVocabulary) {
       fail(
           ErrorKind::kBadData,
           "the text has too few different characters to train a tokenizer on: {} sentences, for a vocabulary "
           "of at most {} tokens, and the least is {}",
-          sentences.size(), *largest, kLeastVocabulary);
+          sentences.size(), *largest, kMinVocabulary);
     }
     fail(
         ErrorKind::kBadConfiguration,

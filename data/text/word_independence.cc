@@ -22,7 +22,7 @@
 //    piece has a U+2581 but at its beginning, nothing is joined across the beginning of a word, and joins in
 //    one word neither enable nor reorder joins in another: scores are compared, never added. (The unigram
 //    model adds scores along the line, and the rounding of the sums depends on the words before; it is not
-//    covered.) Neighbouring unknown characters become one unknown word; where U+2581 itself is a piece, a
+//    covered.) Neighbouring unknown characters become one unknown token; where U+2581 itself is a piece, a
 //    word never begins with an unknown character, so that none are joined across words. Pieces that users
 //    define are matched before all this; models that have any are not covered.
 

@@ -4,8 +4,8 @@
 
 #include "model/search/beam_search_sentence.h"
 #include "model/search/search_models.h"
-#include "model/search/word_rules.h"
-#include "model/search/word_scores.h"
+#include "model/search/token_rules.h"
+#include "model/search/token_scores.h"
 
 namespace ventris {
 namespace {
@@ -62,7 +62,7 @@ struct BeamSearch::Impl {
   void translate_batch(std::span<const SourceSentence> sources, std::span<const size_t> batch,
                        Results& results);
   void begin(std::span<const SourceSentence> sources, std::span<const size_t> batch);
-  int max_words(const SourceSentence& source) const;
+  int max_tokens(const SourceSentence& source) const;
   /// Adds what holds for the live hypotheses of a sentence to the rules of the step.
   void add_rules(const Running& running, uint64_t number);
   /// `draw`: the first of the sentence's draws, moved on to that of the next sentence.
@@ -70,8 +70,8 @@ struct BeamSearch::Impl {
 
   const BeamSearchOptions options;
   SearchModels models;
-  WordRules rules;
-  WordScores scores;
+  TokenRules rules;
+  TokenScores scores;
 };
 
 /// Runs the encoders and gives their output to the decoders.
@@ -80,31 +80,31 @@ void BeamSearch::Impl::begin(std::span<const SourceSentence> sources, std::span<
   std::vector<int32_t> position;
   std::vector<int32_t> offsets = {0};
   for (const size_t index : batch) {
-    const std::vector<int32_t>& words = sources[index].words;
-    ids.insert(ids.end(), words.begin(), words.end());
+    const std::vector<int32_t>& tokens = sources[index].tokens;
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
     ids.push_back(options.end_id);
-    for (size_t i = 0; i <= words.size(); ++i) position.push_back(static_cast<int32_t>(i));
+    for (size_t i = 0; i <= tokens.size(); ++i) position.push_back(static_cast<int32_t>(i));
     offsets.push_back(static_cast<int32_t>(ids.size()));
   }
   models.begin({.source_ids = ids, .source_position = position, .source_offsets = offsets},
                static_cast<int64_t>(batch.size()) * options.beam_size);
 }
 
-int BeamSearch::Impl::max_words(const SourceSentence& source) const {
-  int64_t most = static_cast<int64_t>(source.words.size()) + options.max_extra_length;
-  if (options.max_length > 0) most = std::min<int64_t>(most, options.max_length);
-  most = std::max(most, static_cast<int64_t>(source.prefix.size()));
-  return static_cast<int>(std::min<int64_t>(most, models.max_positions() - 1));
+int BeamSearch::Impl::max_tokens(const SourceSentence& source) const {
+  int64_t max = static_cast<int64_t>(source.tokens.size()) + options.max_extra_length;
+  if (options.max_length > 0) max = std::min<int64_t>(max, options.max_length);
+  max = std::max(max, static_cast<int64_t>(source.prefix.size()));
+  return static_cast<int>(std::min<int64_t>(max, models.max_positions() - 1));
 }
 
 void BeamSearch::Impl::add_rules(const Running& running, uint64_t number) {
   const BeamSearchSentence& sentence = running.sentence;
-  const int32_t forced = sentence.forced_word();
+  const int32_t forced = sentence.forced_token();
   for (int h = 0; h < sentence.live(); ++h) {
-    const auto position = static_cast<uint32_t>(sentence.words(h).size());
-    rules.add(sentence.words(h), forced);
+    const auto position = static_cast<uint32_t>(sentence.tokens(h).size());
+    rules.add(sentence.tokens(h), forced);
     if (!options.sample || forced >= 0) continue;
-    if (!sentence.at_first_free_word()) {
+    if (!sentence.at_first_free_token()) {
       rules.add_draw({.sentence = number, .stream = sentence.stream(h), .position = position});
       continue;
     }
@@ -118,7 +118,7 @@ std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const
                                                                            size_t& draw) const {
   std::vector<BeamSearchSentence::Candidate> candidates;
   const BeamSearchSentence& sentence = running.sentence;
-  const int32_t forced = sentence.forced_word();
+  const int32_t forced = sentence.forced_token();
   for (int h = 0; h < sentence.live(); ++h) {
     const int64_t row = int64_t{running.first_row} + h;
     const double so_far = sentence.log_probability(h);
@@ -129,14 +129,15 @@ std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const
     }
     if (options.sample) {
       for (; draw < rules.draws().size() && rules.draws()[draw].row == row; ++draw) {
-        const DrawnWord& drawn = scores.drawn(draw);
-        candidates.push_back({h, drawn.word, so_far + drawn.log_probability, rules.draws()[draw].key.stream});
+        const DrawnToken& drawn = scores.drawn(draw);
+        candidates.push_back(
+            {h, drawn.token, so_far + drawn.log_probability, rules.draws()[draw].key.stream});
       }
       continue;
     }
-    for (int i = 0; i < scores.words_per_row() && scores.words(row)[i] >= 0; ++i) {
+    for (int i = 0; i < scores.tokens_per_row() && scores.tokens(row)[i] >= 0; ++i) {
       candidates.push_back(
-          {h, scores.words(row)[i], so_far + static_cast<double>(scores.log_probabilities(row)[i])});
+          {h, scores.tokens(row)[i], so_far + static_cast<double>(scores.log_probabilities(row)[i])});
     }
   }
   return candidates;
@@ -147,21 +148,21 @@ void BeamSearch::Impl::translate_batch(std::span<const SourceSentence> sources, 
   begin(sources, batch);
   std::vector<Running> running;
   std::vector<int32_t> parents;
-  std::vector<int32_t> words;
+  std::vector<int32_t> tokens;
   for (const size_t index : batch) {
     const SourceSentence& source = sources[index];
     const auto row = static_cast<int32_t>(running.size());
-    running.push_back({BeamSearchSentence(options, source.prefix, max_words(source)), index, row});
+    running.push_back({BeamSearchSentence(options, source.prefix, max_tokens(source)), index, row});
     parents.push_back(row);
-    words.push_back(options.begin_id);
+    tokens.push_back(options.begin_id);
   }
   while (!running.empty()) {
-    models.step(parents, words);
+    models.step(parents, tokens);
     rules.clear();
     for (const Running& r : running) add_rules(r, sources[r.index].number);
     scores.compute(models, rules);
     parents.clear();
-    words.clear();
+    tokens.clear();
     size_t draw = 0;
     std::vector<Running> still_running;
     for (Running& r : running) {
@@ -173,7 +174,7 @@ void BeamSearch::Impl::translate_batch(std::span<const SourceSentence> sources, 
       const auto first_row = static_cast<int32_t>(parents.size());
       for (size_t h = 0; h < continued.size(); ++h) {
         parents.push_back(r.first_row + continued[h]);
-        words.push_back(r.sentence.last_word(static_cast<int>(h)));
+        tokens.push_back(r.sentence.last_token(static_cast<int>(h)));
       }
       r.first_row = first_row;
       still_running.push_back(std::move(r));
@@ -211,7 +212,7 @@ Device BeamSearch::device() const {
 std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const std::vector<int32_t>> sources) {
   std::vector<SourceSentence> sentences;
   for (const std::vector<int32_t>& source : sources) {
-    sentences.push_back({.words = source, .number = sentences.size()});
+    sentences.push_back({.tokens = source, .number = sentences.size()});
   }
   return translate(std::span<const SourceSentence>(sentences));
 }
@@ -219,21 +220,21 @@ std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const std::
 std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const SourceSentence> sources) {
   Impl::Results results(sources.size());
   std::vector<size_t> order;
-  const int most = impl_->models.max_positions();
+  const int max = impl_->models.max_positions();
   for (size_t i = 0; i < sources.size(); ++i) {
     const SourceSentence& source = sources[i];
     VENTRIS_CHECK(
-        static_cast<int>(source.words.size()) < most && static_cast<int>(source.prefix.size()) < most,
-        "source {} has {} tokens and a prefix of {}; the model has {} positions", i, source.words.size(),
-        source.prefix.size(), most);
-    if (source.words.empty()) {
+        static_cast<int>(source.tokens.size()) < max && static_cast<int>(source.prefix.size()) < max,
+        "source {} has {} tokens and a prefix of {}; the model has {} positions", i, source.tokens.size(),
+        source.prefix.size(), max);
+    if (source.tokens.empty()) {
       results[i] = {Hypothesis{}};
     } else {
       order.push_back(i);
     }
   }
   // Sentences of like length together, so that they end at about the same step.
-  const auto rows_of = [&](size_t index) { return static_cast<int64_t>(sources[index].words.size()) + 1; };
+  const auto rows_of = [&](size_t index) { return static_cast<int64_t>(sources[index].tokens.size()) + 1; };
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return rows_of(x) > rows_of(y); });
   const int64_t limit = impl_->options.batch_sentences;
   const size_t together = limit > 0 ? static_cast<size_t>(limit) : order.size();

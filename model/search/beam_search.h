@@ -40,13 +40,13 @@ int64_t rows_that_suit(Device device);
 
 /// What is translated, as token ids without marks.
 struct SourceSentence {
-  std::vector<int32_t> words;        // fewer than max_positions
+  std::vector<int32_t> tokens;       // fewer than max_positions
   std::vector<int32_t> prefix = {};  // every output begins with it; fewer than max_positions
   uint64_t number = 0;               // in the input: a key of its random numbers
 };
 
 struct Hypothesis {
-  std::vector<int32_t> words;  // without the marks, the prefix among them
+  std::vector<int32_t> tokens;  // without the marks, the prefix among them
   double log_probability = 0.0;
   double score = 0.0;  // with the length penalty
 };

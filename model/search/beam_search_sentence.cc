@@ -8,23 +8,23 @@
 namespace ventris {
 
 BeamSearchSentence::BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix,
-                                       int max_words)
-    : options_(options), prefix_(prefix), max_words_(max_words), live_(1) {}
+                                       int max_tokens)
+    : options_(options), prefix_(prefix), max_tokens_(max_tokens), live_(1) {}
 
-int32_t BeamSearchSentence::forced_word() const {
+int32_t BeamSearchSentence::forced_token() const {
   if (full()) return options_.end_id;
-  return words_ < static_cast<int>(prefix_.size()) ? prefix_[static_cast<size_t>(words_)] : -1;
+  return tokens_ < static_cast<int>(prefix_.size()) ? prefix_[static_cast<size_t>(tokens_)] : -1;
 }
 
-int32_t BeamSearchSentence::last_word(int hypothesis) const {
-  const std::vector<int32_t>& words = live_[static_cast<size_t>(hypothesis)].words;
-  return words.empty() ? options_.begin_id : words.back();
+int32_t BeamSearchSentence::last_token(int hypothesis) const {
+  const std::vector<int32_t>& tokens = live_[static_cast<size_t>(hypothesis)].tokens;
+  return tokens.empty() ? options_.begin_id : tokens.back();
 }
 
 /// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the end mark counts in the length.
-double BeamSearchSentence::score(double log_probability, int words) const {
+double BeamSearchSentence::score(double log_probability, int tokens) const {
   return log_probability /
-         portable_pow((5.0 + words + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
+         portable_pow((5.0 + tokens + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
 }
 
 /// Whether a live hypothesis may still get into the result. Its probability cannot grow, but the penalty of a
@@ -34,7 +34,7 @@ bool BeamSearchSentence::can_improve() const {
   if (finished_.size() < static_cast<size_t>(options_.n_best)) return true;
   for (const Live& hypothesis : live_) {
     const double best =
-        std::max(score(hypothesis.log_probability, words_), score(hypothesis.log_probability, max_words_));
+        std::max(score(hypothesis.log_probability, tokens_), score(hypothesis.log_probability, max_tokens_));
     if (best > finished_.back().score) return true;
   }
   return false;
@@ -48,21 +48,22 @@ std::vector<int> BeamSearchSentence::advance(std::vector<Candidate> candidates) 
   std::vector<Live> next;
   std::vector<int> parents;
   for (const Candidate& candidate : candidates) {
-    const std::vector<int32_t>& words = live_[static_cast<size_t>(candidate.hypothesis)].words;
-    if (candidate.word == options_.end_id) {
-      const Hypothesis hypothesis{words, candidate.log_probability, score(candidate.log_probability, words_)};
+    const std::vector<int32_t>& tokens = live_[static_cast<size_t>(candidate.hypothesis)].tokens;
+    if (candidate.token == options_.end_id) {
+      const Hypothesis hypothesis{tokens, candidate.log_probability,
+                                  score(candidate.log_probability, tokens_)};
       const auto at = std::find_if(finished_.begin(), finished_.end(),
                                    [&](const Hypothesis& other) { return hypothesis.score > other.score; });
       finished_.insert(at, hypothesis);
     } else {
-      next.push_back({words, candidate.log_probability, candidate.stream});
-      next.back().words.push_back(candidate.word);
+      next.push_back({tokens, candidate.log_probability, candidate.stream});
+      next.back().tokens.push_back(candidate.token);
       parents.push_back(candidate.hypothesis);
     }
   }
   finished_.resize(std::min(finished_.size(), static_cast<size_t>(options_.n_best)));
   live_ = std::move(next);
-  ++words_;
+  ++tokens_;
   if (!can_improve()) {
     live_.clear();
     parents.clear();

@@ -14,27 +14,27 @@ class BeamSearchSentence {
   /// A continuation of a live hypothesis.
   struct Candidate {
     int hypothesis;
-    int32_t word;
+    int32_t token;
     double log_probability;  // of the whole
     uint32_t stream = 0;     // random numbers of an output that is drawn
   };
 
-  /// At most `max_words` tokens, without the marks; at least those of the prefix. Both references outlive the
-  /// object.
-  BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix, int max_words);
+  /// At most `max_tokens` tokens, without the marks; at least those of the prefix. Both references outlive
+  /// the object.
+  BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix, int max_tokens);
 
   int live() const { return static_cast<int>(live_.size()); }
   bool done() const { return live_.empty(); }
   /// All live hypotheses have as many tokens as are allowed: only the end mark may follow.
-  bool full() const { return words_ == max_words_; }
+  bool full() const { return tokens_ == max_tokens_; }
   /// The only token that may follow: of the prefix, or the end mark where full(); else -1.
-  int32_t forced_word() const;
+  int32_t forced_token() const;
   /// Nothing but the prefix is there, so that several outputs that are drawn have one beginning.
-  bool at_first_free_word() const { return words_ == static_cast<int>(prefix_.size()); }
+  bool at_first_free_token() const { return tokens_ == static_cast<int>(prefix_.size()); }
   /// The last token of a live hypothesis, the begin mark at first.
-  int32_t last_word(int hypothesis) const;
-  std::span<const int32_t> words(int hypothesis) const {
-    return live_[static_cast<size_t>(hypothesis)].words;
+  int32_t last_token(int hypothesis) const;
+  std::span<const int32_t> tokens(int hypothesis) const {
+    return live_[static_cast<size_t>(hypothesis)].tokens;
   }
   double log_probability(int hypothesis) const {
     return live_[static_cast<size_t>(hypothesis)].log_probability;
@@ -52,17 +52,17 @@ class BeamSearchSentence {
 
  private:
   struct Live {
-    std::vector<int32_t> words;
+    std::vector<int32_t> tokens;
     double log_probability = 0.0;
     uint32_t stream = 0;
   };
-  double score(double log_probability, int words) const;
+  double score(double log_probability, int tokens) const;
   bool can_improve() const;
 
   const BeamSearchOptions& options_;
   std::span<const int32_t> prefix_;
-  int max_words_;
-  int words_ = 0;
+  int max_tokens_;
+  int tokens_ = 0;
   std::vector<Live> live_;
   std::vector<Hypothesis> finished_;  // best first, at most n_best
 };

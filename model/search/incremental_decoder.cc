@@ -82,7 +82,7 @@ void IncrementalDecoder::reserve_activations(int64_t hypotheses) {
 }
 
 MicroBatch IncrementalDecoder::micro_batch(int64_t rows) const {
-  return {.target_rows = rows, .target_ids = lists_.words, .target_position = lists_.positions};
+  return {.target_rows = rows, .target_ids = lists_.tokens, .target_position = lists_.positions};
 }
 
 void IncrementalDecoder::project_memory(ConstTensor memory) {
@@ -156,9 +156,9 @@ void IncrementalDecoder::make_room(int64_t rows) {
 }
 
 void IncrementalDecoder::send_lists() {
-  staged_.begin(words_.size() + positions_.size() + history_.size() + history_begin_.size() +
+  staged_.begin(tokens_.size() + positions_.size() + history_.size() + history_begin_.size() +
                 source_rows_.size() + source_begin_.size());
-  lists_ = {.words = staged_.add(words_),
+  lists_ = {.tokens = staged_.add(tokens_),
             .positions = staged_.add(positions_),
             .history = staged_.add(history_),
             .history_begin = staged_.add(history_begin_),
@@ -167,10 +167,10 @@ void IncrementalDecoder::send_lists() {
   staged_.send();
 }
 
-void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const int32_t> words) {
+void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const int32_t> tokens) {
   const auto rows = static_cast<int64_t>(parents.size());
-  VENTRIS_CHECK(rows > 0 && words.size() == parents.size() && rows <= activation_capacity_,
-                "{} parents and {} tokens, room for {}", parents.size(), words.size(), activation_capacity_);
+  VENTRIS_CHECK(rows > 0 && tokens.size() == parents.size() && rows <= activation_capacity_,
+                "{} parents and {} tokens, room for {}", parents.size(), tokens.size(), activation_capacity_);
   VENTRIS_CHECK(position_ < config_.max_positions, "{} tokens, as many as there are positions", position_);
   const int64_t longest_list = std::max(position_ + 1, static_cast<int64_t>(source_offsets_.back()));
   VENTRIS_CHECK(rows <= std::numeric_limits<int32_t>::max() / longest_list,
@@ -204,7 +204,7 @@ void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const 
     source_begin_.push_back(static_cast<int32_t>(source_rows_.size()));
   }
   history_ = std::move(extended);
-  words_.assign(words.begin(), words.end());
+  tokens_.assign(tokens.begin(), tokens.end());
   positions_.assign(static_cast<size_t>(rows), static_cast<int32_t>(position_));
   ++position_;
   send_lists();

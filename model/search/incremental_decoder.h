@@ -37,7 +37,7 @@ class IncrementalDecoder {
   /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with tokens[i]; those
   /// that nobody continues are forgotten. The first token is the begin mark. Requires position() <
   /// max_positions.
-  void step(std::span<const int32_t> parents, std::span<const int32_t> words);
+  void step(std::span<const int32_t> parents, std::span<const int32_t> tokens);
 
   /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T (master dtype with a
   /// packed store), which the caller may change; valid until the next call.
@@ -72,7 +72,7 @@ class IncrementalDecoder {
   };
   /// What the operations of a step read, on the device.
   struct Lists {
-    const int32_t* words;          // [hypotheses]
+    const int32_t* tokens;         // [hypotheses]
     const int32_t* positions;      // [hypotheses]
     const int32_t* history;        // [hypotheses, position_]
     const int32_t* history_begin;  // [hypotheses + 1]
@@ -121,7 +121,7 @@ class IncrementalDecoder {
   std::vector<int32_t> history_begin_;   // [hypotheses + 1]
   std::vector<int32_t> source_rows_;     // for each hypothesis the rows of its source
   std::vector<int32_t> source_begin_;    // [hypotheses + 1]
-  std::vector<int32_t> words_;           // [hypotheses]
+  std::vector<int32_t> tokens_;          // [hypotheses]
   std::vector<int32_t> positions_;       // [hypotheses]
 };
 

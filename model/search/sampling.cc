@@ -32,7 +32,7 @@ double uniform_number(uint64_t seed, const DrawKey& key) {
 }
 
 /// Leaves the top_k candidates, the most probable first.
-void WordSampler::keep_most_probable() {
+void TokenSampler::keep_most_probable() {
   const auto k = static_cast<size_t>(options_.top_k);
   if (k == 0) return;
   if (k < candidates_.size()) {
@@ -42,7 +42,7 @@ void WordSampler::keep_most_probable() {
   std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
-DrawnWord WordSampler::draw(ConstTensor logits, std::span<const int32_t> banned, double uniform) {
+DrawnToken TokenSampler::draw(ConstTensor logits, std::span<const int32_t> banned, double uniform) {
   VENTRIS_CHECK(logits.cols >= vocab_, "{} logits for {} tokens", logits.cols, vocab_);
   candidates_.clear();
   double log_sum = 0.0;
@@ -51,8 +51,8 @@ DrawnWord WordSampler::draw(ConstTensor logits, std::span<const int32_t> banned,
     const T* x = logits.as<T>();
     const auto maximum = row_max(x, vocab_);
     log_sum = static_cast<double>(maximum) + portable_log(row_exp_sum(x, vocab_, maximum));
-    for (int32_t word = 0; word < static_cast<int32_t>(vocab_); ++word) {
-      candidates_.emplace_back(static_cast<double>(load(x[word])), word);
+    for (int32_t token = 0; token < static_cast<int32_t>(vocab_); ++token) {
+      candidates_.emplace_back(static_cast<double>(load(x[token])), token);
     }
   });
   // From the end, so that the tokens before keep their places.

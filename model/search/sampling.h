@@ -28,19 +28,19 @@ struct DrawKey {
 /// Uniform in [0, 1), a pure function of seed and key: 53 bits of Philox.
 double uniform_number(uint64_t seed, const DrawKey& key);
 
-struct DrawnWord {
-  int32_t word = -1;
+struct DrawnToken {
+  int32_t token = -1;
   double log_probability = 0.0;  // under softmax(logits) of all tokens
 };
 
 /// Draws tokens from logits in host memory. Holds memory for one thread.
-class WordSampler {
+class TokenSampler {
  public:
-  WordSampler(const SamplingOptions& options, int64_t vocab_size) : options_(options), vocab_(vocab_size) {}
+  TokenSampler(const SamplingOptions& options, int64_t vocab_size) : options_(options), vocab_(vocab_size) {}
 
   /// logits: [1, at least vocab_size] of any dtype. `banned` tokens, in any order, are not drawn; at least
   /// one token must be left. The token is the same for the same `uniform`, which is in [0, 1).
-  DrawnWord draw(ConstTensor logits, std::span<const int32_t> banned, double uniform);
+  DrawnToken draw(ConstTensor logits, std::span<const int32_t> banned, double uniform);
 
  private:
   using Candidate = std::pair<double, int32_t>;  // logit, token

@@ -64,8 +64,8 @@ void SearchModels::begin(const HostBatch& sources, int64_t max_hypotheses) {
   }
 }
 
-void SearchModels::step(std::span<const int32_t> parents, std::span<const int32_t> words) {
-  for (const auto& member : members_) member->decoder.step(parents, words);
+void SearchModels::step(std::span<const int32_t> parents, std::span<const int32_t> tokens) {
+  for (const auto& member : members_) member->decoder.step(parents, tokens);
 }
 
 Tensor SearchModels::logits(int64_t begin, int64_t rows) {

@@ -27,7 +27,7 @@ class SearchModels {
   /// Encodes packed source sentences, in host memory, and begins as IncrementalDecoder::begin() does.
   void begin(const HostBatch& sources, int64_t max_hypotheses);
   /// As IncrementalDecoder::step().
-  void step(std::span<const int32_t> parents, std::span<const int32_t> words);
+  void step(std::span<const int32_t> parents, std::span<const int32_t> tokens);
   /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab], which the caller may
   /// change; at most IncrementalDecoder::logit_rows(), valid until the next call. Of one model: its logits,
   /// T. Of several: logarithms of the sums of their probabilities, master dtype, so that softmax gives the

@@ -16,7 +16,7 @@ struct TargetScores::Impl {
   Impl(Context& context_in, std::span<const SearchModel> models, const TargetScoreOptions& options_in)
       : context(context_in),
         options(options_in),
-        max_positions(least_positions(models)),
+        max_positions(min_positions(models)),
         rows(std::max<int64_t>(options.batch_rows, max_positions)),
         capacity{.source_rows = rows, .target_rows = rows, .sentences = static_cast<int>(rows)},
         stage(context, capacity, StagedRows::kExact),
@@ -28,11 +28,11 @@ struct TargetScores::Impl {
     }
   }
 
-  static int least_positions(std::span<const SearchModel> models) {
+  static int min_positions(std::span<const SearchModel> models) {
     check_models(models);
-    int least = models[0].config.max_positions;
-    for (const SearchModel& model : models) least = std::min(least, model.config.max_positions);
-    return least;
+    int min = models[0].config.max_positions;
+    for (const SearchModel& model : models) min = std::min(min, model.config.max_positions);
+    return min;
   }
 
   /// Of every target row of the packed batch: the mean of the models' probabilities, as a logarithm.

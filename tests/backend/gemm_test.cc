@@ -204,19 +204,19 @@ TEST_P(GemmOfDType, GivesTheSameBitsForAnyNumberOfThreadsAndEveryRun) {
 }
 
 TEST_P(GemmOfDType, GivesARowTheSameBitsWhateverTheNumberOfRows) {
-  const Case most{.dtype = GetParam(), .m = 777, .n = 48, .k = 300, .bias = true};
+  const Case max{.dtype = GetParam(), .m = 777, .n = 48, .k = 300, .bias = true};
   Context context({.threads = 2});
-  Operands o(most);
-  gemm(context, o.args(most));
+  Operands o(max);
+  gemm(context, o.args(max));
   for (const int64_t m : {1, 5, 33, 500, 640}) {
-    Buffer fewer(m, most.n, most.dtype);
-    GemmArgs args = o.args(most);
+    Buffer fewer(m, max.n, max.dtype);
+    GemmArgs args = o.args(max);
     args.a = args.a.row_range(0, m);
     args.c = fewer.view();
     gemm(context, args);
     int64_t different = 0;
-    for (int64_t i = 0; i < m * most.n; ++i) {
-      different += fewer.get(i) != o.result.get(i / most.n, i % most.n + Operands::kLeft);
+    for (int64_t i = 0; i < m * max.n; ++i) {
+      different += fewer.get(i) != o.result.get(i / max.n, i % max.n + Operands::kLeft);
     }
     EXPECT_EQ(different, 0) << m << " rows";
   }

@@ -24,9 +24,9 @@ TEST(InstructionSet, TheOneInUseIsBuiltAndRunsHere) {
 
 TEST(InstructionSet, TheLeastOfSome) {
   const std::vector<std::string> built = built_instruction_sets();
-  EXPECT_EQ(least_instruction_set({built.back(), built.front(), built.back()}), built.front());
-  EXPECT_EQ(least_instruction_set({built.back(), built.back()}), built.back());
-  EXPECT_THROW(least_instruction_set({"sse9"}), Error);
+  EXPECT_EQ(min_instruction_set({built.back(), built.front(), built.back()}), built.front());
+  EXPECT_EQ(min_instruction_set({built.back(), built.back()}), built.back());
+  EXPECT_THROW(min_instruction_set({"sse9"}), Error);
 }
 
 TEST(InstructionSet, CannotBeChangedWhenInUse) {

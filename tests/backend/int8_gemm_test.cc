@@ -161,10 +161,10 @@ TEST_P(Int8Gemm, TheLargestSumsAreExact) {
     SCOPED_TRACE(k);
     const Buffer all = filled(7, k, [](int64_t, int64_t) { return 127.0; });
     const Buffer mixed = filled(7, k, [&](int64_t i, int64_t p) { return sign(p, i + 1); });
-    const Buffer most = filled(k, 70, [](int64_t, int64_t j) { return j % 2 == 0 ? 127.0 : -127.0; });
+    const Buffer max = filled(k, 70, [](int64_t, int64_t j) { return j % 2 == 0 ? 127.0 : -127.0; });
     const Buffer turns = filled(k, 70, [&](int64_t p, int64_t j) { return sign(p, j % 7 + 1); });
     for (const Buffer* a : {&all, &mixed}) {
-      for (const Buffer* b : {&most, &turns}) EXPECT_EQ(wrong_elements(*a, 0, *b, nullptr, false), 0);
+      for (const Buffer* b : {&max, &turns}) EXPECT_EQ(wrong_elements(*a, 0, *b, nullptr, false), 0);
     }
   }
 }
@@ -282,7 +282,7 @@ TEST_P(Int8Gemm, RefusesShapesAndDTypesThatDoNotMatch) {
   EXPECT_THROW(packed_gemm(context_, {.a = Buffer(4, 6, DType::kF32).view(), .b = b, .c = c.view()}), Error);
   EXPECT_THROW(packed_gemm(context_, {.a = a.view(), .b = b, .c = c.view(), .accumulate = true}), Error);
   PackedMatrix deep = b;
-  deep.rows = kMostInt8Rows + 1;
+  deep.rows = kMaxInt8Rows + 1;
   EXPECT_THROW(packed_gemm(context_, {.a = a.view(), .b = deep, .c = c.view()}), Error);
 }
 

@@ -68,14 +68,14 @@ TEST(Int8Scale, IntegersAreTheNearestAndWithinTheBounds) {
       largest = std::max(largest, std::fabs(value));
     }
     const float scale = int8_scale(largest);
-    int most = 0;
+    int max = 0;
     for (const float value : x) {
       const int q = int8_quantized(value, int8_inverse(scale));
-      most = std::max(most, std::abs(q));
+      max = std::max(max, std::abs(q));
       ASSERT_LE(std::fabs(static_cast<double>(value) - static_cast<double>(scale) * q),
                 0.5001 * static_cast<double>(scale));
     }
-    ASSERT_EQ(most, 127);
+    ASSERT_EQ(max, 127);
   }
   EXPECT_EQ(int8_quantized(1000.0F, 1.0F), 127);
   EXPECT_EQ(int8_quantized(-1000.0F, 1.0F), -127);

@@ -19,10 +19,10 @@ TEST(RepetitionPenalty, DividesPositiveLogitsAndMultipliesOthersOfTheListsAlone)
     Context context({});
     Buffer logits = Buffer::random(3, 40, dtype, 1, 2.0);
     const Buffer before = logits;
-    const std::vector<int32_t> words = {3, 5, 39, 0};
+    const std::vector<int32_t> tokens = {3, 5, 39, 0};
     const std::vector<int32_t> begin = {0, 3, 3, 4};
     repetition_penalty(
-        context, {.logits = logits.view(), .words = words.data(), .begin = begin.data(), .penalty = 2.0F});
+        context, {.logits = logits.view(), .tokens = tokens.data(), .begin = begin.data(), .penalty = 2.0F});
     for (int64_t r = 0; r < 3; ++r) {
       for (int64_t w = 0; w < 40; ++w) {
         const bool listed = (r == 0 && (w == 3 || w == 5 || w == 39)) || (r == 2 && w == 0);
@@ -34,14 +34,15 @@ TEST(RepetitionPenalty, DividesPositiveLogitsAndMultipliesOthersOfTheListsAlone)
   }
 }
 
-TEST(RepetitionPenalty, RefusesWordsOutsideOfTheRow) {
+TEST(RepetitionPenalty, RefusesTokensOutsideOfTheRow) {
   Context context({});
   Buffer logits(1, 4, DType::kF32);
-  const std::vector<int32_t> words = {4};
+  const std::vector<int32_t> tokens = {4};
   const std::vector<int32_t> begin = {0, 1};
   EXPECT_THROW(
       repetition_penalty(
-          context, {.logits = logits.view(), .words = words.data(), .begin = begin.data(), .penalty = 2.0F}),
+          context,
+          {.logits = logits.view(), .tokens = tokens.data(), .begin = begin.data(), .penalty = 2.0F}),
       Error);
 }
 

@@ -43,17 +43,17 @@ double log_sum_exp(const Buffer& logits, int64_t row, int64_t vocab) {
 void expect_top_k(const Buffer& logits, int64_t vocab, int k, const std::vector<int32_t>& banned) {
   const Result got = top_k(logits, vocab, k, banned.empty() ? nullptr : banned.data());
   for (int64_t r = 0; r < logits.view().rows; ++r) {
-    std::vector<int32_t> words;
+    std::vector<int32_t> tokens;
     for (int32_t w = 0; w < vocab; ++w) {
-      if (std::find(banned.begin(), banned.end(), w) == banned.end()) words.push_back(w);
+      if (std::find(banned.begin(), banned.end(), w) == banned.end()) tokens.push_back(w);
     }
-    std::stable_sort(words.begin(), words.end(),
+    std::stable_sort(tokens.begin(), tokens.end(),
                      [&](int32_t a, int32_t b) { return logits.get(r, a) > logits.get(r, b); });
     const double normal = log_sum_exp(logits, r, vocab);
     for (int i = 0; i < k; ++i) {
       const auto at = static_cast<size_t>(r * k + i);
-      ASSERT_EQ(got.indices[at], words[static_cast<size_t>(i)]) << "row " << r << ", place " << i;
-      ASSERT_NEAR(got.values[at], logits.get(r, words[static_cast<size_t>(i)]) - normal, 1e-4);
+      ASSERT_EQ(got.indices[at], tokens[static_cast<size_t>(i)]) << "row " << r << ", place " << i;
+      ASSERT_NEAR(got.values[at], logits.get(r, tokens[static_cast<size_t>(i)]) - normal, 1e-4);
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(LogSoftmaxTopK, MatchesASort) {
   }
 }
 
-TEST(LogSoftmaxTopK, NeverReturnsBannedWords) {
+TEST(LogSoftmaxTopK, NeverReturnsBannedTokens) {
   for (const DType dtype : kAllDTypes) {
     const Buffer logits = Buffer::random(5, 211, dtype, 12);
     const Result free = top_k(logits, 211, 2);
@@ -77,16 +77,16 @@ TEST(LogSoftmaxTopK, NeverReturnsBannedWords) {
   }
 }
 
-TEST(LogSoftmaxTopK, NeverReturnsWordsThatAreBannedOfARow) {
+TEST(LogSoftmaxTopK, NeverReturnsTokensThatAreBannedOfARow) {
   for (const DType dtype : kAllDTypes) {
     const Buffer logits = Buffer::random(3, 70, dtype, 13);
     const std::vector<int32_t> everywhere = {7, -1};
     // Row 0 may have all but 7, row 1 but two tokens, row 2 has two tokens left.
-    std::vector<int32_t> words = {0, 69};
+    std::vector<int32_t> tokens = {0, 69};
     for (int32_t w = 0; w < 70; ++w) {
-      if (w != 7 && w != 20 && w != 30) words.push_back(w);
+      if (w != 7 && w != 20 && w != 30) tokens.push_back(w);
     }
-    const std::vector<int32_t> begin = {0, 0, 2, static_cast<int32_t>(words.size())};
+    const std::vector<int32_t> begin = {0, 0, 2, static_cast<int32_t>(tokens.size())};
     Context context({});
     std::vector<float> values(12);
     std::vector<int32_t> indices(12);
@@ -94,13 +94,13 @@ TEST(LogSoftmaxTopK, NeverReturnsWordsThatAreBannedOfARow) {
                                 .vocab = 70,
                                 .k = 4,
                                 .banned = everywhere.data(),
-                                .row_banned = words.data(),
+                                .row_banned = tokens.data(),
                                 .row_banned_begin = begin.data(),
                                 .values = values.data(),
                                 .indices = indices.data()});
     for (int64_t r = 0; r < 3; ++r) {
-      std::vector<int32_t> banned(words.begin() + begin[static_cast<size_t>(r)],
-                                  words.begin() + begin[static_cast<size_t>(r) + 1]);
+      std::vector<int32_t> banned(tokens.begin() + begin[static_cast<size_t>(r)],
+                                  tokens.begin() + begin[static_cast<size_t>(r) + 1]);
       banned.insert(banned.end(), {7, -1});
       const int left = r == 2 ? 2 : 4;
       const Result alone = top_k(logits, 70, left, banned.data());
@@ -127,7 +127,7 @@ TEST(LogSoftmaxTopK, RowsInRisingAndFallingOrder) {
   expect_top_k(logits, 500, 5, {});
 }
 
-TEST(LogSoftmaxTopK, WordsOfProbabilityZeroComeLast) {
+TEST(LogSoftmaxTopK, TokensOfProbabilityZeroComeLast) {
   Buffer logits(1, 100, DType::kF32);
   for (int64_t w = 0; w < 100; ++w) logits.set(w, -std::numeric_limits<double>::infinity());
   logits.set(70, 1.0);
@@ -147,7 +147,7 @@ TEST(LogSoftmaxTopK, BitsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(LogSoftmaxTopK, RefusesMoreWordsThanThereAre) {
+TEST(LogSoftmaxTopK, RefusesMoreTokensThanThereAre) {
   const Buffer logits = Buffer::random(1, 4, DType::kF32, 13);
   const int32_t banned[] = {1, -1};
   EXPECT_THROW(top_k(logits, 4, 5), Error);

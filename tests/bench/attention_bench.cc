@@ -1,7 +1,7 @@
 // Time of attention on the CPU or on a GPU (there between events of the stream), forward and backward, at
 // lengths made up around a mean, or at those of given sentences:
 //   attention_bench [--device cpu|cuda] [--pairs FILE] [options of Google Benchmark]
-// FILE: a line "source target" with the words of each sentence pair of a batch. Then the three attentions of
+// FILE: a line "source target" with the tokens of each sentence pair of a batch. Then the three attentions of
 // a layer are measured, forward and backward together, in bf16: of the encoder, of the decoder, and between
 // them.
 
@@ -209,13 +209,13 @@ void add(Device device, Case c) {
       ->UseManualTime();
 }
 
-/// Sentences of about `length` words, `tokens` words together.
+/// Sentences of about `length` tokens, `tokens` together.
 Sides made_up(int length, int64_t tokens, bool causal) {
   std::mt19937 generator(1);
   Sides sides{.query_offsets = {0}, .key_offsets = {}, .causal = causal};
   while (sides.query_offsets.back() < tokens) {
-    const int words = length / 2 + static_cast<int>(generator() % static_cast<uint32_t>(length));
-    sides.query_offsets.push_back(sides.query_offsets.back() + words);
+    const int sentence = length / 2 + static_cast<int>(generator() % static_cast<uint32_t>(length));
+    sides.query_offsets.push_back(sides.query_offsets.back() + sentence);
   }
   return sides;
 }
@@ -243,11 +243,11 @@ bool add_pairs(Device device, const std::string& path) {
   std::ifstream file(path);
   std::vector<int32_t> source = {0};
   std::vector<int32_t> target = {0};
-  for (int32_t words[2]; file >> words[0] >> words[1];) {
-    if (words[0] < 1 || words[1] < 1 || words[0] > 65536 || words[1] > 65536 || source.size() > 65536)
+  for (int32_t tokens[2]; file >> tokens[0] >> tokens[1];) {
+    if (tokens[0] < 1 || tokens[1] < 1 || tokens[0] > 65536 || tokens[1] > 65536 || source.size() > 65536)
       return false;
-    source.push_back(source.back() + words[0]);
-    target.push_back(target.back() + words[1]);
+    source.push_back(source.back() + tokens[0]);
+    target.push_back(target.back() + tokens[1]);
   }
   if (!file.eof() || source.size() == 1) return false;
   for (const Shape& shape : {Shape{"base", 8, 64}, Shape{"big", 16, 64}}) {
@@ -287,7 +287,7 @@ int main(int argc, char** argv) {
   if (pairs.empty()) {
     add_made_up(device);
   } else if (!add_pairs(device, pairs)) {
-    std::cerr << "error: " << pairs << " does not hold lines with two numbers of words from 1 to 65536\n";
+    std::cerr << "error: " << pairs << " does not hold lines with two numbers of tokens from 1 to 65536\n";
     return 65;
   }
   benchmark::RunSpecifiedBenchmarks();

@@ -11,7 +11,7 @@
 namespace ventris::data {
 namespace {
 
-/// Pairs in memory whose lengths vary; every word is unique to its place.
+/// Pairs in memory whose lengths vary; every token is unique to its place.
 class MemoryPairs {
  public:
   explicit MemoryPairs(int64_t count) {
@@ -26,11 +26,12 @@ class MemoryPairs {
   }
 
  private:
-  static void add(std::vector<int32_t>& words, std::vector<int64_t>& offsets, int64_t length, int32_t first) {
+  static void add(std::vector<int32_t>& tokens, std::vector<int64_t>& offsets, int64_t length,
+                  int32_t first) {
     for (int64_t i = 0; i < length; ++i) {
-      words.push_back(first + static_cast<int32_t>(i));
+      tokens.push_back(first + static_cast<int32_t>(i));
     }
-    offsets.push_back(static_cast<int64_t>(words.size()));
+    offsets.push_back(static_cast<int64_t>(tokens.size()));
   }
   std::vector<int32_t> source_, target_;
   std::vector<int64_t> source_offsets_{0}, target_offsets_{0};

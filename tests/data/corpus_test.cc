@@ -86,7 +86,7 @@ TEST_F(CorpusTest, WhatAFileHoldsIsMapped) {
   EXPECT_EQ(corpus.digest(), Hdf5Reader(path_).digest());
 }
 
-TEST_F(CorpusTest, AWordOutsideTheVocabularyIsNamed) {
+TEST_F(CorpusTest, ATokenOutsideTheVocabularyIsNamed) {
   content_.source[3] = 16;
   EXPECT_TRUE(contains(refused(), "token 3 of /source/tokens is 16"));
   content_.source[3] = 15;

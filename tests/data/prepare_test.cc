@@ -54,7 +54,7 @@ class PrepareTest : public FolderTest {
   PrepareOptions options_;
 };
 
-TEST_F(PrepareTest, ACorpusHoldsTheTextAsWords) {
+TEST_F(PrepareTest, ACorpusHoldsTheTextAsTokens) {
   const int before = files();
   const PrepareReport report = prepare(options_);
   EXPECT_EQ(files(), before + 2) << "the corpus, the report and nothing else";
@@ -62,15 +62,15 @@ TEST_F(PrepareTest, ACorpusHoldsTheTextAsWords) {
   EXPECT_EQ(report.train.kept, 500);
   EXPECT_EQ(report.valid.kept, 20);
   EXPECT_EQ(report.vocab_size, 100);
-  EXPECT_EQ(report.train.unknown_words, 0);
+  EXPECT_EQ(report.train.unknown_tokens, 0);
   EXPECT_EQ(bytes_of(options_.dropped_report), "");
   const Corpus corpus(options_.output);
   EXPECT_EQ(corpus.digest(), report.digest);
   EXPECT_EQ(corpus.path(), options_.output);
   ASSERT_EQ(corpus.train().size(), 500);
   ASSERT_EQ(corpus.valid().size(), 20);
-  EXPECT_EQ(corpus.train().source.total_tokens(), report.train.source_words);
-  EXPECT_EQ(corpus.train().target.total_tokens(), report.train.target_words);
+  EXPECT_EQ(corpus.train().source.total_tokens(), report.train.source_tokens);
+  EXPECT_EQ(corpus.train().target.total_tokens(), report.train.target_tokens);
   int longest = 0;
   const auto check = [&](const SentenceArray& side, int64_t i, const std::string& line) {
     const std::vector<int32_t> ids(side[i].begin(), side[i].end());
@@ -139,7 +139,7 @@ TEST_F(PrepareTest, TheFileTellsWhatItWasMadeOf) {
   EXPECT_EQ(reader.int_attribute("/", "format_version"), 1);
   EXPECT_EQ(reader.int_attribute("/", "train_pairs"), 500);
   EXPECT_EQ(reader.int_attribute("/", "valid_pairs"), 20);
-  EXPECT_EQ(reader.int_attribute("/", "train_source_words"), report.train.source_words);
+  EXPECT_EQ(reader.int_attribute("/", "train_source_words"), report.train.source_tokens);
   EXPECT_EQ(reader.double_attribute("/", "max_length_ratio"), 9.0);
   const std::string inputs = reader.string_attribute("/", "train_inputs");
   EXPECT_TRUE(inputs.starts_with(R"([{"name":"train.en","lines":500,"xxh3_128":")")) << inputs;

@@ -52,11 +52,11 @@ inline std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-inline std::vector<std::string> lines_of(const std::string& path, size_t most = SIZE_MAX) {
+inline std::vector<std::string> lines_of(const std::string& path, size_t max = SIZE_MAX) {
   TextReader reader(path);
   std::vector<std::string> lines;
   std::string line;
-  while (lines.size() < most && reader.next(line)) {
+  while (lines.size() < max && reader.next(line)) {
     lines.push_back(line);
   }
   return lines;

@@ -184,9 +184,9 @@ TEST_F(CudaLaunches, OfTranslation) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(), /*training=*/false,
                    StagedRows::kExact);
-    const auto launches_for = [&](int words) {
+    const auto launches_for = [&](int tokens) {
       BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
-                        {.beam_size = 3, .max_length = words, .min_length = words});
+                        {.beam_size = 3, .max_length = tokens, .min_length = tokens});
       const std::vector<std::vector<int32_t>> sources = {{4, 9, 17, 5}, {8, 3}};
       search.translate(sources);  // makes memory
       return launches_of([&] { search.translate(sources); });

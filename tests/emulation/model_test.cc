@@ -76,7 +76,7 @@ TEST(CudaModel, RepetitionChangesNoBit) {
 void expect_same(const std::vector<Hypothesis>& got, const std::vector<Hypothesis>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_EQ(got[i].words, expected[i].words) << "hypothesis " << i;
+    EXPECT_EQ(got[i].tokens, expected[i].tokens) << "hypothesis " << i;
     EXPECT_NEAR(got[i].log_probability, expected[i].log_probability, 1e-4);
   }
 }
@@ -117,7 +117,7 @@ TEST(CudaModel, EnsemblesPrefixesAndScoresAreThoseOfTheCpu) {
     Context& context = one.context();
     auto found = BeamSearch(context, models, {.max_extra_length = 4, .n_best = 2}).translate(sources);
     std::vector<SentencePair> pairs;
-    for (size_t s = 0; s < sources.size(); ++s) pairs.push_back({sources[s].words, found[s].at(0).words});
+    for (size_t s = 0; s < sources.size(); ++s) pairs.push_back({sources[s].tokens, found[s].at(0).tokens});
     scores = TargetScores(context, models, {}).score(pairs);
     return found;
   };

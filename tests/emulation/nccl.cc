@@ -27,20 +27,20 @@ namespace {
 
 using ventris::BF16;
 
-constexpr int kMostRanks = ventris::emulation::kMostNcclRanks;
+constexpr int kMaxRanks = ventris::emulation::kMaxNcclRanks;
 constexpr size_t kSlotBytes = size_t{64} << 10;
 
 /// What the ranks of a communicator share: a file in shared memory, zero at first.
 struct Shared {
-  std::atomic<int> joined;                   // ranks that came
-  std::atomic<int> aborted;                  // 1 + a rank that left
-  std::atomic<uint64_t> arrivals;            // of all ranks at all meetings
-  std::atomic<uint64_t> begun[kMostRanks];   // sums that a rank has begun
-  std::atomic<bool> captured[kMostRanks];    // whether the sum that a rank has begun is part of a graph
-  std::atomic<bool> exchanging[kMostRanks];  // a rank waits for messages, or for room for its own
-  char devices[kMostRanks][256];
+  std::atomic<int> joined;                  // ranks that came
+  std::atomic<int> aborted;                 // 1 + a rank that left
+  std::atomic<uint64_t> arrivals;           // of all ranks at all meetings
+  std::atomic<uint64_t> begun[kMaxRanks];   // sums that a rank has begun
+  std::atomic<bool> captured[kMaxRanks];    // whether the sum that a rank has begun is part of a graph
+  std::atomic<bool> exchanging[kMaxRanks];  // a rank waits for messages, or for room for its own
+  char devices[kMaxRanks][256];
   ventris::emulation::NcclChannels channels;
-  alignas(64) char slots[kMostRanks][kSlotBytes];
+  alignas(64) char slots[kMaxRanks][kSlotBytes];
 };
 
 struct Communicator {
@@ -290,7 +290,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   *comm = nullptr;
-  if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks || config == nullptr ||
+  if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks || config == nullptr ||
       config->blocking != 0)
     return ncclInvalidArgument;
   const std::string device = this_device();

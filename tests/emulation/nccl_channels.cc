@@ -39,7 +39,7 @@ void drop_done(std::vector<NcclMessage>& messages) {
 /// Calls move(message) for the first message of each peer that is not done; true if any was moved.
 template <typename Move>
 bool move_firsts(std::vector<NcclMessage>& messages, Move&& move) {
-  std::array<bool, kMostNcclRanks> seen = {};
+  std::array<bool, kMaxNcclRanks> seen = {};
   bool moved = false;
   for (NcclMessage& message : messages) {
     bool& peer_seen = seen[static_cast<size_t>(message.peer)];

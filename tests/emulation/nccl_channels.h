@@ -8,7 +8,7 @@
 
 namespace ventris::emulation {
 
-inline constexpr int kMostNcclRanks = 16;
+inline constexpr int kMaxNcclRanks = 16;
 
 /// The way from one rank to another in shared memory, zero at first: messages pass in pieces.
 struct NcclChannel {
@@ -18,7 +18,7 @@ struct NcclChannel {
   bool captured;                // whether it is sent by part of a graph
   alignas(64) char data[size_t{16} << 10];
 };
-using NcclChannels = NcclChannel[kMostNcclRanks][kMostNcclRanks];  // from, to
+using NcclChannels = NcclChannel[kMaxNcclRanks][kMaxNcclRanks];  // from, to
 
 struct NcclMessage {
   int peer;

@@ -313,16 +313,16 @@ TEST(CudaRepetitionPenalty, MatchesCpu) {
   for (const DType dtype : kDeviceDTypes) {
     Buffer logits = Buffer::random(3, 150, dtype, 2, 2.0);
     const DeviceMatrix dlogits(logits, 5);
-    std::vector<int32_t> words = {4, 0};
-    for (int32_t w = 0; w < 100; ++w) words.push_back(w);
+    std::vector<int32_t> tokens = {4, 0};
+    for (int32_t w = 0; w < 100; ++w) tokens.push_back(w);
     const std::vector<int32_t> begin = {0, 2, 2, 102};
     repetition_penalty(
         cpu_context(),
-        {.logits = logits.view(), .words = words.data(), .begin = begin.data(), .penalty = 1.5F});
-    const DeviceArray<int32_t> dwords(words), dbegin(begin);
+        {.logits = logits.view(), .tokens = tokens.data(), .begin = begin.data(), .penalty = 1.5F});
+    const DeviceArray<int32_t> device_tokens(tokens), dbegin(begin);
     repetition_penalty(
         cuda_context(),
-        {.logits = dlogits.view(), .words = dwords.data(), .begin = dbegin.data(), .penalty = 1.5F});
+        {.logits = dlogits.view(), .tokens = device_tokens.data(), .begin = dbegin.data(), .penalty = 1.5F});
     expect_matches("logits", dlogits, logits, dtype);
   }
 }

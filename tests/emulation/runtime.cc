@@ -225,11 +225,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
   const dim3 grid = config.gridDim;
   const dim3 block = config.blockDim;
   const auto limit = s.shared_limits.find(kernel);
-  const size_t most = limit == s.shared_limits.end() ? 48 << 10 : static_cast<size_t>(limit->second);
+  const size_t max = limit == s.shared_limits.end() ? 48 << 10 : static_cast<size_t>(limit->second);
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
       grid.x > 0x7FFFFFFFU || grid.y > 65535 || grid.z > 65535 ||
-      config.dynamicSmemBytes > std::max<size_t>(most, 48 << 10)) {
+      config.dynamicSmemBytes > std::max<size_t>(max, 48 << 10)) {
     return result(cudaErrorInvalidConfiguration);
   }
   const size_t shared_bytes = config.dynamicSmemBytes;

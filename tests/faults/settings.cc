@@ -13,7 +13,7 @@
 namespace faults {
 namespace {
 
-constexpr int kMostDescriptors = 4096;
+constexpr int kMaxDescriptors = 4096;
 
 int number_of_error(const std::string& name) {
   if (name == "ENOSPC") return ENOSPC;
@@ -68,7 +68,7 @@ __attribute__((constructor)) void start() {
 }
 
 long calls = 0;
-std::atomic<bool> watched[kMostDescriptors];
+std::atomic<bool> watched[kMaxDescriptors];
 const pid_t process = getpid();
 
 [[noreturn]] void die() {
@@ -110,11 +110,11 @@ bool matches(const std::string& path) {
 }
 
 bool matches(int fd) {
-  return fd >= 0 && fd < kMostDescriptors && watched[fd].load() && getpid() == process;
+  return fd >= 0 && fd < kMaxDescriptors && watched[fd].load() && getpid() == process;
 }
 
 int watch(int fd, bool on) {
-  if (fd >= 0 && fd < kMostDescriptors) watched[fd] = on;
+  if (fd >= 0 && fd < kMaxDescriptors) watched[fd] = on;
   return fd;
 }
 

@@ -22,7 +22,7 @@ void read(std::string_view bytes) {
     }
   }
   for (int64_t i = 0; i < corpus.valid().size(); ++i) sum += std::ssize(corpus.valid_reference(i));
-  if (sum < 0) throw std::logic_error("a word or a length is negative");
+  if (sum < 0) throw std::logic_error("a token or a length is negative");
 }
 
 }  // namespace

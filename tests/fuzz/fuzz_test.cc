@@ -176,13 +176,13 @@ TEST(FuzzHarness, LargeInputTakesNoMoreThanFourTimesItsSize) {
 }
 
 TEST(FuzzHarness, AVocabularyOfMarianIsReadLineByLine) {
-  constexpr int32_t kWords = 1 << 20;
+  constexpr int32_t kTokens = 1 << 20;
   std::string yaml;
-  for (int32_t i = 0; i < kWords; ++i) yaml += std::to_string(i) + ":" + std::to_string(i) + "\n";
+  for (int32_t i = 0; i < kTokens; ++i) yaml += std::to_string(i) + ":" + std::to_string(i) + "\n";
   const MemoryLimit limit(yaml.size());  // besides the text
-  const std::vector<int32_t> ids = marian_word_ids(
-      yaml, "input", kWords, [](std::string_view word) { return std::stoi(std::string(word)); });
-  EXPECT_EQ(ids.back(), kWords - 1);
+  const std::vector<int32_t> ids = marian_token_ids(
+      yaml, "input", kTokens, [](std::string_view token) { return std::stoi(std::string(token)); });
+  EXPECT_EQ(ids.back(), kTokens - 1);
 }
 
 using ImportedModel = testing::FolderTest;

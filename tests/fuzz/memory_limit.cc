@@ -23,11 +23,11 @@ std::atomic<int64_t> limit{0};  // of in_use; 0 for none
 
 void count(size_t bytes) {
   const int64_t now = in_use.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
-  const int64_t most = limit.load();
-  if (most == 0 || now <= most) return;
+  const int64_t max = limit.load();
+  if (max == 0 || now <= max) return;
   limit = 0;
   std::fprintf(stderr, "an allocation of %zu bytes: %lld bytes more than allowed are in use\n", bytes,
-               static_cast<long long>(now - most));
+               static_cast<long long>(now - max));
   std::abort();
 }
 

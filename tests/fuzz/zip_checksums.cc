@@ -42,10 +42,10 @@ uint32_t checksum(const std::string& packed, bool deflated) {
 std::string with_right_zip_checksums(std::string_view bytes) {
   constexpr size_t kCentral = 46;
   constexpr size_t kLocal = 30;
-  constexpr int kMostEntries = 16;
+  constexpr int kMaxEntries = 16;
   std::string right(bytes);
   int entries = 0;
-  for (size_t at = right.find("PK\1\2"); at != std::string::npos && entries < kMostEntries;
+  for (size_t at = right.find("PK\1\2"); at != std::string::npos && entries < kMaxEntries;
        at = right.find("PK\1\2", at + 1), ++entries) {
     if (right.size() - at < kCentral) break;
     const size_t local = number(right, at + 42, 4);

@@ -146,13 +146,13 @@ class Reference {
   const TransformerConfig c_;
 };
 
-struct Words {
+struct Tokens {
   std::vector<int32_t> source;
   std::vector<int32_t> target;
-  WordPair pair() const { return {source, target}; }
+  TokenPair pair() const { return {source, target}; }
 };
 
-const Words kPair = {{4, 9, 17, 5, 9}, {8, 3, 12}};
+const Tokens kPair = {{4, 9, 17, 5, 9}, {8, 3, 12}};
 
 AttentionMapper mapper_of(TinyModel& tiny) {
   return {tiny.context(), tiny.config(), tiny.store(), tiny.ids(), {.begin_id = 1, .end_id = 2}};
@@ -190,11 +190,11 @@ TEST_P(AttentionMaps, AreThoseOfPlainLoops) {
   }
 }
 
-TEST_P(AttentionMaps, HaveRowsThatSumToOneAndSeeNoLaterWord) {
+TEST_P(AttentionMaps, HaveRowsThatSumToOneAndSeeNoLaterToken) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     TinyModel tiny(config(), dtype, /*threads=*/2, /*training=*/false);
-    for (const Words& words : {kPair, Words{{7}, {}}, Words{{}, {5, 6}}}) {
-      const AttentionMapper::AllMaps maps = mapper_of(tiny).all_maps(words.pair());
+    for (const Tokens& tokens : {kPair, Tokens{{7}, {}}, Tokens{{}, {5, 6}}}) {
+      const AttentionMapper::AllMaps maps = mapper_of(tiny).all_maps(tokens.pair());
       for (const AttentionKind kind : kAttentionKinds) {
         for (const AttentionMap& map : maps[static_cast<size_t>(kind)]) {
           for (int64_t t = 0; t < map.queries; ++t) {
@@ -215,16 +215,16 @@ TEST_P(AttentionMaps, HaveRowsThatSumToOneAndSeeNoLaterWord) {
 TEST_P(AttentionMaps, OfOneLayerAreMeansOverHeadsForAnyNumberOfPairs) {
   TinyModel tiny(config(), DType::kF32);
   AttentionMapper mapper = mapper_of(tiny);
-  std::vector<Words> words;
+  std::vector<Tokens> tokens;
   for (size_t i = 0; i < 400; ++i) {  // more rows than a micro-batch has
-    words.push_back(kPair);
-    words.back().source.resize(1 + i % 5);
-    words.back().target[0] = static_cast<int32_t>(3 + i % 11);
+    tokens.push_back(kPair);
+    tokens.back().source.resize(1 + i % 5);
+    tokens.back().target[0] = static_cast<int32_t>(3 + i % 11);
   }
-  std::vector<WordPair> pairs;
-  for (const Words& pair : words) pairs.push_back(pair.pair());
+  std::vector<TokenPair> pairs;
+  for (const Tokens& pair : tokens) pairs.push_back(pair.pair());
   const std::vector<AttentionMap> means = mapper.cross_attention(pairs, 1);
-  ASSERT_EQ(means.size(), words.size());
+  ASSERT_EQ(means.size(), tokens.size());
   for (const size_t i : {size_t{0}, size_t{3}, size_t{399}}) {
     const auto maps = mapper.all_maps(pairs[i])[static_cast<size_t>(AttentionKind::kCross)];
     ASSERT_EQ(means[i].keys, maps[0].keys);

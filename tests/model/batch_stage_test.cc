@@ -88,7 +88,7 @@ TEST_F(BatchStageTest, SentencesHaveTheRoomThatOtherRanksNeed) {
   BatchStage stage(context_, {.source_rows = 400, .target_rows = 400, .sentences = 200},
                    StagedRows::kCapacity);
   HostBatch batch = batch_.view({});
-  batch.most_sentences = 70;
+  batch.max_sentences = 70;
   stage.fill(batch);
   EXPECT_EQ(stage.batch().sentences, 128);
 }

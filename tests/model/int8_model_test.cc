@@ -43,10 +43,10 @@ class Int8Model : public ::testing::TestWithParam<Variant> {
 };
 
 std::vector<std::vector<int32_t>> sources() {
-  std::vector<std::vector<int32_t>> words;
+  std::vector<std::vector<int32_t>> tokens;
   for (const auto& pair : testing::random_sentences({{3, 0}, {7, 0}, {1, 0}, {20, 0}, {5, 0}}, 331, 5))
-    words.push_back(pair.source);
-  return words;
+    tokens.push_back(pair.source);
+  return tokens;
 }
 
 using Results = std::vector<std::vector<Hypothesis>>;
@@ -63,7 +63,7 @@ void expect_equal(const Results& got, const Results& expected) {
   for (size_t s = 0; s < got.size(); ++s) {
     ASSERT_EQ(got[s].size(), expected[s].size()) << "sentence " << s;
     for (size_t i = 0; i < got[s].size(); ++i) {
-      EXPECT_EQ(got[s][i].words, expected[s][i].words) << "sentence " << s;
+      EXPECT_EQ(got[s][i].tokens, expected[s][i].tokens) << "sentence " << s;
       EXPECT_EQ(got[s][i].log_probability, expected[s][i].log_probability) << "sentence " << s;
     }
   }
@@ -120,7 +120,7 @@ TEST_P(Int8Model, ScoresAreThoseOfTheSearchAndDoNotDependOnTheBatch) {
   const Results found = translate(model, 0);
   std::vector<SentencePair> pairs;
   for (size_t s = 0; s < found.size(); ++s) {
-    for (const Hypothesis& hypothesis : found[s]) pairs.push_back({sources()[s], hypothesis.words});
+    for (const Hypothesis& hypothesis : found[s]) pairs.push_back({sources()[s], hypothesis.tokens});
   }
   const SearchModel models[] = {{model.config(), model.store(), model.ids()}};
   const auto together = TargetScores(model.context(), models, {}).score(pairs);

@@ -45,7 +45,7 @@ void expect_equal(const std::vector<std::vector<Hypothesis>>& got,
   for (size_t s = 0; s < got.size(); ++s) {
     ASSERT_EQ(got[s].size(), expected[s].size()) << "sentence " << s;
     for (size_t i = 0; i < got[s].size(); ++i) {
-      EXPECT_EQ(got[s][i].words, expected[s][i].words) << "sentence " << s;
+      EXPECT_EQ(got[s][i].tokens, expected[s][i].tokens) << "sentence " << s;
       EXPECT_EQ(got[s][i].log_probability, expected[s][i].log_probability) << "sentence " << s;
     }
   }

@@ -59,7 +59,7 @@ double relative_distance(const std::vector<double>& a, const std::vector<double>
   return std::sqrt(difference / norm);
 }
 
-TEST_P(TransformerBehaviour, LaterTargetWordsDoNotChangeEarlierLogits) {
+TEST_P(TransformerBehaviour, LaterTargetTokensDoNotChangeEarlierLogits) {
   TinyModel tiny(config(), dtype());
   auto pairs = sentences();
   // Target rows of sentence 1: 5 (begin mark) to 12; token 3 is the input of row 9.
@@ -81,7 +81,7 @@ TEST_P(TransformerBehaviour, OtherSentencesDoNotChangeLogits) {
   EXPECT_EQ(rows_of(tiny, pairs, 13, 16), last);
 }
 
-TEST_P(TransformerBehaviour, SourceWordsChangeTheirOwnSentence) {
+TEST_P(TransformerBehaviour, SourceTokensChangeTheirOwnSentence) {
   TinyModel tiny(config(), dtype());
   auto pairs = sentences();
   const auto before = rows_of(tiny, pairs, 5, 13);
@@ -202,7 +202,7 @@ TEST_P(TransformerBehaviour, GradientsAreFinalWhenTheyAreReady) {
   }
 }
 
-TEST_P(TransformerBehaviour, GapsAndPaddedWordsHaveNoGradient) {
+TEST_P(TransformerBehaviour, GapsAndPaddedTokensHaveNoGradient) {
   TinyModel tiny(config(), dtype());
   tiny.zero_gradients();
   tiny.step(PackedBatch(sentences()));

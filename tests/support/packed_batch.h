@@ -9,7 +9,7 @@
 
 namespace ventris::testing {
 
-/// A sentence pair as words without marks.
+/// A sentence pair as tokens without marks.
 struct SentencePair {
   std::vector<int32_t> source;
   std::vector<int32_t> target;
@@ -19,14 +19,14 @@ inline std::vector<SentencePair> random_sentences(const std::vector<std::pair<in
                                                   int64_t vocab, uint32_t seed) {
   std::mt19937 generator(seed);
   std::vector<SentencePair> pairs;
-  const auto words = [&](int count) {
+  const auto tokens = [&](int count) {
     std::vector<int32_t> out;
     for (int i = 0; i < count; ++i) out.push_back(3 + static_cast<int32_t>(generator() % (vocab - 3)));
     return out;
   };
   for (const auto& [source, target] : lengths) {
-    pairs.push_back({words(source), {}});
-    pairs.back().target = words(target);
+    pairs.push_back({tokens(source), {}});
+    pairs.back().target = tokens(target);
   }
   return pairs;
 }
@@ -39,7 +39,7 @@ struct BatchKeys {
   uint32_t target_row_base = 0;
 };
 
-/// Owns a packed micro-batch: begin mark 1, end mark 2, padding rows of word 0 after the last token.
+/// Owns a packed micro-batch: begin mark 1, end mark 2, padding rows of token 0 after the last token.
 class PackedBatch {
  public:
   explicit PackedBatch(const std::vector<SentencePair>& pairs, int64_t source_padding = 0,
@@ -86,10 +86,10 @@ class PackedBatch {
   }
 
  private:
-  static void append(const std::vector<int32_t>& words, std::vector<int32_t>& ids,
+  static void append(const std::vector<int32_t>& tokens, std::vector<int32_t>& ids,
                      std::vector<int32_t>& position) {
-    ids.insert(ids.end(), words.begin(), words.end());
-    for (size_t i = 0; i < words.size(); ++i) position.push_back(static_cast<int32_t>(i));
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    for (size_t i = 0; i < tokens.size(); ++i) position.push_back(static_cast<int32_t>(i));
   }
 
   std::vector<int32_t> source_ids_, source_position_, source_offsets_ = {0};

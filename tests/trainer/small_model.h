@@ -17,7 +17,7 @@
 
 namespace ventris::testing {
 
-/// A SentencePiece model of 64 words.
+/// A SentencePiece model of 64 tokens.
 inline const std::string& small_tokenizer_model() {
   static const std::string model = [] {
     std::vector<std::string> sentences;

@@ -28,7 +28,7 @@ std::vector<int32_t> repeated(const std::vector<int32_t>& words, int times) {
   return result;
 }
 
-TEST(CorpusWarnings, SwappedSidesAreKnownByTheirWords) {
+TEST(CorpusWarnings, SwappedSidesAreKnownByTheirTokens) {
   const Side english(repeated({1, 2, 3, 4}, 20));
   const Side german(repeated({6, 7, 8, 9}, 20));
   const Side some_english({1, 3, 2, 5});

@@ -32,7 +32,7 @@ struct RankFacts {
   int64_t file_size = -1;
   int64_t shared_memory_free = -1;  // of /dev/shm; -1: not there
   double clock_ahead = 0.0;         // seconds before the clock of rank 0
-  double clock_error = 0.0;         // by so many at most
+  double clock_error = 0.0;         // the bound on the error of clock_ahead, seconds
   double copy_rate = 0.0;           // bytes a second of a copy in memory, all ranks at once
   double link_rate = 0.0;           // bytes a second of the fastest network device; 0: not known
   bool sees_folder = false;         // read what rank 0 wrote there

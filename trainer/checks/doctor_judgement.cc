@@ -13,7 +13,7 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kLeastSharedMemory = 8 * kMiB;  // of a rank: Open MPI's queues of messages
+constexpr int64_t kMinSharedMemory = 8 * kMiB;  // of a rank: Open MPI's queues of messages
 constexpr int64_t kFewFiles = 1024;
 constexpr int64_t kLittleDisk = 1024 * kMiB;  // about a checkpoint of the base model
 constexpr int kCheckpointsNeeded = 3;         // two good ones and the one being written
@@ -105,15 +105,14 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts) {
              "give every host a name of its own (hostnamectl set-hostname); messages name hosts"}};
   }
   std::vector<Finding> findings;
-  const auto [fewest, most] =
+  const auto [min, max] =
       std::minmax_element(local_ranks.begin(), local_ranks.end(),
                           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  if (fewest->second.size() != most->second.size()) {
-    findings.push_back(
-        {Severity::kWarning, "hosts",
-         fmt::format("{} has {} and {} has {}: every step waits for the slowest", most->first,
-                     counted(std::ssize(most->second), "rank"), fewest->first, fewest->second.size()),
-         "start as many ranks on each host: mpirun --map-by ppr:N:node"});
+  if (min->second.size() != max->second.size()) {
+    findings.push_back({Severity::kWarning, "hosts",
+                        fmt::format("{} has {} and {} has {}: every step waits for the slowest", max->first,
+                                    counted(std::ssize(max->second), "rank"), min->first, min->second.size()),
+                        "start as many ranks on each host: mpirun --map-by ppr:N:node"});
   } else {
     findings.push_back(
         {Severity::kFine, "hosts",
@@ -125,10 +124,10 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts) {
 std::vector<Finding> judge_cores(const DoctorFacts& facts) {
   std::vector<Finding> findings;
   std::set<std::string> seen;
-  int least = facts.ranks[0].core_share;
+  int min = facts.ranks[0].core_share;
   for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     const RankFacts& own = facts.ranks[rank];
-    least = std::min(least, own.core_share);
+    min = std::min(min, own.core_share);
     if (!seen.insert(own.host).second) continue;
     if (own.local_size > own.host_cores) {
       findings.push_back({Severity::kWarning, "cores",
@@ -149,8 +148,8 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
     findings.push_back({Severity::kFine, "cores",
                         alone ? fmt::format("{}; mpirun starts more ranks than there are cores with "
                                             "--oversubscribe alone",
-                                            counted(least, "core"))
-                              : fmt::format("{} or more for each rank", least),
+                                            counted(min, "core"))
+                              : fmt::format("{} or more for each rank", min),
                         ""});
   }
   return findings;
@@ -277,7 +276,7 @@ std::vector<Finding> judge_limits(const DoctorFacts& facts) {
       tell(Severity::kWarning, "open files", fmt::format("{} may open {} files", who, own.open_files),
            "ulimit -n 4096: MPI opens several for each rank");
     }
-    if (own.shared_memory_free >= 0 && own.shared_memory_free < kLeastSharedMemory * own.local_size) {
+    if (own.shared_memory_free >= 0 && own.shared_memory_free < kMinSharedMemory * own.local_size) {
       const bool none = own.shared_memory_free < kMiB;
       tell(none && own.local_size > 1 ? Severity::kProblem : Severity::kWarning, "shared memory",
            fmt::format("/dev/shm of {} has {} left for {}", own.host, bytes_text(own.shared_memory_free),

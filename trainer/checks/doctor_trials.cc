@@ -120,14 +120,14 @@ float part_of(int rank, int64_t element) {
 /// Sums in memory of a device.
 class SumTrial {
  public:
-  SumTrial(Communicator& sums, Context& context, int64_t most)
+  SumTrial(Communicator& sums, Context& context, int64_t max)
       : sums_(sums),
         context_(context),
-        host_(static_cast<size_t>(most)),
+        host_(static_cast<size_t>(max)),
         memory_(context.device(), host_.size() * sizeof(float), "a trial of sums"),
-        device_(memory_.allocate(1, most, DType::kF32)) {}
+        device_(memory_.allocate(1, max, DType::kF32)) {}
 
-  /// "" or what is wrong in the sum of so many numbers.
+  /// "" or what is wrong in the sum of that many numbers.
   std::string check(int64_t count) {
     for (int64_t i = 0; i < count; ++i) host_[static_cast<size_t>(i)] = part_of(sums_.rank(), i);
     const size_t bytes = static_cast<size_t>(count) * sizeof(float);
@@ -145,7 +145,7 @@ class SumTrial {
     return "";
   }
 
-  /// Seconds of a sum of so many numbers, the mean of `rounds`.
+  /// Seconds of a sum of that many numbers, the mean of `rounds`.
   double seconds(int64_t count, int rounds) {
     synchronize(context_);
     sums_.barrier();
@@ -190,7 +190,7 @@ int64_t try_folder(Communicator& communicator, const std::string& folder, RankFa
 }
 
 SumFacts try_sums(Communicator& communicator, Context& context) {
-  constexpr int64_t kMost = int64_t{4} << 20;
+  constexpr int64_t kMax = int64_t{4} << 20;
   constexpr int kRounds = 20;
   SumFacts facts;
   std::unique_ptr<Communicator> device;
@@ -203,8 +203,8 @@ SumFacts try_sums(Communicator& communicator, Context& context) {
     return facts;
   }
   Communicator& sums = device ? *device : communicator;
-  SumTrial trial(sums, context, kMost);
-  for (const int64_t count : {int64_t{1}, int64_t{7}, int64_t{1000}, int64_t{65537}, kMost}) {
+  SumTrial trial(sums, context, kMax);
+  for (const int64_t count : {int64_t{1}, int64_t{7}, int64_t{1000}, int64_t{65537}, kMax}) {
     const std::string wrong = trial.check(count);
     for (const std::string& found : communicator.all_gather(wrong)) {
       if (facts.error.empty()) facts.error = found;
@@ -212,9 +212,9 @@ SumFacts try_sums(Communicator& communicator, Context& context) {
     if (!facts.error.empty()) return facts;
   }
   facts.latency = trial.seconds(1, kRounds);
-  const double seconds = std::min(trial.seconds(kMost, 1), trial.seconds(kMost, 1));
+  const double seconds = std::min(trial.seconds(kMax, 1), trial.seconds(kMax, 1));
   const auto ranks = static_cast<double>(sums.size());
-  facts.bandwidth = 2.0 * (ranks - 1.0) / ranks * static_cast<double>(kMost) * sizeof(float) / seconds;
+  facts.bandwidth = 2.0 * (ranks - 1.0) / ranks * static_cast<double>(kMax) * sizeof(float) / seconds;
   return facts;
 }
 

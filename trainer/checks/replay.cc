@@ -182,7 +182,7 @@ RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoi
            "{} is not there; expected the checkpoint in its run folder, beside the config.json of the run",
            path);
     }
-    const std::vector<uint8_t> bytes = data::read_file(path, data::kMostTextBytes);
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
     text.assign(bytes.begin(), bytes.end());
   }
   text = communicator.broadcast(text, 0);

@@ -29,7 +29,7 @@ constexpr int64_t kProgram = 64 * kMiB;
 constexpr int64_t kFileHeader = 8192;
 constexpr int64_t kDatasetHeader = 512;
 constexpr int kBestAndUnfinished = 2;
-constexpr int kLeastKept = 2;  // CheckpointSaver keeps that many whatever the option says
+constexpr int kMinKept = 2;  // CheckpointSaver keeps that many whatever the option says
 
 /// The parts of a plan that depend on the number of shards.
 class Planner {
@@ -155,8 +155,8 @@ bool memory_fits(const TrainingPlan& plan) {
 
 /// The first number of shards above that of the plan with which it fits, in words; "" if there is none.
 std::string smaller_micro_batches(TrainingPlan plan, const Planner& planner) {
-  constexpr int kMostShards = 65536;
-  for (plan.shards *= 2; plan.shards <= kMostShards; plan.shards *= 2) {
+  constexpr int kMaxShards = 65536;
+  for (plan.shards *= 2; plan.shards <= kMaxShards; plan.shards *= 2) {
     try {
       planner.plan_memory(plan, planner.batches(plan.shards));
     } catch (const std::exception&) {
@@ -196,12 +196,12 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     found.back() += ": " + advice;
   }
   if (machine.free_disk > 0 && plan.disk_bytes() > machine.free_disk) {
-    const int64_t most = machine.free_disk / plan.checkpoint_bytes - kBestAndUnfinished;
+    const int64_t max = machine.free_disk / plan.checkpoint_bytes - kBestAndUnfinished;
     found.push_back(fmt::format("{} checkpoints of {} need {} of disk, and {} are free: {}", plan.checkpoints,
                                 bytes_text(plan.checkpoint_bytes), bytes_text(plan.disk_bytes()),
                                 bytes_text(machine.free_disk),
-                                most >= kLeastKept ? fmt::format("--keep-checkpoints {} fits", most)
-                                                   : "free space, or take another --model-dir"));
+                                max >= kMinKept ? fmt::format("--keep-checkpoints {} fits", max)
+                                                : "free space, or take another --model-dir"));
   }
   return fmt::format("{}", fmt::join(found, "; "));
 }
@@ -253,7 +253,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.checkpoint_bytes = planner.checkpoint_bytes();
   const int64_t saves = options.save_every > 0 ? plan.steps / options.save_every + 1 : 1;
   plan.checkpoints =
-      static_cast<int>(std::min<int64_t>(saves, std::max(options.keep_checkpoints, kLeastKept))) +
+      static_cast<int>(std::min<int64_t>(saves, std::max(options.keep_checkpoints, kMinKept))) +
       kBestAndUnfinished;
   plan.excess = excess(plan, planner);
   return plan;

@@ -25,7 +25,7 @@ constexpr uint8_t kF32 = 0;
 constexpr uint8_t kI8 = 1;
 constexpr uint8_t kI16 = 2;
 constexpr uint8_t kBF16 = 5;
-/// The runtime's own default; another value is told in config.json.
+/// The runtime's own default; another value is in config.json.
 constexpr float kDefaultEpsilon = 1e-5F;
 
 /// model.bin, written as the variables come. Their number is filled in at the end.

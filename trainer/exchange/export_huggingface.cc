@@ -79,8 +79,8 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
     }
     tensors.push_back(tensor);
   }
-  const int64_t words = model.config.vocab_size;
-  tensors.push_back({.name = "final_logits_bias", .type = "F32", .shape = {1, words}});
+  const int64_t tokens = model.config.vocab_size;
+  tensors.push_back({.name = "final_logits_bias", .type = "F32", .shape = {1, tokens}});
   Array array;
   std::vector<BF16> rounded;
   size_t next = 0;
@@ -89,7 +89,7 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
       if (model.config.output_bias) {
         array = arrays.get(kOutputBias);
       } else {
-        array.values.assign(static_cast<size_t>(words), 0.0F);
+        array.values.assign(static_cast<size_t>(tokens), 0.0F);
       }
     } else {
       const Entry& entry = layout.entries()[next++];

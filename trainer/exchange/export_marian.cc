@@ -42,8 +42,8 @@ std::string yaml_of(const TransformerConfig& config) {
       "dim-emb: {d_model}\n"
       "dim-rnn: 1024\n"
       "dim-vocabs:\n"
-      "  - {words}\n"
-      "  - {words}\n"
+      "  - {tokens}\n"
+      "  - {tokens}\n"
       "enc-cell: gru\n"
       "enc-cell-depth: 1\n"
       "enc-depth: {encoder_layers}\n"
@@ -82,7 +82,7 @@ std::string yaml_of(const TransformerConfig& config) {
       "ulr-trainable-transformation: false\n"
       "version: v1.12.0\n",
       fmt::arg("decoder_layers", config.decoder_layers), fmt::arg("d_model", config.d_model),
-      fmt::arg("words", config.vocab_size), fmt::arg("encoder_layers", config.encoder_layers),
+      fmt::arg("tokens", config.vocab_size), fmt::arg("encoder_layers", config.encoder_layers),
       fmt::arg("d_ff", config.d_ff), fmt::arg("heads", config.heads),
       fmt::arg("activation", config.swish ? "swish" : "relu"),
       fmt::arg("postprocess", config.pre_norm ? "da" : "dan"), fmt::arg("top", config.pre_norm ? "n" : ""),

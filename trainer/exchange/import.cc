@@ -61,16 +61,17 @@ std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfi
 
 /// Marian's ids of our tokens: of the vocabulary that is given or lies beside the model, else of the
 /// SentencePiece model, which Marian takes as a vocabulary, too.
-std::vector<int32_t> word_ids(const ImportOptions& options, const data::Tokenizer& tokenizer) {
+std::vector<int32_t> token_ids(const ImportOptions& options, const data::Tokenizer& tokenizer) {
   const std::string path = beside(options.vocabulary, options.input, "vocab.yml");
   if (options.vocabulary.empty() && !data::is_there(path)) {
     std::vector<int32_t> same(static_cast<size_t>(tokenizer.vocab_size()));
     std::iota(same.begin(), same.end(), 0);
     return same;
   }
-  const std::vector<uint8_t> vocabulary = data::read_file(path, data::kMostTokenizerBytes);
-  return marian_word_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, path,
-                         tokenizer.vocab_size(), [&](std::string_view word) { return tokenizer.find(word); });
+  const std::vector<uint8_t> vocabulary = data::read_file(path, data::kMaxTokenizerBytes);
+  return marian_token_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, path,
+                          tokenizer.vocab_size(),
+                          [&](std::string_view token) { return tokenizer.find(token); });
 }
 
 std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions& options) {
@@ -82,9 +83,9 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   const std::vector<float> bias = output_bias(file, config);
   config.output_bias = !bias.empty();
   std::string tokenizer = text_of(
-      data::read_file(beside(options.tokenizer, options.input, "source.spm"), data::kMostTokenizerBytes));
+      data::read_file(beside(options.tokenizer, options.input, "source.spm"), data::kMaxTokenizerBytes));
   begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, file.array_bytes());
-  const std::vector<int32_t> ids = word_ids(options, *model->tokenizer);
+  const std::vector<int32_t> ids = token_ids(options, *model->tokenizer);
   fill_parameters(
       context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
@@ -100,9 +101,9 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
           return;
         }
         const size_t row_bytes = static_cast<size_t>(parameter.cols) * sizeof(float);
-        for (size_t word = 0; word < ids.size(); ++word) {
-          std::memcpy(values.data() + word * static_cast<size_t>(parameter.cols),
-                      read.data() + static_cast<size_t>(ids[word]) * row_bytes, row_bytes);
+        for (size_t token = 0; token < ids.size(); ++token) {
+          std::memcpy(values.data() + token * static_cast<size_t>(parameter.cols),
+                      read.data() + static_cast<size_t>(ids[token]) * row_bytes, row_bytes);
         }
       },
       OnFailure::kLoseValues);

@@ -17,8 +17,8 @@
 namespace ventris {
 namespace {
 
-/// Of a word of a file in a message.
-constexpr size_t kMostQuoted = 100;
+/// Of a value of a file in a message.
+constexpr size_t kMaxQuoted = 100;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\r' || text.back() == '\0')) {
@@ -134,8 +134,8 @@ class Settings {
   }
   void require(const std::string& key, const std::vector<std::string>& allowed) const {
     const std::string value = get(key, allowed.front());
-    for (const std::string& word : allowed) {
-      if (value == word) return;
+    for (const std::string& choice : allowed) {
+      if (value == choice) return;
     }
     fail(ExitCode::kBadData, "{}: {} of the model is '{}', which our model cannot express; it must be '{}'",
          origin_, key, value, allowed.front());
@@ -173,10 +173,10 @@ void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
 
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
   // Marian's take a few KiB; parsed they would take many times their size.
-  constexpr size_t kMostBytes = size_t{64} << 10;
-  if (yaml.size() > kMostBytes) {
+  constexpr size_t kMaxBytes = size_t{64} << 10;
+  if (yaml.size() > kMaxBytes) {
     fail(ExitCode::kBadData, "{}: the model's configuration has {} bytes, more than {}", origin, yaml.size(),
-         kMostBytes);
+         kMaxBytes);
   }
   const Settings settings(yaml, origin);
   if (settings.get("type", "") != "transformer") {
@@ -219,48 +219,48 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.dropout = settings.number("transformer-dropout", config.dropout);
   config.attention_dropout = settings.number("transformer-dropout-attention", config.attention_dropout);
   config.label_smoothing = settings.number("label-smoothing", config.label_smoothing);
-  const std::string words = settings.get("dim-vocabs", "");
-  const std::string first = words.substr(0, words.find(','));
+  const std::string sizes = settings.get("dim-vocabs", "");
+  const std::string first = sizes.substr(0, sizes.find(','));
   const char* const first_end = first.data() + first.size();
   const auto [end, error] = std::from_chars(first.data(), first_end, config.vocab_size);
-  if (words != first + "," + first || error != std::errc() || end != first_end) {
+  if (sizes != first + "," + first || error != std::errc() || end != first_end) {
     fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}', where one number twice is expected",
-         origin, words);
+         origin, sizes);
   }
   config.validate();
   return config;
 }
 
-std::vector<int32_t> marian_word_ids(std::string_view yaml, const std::string& origin, int32_t words,
-                                     const std::function<int32_t(std::string_view)>& find) {
-  std::vector<int32_t> ids(static_cast<size_t>(words), -1);
+std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& origin, int32_t tokens,
+                                      const std::function<int32_t(std::string_view)>& find) {
+  std::vector<int32_t> ids(static_cast<size_t>(tokens), -1);
   std::vector<bool> given(ids.size());
   int64_t lines = 0;
-  std::string word;
+  std::string token;
   for_each_line(yaml, [&](std::string_view line, int64_t number) {
     const auto refuse = [&](std::string_view what) {
       fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"token\": 7", origin, number, what);
     };
     const size_t colon = line.rfind(':');
-    if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), word))
+    if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), token))
       refuse("no token");
     const std::string_view text = trimmed(line.substr(colon + 1));
     int64_t id = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc() || end != text.data() + text.size()) refuse("no id");
-    if (id < 0 || id >= words) refuse(fmt::format("an id beyond the {} tokens of the model", words));
-    const int32_t ours = find(word);
+    if (id < 0 || id >= tokens) refuse(fmt::format("an id beyond the {} tokens of the model", tokens));
+    const int32_t ours = find(token);
     if (ours < 0)
-      refuse(fmt::format("the token '{}' is not in the SentencePiece model", word.substr(0, kMostQuoted)));
+      refuse(fmt::format("the token '{}' is not in the SentencePiece model", token.substr(0, kMaxQuoted)));
     int32_t& place = ids[static_cast<size_t>(ours)];
     if (place >= 0 || given[static_cast<size_t>(id)]) refuse("a token or id again");
     place = static_cast<int32_t>(id);
     given[static_cast<size_t>(id)] = true;
     ++lines;
   });
-  if (lines != words) {
+  if (lines != tokens) {
     fail(ExitCode::kBadData, "{}: the vocabulary has {} tokens, but the SentencePiece model has {}", origin,
-         lines, words);
+         lines, tokens);
   }
   return ids;
 }

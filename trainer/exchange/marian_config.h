@@ -20,7 +20,7 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
 /// gives that of a token, or -1 for one that we do not have. Throws Error(kBadData), naming `origin` and the
 /// line, for another form, an unknown token, an id that is not below `tokens`, or a token or id that is given
 /// twice; and unless all `tokens` tokens are there. Takes 5 bytes a token and one line besides the text.
-std::vector<int32_t> marian_word_ids(std::string_view yaml, const std::string& origin, int32_t words,
-                                     const std::function<int32_t(std::string_view)>& find);
+std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& origin, int32_t tokens,
+                                      const std::function<int32_t(std::string_view)>& find);
 
 }  // namespace ventris

@@ -98,7 +98,7 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
   const json object = parse_json(text);
   if (!object.is_object()) {
     fail(ExitCode::kBadData, "{}: the model's configuration is not a JSON object of at most {} bytes", origin,
-         kMostJsonBytes);
+         kMaxJsonBytes);
   }
   TransformerConfig config;
   size_t known = 0;

@@ -31,11 +31,11 @@ std::vector<ExportLimit> huggingface_limits(const TransformerConfig& config) {
   return limits.take();
 }
 
-std::vector<ExportLimit> marian_limits(const TransformerConfig& config, int32_t begin_word) {
+std::vector<ExportLimit> marian_limits(const TransformerConfig& config, int32_t begin_token) {
   Limits limits;
   limits.add(config.learned_positions, "learned positions", "no --learned-positions");
   limits.add(!config.marian_positions, "other sinusoids than Marian's", "--positions marian");
-  limits.add(!config.zero_start && config.zero_word != begin_word,
+  limits.add(!config.zero_start && config.zero_word != begin_token,
              "a learned embedding of the begin mark, where Marian begins with zeros",
              "--begin-embedding none");
   limits.need_epsilon(config.layer_norm_epsilon, 1e-6F);
@@ -61,19 +61,19 @@ const char* name_of(ExportFormat format) {
 }
 
 std::vector<ExportLimit> export_limits(ExportFormat format, const TransformerConfig& config,
-                                       int32_t begin_word) {
+                                       int32_t begin_token) {
   if (format == ExportFormat::kHuggingface) return huggingface_limits(config);
-  if (format == ExportFormat::kMarian) return marian_limits(config, begin_word);
+  if (format == ExportFormat::kMarian) return marian_limits(config, begin_token);
   return {};
 }
 
-std::string describe_exports(const TransformerConfig& config, int32_t begin_word) {
+std::string describe_exports(const TransformerConfig& config, int32_t begin_token) {
   std::string able;
   std::string others;
   for (const ExportFormat format :
        {ExportFormat::kHdf5, ExportFormat::kSafetensors, ExportFormat::kCtranslate2,
         ExportFormat::kHuggingface, ExportFormat::kMarian}) {
-    const std::vector<ExportLimit> limits = export_limits(format, config, begin_word);
+    const std::vector<ExportLimit> limits = export_limits(format, config, begin_token);
     if (limits.empty()) {
       able += fmt::format("{}{}", able.empty() ? "" : ", ", name_of(format));
       continue;

@@ -22,10 +22,10 @@ struct ExportLimit {
 
 /// All that the format cannot express of models of this shape whose begin mark is that token.
 std::vector<ExportLimit> export_limits(ExportFormat format, const TransformerConfig& config,
-                                       int32_t begin_word);
+                                       int32_t begin_token);
 
 /// Which formats can express such models, and what the others would need: "hdf5, safetensors, ctranslate2;
 /// huggingface would need no --pre-norm".
-std::string describe_exports(const TransformerConfig& config, int32_t begin_word);
+std::string describe_exports(const TransformerConfig& config, int32_t begin_token);
 
 }  // namespace ventris

@@ -6,7 +6,7 @@ namespace ventris {
 
 nlohmann::json parse_json(std::string_view text) {
   using nlohmann::json;
-  if (text.size() > kMostJsonBytes) return json(json::value_t::discarded);
+  if (text.size() > kMaxJsonBytes) return json(json::value_t::discarded);
   return json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 

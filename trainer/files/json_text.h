@@ -11,9 +11,9 @@ namespace ventris {
 
 /// The longest JSON text that is read: configurations and probes take a few KiB, and a tree of JSON values up
 /// to some twenty times the memory of its text.
-constexpr size_t kMostJsonBytes = size_t{64} << 10;
+constexpr size_t kMaxJsonBytes = size_t{64} << 10;
 
-/// A value that is_discarded() for text that is no JSON or longer than kMostJsonBytes.
+/// A value that is_discarded() for text that is no JSON or longer than kMaxJsonBytes.
 nlohmann::json parse_json(std::string_view text);
 
 /// Throws data::NewerFormat where the value, of the file `path`, is an object that names a later format of

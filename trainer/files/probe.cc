@@ -18,9 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Tokens of the sources; the targets have at most kMoreWords more.
-constexpr int kSourceWords[] = {3, 8, 15};
-constexpr int kMoreWords = 5;
+/// Tokens of the sources; the targets have at most kMoreTokens more.
+constexpr int kSourceTokens[] = {3, 8, 15};
+constexpr int kMoreTokens = 5;
 
 /// Computes logits of sentence pairs, one forward pass over all of them.
 class Forward {
@@ -69,25 +69,25 @@ class Forward {
   Tensor logits_;
 };
 
-std::vector<int32_t> pseudo_random_words(int count, const data::Tokenizer& tokenizer, uint64_t& state) {
-  std::vector<int32_t> words;
-  while (static_cast<int>(words.size()) < count) {
+std::vector<int32_t> pseudo_random_tokens(int count, const data::Tokenizer& tokenizer, uint64_t& state) {
+  std::vector<int32_t> tokens;
+  while (static_cast<int>(tokens.size()) < count) {
     // Knuth's MMIX generator: the same tokens for every build and machine.
     state = state * 6364136223846793005u + 1442695040888963407u;
-    const auto word = static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(tokenizer.vocab_size()));
+    const auto token = static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(tokenizer.vocab_size()));
     const bool mark =
-        word == tokenizer.begin_id() || word == tokenizer.end_id() || word == tokenizer.unknown_id();
-    if (!mark) words.push_back(word);
+        token == tokenizer.begin_id() || token == tokenizer.end_id() || token == tokenizer.unknown_id();
+    if (!mark) tokens.push_back(token);
   }
-  return words;
+  return tokens;
 }
 
 /// log p(token) of a row of logits, in f64.
-double log_probability(const float* logits, int64_t vocab, int32_t word) {
-  const double most = static_cast<double>(*std::max_element(logits, logits + vocab));
+double log_probability(const float* logits, int64_t vocab, int32_t token) {
+  const double max = static_cast<double>(*std::max_element(logits, logits + vocab));
   double sum = 0.0;
-  for (int64_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i]) - most);
-  return static_cast<double>(logits[word]) - most - std::log(sum);
+  for (int64_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i]) - max);
+  return static_cast<double>(logits[token]) - max - std::log(sum);
 }
 
 /// Calls each(probe, row of the probe, logits) for all rows.
@@ -99,10 +99,10 @@ void for_each_row(Probes& probes, ConstTensor logits, Each&& each) {
   }
 }
 
-/// Fills the targets, token by token, until the end mark or `most` tokens.
+/// Fills the targets, token by token, until the end mark or `max` tokens.
 void translate_greedily(Context& context, LoadedModel& model, std::vector<Probe>& probes) {
   std::vector<Probe> longest = probes;
-  for (Probe& probe : longest) probe.target.resize(probe.source.size() + kMoreWords);
+  for (Probe& probe : longest) probe.target.resize(probe.source.size() + kMoreTokens);
   for (Probe& probe : longest) {
     probe.target.resize(
         std::min<size_t>(probe.target.size(), static_cast<size_t>(model.config.max_positions - 1)));
@@ -138,10 +138,10 @@ json numbers(const std::vector<float>& values) {
 std::vector<Probe> make_probes(Context& context, LoadedModel& model) {
   std::vector<Probe> probes;
   uint64_t state = 1;
-  for (const int words : kSourceWords) {
+  for (const int tokens : kSourceTokens) {
     Probe probe;
     probe.source =
-        pseudo_random_words(std::min(words, model.config.max_positions - 1), *model.tokenizer, state);
+        pseudo_random_tokens(std::min(tokens, model.config.max_positions - 1), *model.tokenizer, state);
     probes.push_back(probe);
   }
   translate_greedily(context, model, probes);
@@ -152,12 +152,12 @@ std::vector<Probe> make_probes(Context& context, LoadedModel& model) {
     probe.log_probabilities.push_back(static_cast<float>(log_probability(row, vocab, label)));
     std::vector<int32_t> order(static_cast<size_t>(vocab));
     std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + Probe::kTopWords, order.end(),
+    std::partial_sort(order.begin(), order.begin() + Probe::kTopTokens, order.end(),
                       [&](int32_t a, int32_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
-    for (int k = 0; k < Probe::kTopWords; ++k) {
-      const int32_t word = order[static_cast<size_t>(k)];
-      probe.top_words.push_back(word);
-      probe.top_logits.push_back(row[word]);
+    for (int k = 0; k < Probe::kTopTokens; ++k) {
+      const int32_t token = order[static_cast<size_t>(k)];
+      probe.top_tokens.push_back(token);
+      probe.top_logits.push_back(row[token]);
     }
   });
   return probes;
@@ -169,7 +169,7 @@ std::string to_json(const std::vector<Probe>& probes) {
     list.push_back({{"source", probe.source},
                     {"target", probe.target},
                     {"log_probabilities", numbers(probe.log_probabilities)},
-                    {"top_words", probe.top_words},
+                    {"top_words", probe.top_tokens},
                     {"top_logits", numbers(probe.top_logits)}});
   }
   return json{{"probes", list}}.dump();
@@ -191,12 +191,12 @@ std::vector<Probe> probes_from_json(const std::string& text, const std::string& 
         return true;
       };
       good = good && take("source", probe.source) && take("target", probe.target) &&
-             take("log_probabilities", probe.log_probabilities) && take("top_words", probe.top_words) &&
+             take("log_probabilities", probe.log_probabilities) && take("top_words", probe.top_tokens) &&
              take("top_logits", probe.top_logits);
       const size_t rows = probe.target.size() + 1;
       good = good && probe.log_probabilities.size() == rows &&
-             probe.top_words.size() == rows * Probe::kTopWords &&
-             probe.top_logits.size() == rows * Probe::kTopWords;
+             probe.top_tokens.size() == rows * Probe::kTopTokens &&
+             probe.top_logits.size() == rows * Probe::kTopTokens;
       if (!good) break;
       probes.push_back(std::move(probe));
     }
@@ -209,9 +209,9 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
                     double tolerance) {
   const int64_t vocab = model.config.vocab_size;
   for (const Probe& probe : probes) {
-    for (const auto* words : {&probe.source, &probe.target, &probe.top_words}) {
+    for (const auto* tokens : {&probe.source, &probe.target, &probe.top_tokens}) {
       const bool known =
-          std::all_of(words->begin(), words->end(), [&](int32_t w) { return w >= 0 && w < vocab; });
+          std::all_of(tokens->begin(), tokens->end(), [&](int32_t w) { return w >= 0 && w < vocab; });
       if (!known) fail(ExitCode::kBadData, "{}: a probe has tokens beyond the vocabulary", model.path);
     }
     if (std::max(std::ssize(probe.source), std::ssize(probe.target)) >= model.config.max_positions) {
@@ -236,12 +236,12 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
   for_each_row(probes, forward.logits(probes), [&](const Probe& probe, size_t i, const float* row) {
     const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizer->end_id();
     compare(probe, i, "its log-probability", probe.log_probabilities[i], log_probability(row, vocab, label));
-    const size_t first = i * Probe::kTopWords;
+    const size_t first = i * Probe::kTopTokens;
     compare(probe, i, "the greatest logit", probe.top_logits[first],
             static_cast<double>(*std::max_element(row, row + vocab)));
-    for (size_t k = first; k < first + Probe::kTopWords; ++k) {
+    for (size_t k = first; k < first + Probe::kTopTokens; ++k) {
       compare(probe, i, "the logit of a top token", probe.top_logits[k],
-              static_cast<double>(row[probe.top_words[k]]));
+              static_cast<double>(row[probe.top_tokens[k]]));
     }
   });
   return greatest;

@@ -14,10 +14,10 @@ struct Probe {
   std::vector<int32_t> source;           // tokens without marks
   std::vector<int32_t> target;           // tokens without marks
   std::vector<float> log_probabilities;  // [target + 1]: of each target token, then of the end mark
-  std::vector<int32_t> top_words;        // [target + 1, kTopWords]: best first
-  std::vector<float> top_logits;         // [target + 1, kTopWords]
+  std::vector<int32_t> top_tokens;       // [target + 1, kTopTokens]: best first
+  std::vector<float> top_logits;         // [target + 1, kTopTokens]
 
-  static constexpr int kTopWords = 4;
+  static constexpr int kTopTokens = 4;
   bool operator==(const Probe&) const = default;
 };
 

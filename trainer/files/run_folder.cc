@@ -81,7 +81,7 @@ std::string read_best(const std::string& model_dir) {
   errno = 0;
   std::ifstream file(path);
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return "";
-  std::string text(kMostJsonBytes + 1, '\0');
+  std::string text(kMaxJsonBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
   // Not taken for "none": the best checkpoint would be removed with the old ones.

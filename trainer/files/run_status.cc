@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFile = "/status.json";
 constexpr int kSignals = 128;  // and the number of a signal: how shells and launchers tell of one
-constexpr std::streamsize kMostBytes = 1 << 20;
+constexpr std::streamsize kMaxBytes = 1 << 20;
 
 }  // namespace
 
@@ -105,8 +105,8 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   std::error_code not_there;
   if (!std::filesystem::is_regular_file(model_dir + kFile, not_there)) return std::nullopt;  // nor a pipe
   std::ifstream file(model_dir + kFile);
-  std::string text(static_cast<size_t>(kMostBytes), '\0');
-  file.read(text.data(), kMostBytes);
+  std::string text(static_cast<size_t>(kMaxBytes), '\0');
+  file.read(text.data(), kMaxBytes);
   text.resize(static_cast<size_t>(file.gcount()));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   refuse_newer_format(json, model_dir + kFile);

@@ -25,8 +25,8 @@ using WordWeights = std::vector<std::vector<double>>;
 std::string hard_alignment(const WordWeights& weights) {
   std::vector<std::pair<size_t, size_t>> links;
   for (size_t t = 0; t < weights.size(); ++t) {
-    const auto most = std::max_element(weights[t].begin(), weights[t].end());
-    links.emplace_back(static_cast<size_t>(most - weights[t].begin()), t);
+    const auto max = std::max_element(weights[t].begin(), weights[t].end());
+    links.emplace_back(static_cast<size_t>(max - weights[t].begin()), t);
   }
   std::sort(links.begin(), links.end());
   std::string text;
@@ -86,13 +86,13 @@ Aligner::Aligner(Context& context, Communicator& communicator, const ModelSet& m
 std::vector<std::vector<std::string>> Aligner::align(const std::vector<TranslatedLine>& lines,
                                                      AlignmentForm form) {
   std::vector<std::vector<std::string>> texts(lines.size());
-  std::vector<WordPair> pairs;
+  std::vector<TokenPair> pairs;
   std::vector<std::string*> places;
   std::vector<int64_t> rows;
   for (size_t i = 0; i < lines.size(); ++i) {
     texts[i].resize(lines[i].translations.size());
     for (size_t k = 0; k < texts[i].size(); ++k) {
-      const WordPair pair = {lines[i].source, lines[i].translations[k].words};
+      const TokenPair pair = {lines[i].source, lines[i].translations[k].tokens};
       if (pair.source.empty() || pair.target.empty()) continue;
       pairs.push_back(pair);
       places.push_back(&texts[i][k]);
@@ -104,7 +104,7 @@ std::vector<std::vector<std::string>> Aligner::align(const std::vector<Translate
   Json mine = Json::array();  // [number of the pair, text] of this rank
   for (size_t c = 0; c < chunks.size(); ++c) {
     if (ranks[c] != communicator_.rank()) continue;
-    std::vector<WordPair> chunk;
+    std::vector<TokenPair> chunk;
     for (const size_t index : chunks[c].sentences) chunk.push_back(pairs[index]);
     std::vector<std::vector<AttentionMap>> maps;  // of each model
     for (size_t m = 0; m < mappers_.size(); ++m) {
@@ -133,7 +133,7 @@ std::vector<int> Aligner::unit_numbers(const std::vector<int32_t>& pieces) const
   return numbers;
 }
 
-std::string Aligner::text_of(const WordPair& pair, const std::vector<AttentionMap>& maps,
+std::string Aligner::text_of(const TokenPair& pair, const std::vector<AttentionMap>& maps,
                              AlignmentForm form) const {
   const std::vector<int> source = unit_numbers({pair.source.begin(), pair.source.end()});
   const std::vector<int> target = unit_numbers({pair.target.begin(), pair.target.end()});

@@ -41,7 +41,7 @@ class Aligner {
 
  private:
   std::vector<int> unit_numbers(const std::vector<int32_t>& pieces) const;
-  std::string text_of(const WordPair& pair, const std::vector<AttentionMap>& maps, AlignmentForm form) const;
+  std::string text_of(const TokenPair& pair, const std::vector<AttentionMap>& maps, AlignmentForm form) const;
 
   Communicator& communicator_;
   const data::Tokenizer& tokenizer_;

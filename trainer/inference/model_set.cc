@@ -35,9 +35,9 @@ std::vector<SearchModel> ModelSet::search_models() const {
 }
 
 size_t ModelSet::longest_sentence() const {
-  int least = models_.front()->config.max_positions;
-  for (const auto& model : models_) least = std::min(least, model->config.max_positions);
-  return static_cast<size_t>(least - 1);
+  int min = models_.front()->config.max_positions;
+  for (const auto& model : models_) min = std::min(min, model->config.max_positions);
+  return static_cast<size_t>(min - 1);
 }
 
 std::vector<std::string> ModelSet::file_digests() const {

@@ -55,15 +55,15 @@ std::vector<ScoredPair> score_text(Context& context, Communicator& communicator,
   std::vector<ScoredPair> scored(sources.size());
   std::vector<SentencePair> pairs(sources.size());
   std::vector<int64_t> rows;
-  const auto encode = [&](const std::string& text, std::vector<int32_t>& words) {
-    tokenizer.encode(text, words);
-    const size_t all = words.size();
-    words.resize(std::min(all, models.longest_sentence()));
+  const auto encode = [&](const std::string& text, std::vector<int32_t>& tokens) {
+    tokenizer.encode(text, tokens);
+    const size_t all = tokens.size();
+    tokens.resize(std::min(all, models.longest_sentence()));
     return all;
   };
   for (size_t i = 0; i < pairs.size(); ++i) {
-    scored[i].source_words = encode(sources[i], pairs[i].source);
-    scored[i].target_words = encode(targets[i], pairs[i].target);
+    scored[i].source_tokens = encode(sources[i], pairs[i].source);
+    scored[i].target_tokens = encode(targets[i], pairs[i].target);
     scored[i].target = pairs[i].target;
     scored[i].log_probabilities.resize(pairs[i].target.size() + 1);
     rows.push_back(static_cast<int64_t>(std::max(pairs[i].source.size(), pairs[i].target.size())) + 1);

@@ -15,8 +15,8 @@ class Communicator;
 struct ScoredPair {
   std::vector<int32_t> target;           // its tokens without marks, as scored
   std::vector<float> log_probabilities;  // of each token, then of the end mark
-  size_t source_words = 0;               // before a sentence was cut
-  size_t target_words = 0;
+  size_t source_tokens = 0;              // before a sentence was cut
+  size_t target_tokens = 0;
 
   double log_probability() const;  // the sum
   /// Tokens that were scored, with the end mark.

@@ -45,8 +45,8 @@ void put(Writer& writer, size_t index, const std::vector<Hypothesis>& hypotheses
   for (const Hypothesis& hypothesis : hypotheses) {
     writer.put(hypothesis.log_probability);
     writer.put(hypothesis.score);
-    writer.put(static_cast<uint32_t>(hypothesis.words.size()));
-    for (const int32_t word : hypothesis.words) writer.put(word);
+    writer.put(static_cast<uint32_t>(hypothesis.tokens.size()));
+    for (const int32_t token : hypothesis.tokens) writer.put(token);
   }
 }
 
@@ -58,8 +58,8 @@ void take(Reader& reader, Hypotheses& all) {
   for (Hypothesis& hypothesis : hypotheses) {
     hypothesis.log_probability = reader.get<double>();
     hypothesis.score = reader.get<double>();
-    hypothesis.words.resize(reader.get<uint32_t>());
-    for (int32_t& word : hypothesis.words) word = reader.get<int32_t>();
+    hypothesis.tokens.resize(reader.get<uint32_t>());
+    for (int32_t& token : hypothesis.tokens) token = reader.get<int32_t>();
   }
 }
 
@@ -76,7 +76,7 @@ std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, Bea
                                                  const std::vector<SourceSentence>& sources,
                                                  const std::function<bool()>& abandon) {
   std::vector<int64_t> rows;
-  for (const SourceSentence& source : sources) rows.push_back(static_cast<int64_t>(source.words.size()) + 1);
+  for (const SourceSentence& source : sources) rows.push_back(static_cast<int64_t>(source.tokens.size()) + 1);
   const std::vector<Chunk> chunks =
       cut_into_chunks(rows, {.rows = search.options().batch_rows,
                              .sentences = search.options().batch_sentences,
@@ -120,23 +120,23 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>
                 prefixes.size(), lines.size());
   std::vector<TranslatedLine> translated(lines.size());
   std::vector<SourceSentence> sources(lines.size());
-  const auto encode = [&](const std::string& text, std::vector<int32_t>& words) {
-    tokenizer_.encode(text, words);
-    const size_t all = words.size();
-    words.resize(std::min(all, longest_sentence_));
+  const auto encode = [&](const std::string& text, std::vector<int32_t>& tokens) {
+    tokenizer_.encode(text, tokens);
+    const size_t all = tokens.size();
+    tokens.resize(std::min(all, longest_sentence_));
     return all;
   };
   for (size_t i = 0; i < lines.size(); ++i) {
     sources[i].number = first_number + i;
-    translated[i].source_words = encode(lines[i], sources[i].words);
-    if (!prefixes.empty()) translated[i].prefix_words = encode(prefixes[i], sources[i].prefix);
+    translated[i].source_tokens = encode(lines[i], sources[i].tokens);
+    if (!prefixes.empty()) translated[i].prefix_tokens = encode(prefixes[i], sources[i].prefix);
   }
   Hypotheses hypotheses = translate_on_all_ranks(communicator_, search_, sources).value();
   for (size_t i = 0; i < lines.size(); ++i) {
-    translated[i].source = std::move(sources[i].words);
+    translated[i].source = std::move(sources[i].tokens);
     for (Hypothesis& hypothesis : hypotheses[i]) {
-      std::string text = tokenizer_.decode(hypothesis.words);
-      translated[i].translations.push_back({.words = std::move(hypothesis.words),
+      std::string text = tokenizer_.decode(hypothesis.tokens);
+      translated[i].translations.push_back({.tokens = std::move(hypothesis.tokens),
                                             .text = std::move(text),
                                             .score = hypothesis.score,
                                             .log_probability = hypothesis.log_probability});

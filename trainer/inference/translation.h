@@ -15,7 +15,7 @@ namespace ventris {
 class Communicator;
 
 struct Translation {
-  std::vector<int32_t> words;  // without marks
+  std::vector<int32_t> tokens;  // without marks
   std::string text;
   double score = 0.0;
   double log_probability = 0.0;
@@ -24,8 +24,8 @@ struct Translation {
 /// The result of a line.
 struct TranslatedLine {
   std::vector<int32_t> source;            // its tokens without marks, as translated
-  size_t source_words = 0;                // before the line was cut
-  size_t prefix_words = 0;                // before the prefix was cut
+  size_t source_tokens = 0;               // before the line was cut
+  size_t prefix_tokens = 0;               // before the prefix was cut
   std::vector<Translation> translations;  // best first
 };
 

@@ -7,7 +7,7 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kPiecesOfARank = 8;
-constexpr int64_t kLeastRows = 192;  // a chunk of fewer costs more than it balances
+constexpr int64_t kMinRows = 192;  // a chunk of fewer costs more than it balances
 /// Cost of a step of the decoder beside that of its rows, in rows of the source.
 constexpr double kStepCost = 8.0;
 
@@ -25,12 +25,12 @@ std::vector<Chunk> cut_into_chunks(const std::vector<int64_t>& rows, const Chunk
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return rows[x] > rows[y]; });
   int64_t left = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   std::vector<Chunk> chunks;
-  int64_t most_rows = 0;
+  int64_t max_rows = 0;
   for (const size_t index : order) {
-    if (chunks.empty() || chunks.back().rows + rows[index] > most_rows ||
+    if (chunks.empty() || chunks.back().rows + rows[index] > max_rows ||
         std::ssize(chunks.back().sentences) == limits.sentences) {
       chunks.push_back({.cost = kStepCost * static_cast<double>(rows[index])});
-      most_rows = std::min(limits.rows, std::max(kLeastRows, left / limits.pieces));
+      max_rows = std::min(limits.rows, std::max(kMinRows, left / limits.pieces));
     }
     Chunk& chunk = chunks.back();
     chunk.sentences.push_back(index);
@@ -49,9 +49,9 @@ std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks) {
   std::vector<double> load(static_cast<size_t>(ranks), 0.0);
   std::vector<int> rank(chunks.size());
   for (const size_t index : order) {
-    const auto least = std::min_element(load.begin(), load.end());
-    *least += chunks[index].cost;
-    rank[index] = static_cast<int>(least - load.begin());
+    const auto min = std::min_element(load.begin(), load.end());
+    *min += chunks[index].cost;
+    rank[index] = static_cast<int>(min - load.begin());
   }
   return rank;
 }

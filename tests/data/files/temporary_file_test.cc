@@ -37,9 +37,9 @@ class TemporaryFileTest : public FolderTest {
 TEST_F(TemporaryFileTest, AFileFarLargerThanItsKindIsRefusedWithoutBeingRead) {
   const std::string path = in_folder("sparse");
   std::ofstream(path) << "x";
-  fs::resize_file(path, kMostTokenizerBytes + 1);
+  fs::resize_file(path, kMaxTokenizerBytes + 1);
   for (const auto& read :
-       {+[](const std::string& file) { static_cast<void>(read_file(file, kMostTokenizerBytes)); },
+       {+[](const std::string& file) { static_cast<void>(read_file(file, kMaxTokenizerBytes)); },
         +[](const std::string& file) { static_cast<void>(Tokenizer::from_file(file)); }}) {
     const std::string message = message_of(ErrorKind::kBadData, [&] { read(path); });
     EXPECT_NE(message.find("is it the right file?"), std::string::npos) << message;

@@ -118,9 +118,9 @@ TEST(MosesTokenize, Multi30kIsThatOfItsAuthors) {
       if (!std::filesystem::exists(tokenized)) continue;  // French and Czech training text is not there
       ++files;
       // Enough of the training text to meet its rare cases, and little enough for a slow build.
-      const size_t most = set == "train" ? 6000 : SIZE_MAX;
-      const auto raw = lines_of(shared_data("multi30k/raw/" + set + "." + code + ".gz"), most);
-      const auto expected = lines_of(tokenized, most);
+      const size_t max = set == "train" ? 6000 : SIZE_MAX;
+      const auto raw = lines_of(shared_data("multi30k/raw/" + set + "." + code + ".gz"), max);
+      const auto expected = lines_of(tokenized, max);
       ASSERT_EQ(raw.size(), expected.size());
       for (size_t i = 0; i < raw.size(); ++i) {
         EXPECT_EQ(moses_tokenize(moses_normalize_punctuation(lower_text(raw[i]), language), {language, true}),

@@ -96,7 +96,7 @@ TEST_F(TextReaderTest, CorruptGzipIsAnError) {
 }
 
 TEST_F(TextReaderTest, ALineThatIsTooLongIsNamed) {
-  const std::string longest(kMostLineBytes, 'a');
+  const std::string longest(kMaxLineBytes, 'a');
   EXPECT_EQ(lines_of(put("a", "one\n" + longest + "\n")).size(), 2u);
   const std::string path = put("a", "one\n" + longest + "a\n");
   EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { lines_of(path); }), path + ":2:"));

@@ -175,7 +175,7 @@ TEST(TokenizerTest, ModelsThatWouldTakeManyTimesTheirSizeAreRefused) {
   EXPECT_TRUE(contains(refusal("", symbols), "256 KiB"));
 }
 
-TEST(TokenizerTest, WordsOutsideTheVocabularyAreRefused) {
+TEST(TokenizerTest, TokensOutsideTheVocabularyAreRefused) {
   const Tokenizer tokenizer(train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 90)), "test");
   message_of(ErrorKind::kBadData, [&] { tokenizer.decode({90}); });
   message_of(ErrorKind::kBadData, [&] { tokenizer.decode({-1}); });

@@ -33,12 +33,12 @@ std::vector<std::vector<Hypothesis>> translate(TinyModel& tiny, const BeamSearch
 }
 
 /// log p(next token | source, tokens) from the whole decoder, without any cache.
-std::vector<double> next_word(TinyModel& tiny, const std::vector<int32_t>& source,
-                              const std::vector<int32_t>& words) {
-  const PackedBatch batch({{source, words}});
+std::vector<double> next_token(TinyModel& tiny, const std::vector<int32_t>& source,
+                               const std::vector<int32_t>& tokens) {
+  const PackedBatch batch({{source, tokens}});
   const std::vector<double> logits = tiny.logits(batch);
   const auto vocab = static_cast<size_t>(tiny.config().vocab_size);
-  const size_t first = words.size() * static_cast<size_t>(tiny.config().padded_vocab());
+  const size_t first = tokens.size() * static_cast<size_t>(tiny.config().padded_vocab());
   std::vector<double> values(logits.begin() + static_cast<std::ptrdiff_t>(first),
                              logits.begin() + static_cast<std::ptrdiff_t>(first + vocab));
   double sum = 0.0;
@@ -53,20 +53,20 @@ std::vector<Hypothesis> reference(TinyModel& tiny, const BeamSearchOptions& opti
   const auto penalized = [&](double log_probability, size_t length) {
     return log_probability / std::pow((5.0 + static_cast<double>(length)) / 6.0, options.length_penalty);
   };
-  const size_t max_words = std::min(source.size() + static_cast<size_t>(options.max_extra_length),
-                                    static_cast<size_t>(tiny.config().max_positions - 1));
+  const size_t max_tokens = std::min(source.size() + static_cast<size_t>(options.max_extra_length),
+                                     static_cast<size_t>(tiny.config().max_positions - 1));
   std::vector<Hypothesis> live(1);
   std::vector<Hypothesis> finished;
-  for (size_t length = 0; length <= max_words && !live.empty(); ++length) {
+  for (size_t length = 0; length <= max_tokens && !live.empty(); ++length) {
     std::vector<Hypothesis> continued;
     for (const Hypothesis& hypothesis : live) {
-      const std::vector<double> values = next_word(tiny, source, hypothesis.words);
-      for (int32_t word = 0; word < static_cast<int32_t>(values.size()); ++word) {
-        if (word == options.unknown_id || word == options.begin_id) continue;
-        if (length == max_words && word != options.end_id) continue;
+      const std::vector<double> values = next_token(tiny, source, hypothesis.tokens);
+      for (int32_t token = 0; token < static_cast<int32_t>(values.size()); ++token) {
+        if (token == options.unknown_id || token == options.begin_id) continue;
+        if (length == max_tokens && token != options.end_id) continue;
         continued.push_back(hypothesis);
-        continued.back().words.push_back(word);
-        continued.back().log_probability += values[static_cast<size_t>(word)];
+        continued.back().tokens.push_back(token);
+        continued.back().log_probability += values[static_cast<size_t>(token)];
       }
     }
     std::sort(continued.begin(), continued.end(),
@@ -75,12 +75,12 @@ std::vector<Hypothesis> reference(TinyModel& tiny, const BeamSearchOptions& opti
       continued.resize(static_cast<size_t>(options.beam_size));
     live.clear();
     for (Hypothesis& hypothesis : continued) {
-      if (hypothesis.words.back() != options.end_id) {
+      if (hypothesis.tokens.back() != options.end_id) {
         live.push_back(hypothesis);
         continue;
       }
-      hypothesis.score = penalized(hypothesis.log_probability, hypothesis.words.size());
-      hypothesis.words.pop_back();
+      hypothesis.score = penalized(hypothesis.log_probability, hypothesis.tokens.size());
+      hypothesis.tokens.pop_back();
       finished.push_back(hypothesis);
     }
   }
@@ -95,7 +95,7 @@ void expect_same(const std::vector<Hypothesis>& got, const std::vector<Hypothesi
                  double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_EQ(got[i].words, expected[i].words) << "hypothesis " << i;
+    EXPECT_EQ(got[i].tokens, expected[i].tokens) << "hypothesis " << i;
     EXPECT_NEAR(got[i].score, expected[i].score, tolerance);
     EXPECT_NEAR(got[i].log_probability, expected[i].log_probability, tolerance);
   }
@@ -138,25 +138,25 @@ TEST(BeamSearch, EqualsTheReferenceInF64ForAnyLengthPenalty) {
   }
 }
 
-TEST(BeamSearch, WithABeamOfOneTakesTheBestWordAtEveryStep) {
+TEST(BeamSearch, WithABeamOfOneTakesTheBestTokenAtEveryStep) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
   const Sources sources = some_sources();
   const BeamSearchOptions options{.beam_size = 1, .max_extra_length = 5};
   const auto results = translate(tiny, options, sources);
   for (size_t s = 0; s < sources.size(); ++s) {
-    std::vector<int32_t> words;
+    std::vector<int32_t> tokens;
     double log_probability = 0.0;
     while (true) {
-      std::vector<double> values = next_word(tiny, sources[s], words);
+      std::vector<double> values = next_token(tiny, sources[s], tokens);
       values[static_cast<size_t>(options.unknown_id)] = values[static_cast<size_t>(options.begin_id)] = -1e9;
       auto best = static_cast<int32_t>(std::max_element(values.begin(), values.end()) - values.begin());
-      if (words.size() == std::min<size_t>(sources[s].size() + 5, 15)) best = options.end_id;
+      if (tokens.size() == std::min<size_t>(sources[s].size() + 5, 15)) best = options.end_id;
       log_probability += values[static_cast<size_t>(best)];
       if (best == options.end_id) break;
-      words.push_back(best);
+      tokens.push_back(best);
     }
     ASSERT_EQ(results[s].size(), 1U);
-    EXPECT_EQ(results[s][0].words, words);
+    EXPECT_EQ(results[s][0].tokens, tokens);
     EXPECT_NEAR(results[s][0].log_probability, log_probability, 1e-4);
   }
 }
@@ -195,10 +195,10 @@ TEST(BeamSearch, SortsTheNBestAndProducesNoMarks) {
     for (size_t i = 0; i < results[s].size(); ++i) {
       if (i > 0) {
         EXPECT_GE(results[s][i - 1].score, results[s][i].score);
-        EXPECT_NE(results[s][i - 1].words, results[s][i].words);
+        EXPECT_NE(results[s][i - 1].tokens, results[s][i].tokens);
       }
-      EXPECT_LE(results[s][i].words.size(), sources[s].size() + 5);
-      for (int32_t word : results[s][i].words) EXPECT_GT(word, options.end_id);
+      EXPECT_LE(results[s][i].tokens.size(), sources[s].size() + 5);
+      for (int32_t token : results[s][i].tokens) EXPECT_GT(token, options.end_id);
     }
   }
 }
@@ -208,7 +208,7 @@ TEST(BeamSearch, GivesOneEmptyHypothesisForAnEmptySource) {
   const auto results = translate(tiny, {.max_extra_length = 3, .n_best = 2}, {{}, {5, 6}, {}});
   for (size_t s : {0, 2}) {
     ASSERT_EQ(results[s].size(), 1U);
-    EXPECT_TRUE(results[s][0].words.empty());
+    EXPECT_TRUE(results[s][0].tokens.empty());
   }
   EXPECT_EQ(results[1].size(), 2U);
   EXPECT_TRUE(translate(tiny, {}, {}).empty());
@@ -218,7 +218,7 @@ TEST(BeamSearch, StaysWithinThePositionsOfTheModel) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
   const Sources sources = {std::vector<int32_t>(15, 4)};
   const BeamSearchOptions options{.beam_size = 2, .max_extra_length = 50};
-  EXPECT_LE(translate(tiny, options, sources)[0][0].words.size(), 15U);
+  EXPECT_LE(translate(tiny, options, sources)[0][0].tokens.size(), 15U);
   EXPECT_THROW(translate(tiny, options, {std::vector<int32_t>(16, 4)}), Error);
 }
 
@@ -237,11 +237,11 @@ TEST(BeamSearch, RefusesOptionsOutOfRange) {
 TEST(BeamSearchSentence, KeepsFinishedHypothesesAndStopsWhenNothingCanImprove) {
   const BeamSearchOptions options{.beam_size = 2, .length_penalty = 0.0F, .n_best = 1};
   BeamSearchSentence sentence(options, {}, 10);
-  EXPECT_EQ(sentence.last_word(0), options.begin_id);
+  EXPECT_EQ(sentence.last_token(0), options.begin_id);
   // The third candidate falls out of the beam; nothing is finished yet.
   EXPECT_EQ(sentence.advance({{0, 7, -3.0}, {0, 8, -1.0}, {0, 9, -2.0}}), (std::vector<int>{0, 0}));
-  EXPECT_EQ(sentence.last_word(0), 8);
-  EXPECT_EQ(sentence.last_word(1), 9);
+  EXPECT_EQ(sentence.last_token(0), 8);
+  EXPECT_EQ(sentence.last_token(1), 9);
   // One ends with -1.5, but the other, at -1.4, may still win.
   EXPECT_EQ(sentence.advance({{0, options.end_id, -1.5}, {0, 5, -4.0}, {1, 6, -1.4}}), (std::vector<int>{1}));
   EXPECT_FALSE(sentence.done());
@@ -249,7 +249,7 @@ TEST(BeamSearchSentence, KeepsFinishedHypothesesAndStopsWhenNothingCanImprove) {
   EXPECT_TRUE(sentence.advance({{0, 5, -1.6}, {0, 6, -1.7}}).empty());
   EXPECT_TRUE(sentence.done());
   ASSERT_EQ(sentence.result().size(), 1U);
-  EXPECT_EQ(sentence.result()[0].words, std::vector<int32_t>{8});
+  EXPECT_EQ(sentence.result()[0].tokens, std::vector<int32_t>{8});
   EXPECT_EQ(sentence.result()[0].log_probability, -1.5);
 }
 
@@ -264,16 +264,17 @@ TEST(IncrementalDecoder, EqualsTheWholeDecoderAfterManyStepsThatMixAndDropHypoth
 
   struct Followed {
     size_t sentence;
-    std::vector<int32_t> words;
+    std::vector<int32_t> tokens;
   };
   std::vector<Followed> followed = {{0, {}}, {1, {}}};
   std::vector<int32_t> parents = {0, 1};
-  std::vector<int32_t> words = {1, 1};
+  std::vector<int32_t> tokens = {1, 1};
   std::mt19937 generator(3);
   for (int step = 0; step < 50; ++step) {
-    decoder.step(parents, words);
+    decoder.step(parents, tokens);
     for (size_t i = 0; i < followed.size() && step % 7 == 0; ++i) {
-      const std::vector<double> expected = next_word(tiny, sources[followed[i].sentence], followed[i].words);
+      const std::vector<double> expected =
+          next_token(tiny, sources[followed[i].sentence], followed[i].tokens);
       const ConstTensor logits = decoder.logits(static_cast<int64_t>(i), 1);
       double sum = 0.0;
       for (int64_t w = 0; w < config.vocab_size; ++w) sum += std::exp(logits.as<float>()[w]);
@@ -285,12 +286,12 @@ TEST(IncrementalDecoder, EqualsTheWholeDecoderAfterManyStepsThatMixAndDropHypoth
     const size_t next = 1 + generator() % 6;
     std::vector<Followed> continued;
     parents.clear();
-    words.clear();
+    tokens.clear();
     for (size_t i = 0; i < next; ++i) {
       parents.push_back(static_cast<int32_t>(generator() % followed.size()));
-      words.push_back(static_cast<int32_t>(3 + generator() % 16));
+      tokens.push_back(static_cast<int32_t>(3 + generator() % 16));
       continued.push_back(followed[static_cast<size_t>(parents.back())]);
-      continued.back().words.push_back(words.back());
+      continued.back().tokens.push_back(tokens.back());
     }
     followed = continued;
   }

@@ -17,12 +17,12 @@ namespace {
 
 using testing::PackedBatch;
 using testing::TinyModel;
-using Words = std::vector<int32_t>;
+using Tokens = std::vector<int32_t>;
 
 constexpr int kMaxLength = 3;
 
 /// Three tokens can be produced: 3, 4 and 5.
-TransformerConfig few_words(bool pre_norm = false) {
+TransformerConfig few_tokens(bool pre_norm = false) {
   TransformerConfig config = testing::tiny_config(pre_norm);
   config.vocab_size = 6;
   return config;
@@ -30,8 +30,8 @@ TransformerConfig few_words(bool pre_norm = false) {
 
 /// log p(token | source, the tokens before) for each token of the vocabulary at each place of the output and
 /// after it, from the whole decoder; a mean of probabilities for several models.
-std::vector<std::vector<double>> word_table(const std::vector<TinyModel*>& models, const Words& source,
-                                            const Words& target) {
+std::vector<std::vector<double>> token_table(const std::vector<TinyModel*>& models, const Tokens& source,
+                                             const Tokens& target) {
   std::vector<std::vector<double>> mean;
   for (TinyModel* tiny : models) {
     const std::vector<double> logits = tiny->logits(PackedBatch({{source, target}}));
@@ -52,30 +52,30 @@ std::vector<std::vector<double>> word_table(const std::vector<TinyModel*>& model
   return mean;
 }
 
-double log_probability(const std::vector<TinyModel*>& models, const Words& source, const Words& target) {
-  const auto table = word_table(models, source, target);
+double log_probability(const std::vector<TinyModel*>& models, const Tokens& source, const Tokens& target) {
+  const auto table = token_table(models, source, target);
   double sum = table.back()[2];
   for (size_t i = 0; i < target.size(); ++i) sum += table[i][static_cast<size_t>(target[i])];
   return sum;
 }
 
 /// The best outputs of at most kMaxLength tokens that `allowed` lets through.
-std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const Words& source,
+std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const Tokens& source,
                                     const BeamSearchOptions& options,
-                                    const std::function<bool(const Words&)>& allowed) {
-  std::vector<Words> outputs = {{}};
+                                    const std::function<bool(const Tokens&)>& allowed) {
+  std::vector<Tokens> outputs = {{}};
   for (size_t i = 0; i < outputs.size(); ++i) {
-    for (int32_t word = 3; word < 6 && outputs[i].size() < kMaxLength; ++word) {
-      Words longer = outputs[i];
-      longer.push_back(word);
+    for (int32_t token = 3; token < 6 && outputs[i].size() < kMaxLength; ++token) {
+      Tokens longer = outputs[i];
+      longer.push_back(token);
       outputs.push_back(longer);
     }
   }
   std::vector<Hypothesis> found;
-  for (const Words& words : outputs) {
-    if (!allowed(words)) continue;
-    Hypothesis hypothesis{words, log_probability(models, source, words), 0.0};
-    hypothesis.score = hypothesis.log_probability / std::pow((6.0 + static_cast<double>(words.size())) / 6.0,
+  for (const Tokens& tokens : outputs) {
+    if (!allowed(tokens)) continue;
+    Hypothesis hypothesis{tokens, log_probability(models, source, tokens), 0.0};
+    hypothesis.score = hypothesis.log_probability / std::pow((6.0 + static_cast<double>(tokens.size())) / 6.0,
                                                              static_cast<double>(options.length_penalty));
     found.push_back(hypothesis);
   }
@@ -85,8 +85,8 @@ std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const
   return found;
 }
 
-void expect_best_of_all(const std::vector<TinyModel*>& models, BeamSearchOptions options, const Words& prefix,
-                        const std::function<bool(const Words&)>& allowed) {
+void expect_best_of_all(const std::vector<TinyModel*>& models, BeamSearchOptions options,
+                        const Tokens& prefix, const std::function<bool(const Tokens&)>& allowed) {
   options.beam_size = 64;  // more than there are outputs
   options.max_length = kMaxLength;
   options.n_best = 8;
@@ -96,121 +96,122 @@ void expect_best_of_all(const std::vector<TinyModel*>& models, BeamSearchOptions
   const std::vector<SourceSentence> sources = {{{3, 4}, prefix}, {{5}, prefix}, {{4, 4, 3, 5}, prefix}};
   const auto results = search.translate(sources);
   for (size_t s = 0; s < sources.size(); ++s) {
-    const auto expected = best_of_all(models, sources[s].words, options, allowed);
+    const auto expected = best_of_all(models, sources[s].tokens, options, allowed);
     ASSERT_EQ(results[s].size(), expected.size()) << "sentence " << s;
     for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_EQ(results[s][i].words, expected[i].words) << "sentence " << s << ", hypothesis " << i;
+      EXPECT_EQ(results[s][i].tokens, expected[i].tokens) << "sentence " << s << ", hypothesis " << i;
       EXPECT_NEAR(results[s][i].log_probability, expected[i].log_probability, 1e-5);
       EXPECT_NEAR(results[s][i].score, expected[i].score, 1e-5);
     }
   }
 }
 
-bool any(const Words&) {
+bool any(const Tokens&) {
   return true;
 }
 
 /// Whether a sequence of n tokens comes twice.
-bool repeats(const Words& words, size_t n) {
-  std::set<Words> seen;
-  for (size_t i = 0; i + n <= words.size(); ++i) {
-    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(i);
-    if (!seen.insert(Words(begin, begin + static_cast<std::ptrdiff_t>(n))).second) return true;
+bool repeats(const Tokens& tokens, size_t n) {
+  std::set<Tokens> seen;
+  for (size_t i = 0; i + n <= tokens.size(); ++i) {
+    const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
+    if (!seen.insert(Tokens(begin, begin + static_cast<std::ptrdiff_t>(n))).second) return true;
   }
   return false;
 }
 
 TEST(SearchOptions, ABeamOfAllHypothesesFindsTheBestOfAllOutputs) {
-  TinyModel tiny(few_words(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
   for (const float alpha : {0.0F, 0.6F, 2.0F}) {
     expect_best_of_all({&tiny}, {.length_penalty = alpha}, {}, any);
   }
 }
 
 TEST(SearchOptions, OutputsHaveTheMinimumLength) {
-  TinyModel tiny(few_words(), DType::kF64, 1, false);
-  for (const int least : {1, 2, 3}) {
-    expect_best_of_all({&tiny}, {.min_length = least}, {},
-                       [&](const Words& words) { return static_cast<int>(words.size()) >= least; });
+  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  for (const int min : {1, 2, 3}) {
+    expect_best_of_all({&tiny}, {.min_length = min}, {},
+                       [&](const Tokens& tokens) { return static_cast<int>(tokens.size()) >= min; });
   }
   // The limit from above wins.
-  expect_best_of_all({&tiny}, {.min_length = 9}, {}, [&](const Words& words) { return words.size() == 3; });
+  expect_best_of_all({&tiny}, {.min_length = 9}, {},
+                     [&](const Tokens& tokens) { return tokens.size() == 3; });
 }
 
-TEST(SearchOptions, NoSequenceOfWordsComesTwice) {
-  TinyModel tiny(few_words(), DType::kF64, 1, false);
+TEST(SearchOptions, NoSequenceOfTokensComesTwice) {
+  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
   for (const int n : {1, 2}) {
     expect_best_of_all({&tiny}, {.no_repeat_ngram = n}, {},
-                       [&](const Words& words) { return !repeats(words, static_cast<size_t>(n)); });
+                       [&](const Tokens& tokens) { return !repeats(tokens, static_cast<size_t>(n)); });
   }
 }
 
-TEST(SearchOptions, OutputsEndWhenNoWordIsLeft) {
-  TinyModel tiny(few_words(), DType::kF32, 1, false);
+TEST(SearchOptions, OutputsEndWhenNoTokenIsLeft) {
+  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                     {.beam_size = 3, .max_extra_length = 9, .min_length = 8, .no_repeat_ngram = 1});
-  const Words words = search.translate(std::vector<Words>{{3, 4}}).at(0).at(0).words;
-  EXPECT_EQ(std::set<int32_t>(words.begin(), words.end()), (std::set<int32_t>{3, 4, 5}));
-  EXPECT_EQ(words.size(), 3U);
+  const Tokens tokens = search.translate(std::vector<Tokens>{{3, 4}}).at(0).at(0).tokens;
+  EXPECT_EQ(std::set<int32_t>(tokens.begin(), tokens.end()), (std::set<int32_t>{3, 4, 5}));
+  EXPECT_EQ(tokens.size(), 3U);
 }
 
 TEST(SearchOptions, OutputsBeginWithThePrefix) {
-  TinyModel tiny(few_words(), DType::kF64, 1, false);
-  for (const Words& prefix : {Words{4}, Words{5, 5}, Words{3, 4, 5}}) {
-    expect_best_of_all({&tiny}, {}, prefix, [&](const Words& words) {
-      return words.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), words.begin());
+  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  for (const Tokens& prefix : {Tokens{4}, Tokens{5, 5}, Tokens{3, 4, 5}}) {
+    expect_best_of_all({&tiny}, {}, prefix, [&](const Tokens& tokens) {
+      return tokens.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
     });
   }
 }
 
-TEST(SearchOptions, APrefixMayHoldTheUnknownWordAndBeLongerThanTheLimit) {
-  TinyModel tiny(few_words(), DType::kF32, 1, false);
+TEST(SearchOptions, APrefixMayHoldTheUnknownTokenAndBeLongerThanTheLimit) {
+  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), {.max_length = 2, .n_best = 2});
   const std::vector<SourceSentence> sources = {{{3, 4}, {0, 3, 4, 5}}, {{}, {3}}};
   const auto found = search.translate(sources);
   ASSERT_EQ(found[0].size(), 1U);
-  EXPECT_EQ(found[0][0].words, (Words{0, 3, 4, 5}));
+  EXPECT_EQ(found[0][0].tokens, (Tokens{0, 3, 4, 5}));
   EXPECT_NEAR(found[0][0].log_probability, log_probability({&tiny}, {3, 4}, {0, 3, 4, 5}), 1e-4);
-  EXPECT_TRUE(found[1].at(0).words.empty());
+  EXPECT_TRUE(found[1].at(0).tokens.empty());
 }
 
 TEST(SearchOptions, RepetitionIsPenalizedAtEveryStep) {
-  TinyModel tiny(few_words(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
   for (const float penalty : {0.5F, 1.7F}) {
     BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                       {.beam_size = 1, .max_extra_length = 5, .repetition_penalty = penalty});
-    const Words source = {5, 3, 3};
-    Words words;
+    const Tokens source = {5, 3, 3};
+    Tokens tokens;
     double sum = 0.0;
     while (true) {
-      const std::vector<double> all = tiny.logits(PackedBatch({{source, words}}));
+      const std::vector<double> all = tiny.logits(PackedBatch({{source, tokens}}));
       const auto columns = static_cast<size_t>(tiny.config().padded_vocab());
       std::vector<double> logits(all.end() - static_cast<std::ptrdiff_t>(columns), all.end());
       logits.resize(6);
-      for (const int32_t word : std::set<int32_t>(words.begin(), words.end())) {
-        double& logit = logits[static_cast<size_t>(word)];
+      for (const int32_t token : std::set<int32_t>(tokens.begin(), tokens.end())) {
+        double& logit = logits[static_cast<size_t>(token)];
         logit = logit > 0 ? logit / static_cast<double>(penalty) : logit * static_cast<double>(penalty);
       }
       double normal = 0.0;
       for (const double logit : logits) normal += std::exp(logit);
       auto best = static_cast<int32_t>(std::max_element(logits.begin() + 2, logits.end()) - logits.begin());
-      if (words.size() == 8) best = 2;
+      if (tokens.size() == 8) best = 2;
       sum += logits[static_cast<size_t>(best)] - std::log(normal);
       if (best == 2) break;
-      words.push_back(best);
+      tokens.push_back(best);
     }
-    const Hypothesis found = search.translate(std::vector<Words>{source}).at(0).at(0);
-    EXPECT_EQ(found.words, words);
+    const Hypothesis found = search.translate(std::vector<Tokens>{source}).at(0).at(0);
+    EXPECT_EQ(found.tokens, tokens);
     EXPECT_NEAR(found.log_probability, sum, 1e-5);
   }
 }
 
 TEST(Ensemble, OfTwoModelsSearchesWithTheMeanOfTheirProbabilities) {
-  TinyModel one(few_words(false), DType::kF64, 1, false);
-  TinyModel other(few_words(true), DType::kF64, 1, false);
+  TinyModel one(few_tokens(false), DType::kF64, 1, false);
+  TinyModel other(few_tokens(true), DType::kF64, 1, false);
   expect_best_of_all({&one, &other}, {}, {}, any);
-  expect_best_of_all({&one, &other, &one}, {.no_repeat_ngram = 1}, {4}, [](const Words& words) {
-    return !words.empty() && words[0] == 4 && !repeats(words, 1);
+  expect_best_of_all({&one, &other, &one}, {.no_repeat_ngram = 1}, {4}, [](const Tokens& tokens) {
+    return !tokens.empty() && tokens[0] == 4 && !repeats(tokens, 1);
   });
 }
 
@@ -220,12 +221,12 @@ TEST(Ensemble, OfAModelWithItselfIsTheModel) {
     const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
     const std::vector<SearchModel> thrice(3, model);
     const BeamSearchOptions options{.max_extra_length = 5, .n_best = 3};
-    const std::vector<Words> sources = {{5, 6, 7}, {9, 3}, {11, 12, 13, 14, 15}};
+    const std::vector<Tokens> sources = {{5, 6, 7}, {9, 3}, {11, 12, 13, 14, 15}};
     const auto expected = BeamSearch(tiny.context(), std::span(&model, 1), options).translate(sources);
     const auto got = BeamSearch(tiny.context(), thrice, options).translate(sources);
     for (size_t s = 0; s < sources.size(); ++s) {
       for (size_t i = 0; i < expected[s].size(); ++i) {
-        EXPECT_EQ(got[s].at(i).words, expected[s][i].words);
+        EXPECT_EQ(got[s].at(i).tokens, expected[s][i].tokens);
         EXPECT_NEAR(got[s][i].log_probability, expected[s][i].log_probability, 1e-5);
       }
     }
@@ -233,9 +234,9 @@ TEST(Ensemble, OfAModelWithItselfIsTheModel) {
 }
 
 TEST(Ensemble, OfDifferentVocabulariesOrDTypesIsRefused) {
-  TinyModel one(few_words(), DType::kF32, 1, false);
+  TinyModel one(few_tokens(), DType::kF32, 1, false);
   TinyModel large(testing::tiny_config(false), DType::kF32, 1, false);
-  TinyModel rough(few_words(), DType::kBF16, 1, false);
+  TinyModel rough(few_tokens(), DType::kBF16, 1, false);
   for (TinyModel* other : {&large, &rough}) {
     const std::vector<SearchModel> models = {{one.config(), one.store(), one.ids()},
                                              {other->config(), other->store(), other->ids()}};
@@ -248,23 +249,23 @@ TEST(Ensemble, OfDifferentVocabulariesOrDTypesIsRefused) {
 std::vector<SourceSentence> many_sources(size_t count) {
   std::vector<SourceSentence> sources;
   for (size_t i = 0; i < count; ++i) {
-    sources.push_back({.words = Words(1 + i % 3, static_cast<int32_t>(3 + i % 16)), .number = i});
+    sources.push_back({.tokens = Tokens(1 + i % 3, static_cast<int32_t>(3 + i % 16)), .number = i});
   }
   return sources;
 }
 
-TEST(Sampling, DrawsFirstWordsAsOftenAsTheyAreProbable) {
-  TinyModel tiny(few_words(), DType::kF32, 1, false);
-  const std::vector<double> expected = word_table({&tiny}, {4, 5}, {})[0];
+TEST(Sampling, DrawsFirstTokensAsOftenAsTheyAreProbable) {
+  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
+  const std::vector<double> expected = token_table({&tiny}, {4, 5}, {})[0];
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                     {.max_length = 1, .n_best = 4, .sample = true});
-  std::vector<SourceSentence> sources(1000, {.words = {4, 5}});
+  std::vector<SourceSentence> sources(1000, {.tokens = {4, 5}});
   for (size_t i = 0; i < sources.size(); ++i) sources[i].number = i;
   std::vector<double> counts(6, 0.0);
   for (const auto& drawn : search.translate(sources)) {
     ASSERT_EQ(drawn.size(), 4U);
     for (const Hypothesis& hypothesis : drawn) {
-      ++counts[static_cast<size_t>(hypothesis.words.empty() ? 2 : hypothesis.words[0])];
+      ++counts[static_cast<size_t>(hypothesis.tokens.empty() ? 2 : hypothesis.tokens[0])];
     }
   }
   // Neither the begin mark nor the unknown token is drawn.
@@ -289,29 +290,29 @@ TEST(Sampling, DependsOnTheNumberOfTheSentenceAloneNotOnTheBatch) {
   const auto run = [&](TinyModel& tiny, BeamSearchOptions with, std::vector<SourceSentence> some) {
     return BeamSearch(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), with).translate(some);
   };
-  const auto words_of = [](const std::vector<Hypothesis>& drawn) {
-    std::vector<Words> words;
-    for (const Hypothesis& hypothesis : drawn) words.push_back(hypothesis.words);
-    return words;
+  const auto tokens_of = [](const std::vector<Hypothesis>& drawn) {
+    std::vector<Tokens> tokens;
+    for (const Hypothesis& hypothesis : drawn) tokens.push_back(hypothesis.tokens);
+    return tokens;
   };
   const auto expected = run(one, options, sources);
   BeamSearchOptions small = options;
   small.batch_rows = 5;
   const auto in_parts = run(three, small, {sources.rbegin(), sources.rend()});
-  std::set<Words> different;
+  std::set<Tokens> different;
   for (size_t i = 0; i < sources.size(); ++i) {
-    EXPECT_EQ(words_of(in_parts[sources.size() - 1 - i]), words_of(expected[i]));
-    for (const Words& words : words_of(expected[i])) different.insert(words);
+    EXPECT_EQ(tokens_of(in_parts[sources.size() - 1 - i]), tokens_of(expected[i]));
+    for (const Tokens& tokens : tokens_of(expected[i])) different.insert(tokens);
   }
   EXPECT_GT(different.size(), 40U);
-  for (const Words& words : words_of(expected[4]))
-    EXPECT_EQ(Words(words.begin(), words.begin() + 2), (Words{7, 8}));
+  for (const Tokens& tokens : tokens_of(expected[4]))
+    EXPECT_EQ(Tokens(tokens.begin(), tokens.begin() + 2), (Tokens{7, 8}));
   BeamSearchOptions other = options;
   other.sampling.seed = 6;
-  EXPECT_NE(words_of(run(one, other, sources)[0]), words_of(expected[0]));
+  EXPECT_NE(tokens_of(run(one, other, sources)[0]), tokens_of(expected[0]));
 }
 
-TEST(Sampling, OfTheMostProbableWordAloneIsGreedySearch) {
+TEST(Sampling, OfTheMostProbableTokenAloneIsGreedySearch) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
   const auto run = [&](const BeamSearchOptions& options) {
     return BeamSearch(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), options)
@@ -320,7 +321,7 @@ TEST(Sampling, OfTheMostProbableWordAloneIsGreedySearch) {
   const auto greedy = run({.beam_size = 1, .max_extra_length = 5});
   const auto drawn = run({.max_extra_length = 5, .sample = true, .sampling = {.top_k = 1}});
   for (size_t i = 0; i < greedy.size(); ++i) {
-    EXPECT_EQ(drawn[i].at(0).words, greedy[i].at(0).words);
+    EXPECT_EQ(drawn[i].at(0).tokens, greedy[i].at(0).tokens);
     EXPECT_NEAR(drawn[i].at(0).log_probability, greedy[i].at(0).log_probability, 1e-4);
   }
 }
@@ -338,7 +339,7 @@ TEST(TargetScores, AreThoseOfTheSearchForItsOutputsInAnyBatch) {
     const auto found = search.translate(sources);
     for (size_t s = 0; s < sources.size(); ++s) {
       for (const Hypothesis& hypothesis : found[s]) {
-        pairs.push_back({sources[s].words, hypothesis.words});
+        pairs.push_back({sources[s].tokens, hypothesis.tokens});
         expected.push_back(hypothesis.log_probability);
       }
     }
@@ -355,15 +356,15 @@ TEST(TargetScores, AreThoseOfTheSearchForItsOutputsInAnyBatch) {
 }
 
 TEST(TargetScores, TakeEmptySentencesAndRefuseThoseThatAreTooLong) {
-  TinyModel tiny(few_words(), DType::kF32, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
   const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
   TargetScores scores(tiny.context(), std::span(&model, 1), {});
   const std::vector<SentencePair> pairs = {{{}, {}}, {{3}, {}}, {{}, {4, 5}}};
   const auto found = scores.score(pairs);
-  EXPECT_NEAR(found[0].at(0), word_table({&tiny}, {}, {})[0][2], 1e-5);
+  EXPECT_NEAR(found[0].at(0), token_table({&tiny}, {}, {})[0][2], 1e-5);
   EXPECT_EQ(found[2].size(), 3U);
   EXPECT_TRUE(scores.score({}).empty());
-  const std::vector<SentencePair> too_long = {{{3}, Words(16, 4)}};
+  const std::vector<SentencePair> too_long = {{{3}, Tokens(16, 4)}};
   EXPECT_THROW(scores.score(too_long), Error);
 }
 

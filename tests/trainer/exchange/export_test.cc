@@ -204,12 +204,12 @@ TEST_F(Export, ProbesOfAnotherFormAreRefused) {
         R"({"probes":[{"source":[3],"target":[],"log_probabilities":[],"top_words":[],"top_logits":[]}]})"}) {
     expect_failure<Error>([&] { probes_from_json(text, "a test"); }, ExitCode::kBadData, {"a test"});
   }
-  const std::string too_long = to_json(probes) + std::string(kMostJsonBytes, ' ');
+  const std::string too_long = to_json(probes) + std::string(kMaxJsonBytes, ' ');
   expect_failure<Error>([&] { probes_from_json(too_long, "a test"); }, ExitCode::kBadData, {"a test"});
-  std::string cut = to_json(probes);  // the first of the top words with 2^32 added
-  const size_t words = cut.find("\"top_words\":[") + std::string("\"top_words\":[").size();
-  const size_t digits = cut.find(',', words) - words;
-  cut.replace(words, digits, std::to_string((int64_t{1} << 32) + std::stoll(cut.substr(words, digits))));
+  std::string cut = to_json(probes);  // the first of the top tokens with 2^32 added
+  const size_t tokens = cut.find("\"top_words\":[") + std::string("\"top_words\":[").size();
+  const size_t digits = cut.find(',', tokens) - tokens;
+  cut.replace(tokens, digits, std::to_string((int64_t{1} << 32) + std::stoll(cut.substr(tokens, digits))));
   expect_failure<Error>([&] { probes_from_json(cut, "a test"); }, ExitCode::kBadData, {"a test"});
   std::vector<Probe> beyond = probes;
   beyond[0].target[0] = 64;
@@ -224,13 +224,13 @@ TEST_F(Export, ProbesOfAnotherFormAreRefused) {
 TEST_F(Export, ImportRefusesMarianModelsThatOursCannotBe) {
   const auto model = load(marian_like());
   write(*model, ExportFormat::kMarian, "marian");
-  const std::string words = content(path("marian/vocab.yml"));
+  const std::string tokens = content(path("marian/vocab.yml"));
   const auto refuse = [&](const std::string& vocabulary, const std::vector<std::string>& says) {
     testing::FolderTest::write(path("marian/vocab.yml"), vocabulary);
     expect_failure<Error>([&] { import_model(context_, {.input = path("marian/model.npz")}); },
                           ExitCode::kBadData, says);
   };
-  refuse(words.substr(0, words.rfind('\n', words.size() - 2) + 1), {"vocab.yml", "63", "64"});
+  refuse(tokens.substr(0, tokens.rfind('\n', tokens.size() - 2) + 1), {"vocab.yml", "63", "64"});
   expect_failure<Error>([&] { import_model(context_, {.input = path("trained.h5"), .vocabulary = "v.yml"}); },
                         ExitCode::kUsage, {"--vocabulary"});
 }
@@ -240,18 +240,18 @@ TEST_F(Export, ImportOfMarianTakesIdsOfTheVocabularyOrOfTheSentencePieceModel) {
   write(*model, ExportFormat::kMarian, "marian");
   const ImportOptions options = {.input = path("marian/model.npz")};
   const std::vector<float> expected = flat_values(model->store);
-  std::string words = content(path("marian/vocab.yml"));
+  std::string tokens = content(path("marian/vocab.yml"));
   std::filesystem::remove(path("marian/vocab.yml"));
   EXPECT_EQ(flat_values(import_model(context_, options)->store), expected);
 
-  // The begin mark and the fourth word change places: the decoder begins with zeros all the same.
-  words.replace(words.find(": 1\n"), 4, ": 3\n").replace(words.rfind(": 3\n"), 4, ": 1\n");
-  testing::FolderTest::write(path("marian/vocab.yml"), words);
+  // The begin mark and the fourth token change places: the decoder begins with zeros all the same.
+  tokens.replace(tokens.find(": 1\n"), 4, ": 3\n").replace(tokens.rfind(": 3\n"), 4, ": 1\n");
+  testing::FolderTest::write(path("marian/vocab.yml"), tokens);
   const auto exchanged = import_model(context_, options);
   EXPECT_TRUE(exchanged->config.zero_start);
-  const auto row = [](const LoadedModel& of, const char* name, int64_t word, int64_t width) {
+  const auto row = [](const LoadedModel& of, const char* name, int64_t token, int64_t width) {
     const auto block = of.store.logical_value(*of.store.find(name));
-    const float* first = block.rows == 1 ? block.row<float>(0) + word : block.row<float>(word);
+    const float* first = block.rows == 1 ? block.row<float>(0) + token : block.row<float>(token);
     return std::vector<float>(first, first + width);
   };
   for (const auto& [ours, theirs] : {std::pair{1, 3}, {3, 1}, {4, 4}}) {

@@ -81,18 +81,18 @@ TEST(MarianConfig, PreNormOfVersionsThatNormalizedOtherwiseIsRefused) {
 }
 
 /// Finds tokens as a tokenizer does.
-auto find_in(std::vector<std::string> words) {
-  return [words = std::move(words)](std::string_view word) {
-    const auto found = std::find(words.begin(), words.end(), word);
-    return found == words.end() ? -1 : static_cast<int32_t>(found - words.begin());
+auto find_in(std::vector<std::string> tokens) {
+  return [tokens = std::move(tokens)](std::string_view token) {
+    const auto found = std::find(tokens.begin(), tokens.end(), token);
+    return found == tokens.end() ? -1 : static_cast<int32_t>(found - tokens.begin());
   };
 }
 
-TEST(MarianVocabulary, ReadsQuotedAndPlainWords) {
+TEST(MarianVocabulary, ReadsQuotedAndPlainTokens) {
   const auto find = find_in({":", "it's", "\xC2\x85▁😀", "</s>", "a\"b\\", "<unk>"});
-  EXPECT_EQ(marian_word_ids("</s>: 0\n\"<unk>\": 1\n'it''s': 2\n\"a\\\"b\\\\\": 3\n"
-                            "\"\\x85\\u2581\\U0001F600\": 4\n\":\": 5\n",
-                            "v.yml", 6, find),
+  EXPECT_EQ(marian_token_ids("</s>: 0\n\"<unk>\": 1\n'it''s': 2\n\"a\\\"b\\\\\": 3\n"
+                             "\"\\x85\\u2581\\U0001F600\": 4\n\":\": 5\n",
+                             "v.yml", 6, find),
             (std::vector<int32_t>{5, 2, 4, 0, 3, 1}));
 }
 
@@ -100,7 +100,7 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
   const auto refuse = [](const std::string& yaml, const std::vector<std::string>& says) {
     expect_failure<Error>(
         [&] {
-          marian_word_ids(yaml, "v.yml", 5, find_in({"a", "b", "c", "d", "e"}));
+          marian_token_ids(yaml, "v.yml", 5, find_in({"a", "b", "c", "d", "e"}));
         },
         ExitCode::kBadData, says);
   };

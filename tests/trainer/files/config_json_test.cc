@@ -59,7 +59,7 @@ TEST(ConfigJson, NamesWhatCameLaterOnlyWhereItDiffers) {
 TEST(ConfigJson, RefusesAMissingAnUnknownAndAWrongKeyByName) {
   std::string text = to_json(awkward_config());
   expect_refused("[1, 2]", "not a JSON object");
-  expect_refused(text + std::string(kMostJsonBytes, ' '), "of at most 65536 bytes");
+  expect_refused(text + std::string(kMaxJsonBytes, ' '), "of at most 65536 bytes");
   expect_refused("{}", "encoder_layers");
   std::string unknown = text;
   unknown.insert(1, "\"colour\":1,");

@@ -24,7 +24,7 @@ using testing::SmallModel;
 constexpr int64_t kUserBlockBytes = 512;  // of files of ours: all eight bits of each byte are flipped
 
 /// A model as small as can be, so that most bytes of a file describe it and few are data.
-TransformerConfig least_config() {
+TransformerConfig min_config() {
   TransformerConfig config = testing::small_config();
   config.decoder_layers = 1;
   config.d_model = 2;
@@ -94,7 +94,7 @@ class DamagedFile : public testing::FolderTest {
     cut(file, read, every);
   }
 
-  SmallModel model_{least_config()};
+  SmallModel model_{min_config()};
 };
 
 TEST_F(DamagedFile, ACheckpointIsRefusedWhereverItIsDamaged) {

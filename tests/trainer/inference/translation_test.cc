@@ -95,11 +95,11 @@ TEST_F(TranslationTest, LinesThatAreTooLongAreCutAndTold) {
   const auto found = translate({line, "one two"}, {.max_extra_length = 3}, {"one", line});
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(models_.longest_sentence(), 39U);
-  EXPECT_GE(found[0].source_words, 100U);
+  EXPECT_GE(found[0].source_tokens, 100U);
   EXPECT_EQ(found[0].source.size(), 39U);
-  EXPECT_EQ(found[1].source_words, found[1].source.size());
-  EXPECT_GE(found[1].prefix_words, 100U);
-  EXPECT_EQ(found[1].translations.at(0).words.size(), 39U);
+  EXPECT_EQ(found[1].source_tokens, found[1].source.size());
+  EXPECT_GE(found[1].prefix_tokens, 100U);
+  EXPECT_EQ(found[1].translations.at(0).tokens.size(), 39U);
 }
 
 TEST_F(TranslationTest, TranslationsBeginWithTheirPrefixes) {
@@ -141,7 +141,7 @@ TEST_F(TranslationTest, ScoresOfGivenTargetsAreThoseOfTheSearch) {
   for (size_t i = 0; i < lines.size(); ++i) {
     for (const Translation& translation : found[i].translations) {
       // Some outputs are not what their text would be cut into.
-      if (models_.tokenizer().encode(translation.text) != translation.words) continue;
+      if (models_.tokenizer().encode(translation.text) != translation.tokens) continue;
       sources.push_back(lines[i]);
       targets.push_back(translation.text);
       expected.push_back(translation.log_probability);

@@ -9,36 +9,36 @@
 #include "model/search/sampling.h"
 #include "model/search/search_models.h"
 #include "model/search/staged_arrays.h"
-#include "model/search/word_rules.h"
+#include "model/search/token_rules.h"
 
 namespace ventris {
 
 /// Scores the tokens that may follow each hypothesis, on the device, and brings the best of them to the host;
 /// or draws tokens, from logits that it brings to the host.
-class WordScores {
+class TokenScores {
  public:
   /// The references outlive the object.
-  WordScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options);
+  TokenScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options);
 
   /// Scores the hypotheses of the last step of the models, one for each row of the rules.
-  void compute(SearchModels& models, const WordRules& rules);
+  void compute(SearchModels& models, const TokenRules& rules);
 
   /// Without sampling: the best tokens of hypothesis `row`, best first, and their log-probabilities; -1 where
   /// the rules leave fewer. They are beam_size, or all that can be produced if these are fewer.
-  int words_per_row() const { return static_cast<int>(words_per_row_); }
-  const int32_t* words(int64_t row) const { return scores_.words + row * words_per_row_; }
-  const float* log_probabilities(int64_t row) const { return scores_.values + row * words_per_row_; }
+  int tokens_per_row() const { return static_cast<int>(tokens_per_row_); }
+  const int32_t* tokens(int64_t row) const { return scores_.tokens + row * tokens_per_row_; }
+  const float* log_probabilities(int64_t row) const { return scores_.values + row * tokens_per_row_; }
   /// Of the token that the rules force on this row; requires that there is one.
   float forced_log_probability(int64_t row) const { return scores_.forced[row]; }
   /// With sampling: the tokens that the rules asked for, in their order.
-  const DrawnWord& drawn(size_t draw) const { return drawn_[draw]; }
+  const DrawnToken& drawn(size_t draw) const { return drawn_[draw]; }
 
  private:
   /// Pieces of one block, so that one copy brings all.
   struct Scores {
-    float* values;   // [rows, words_per_row]
-    int32_t* words;  // [rows, words_per_row]
-    float* forced;   // [rows]
+    float* values;    // [rows, tokens_per_row]
+    int32_t* tokens;  // [rows, tokens_per_row]
+    float* forced;    // [rows]
   };
   /// What the operations of a step read, on the device.
   struct Lists {
@@ -51,19 +51,19 @@ class WordScores {
   size_t bytes(int64_t rows) const;
   Scores pieces(void* block, int64_t rows) const;
   void reserve(int64_t rows);
-  void send_lists(const WordRules& rules);
-  void draw(ConstTensor logits, int64_t begin, const WordRules& rules);
+  void send_lists(const TokenRules& rules);
+  void draw(ConstTensor logits, int64_t begin, const TokenRules& rules);
 
   Context& context_;
   const BeamSearchOptions& options_;
   const int64_t vocab_size_;
-  const int64_t words_per_row_;
+  const int64_t tokens_per_row_;
   Arena banned_memory_;
   int32_t* banned_;  // tokens that no row may have, -1 at the end
   StagedArrays staged_;
   Lists lists_ = {};
-  std::vector<WordSampler> samplers_;  // of the threads
-  std::vector<DrawnWord> drawn_;
+  std::vector<TokenSampler> samplers_;  // of the threads
+  std::vector<DrawnToken> drawn_;
   int64_t capacity_ = 0;
   Arena memory_;
   void* block_ = nullptr;  // on the device

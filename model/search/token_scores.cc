@@ -1,4 +1,4 @@
-#include "model/search/word_scores.h"
+#include "model/search/token_scores.h"
 
 #include <algorithm>
 
@@ -8,11 +8,11 @@
 
 namespace ventris {
 
-WordScores::WordScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options)
+TokenScores::TokenScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options)
     : context_(context),
       options_(options),
       vocab_size_(vocab_size),
-      words_per_row_(std::min<int64_t>(options.beam_size, vocab_size - 2)),
+      tokens_per_row_(std::min<int64_t>(options.beam_size, vocab_size - 2)),
       banned_memory_(context.device(), 1024, "beam search"),
       banned_(banned_memory_.allocate_array<int32_t>(3)),
       staged_(context) {
@@ -20,21 +20,21 @@ WordScores::WordScores(Context& context, int64_t vocab_size, const BeamSearchOpt
   copy_to_device(context_, banned_, banned, sizeof(banned));
   if (options.sample) {
     samplers_.assign(static_cast<size_t>(context.pool().threads()),
-                     WordSampler(options.sampling, vocab_size));
+                     TokenSampler(options.sampling, vocab_size));
   }
 }
 
-size_t WordScores::bytes(int64_t rows) const {
-  return static_cast<size_t>(rows * (2 * words_per_row_ + 1)) * sizeof(float);
+size_t TokenScores::bytes(int64_t rows) const {
+  return static_cast<size_t>(rows * (2 * tokens_per_row_ + 1)) * sizeof(float);
 }
 
-WordScores::Scores WordScores::pieces(void* block, int64_t rows) const {
+TokenScores::Scores TokenScores::pieces(void* block, int64_t rows) const {
   auto* values = static_cast<float*>(block);
-  float* forced = values + 2 * rows * words_per_row_;
-  return {values, reinterpret_cast<int32_t*>(values + rows * words_per_row_), forced};
+  float* forced = values + 2 * rows * tokens_per_row_;
+  return {values, reinterpret_cast<int32_t*>(values + rows * tokens_per_row_), forced};
 }
 
-void WordScores::reserve(int64_t rows) {
+void TokenScores::reserve(int64_t rows) {
   if (rows <= capacity_) return;
   capacity_ = std::max(rows, capacity_ * 3 / 2);
   synchronize(context_);  // work under way may use the old memory
@@ -43,7 +43,7 @@ void WordScores::reserve(int64_t rows) {
 }
 
 /// Nothing where no row has a rule, as is usual.
-void WordScores::send_lists(const WordRules& rules) {
+void TokenScores::send_lists(const TokenRules& rules) {
   lists_ = {};
   const bool labels = rules.any_forced();
   const bool banned = rules.any_banned() && !options_.sample;
@@ -64,15 +64,15 @@ void WordScores::send_lists(const WordRules& rules) {
 }
 
 /// Draws the tokens of the rows [begin, begin + logits.rows).
-void WordScores::draw(ConstTensor logits, int64_t begin, const WordRules& rules) {
+void TokenScores::draw(ConstTensor logits, int64_t begin, const TokenRules& rules) {
   const HostCopy host(context_, logits);
   const auto& draws = rules.draws();
-  const auto row_before = [](const WordRules::Draw& draw, int64_t row) { return draw.row < row; };
+  const auto row_before = [](const TokenRules::Draw& draw, int64_t row) { return draw.row < row; };
   const auto first = std::lower_bound(draws.begin(), draws.end(), begin, row_before);
   const auto end = std::lower_bound(first, draws.end(), begin + logits.rows, row_before);
   const auto offset = first - draws.begin();
   context_.pool().for_each(end - first, [&](int64_t index, int thread) {
-    const WordRules::Draw& wanted = first[index];
+    const TokenRules::Draw& wanted = first[index];
     const auto banned_here = rules.banned_of(wanted.row);
     std::vector<int32_t> banned = {options_.begin_id, options_.unknown_id};
     banned.insert(banned.end(), banned_here.begin(), banned_here.end());
@@ -82,18 +82,18 @@ void WordScores::draw(ConstTensor logits, int64_t begin, const WordRules& rules)
   });
 }
 
-void WordScores::compute(SearchModels& models, const WordRules& rules) {
+void TokenScores::compute(SearchModels& models, const TokenRules& rules) {
   const int64_t rows = rules.rows();
   reserve(rows);
   send_lists(rules);
   drawn_.resize(rules.draws().size());
   const Scores device = pieces(block_, rows);
-  const int64_t most = IncrementalDecoder::logit_rows(context_.device());
-  for (int64_t begin = 0; begin < rows; begin += most) {
-    const Tensor logits = models.logits(begin, std::min(most, rows - begin));
+  const int64_t max = IncrementalDecoder::logit_rows(context_.device());
+  for (int64_t begin = 0; begin < rows; begin += max) {
+    const Tensor logits = models.logits(begin, std::min(max, rows - begin));
     if (lists_.repeated != nullptr) {
       repetition_penalty(context_, {.logits = logits,
-                                    .words = lists_.repeated,
+                                    .tokens = lists_.repeated,
                                     .begin = lists_.repeated_begin + begin,
                                     .penalty = options_.repetition_penalty});
     }
@@ -110,15 +110,15 @@ void WordScores::compute(SearchModels& models, const WordRules& rules) {
     log_softmax_top_k(context_,
                       {.logits = logits,
                        .vocab = vocab_size_,
-                       .k = static_cast<int>(words_per_row_),
+                       .k = static_cast<int>(tokens_per_row_),
                        .banned = banned_,
                        .row_banned = lists_.banned,
                        .row_banned_begin = lists_.banned == nullptr ? nullptr : lists_.banned_begin + begin,
-                       .values = device.values + begin * words_per_row_,
-                       .indices = device.words + begin * words_per_row_});
+                       .values = device.values + begin * tokens_per_row_,
+                       .indices = device.tokens + begin * tokens_per_row_});
   }
   if (options_.sample && lists_.labels == nullptr) return;
-  const int64_t numbers = lists_.labels != nullptr ? 2 * words_per_row_ + 1 : 2 * words_per_row_;
+  const int64_t numbers = lists_.labels != nullptr ? 2 * tokens_per_row_ + 1 : 2 * tokens_per_row_;
   copy_.resize(bytes(rows));
   copy_to_host(context_, copy_.data(), block_, static_cast<size_t>(rows * numbers) * sizeof(float));
   scores_ = pieces(copy_.data(), rows);

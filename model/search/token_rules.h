@@ -10,15 +10,15 @@
 namespace ventris {
 
 /// What may follow each hypothesis of one step, beside what the model says, in host memory.
-class WordRules {
+class TokenRules {
  public:
   /// `options` outlive the object.
-  WordRules(const BeamSearchOptions& options, int64_t vocab_size);
+  TokenRules(const BeamSearchOptions& options, int64_t vocab_size);
 
   /// Begins a step.
   void clear();
   /// Adds the next row: a hypothesis with these tokens. `forced`: the only token that may follow, or -1.
-  void add(std::span<const int32_t> words, int32_t forced);
+  void add(std::span<const int32_t> tokens, int32_t forced);
   /// Asks for a token drawn for the row that was added last.
   void add_draw(const DrawKey& key) { draws_.push_back({static_cast<int32_t>(labels_.size()) - 1, key}); }
 
@@ -42,7 +42,7 @@ class WordRules {
   std::span<const int32_t> banned_of(int64_t row) const;
 
  private:
-  void ban_repeated_ngrams(std::span<const int32_t> words);
+  void ban_repeated_ngrams(std::span<const int32_t> tokens);
 
   const BeamSearchOptions& options_;
   const int64_t vocab_size_;
