@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <mutex>
 
@@ -27,7 +28,7 @@ double seconds_left(const TrainOptions& options, const RunProgress& run) {
 }
 
 std::string duration_text(double seconds) {
-  const auto total = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  const int64_t total = std::llround(std::max(0.0, seconds));
   if (total >= 3600) return fmt::format("{} h {:02} min", total / 3600, total / 60 % 60);
   if (total >= 60) return fmt::format("{} min {:02} s", total / 60, total % 60);
   return fmt::format("{} s", total);

@@ -12,7 +12,7 @@ std::string to_json(const TrainOptions& options, const std::string& environment 
 /// Of what to_json() gives. Options that are missing have their defaults: a file of an older version. Throws
 /// Error(kBadData) naming `origin` and the key that is unknown or of another type, and data::NewerFormat
 /// where the text is of a later version.
-TrainOptions train_options_from_json(const std::string& text, const std::string& origin);
+TrainOptions train_options_from_json(const std::string& json, const std::string& origin);
 /// Of the newest start in a run folder, by its config.json. Throws DataError where that cannot be read, too.
 TrainOptions recorded_options(const std::string& folder);
 

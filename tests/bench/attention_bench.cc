@@ -202,7 +202,7 @@ void run(benchmark::State& state, Device device, const Case& c) {
                          benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void add(Device device, Case c) {
+void add(Device device, const Case& c) {
   const std::string name = "attention/" + c.name + (c.rate > 0 ? "/dropout" : "");
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, device, c); })
       ->Unit(benchmark::kMillisecond)

@@ -19,8 +19,8 @@ inline std::vector<int32_t> offsets_of(const std::vector<int>& lengths) {
 /// Attention over random packed sentences; query, key and value are column blocks of one matrix where
 /// `fused`.
 struct AttentionProblem {
-  AttentionProblem(std::vector<int> query_lengths, std::vector<int> key_lengths, int heads, int d_head,
-                   DType dtype, bool causal, int padding = 3)
+  AttentionProblem(const std::vector<int>& query_lengths, const std::vector<int>& key_lengths, int heads,
+                   int d_head, DType dtype, bool causal, int padding = 3)
       : heads(heads),
         d_head(d_head),
         dtype(dtype),
