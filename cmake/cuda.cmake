@@ -1,8 +1,9 @@
-# The CUDA side of the program. Sets VENTRIS_HAS_CUDA, and VENTRIS_CUDA_ARCHITECTURES for nvcc: those of
-# -DCMAKE_CUDA_ARCHITECTURES (one alone compiles several times faster), else machine code for the architectures that
-# most clusters have, and PTX from which the driver makes code for newer ones.
+# The CUDA side of the program. Sets VENTRIS_HAS_CUDA, whether the ordinary program has it; VENTRIS_ALSO_CUDA, whether one beside it
+# has; and VENTRIS_CUDA_ARCHITECTURES for nvcc: those of -DCMAKE_CUDA_ARCHITECTURES (one alone compiles several times faster),
+# else machine code for the architectures that most clusters have, and PTX from which the driver makes code for newer ones.
 
 set(VENTRIS_HAS_CUDA OFF)
+set(VENTRIS_ALSO_CUDA OFF)
 if(VENTRIS_CUDA)
   set(missing "")
   find_package(CUDAToolkit QUIET)
@@ -25,7 +26,7 @@ if(VENTRIS_CUDA)
     if(NOT CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80)  # for CMake's trial only
     endif()
-    if(VENTRIS_CUDA STREQUAL "AUTO")
+    if(VENTRIS_CUDA MATCHES "^(AUTO|ALSO)$")
       include(CheckLanguage)
       check_language(CUDA)
     endif()
@@ -35,9 +36,11 @@ if(VENTRIS_CUDA)
       set(missing "an nvcc that works with this compiler")
     endif()
   endif()
-  if(NOT missing)
+  if(NOT missing AND VENTRIS_CUDA STREQUAL "ALSO")
+    set(VENTRIS_ALSO_CUDA ON)
+  elseif(NOT missing)
     set(VENTRIS_HAS_CUDA ON)
-  elseif(VENTRIS_CUDA STREQUAL "AUTO")
+  elseif(VENTRIS_CUDA MATCHES "^(AUTO|ALSO)$")
     message(STATUS "Without CUDA: ${missing} was not found")
   else()
     message(FATAL_ERROR "VENTRIS_CUDA=${VENTRIS_CUDA}: ${missing} was not found. Install it, or build with "
@@ -45,7 +48,7 @@ if(VENTRIS_CUDA)
   endif()
 endif()
 
-if(VENTRIS_HAS_CUDA)
+if(VENTRIS_HAS_CUDA OR VENTRIS_ALSO_CUDA)
   if(VENTRIS_MPI)
     add_library(NCCL::nccl UNKNOWN IMPORTED)
     set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${NCCL_LIBRARY}

@@ -75,8 +75,7 @@ function(ventris_kernels target)
     string(REPLACE "-march=" "" march ${march})
     set_target_properties(ventris_kernels_${name} PROPERTIES VENTRIS_MARCH ${march})
     target_compile_options(ventris_kernels_${name} PRIVATE ${flags})
-    target_compile_definitions(ventris_kernels_${name} PRIVATE VENTRIS_KERNEL_TABLE=ventris_kernels_${name}
-                               VENTRIS_HAS_CUDA=0)  # no kernel of the CPU asks: the same objects with and without
+    target_compile_definitions(ventris_kernels_${name} PRIVATE VENTRIS_KERNEL_TABLE=ventris_kernels_${name})
     target_link_libraries(ventris_kernels_${name} PRIVATE ventris_options fmt::fmt)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
     add_custom_command(

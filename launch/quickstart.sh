@@ -15,8 +15,13 @@ install_packages "${VENTRIS_BUILD_PACKAGES[@]}"
 
 note "Building ventris (release, for the instruction set of this machine) in $build"
 mkdir -p "$build"
+cuda=AUTO
+if ! has_gpu; then
+  cuda=OFF
+  echo "No GPU was found: building without CUDA"
+fi
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF \
-  "$(compiler_cache)" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2 && exit 1; }
+  -DVENTRIS_NATIVE=ON -DVENTRIS_CUDA=$cuda "$(compiler_cache)" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2 && exit 1; }
 cmake --build "$build" --target ventris --parallel "$(cores)"
 PATH=$build:$PATH
 ventris --version

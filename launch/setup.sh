@@ -54,14 +54,19 @@ install_packages() {
 # The cores that this process may use.
 cores() { nproc; }
 
-# A compiler cache is used where there is one.
+# A compiler cache is used where there is one, unless CCACHE_DISABLE is set.
 compiler_cache() {
   local cache="" folder
-  if cache=$(command -v ccache); then
+  if [[ -z ${CCACHE_DISABLE+set} ]] && cache=$(command -v ccache); then
     folder=$(ccache --get-config cache_dir)
     mkdir -p "$folder" 2>/dev/null && [[ -w $folder ]] || cache=""
   fi
   printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$cache"
+}
+
+# has_gpu: whether a GPU of NVIDIA's is found on this machine.
+has_gpu() {
+  [[ -e /dev/nvidia0 ]] || nvidia-smi -L 2>/dev/null | grep -q '^GPU '
 }
 
 # mpirun_command RANKS: the command that starts RANKS ranks here, in the array MPIRUN. The program shares out
