@@ -3,8 +3,8 @@
 #   format     clang-format 14, all C++ and CUDA files         shell   shellcheck
 #   python     ruff, with the rules of ruff.toml               docs    links and paths (tests/cli/docs_test.py)
 #   tidy       clang-tidy 14, with the checks of .clang-tidy: what changed, and a share of the rest that changes with the commit
-#   registers  registers, spills and shared memory of the kernels in build/cuda against tests/lint/registers.txt
-# Without a CHECK all; registers where build/cuda was built. What is missing is installed.
+#   registers  registers, spills and shared memory of the kernels that were built against tests/lint/registers.txt
+# Without a CHECK all; registers where kernels were built. What is missing is installed.
 #   --if-there  nothing is installed: a check whose tool is missing is skipped and named
 #   --all       tidy looks at all files, however long that takes
 set -euo pipefail
@@ -13,6 +13,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=launch/setup.sh
 source "$root/launch/setup.sh"
 cd "$root"
+
+# build_with_kernels: the folder of the newest build that has kernels for GPUs, if there is one.
+build_with_kernels() {
+  local newest
+  newest=$(find build/release build/cuda -path '*/ventris_cuda_kernels.dir/*.ptxas' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1)
+  newest=${newest#* }
+  printf '%s' "${newest%%/backend/*}"
+}
 
 ruff_version=0.17.6
 if_there=false
@@ -29,7 +37,7 @@ for argument in "$@"; do
 done
 if ((${#checks[@]} == 0)); then
   checks=(format shell python tidy docs)
-  if compgen -G 'build/cuda/backend/CMakeFiles/ventris_cuda_kernels.dir/*.ptxas' >/dev/null; then checks+=(registers); fi
+  if [[ -n $(build_with_kernels) ]]; then checks+=(registers); fi
 fi
 
 # files PATTERN...: those of the tree that match, also new ones that are not in git yet; of an unpacked archive, all.
@@ -114,12 +122,14 @@ check_docs() {
 }
 
 check_registers() {
-  if ! [[ -f build/cuda/compile_commands.json ]]; then
-    if ! $if_there; then die "registers: there is no build/cuda; build it with: cmake --preset cuda && cmake --build --preset cuda"; fi
-    echo "registers: skipped, there is no build/cuda"
+  local build
+  build=$(build_with_kernels)
+  if [[ -z $build ]]; then
+    if ! $if_there; then die "registers: no kernels were built; build them with: tests/run.sh --build, where nvcc is"; fi
+    echo "registers: skipped, no kernels were built"
     return 0
   fi
-  python3 -B tests/lint/registers.py build/cuda
+  python3 -B tests/lint/registers.py "$build"
 }
 
 if ! $if_there && [[ ${checks[*]} != registers ]]; then install_packages "${VENTRIS_LINT_PACKAGES[@]}"; fi

@@ -3,7 +3,7 @@
 
     tests/lint/registers.py BUILD [--table FILE] [--write]
 
-BUILD is a folder like build/cuda. A kernel is all of its instances; the greatest of them counts. Ends with 1, and a line
+BUILD is a folder like build/release. A kernel is all of its instances; the greatest of them counts. Ends with 1, and a line
 that starts with file and line of the table for each finding, where a kernel takes more than its row allows, has no row,
 or a row has no kernel. Another nvcc than that of the table shares out registers otherwise: nothing is compared then.
 --write makes the table anew, of what there is.
@@ -22,7 +22,7 @@ HEAD = """\
 # What a kernel may take at most for each architecture that it is compiled for: registers of a thread, bytes of its stack,
 # bytes that it spills, bytes of shared memory that a block declares. tests/lint.sh registers compares the build with it.
 # A row grows by intention alone: occupancy falls with registers (65,536 for the threads of a multiprocessor), and stack
-# is slow memory. Anew: tests/lint/registers.py build/cuda --write.
+# is slow memory. Anew: tests/lint/registers.py build/release --write.
 # source  kernel  architecture  registers  stack  spilled  shared
 """
 
