@@ -13,7 +13,7 @@ marker=.ventris-quickstart
 
 install_packages "${VENTRIS_BUILD_PACKAGES[@]}"
 
-note "Building ventris (release, for the instruction set of this machine) in $build"
+note "Building ventris (release) in $build"
 mkdir -p "$build"
 cuda=AUTO
 if ! has_gpu; then
@@ -21,7 +21,7 @@ if ! has_gpu; then
   echo "No GPU was found: building without CUDA"
 fi
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DVENTRIS_TESTS=OFF -DVENTRIS_BENCHMARKS=OFF \
-  -DVENTRIS_NATIVE=ON -DVENTRIS_CUDA=$cuda "$(compiler_cache)" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2 && exit 1; }
+  -DVENTRIS_CUDA=$cuda "$(compiler_cache)" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2 && exit 1; }
 cmake --build "$build" --target ventris --parallel "$(cores)"
 PATH=$build:$PATH
 ventris --version
