@@ -41,8 +41,8 @@ TEST(Communicator, SumsF32AndF64OverTheRanks) {
     world().all_reduce_sum({singles.data(), 1, count, count, DType::kF32});
     world().all_reduce_sum({doubles.data(), 1, count, count, DType::kF64});
     for (int64_t i = 0; i < count; ++i) {
-      ASSERT_EQ(singles[static_cast<size_t>(i)], static_cast<float>(i % 97 * size + size * (size - 1) / 2))
-          << i;
+      const int64_t sum = i % 97 * size + size * (size - 1) / 2;
+      ASSERT_EQ(singles[static_cast<size_t>(i)], static_cast<float>(sum)) << i;
       ASSERT_EQ(doubles[static_cast<size_t>(i)], static_cast<double>(i) * size * (size + 1) / 2) << i;
     }
   }

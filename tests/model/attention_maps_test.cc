@@ -96,8 +96,9 @@ class Reference {
     for (size_t t = 0; t < ids.size(); ++t) {
       Row row = table[static_cast<size_t>(ids[t])];
       for (size_t j = 0; j < row.size(); ++j) {
+        const size_t even = j / 2 * 2;
         const double angle =
-            static_cast<double>(t) / std::pow(10000.0, static_cast<double>(j / 2 * 2) / c_.d_model);
+            static_cast<double>(t) / std::pow(10000.0, static_cast<double>(even) / c_.d_model);
         const double sinusoid = j % 2 == 0 ? std::sin(angle) : std::cos(angle);
         row[j] = row[j] * std::sqrt(c_.d_model) + (learned.empty() ? sinusoid : learned[t][j]);
       }
