@@ -62,7 +62,7 @@ class Surroundings(support.CommandLineTest):
             options = ["--json"] if name == "full" else []
             result = run_with(prepare, *self.train(name, "--max-steps", 10, *options))
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertRegex(result.stderr.decode(), f"Warning: the result could not be told.*{reason}")
+            self.assertRegex(result.stderr.decode(), f"Warning: the result could not be written.*{reason}")
             status = self.status(name)
             self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("done", 0, False))
             self.succeed("inspect", status["last_checkpoint"], "--verify")
@@ -79,7 +79,7 @@ class Surroundings(support.CommandLineTest):
         process.send_signal(signal.SIGUSR1)
         message = process.communicate(timeout=60)[1].decode()
         self.assertEqual(process.returncode, 75, message)
-        self.assertIn("Warning: the result could not be told", message)
+        self.assertIn("Warning: the result could not be written", message)
         self.assertEqual(self.status("stopped")["state"], "stopped")
 
     def test_closed_input(self):
