@@ -165,6 +165,18 @@ class Docs(unittest.TestCase):
                 self.assertEqual(set(used) - commands, set(), page.name)
                 self.assertEqual(set(re.findall(r"(?<!\S)--[a-z][\w-]+", part)) - options, set(), page.name)
 
+    def test_tests_that_the_pages_name_are_there(self):
+        """`Suite.Name` of GoogleTest and `test_name` of Python; an ellipsis stands for the rest of a name."""
+        kinds = {".cc", ".h", ".py"}
+        tests = "".join(path.read_text(encoding="utf-8", errors="replace") for path in (ROOT / "tests").rglob("*") if path.suffix in kinds)
+        for page, text in self.texts.items():
+            for suite, name in re.findall(r"`([A-Z]\w+)\.([A-Z]\w+)`", text):
+                with self.subTest(page=page.name, name=f"{suite}.{name}"):
+                    self.assertRegex(tests, rf"\b{suite}\b\s*,\s*{name}\b")
+            for name in re.findall(r"`(test_\w+)…?`", text):
+                with self.subTest(page=page.name, name=name):
+                    self.assertIn(f"def {name}", tests)
+
     def test_readme_is_short(self):
         self.assertLessEqual(len(self.texts[ROOT / "README.md"].splitlines()), 150)
 
