@@ -54,7 +54,7 @@ class SlowDisk(support.CommandLineTest):
     def check_whole_run(self, name, process, last=6):
         text = self.end_of(process)
         self.assertEqual(process.returncode, 0, text)
-        self.assertNotIn("error", text)
+        self.assertNotIn("error: ", text)
         self.succeed("inspect", self.checkpoint(name, last), "--verify")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
