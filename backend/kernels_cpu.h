@@ -1,5 +1,7 @@
 #pragma once
 
+#include "backend/kernel_arguments.h"
+
 /// What the CPU must provide for the operations (backend/ops.h), compiled once for each set of instructions
 /// and reached by cpu_kernels() alone (backend/cpu_kernels.h). Arguments are checked. Each is explained at
 /// its arguments, in the header of the operation. Attention and the packed products have headers of their own
@@ -7,32 +9,6 @@
 /// (gemm_cpu.h).
 
 namespace ventris {
-
-class Context;
-struct Tensor;
-struct AdamArgs;
-struct AddArgs;
-struct BiasBackwardArgs;
-struct BiasReluBackwardArgs;
-struct CastArgs;
-struct CrossEntropyArgs;
-struct EmbeddingBackwardArgs;
-struct EmbeddingForwardArgs;
-struct ExchangeArgs;
-struct FindNotFiniteArgs;
-struct GemmArgs;
-struct LayerNormBackwardArgs;
-struct LayerNormForwardArgs;
-struct LogProbabilityArgs;
-struct LogProbabilitySumArgs;
-struct LogSoftmaxTopKArgs;
-struct LossSumArgs;
-struct MovingAverageArgs;
-struct PlanUpdateArgs;
-struct RepetitionPenaltyArgs;
-struct SumOfSquaresArgs;
-struct SwishBackwardArgs;
-struct SwishForwardArgs;
 
 /// What is between the products of a layer, forward and backward.
 void embedding_forward_cpu(Context& context, const EmbeddingForwardArgs& args);

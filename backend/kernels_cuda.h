@@ -1,36 +1,12 @@
 #pragma once
 
+#include "backend/kernel_arguments.h"
+
 /// What a CUDA device must provide for the operations (backend/ops.h): each enqueues its work on the stream
 /// of the context and returns. Arguments are checked. Each is explained at its arguments, in the header of
 /// the operation. Attention has a header of its own (attention_cuda.h).
 
 namespace ventris {
-
-class Context;
-struct Tensor;
-struct AdamArgs;
-struct AddArgs;
-struct BiasBackwardArgs;
-struct BiasReluBackwardArgs;
-struct CastArgs;
-struct CrossEntropyArgs;
-struct EmbeddingBackwardArgs;
-struct EmbeddingForwardArgs;
-struct ExchangeArgs;
-struct FindNotFiniteArgs;
-struct GemmArgs;
-struct LayerNormBackwardArgs;
-struct LayerNormForwardArgs;
-struct LogProbabilityArgs;
-struct LogProbabilitySumArgs;
-struct LogSoftmaxTopKArgs;
-struct LossSumArgs;
-struct MovingAverageArgs;
-struct PlanUpdateArgs;
-struct RepetitionPenaltyArgs;
-struct SumOfSquaresArgs;
-struct SwishBackwardArgs;
-struct SwishForwardArgs;
 
 /// What is between the products of a layer, forward and backward.
 void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args);

@@ -73,28 +73,36 @@ bool receive_all(int socket, void* data, size_t bytes) {
   return true;
 }
 
-/// Room for one descriptor beside a message.
-struct alignas(cmsghdr) Ancillary {
-  std::array<char, CMSG_SPACE(sizeof(int))> bytes{};
+/// A request as a message that has room for one descriptor beside it.
+class Message {
+ public:
+  explicit Message(Request& request) : part_{.iov_base = &request, .iov_len = sizeof(request)} {
+    header_.msg_iov = &part_;
+    header_.msg_iovlen = 1;
+    header_.msg_control = ancillary_.data();
+    header_.msg_controllen = ancillary_.size();
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  msghdr* get() { return &header_; }
+
+ private:
+  iovec part_;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> ancillary_{};
+  msghdr header_{};
 };
 
 bool send_request(int socket, const Request& request, const std::string& path, int fd) {
   Request copy = request;
-  iovec part = {.iov_base = &copy, .iov_len = sizeof(copy)};
-  Ancillary ancillary;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary.bytes.data();
-  message.msg_controllen = ancillary.bytes.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  Message message(copy);
+  cmsghdr* const header = CMSG_FIRSTHDR(message.get());
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
   ssize_t done = 0;
   do {
-    done = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    done = ::sendmsg(socket, message.get(), MSG_NOSIGNAL);
   } while (done < 0 && errno == EINTR);
   if (done <= 0) return false;
   const auto sent = static_cast<size_t>(done);
@@ -104,20 +112,14 @@ bool send_request(int socket, const Request& request, const std::string& path, i
 
 /// False at the end of the socket. The descriptor is -1 where the process may have no more of them.
 bool receive_request(int socket, Request& request, std::string& path, FileHandle& file) {
-  iovec part = {.iov_base = &request, .iov_len = sizeof(request)};
-  Ancillary ancillary;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary.bytes.data();
-  message.msg_controllen = ancillary.bytes.size();
+  Message message(request);
   ssize_t done = 0;
   do {
-    done = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    done = ::recvmsg(socket, message.get(), MSG_CMSG_CLOEXEC);
   } while (done < 0 && errno == EINTR);
   if (done <= 0) return false;
   int fd = -1;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  const cmsghdr* const header = CMSG_FIRSTHDR(message.get());
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(fd)))
     std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
   file = FileHandle(fd);

@@ -174,7 +174,7 @@ bool ReplayedStep::agrees() const {
 }
 
 RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoint) {
-  const std::string path = (fs::path(folder_of(checkpoint)) / "config.json").string();
+  const std::string path = path_of_config(folder_of(checkpoint));
   std::string text;
   if (communicator.rank() == 0) {
     if (!data::is_there(path)) {
