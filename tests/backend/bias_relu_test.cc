@@ -19,29 +19,6 @@ using testing::tolerance_of;
 
 class BiasRelu : public ::testing::TestWithParam<DType> {};
 
-TEST_P(BiasRelu, MasksTheGradientAndAddsItsColumnSums) {
-  const DType dtype = GetParam();
-  Context context({.threads = 2});
-  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {3, 7}, {300, 521}}) {
-    Buffer y = Buffer::random(rows, cols, dtype, 1);
-    for (int64_t i = 0; i < y.size(); i += 3) y.set(i, 0.0);
-    Buffer d_y = Buffer::random(rows, cols, dtype, 2);
-    Buffer d_bias = Buffer::random(1, cols, master_dtype(dtype), 3);
-    const Buffer d_y_before = d_y;
-    const Buffer d_bias_before = d_bias;
-    bias_relu_backward(context, {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()});
-    for (int64_t col = 0; col < cols; ++col) {
-      double sum = d_bias_before.get(col);
-      for (int64_t row = 0; row < rows; ++row) {
-        const double masked = y.get(row, col) > 0.0 ? d_y_before.get(row, col) : 0.0;
-        ASSERT_EQ(d_y.get(row, col), masked);
-        sum += masked;
-      }
-      ASSERT_PRED3(testing::close, d_bias.get(col), sum, tolerance_of(dtype));
-    }
-  }
-}
-
 TEST_P(BiasRelu, AddsColumnSumsOfABlockOfColumns) {
   const DType dtype = GetParam();
   Context context({.threads = 2});

@@ -23,6 +23,7 @@ PLACEHOLDERS = {
     "backend/my_op_cuda.cu",
     "my_op.cc",
     "tests/backend/my_op_test.cc",
+    "tests/backend/operations/my_op_test.cc",
     # NAME and VERSION stand for any.
     "tests/fuzz/seeds/NAME",
     "tests/golden/files/VERSION",

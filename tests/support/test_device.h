@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include "backend/context.h"
+
+/// The device on which a program tests operations: every program that links tests/backend/operations defines
+/// these for its own.
+namespace ventris::testing {
+
+/// Known before there is a context, so that tests can be named where the device cannot be used.
+Device test_device();
+/// The context of all tests, made by the first call.
+Context& test_context();
+/// Exactly `bytes` of the device's memory: what looks for accesses past the end (a sanitizer, the emulated
+/// device) finds them.
+void* allocate_on_test_device(size_t bytes);
+void free_on_test_device(void* address);
+
+}  // namespace ventris::testing
