@@ -1,0 +1,131 @@
+#include "backend/cross_entropy.h"
+
+#include <random>
+
+#include "tests/support/log_sum_exp.h"
+#include "tests/support/operands.h"
+#include "tests/support/operation_case.h"
+
+namespace ventris::testing {
+namespace {
+
+constexpr int64_t kFirstRow = 3;
+constexpr float kGradientScale = 0.25F;
+
+/// Logits of the size, of which `vocab` columns and `tokens` rows count.
+struct CrossEntropyCase : Case {
+  int64_t vocab = 0;
+  int64_t tokens = 0;
+};
+std::string name_of(const CrossEntropyCase& c) {
+  return name_of(static_cast<const Case&>(c)) + "_vocab" + std::to_string(c.vocab) + "_tokens" +
+         std::to_string(c.tokens);
+}
+
+std::vector<CrossEntropyCase> cross_entropy_cases() {
+  struct Shape {
+    Size size;
+    int64_t vocab, tokens;
+  };
+  std::vector<CrossEntropyCase> all;
+  for (const Shape& shape : {Shape{{1, 1}, 1, 1}, Shape{{5, 32}, 7, 3}, Shape{{19, 101}, 101, 19},
+                             Shape{{7, 128, 3}, 126, 6}, Shape{{5, 2600}, 2579, 4}, Shape{{4, 16}, 11, 0}}) {
+    for (const Case& c : cases(test_dtypes(), {shape.size})) all.push_back({c, shape.vocab, shape.tokens});
+  }
+  return all;
+}
+
+class CrossEntropy : public ::testing::TestWithParam<CrossEntropyCase> {
+ protected:
+  struct Results {
+    Buffer gradient, loss, nll;
+    std::vector<double> totals;  // after 1 and 2
+  };
+  /// `logits` is overwritten by the gradient, if that is wanted.
+  Results run(float smoothing, bool gradient) const {
+    const auto& [rows, cols, gap] = GetParam().size;
+    const DType master = master_dtype(GetParam().dtype);
+    const MatrixOperand device_logits(logits_, gap), loss(1, rows, master), nll(1, rows, master);
+    const ArrayOperand<int32_t> labels(labels_);
+    const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + GetParam().tokens)});
+    const ArrayOperand<float> scale({kGradientScale});
+    const ArrayOperand<double> totals({1.0, 2.0});
+    cross_entropy(test_context(), {.logits = device_logits.view(),
+                                   .labels = labels.data(),
+                                   .first_row = kFirstRow,
+                                   .tokens = tokens.data(),
+                                   .vocab = GetParam().vocab,
+                                   .smoothing = smoothing,
+                                   .gradient = gradient,
+                                   .gradient_scale = gradient ? scale.data() : nullptr,
+                                   .loss = loss.view(),
+                                   .nll = nll.view()});
+    loss_sum(test_context(), {.loss = loss.view(), .nll = nll.view(), .totals = totals.data()});
+    return {device_logits.get(), loss.get(), nll.get(), totals.get()};
+  }
+
+  const Buffer logits_ = Buffer::random(GetParam().size.rows, GetParam().size.cols, GetParam().dtype, 1, 3.0);
+  const std::vector<int32_t> labels_ = [] {
+    std::mt19937 generator(7);
+    std::vector<int32_t> labels;
+    for (int64_t t = 0; t < GetParam().size.rows; ++t) {
+      const auto label = static_cast<int32_t>(generator() % static_cast<uint64_t>(GetParam().vocab));
+      labels.push_back(t < GetParam().tokens ? label : -1);
+    }
+    return labels;
+  }();
+};
+VENTRIS_FOR_CASES(CrossEntropy, cross_entropy_cases());
+
+TEST_P(CrossEntropy, MatchesTheReferenceAndPaddingIsExactlyZero) {
+  const auto& [rows, cols, gap] = GetParam().size;
+  const DType master = master_dtype(GetParam().dtype);
+  const int64_t vocab = GetParam().vocab;
+  for (const float smoothing : {0.0F, 0.1F}) {
+    SCOPED_TRACE(smoothing);
+    const double eps = smoothing;
+    std::vector<double> loss(static_cast<size_t>(rows)), nll(static_cast<size_t>(rows));
+    std::vector<double> gradient(static_cast<size_t>(rows * cols));
+    for (int64_t t = 0; t < GetParam().tokens; ++t) {
+      const auto at = static_cast<size_t>(t);
+      const double normal = log_sum_exp(logits_, t, vocab);
+      for (int64_t w = 0; w < vocab; ++w) {
+        const double log_p = logits_.get(t, w) - normal;
+        const double q = eps / static_cast<double>(vocab) + (w == labels_[at] ? 1.0 - eps : 0.0);
+        loss[at] -= q * log_p;
+        if (w == labels_[at]) nll[at] = -log_p;
+        gradient[static_cast<size_t>(t * cols + w)] = kGradientScale * (std::exp(log_p) - q);
+      }
+    }
+    for (const bool wanted : {true, false}) {
+      if (!wanted && smoothing == 0.0F) continue;
+      SCOPED_TRACE(wanted ? "with gradient" : "without gradient");
+      const Results got = run(smoothing, wanted);
+      expect_close("loss", got.loss, loss, tolerance_of(master));
+      expect_close("nll", got.nll, nll, tolerance_of(master));
+      for (int64_t t = GetParam().tokens; t < rows; ++t) {
+        EXPECT_EQ(got.loss.get(t), 0.0);
+        EXPECT_EQ(got.nll.get(t), 0.0);
+      }
+      double totals[2] = {1.0, 2.0};
+      for (int64_t t = 0; t < rows; ++t) totals[0] += got.loss.get(t), totals[1] += got.nll.get(t);
+      for (const size_t i : {0, 1})
+        EXPECT_TRUE(close(got.totals[i], totals[i], tolerance_of(DType::kF64)))
+            << got.totals[i] << ", expected " << totals[i];
+      if (wanted) {
+        // A bf16 gradient is one rounding of the right number.
+        const Tolerance tolerance = tolerance_of(GetParam().dtype);
+        expect_close("gradient", got.gradient, gradient, {tolerance.absolute * 1e-2, tolerance.relative});
+        for (int64_t i = 0; i < rows * cols; ++i) {
+          const bool counts = i / cols < GetParam().tokens && i % cols < vocab;
+          ASSERT_TRUE(counts || got.gradient.get(i) == 0.0) << "element " << i << " of the padding";
+        }
+      } else {
+        expect_same_bits("logits", got.gradient, logits_);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris::testing

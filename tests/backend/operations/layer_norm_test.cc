@@ -1,0 +1,162 @@
+#include "backend/layer_norm.h"
+
+#include "tests/support/dropout_mask.h"
+#include "tests/support/operands.h"
+#include "tests/support/operation_case.h"
+
+namespace ventris::testing {
+namespace {
+
+class LayerNorm : public OperationTest {
+ protected:
+  LayerNorm() {
+    key_ = {.rate = GetParam().rate, .seed = 0x123456789ABCULL, .place = 0x200, .position = &kPosition};
+    device_key_ = key_;
+    device_key_.position = position_.data();
+  }
+
+  Buffer matrix(uint32_t seed) const { return Buffer::random(size_.rows, size_.cols, dtype_, seed); }
+  Buffer vector(uint32_t seed) const { return Buffer::random(1, size_.cols, master_dtype(dtype_), seed); }
+  Buffer statistics(uint32_t seed, double spread) const {
+    return Buffer::random(1, size_.rows, master_dtype(dtype_), seed, spread);
+  }
+
+  static constexpr DropoutPosition kPosition = {.step = 3, .row_base = 7};
+  const ArrayOperand<DropoutPosition> position_{{kPosition}};
+  const DType dtype_ = GetParam().dtype;
+  const Size size_ = GetParam().size;
+  DropoutKey key_, device_key_;
+};
+
+VENTRIS_FOR_CASES(LayerNorm, cases(test_dtypes(),
+                                   {{1, 1},
+                                    {3, 7, 2},
+                                    {37, 64, 8},
+                                    {71, 229},
+                                    {40, 520},
+                                    {9, 1032},
+                                    {3, 4093, 3},
+                                    {2, 4104},
+                                    {1, 16384}},
+                                   {0.0F, 0.3F}));
+
+TEST_P(LayerNorm, ForwardMatchesTheReference) {
+  const auto& [rows, cols, gap] = size_;
+  const Buffer x = matrix(1), residual = matrix(2), gamma = vector(3), beta = vector(4);
+  const MatrixOperand device_x(x, gap), device_residual(residual, gap), device_gamma(gamma),
+      device_beta(beta);
+  for (const bool with_x : {true, false}) {
+    if (!with_x && key_.active()) continue;
+    SCOPED_TRACE(with_x ? "with x" : "without x");
+    const MatrixOperand sum(rows, cols, dtype_, gap), y(rows, cols, dtype_, gap);
+    const MatrixOperand mean(1, rows, master_dtype(dtype_)), rstd(1, rows, master_dtype(dtype_));
+    layer_norm_forward(test_context(), {.x = with_x ? device_x.view() : Tensor{},
+                                        .residual = device_residual.view(),
+                                        .dropout = with_x ? device_key_ : DropoutKey{},
+                                        .gamma = device_gamma.view(),
+                                        .beta = device_beta.view(),
+                                        .sum = with_x ? sum.view() : Tensor{},
+                                        .mean = mean.view(),
+                                        .rstd = rstd.view(),
+                                        .y = y.view()});
+    if (with_x) {
+      std::vector<double> expected;
+      for (int64_t i = 0; i < x.size(); ++i)
+        expected.push_back(residual.get(i) + dropout_mask(key_, i / cols, i % cols) * x.get(i));
+      expect_close("sum", sum, expected, dtype_);
+    }
+    // The statistics are those of the sum as rounded.
+    const Buffer rounded = with_x ? sum.get() : residual;
+    const auto n = static_cast<double>(cols);
+    std::vector<double> expected_mean, expected_rstd, expected_y;
+    for (int64_t r = 0; r < rows; ++r) {
+      double total = 0.0;
+      double squares = 0.0;
+      for (int64_t c = 0; c < cols; ++c) total += rounded.get(r, c);
+      for (int64_t c = 0; c < cols; ++c) squares += std::pow(rounded.get(r, c) - total / n, 2);
+      expected_mean.push_back(total / n);
+      expected_rstd.push_back(1.0 / std::sqrt(squares / n + static_cast<double>(1e-5F)));
+      for (int64_t c = 0; c < cols; ++c) {
+        expected_y.push_back(gamma.get(c) * (rounded.get(r, c) - total / n) * expected_rstd.back() +
+                             beta.get(c));
+      }
+    }
+    expect_close("mean", mean, expected_mean, master_dtype(dtype_));
+    expect_close("rstd", rstd, expected_rstd, master_dtype(dtype_));
+    expect_close("y", y, expected_y, dtype_);
+  }
+}
+
+TEST_P(LayerNorm, BackwardMatchesTheReferenceAndRepeatsItsBits) {
+  const auto& [rows, cols, gap] = size_;
+  const Buffer d_y = matrix(1), d_sum_in = matrix(2), sum = matrix(3), gamma = vector(6);
+  const Buffer mean = statistics(4, 0.1), rstd = statistics(5, 1.0);
+  const MatrixOperand device_d_y(d_y, gap), device_d_sum_in(d_sum_in, gap), device_sum(sum, gap),
+      device_gamma(gamma), device_mean(mean), device_rstd(rstd);
+  const auto xhat = [&](int64_t r, int64_t c) { return (sum.get(r, c) - mean.get(r)) * rstd.get(r); };
+  struct Results {
+    MatrixOperand d_residual, d_x, d_gamma, d_beta, d_bias;
+  };
+  const auto fresh = [&] {
+    return Results{{rows, cols, dtype_, gap},
+                   {rows, cols, dtype_, gap},
+                   MatrixOperand(vector(7)),
+                   MatrixOperand(vector(8)),
+                   MatrixOperand(vector(9))};
+  };
+  for (const bool with_x : {true, false}) {  // without it there is no d_x, no d_bias and here no d_sum_in
+    if (!with_x && key_.active()) continue;
+    SCOPED_TRACE(with_x ? "with x" : "without x");
+    const Results first = fresh(), second = fresh();
+    for (const Results* r : {&first, &second}) {
+      LayerNormBackwardArgs args{.d_y = device_d_y.view(),
+                                 .sum = device_sum.view(),
+                                 .mean = device_mean.view(),
+                                 .rstd = device_rstd.view(),
+                                 .gamma = device_gamma.view(),
+                                 .d_residual = r->d_residual.view(),
+                                 .d_gamma = r->d_gamma.view(),
+                                 .d_beta = r->d_beta.view()};
+      if (with_x) {
+        args.d_sum_in = device_d_sum_in.view(), args.d_x = r->d_x.view(), args.d_bias = r->d_bias.view();
+        args.dropout = device_key_;
+      }
+      layer_norm_backward(test_context(), args);
+    }
+    const auto n = static_cast<double>(cols);
+    std::vector<double> d_residual, d_x;
+    std::vector<double> d_gamma = to_doubles(vector(7)), d_beta = to_doubles(vector(8)),
+                        d_bias = to_doubles(vector(9));
+    for (int64_t r = 0; r < rows; ++r) {
+      double g_sum = 0.0;
+      double gx_sum = 0.0;
+      for (int64_t c = 0; c < cols; ++c) {
+        g_sum += gamma.get(c) * d_y.get(r, c);
+        gx_sum += gamma.get(c) * d_y.get(r, c) * xhat(r, c);
+        d_gamma[static_cast<size_t>(c)] += d_y.get(r, c) * xhat(r, c);
+        d_beta[static_cast<size_t>(c)] += d_y.get(r, c);
+      }
+      for (int64_t c = 0; c < cols; ++c) {
+        const double g = gamma.get(c) * d_y.get(r, c);
+        d_residual.push_back(rstd.get(r) * (g - g_sum / n - xhat(r, c) * gx_sum / n) +
+                             (with_x ? d_sum_in.get(r, c) : 0.0));
+        d_x.push_back(dropout_mask(key_, r, c) * d_residual.back());
+        d_bias[static_cast<size_t>(c)] += d_x.back();
+      }
+    }
+    expect_close("d_residual", first.d_residual, d_residual, dtype_);
+    expect_close("d_gamma", first.d_gamma, d_gamma, dtype_);
+    expect_close("d_beta", first.d_beta, d_beta, dtype_);
+    expect_same_bits("d_residual again", first.d_residual, second.d_residual);
+    expect_same_bits("d_gamma again", first.d_gamma, second.d_gamma);
+    expect_same_bits("d_beta again", first.d_beta, second.d_beta);
+    if (!with_x) continue;
+    expect_close("d_x", first.d_x, d_x, dtype_);
+    expect_close("d_bias", first.d_bias, d_bias, dtype_);
+    expect_same_bits("d_x again", first.d_x, second.d_x);
+    expect_same_bits("d_bias again", first.d_bias, second.d_bias);
+  }
+}
+
+}  // namespace
+}  // namespace ventris::testing
