@@ -28,7 +28,7 @@ struct Case {
   float rate = 0.0F;  // of dropout
 };
 
-inline std::string name_of(Device device, DType dtype) {
+inline std::string device_and_dtype(Device device, DType dtype) {
   return std::string(name_of(device)) + "_" + name_of(dtype);
 }
 /// For a part of a name: nothing where there is nothing to say.
@@ -36,8 +36,9 @@ inline std::string suffix(const std::string& what, int64_t value) {
   return value == 0 ? "" : "_" + what + std::to_string(value);
 }
 inline std::string name_of(const Case& c) {
-  return name_of(c.device, c.dtype) + "_" + std::to_string(c.size.rows) + "x" + std::to_string(c.size.cols) +
-         suffix("gap", c.size.gap) + suffix("rate", std::lround(100.0F * c.rate));
+  return device_and_dtype(c.device, c.dtype) + "_" + std::to_string(c.size.rows) + "x" +
+         std::to_string(c.size.cols) + suffix("gap", c.size.gap) +
+         suffix("rate", std::lround(100.0F * c.rate));
 }
 inline std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << name_of(c);
