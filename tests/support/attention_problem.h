@@ -6,15 +6,10 @@
 
 #include "backend/attention.h"
 #include "backend/context.h"
+#include "tests/support/attention_reference.h"
 #include "tests/support/device_buffer.h"
 
 namespace ventris::testing {
-
-inline std::vector<int32_t> offsets_of(const std::vector<int>& lengths) {
-  std::vector<int32_t> offsets = {0};
-  for (int length : lengths) offsets.push_back(offsets.back() + length);
-  return offsets;
-}
 
 /// Attention over random packed sentences; query, key and value are column blocks of one matrix where
 /// `fused`.

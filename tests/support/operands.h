@@ -55,6 +55,12 @@ class MatrixOperand {
   MatrixOperand& operator=(const MatrixOperand&) = delete;
 
   Tensor view() const { return view_; }
+  /// Everything is NaN again.
+  void forget() const {
+    const std::vector<char> nan =
+        image_of_nan(view_.rows, view_.cols, view_.dtype, view_.stride - view_.cols);
+    copy_to_device(test_context(), view_.data, nan.data(), nan.size());
+  }
   /// What the matrix holds after the work that the context was given. The test fails if a gap does not hold
   /// NaN any more.
   Buffer get() const {

@@ -45,11 +45,9 @@ class Embedding : public OperationTest {
   DropoutKey key_, device_key_;
 };
 
-VENTRIS_FOR_CASES(
-    Embedding,
-    cases(test_dtypes(),
-          {{1, 1}, {7, 31}, {33, 264, 8}, {41, 7, 3}, {41, 64}, {41, 300}, {67, 130}, {300, 5}, {300, 264}},
-          {0.0F, 0.3F}));
+VENTRIS_FOR_CASES(Embedding,
+                  cases(test_dtypes(), {{1, 1}, {7, 31}, {33, 300}, {41, 7, 3}, {67, 130}, {300, 264, 8}},
+                        {0.0F, 0.3F}));
 
 TEST_P(Embedding, ForwardMatchesTheReference) {
   const auto& [rows, cols, gap] = size_;
