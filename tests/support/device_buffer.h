@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -20,9 +21,8 @@ class Buffer {
 
   static Buffer random(int64_t rows, int64_t cols, DType dtype, uint32_t seed, double spread = 1.0) {
     Buffer buffer(rows, cols, dtype);
-    std::mt19937 generator(seed);
-    std::normal_distribution<double> normal(0.0, spread);
-    for (int64_t i = 0; i < rows * cols; ++i) buffer.set(i, normal(generator));
+    const std::vector<double>& normal = normal_numbers(seed, static_cast<size_t>(buffer.size()));
+    for (int64_t i = 0; i < buffer.size(); ++i) buffer.set(i, normal[static_cast<size_t>(i)] * spread);
     return buffer;
   }
 
@@ -44,6 +44,19 @@ class Buffer {
   double get(int64_t row, int64_t col) const { return get(row * cols_ + col); }
 
  private:
+  /// At least `count` numbers of a seed. They are kept: to draw them takes longer than most operations.
+  static const std::vector<double>& normal_numbers(uint32_t seed, size_t count) {
+    struct Numbers {
+      explicit Numbers(uint32_t seed) : generator(seed) {}
+      std::mt19937 generator;
+      std::normal_distribution<double> normal;
+      std::vector<double> drawn;
+    };
+    thread_local std::map<uint32_t, Numbers> by_seed;
+    Numbers& numbers = by_seed.try_emplace(seed, seed).first->second;
+    while (numbers.drawn.size() < count) numbers.drawn.push_back(numbers.normal(numbers.generator));
+    return numbers.drawn;
+  }
   void* address() { return bytes_.data(); }
 
   int64_t rows_;
