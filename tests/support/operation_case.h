@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -28,50 +28,21 @@ struct Case {
   float rate = 0.0F;  // of dropout
 };
 
-inline std::string device_and_dtype(Device device, DType dtype) {
-  return std::string(name_of(device)) + "_" + name_of(dtype);
-}
+std::string device_and_dtype(Device device, DType dtype);
 /// For a part of a name: nothing where there is nothing to say.
-inline std::string suffix(const std::string& what, int64_t value) {
-  return value == 0 ? "" : "_" + what + std::to_string(value);
-}
-inline std::string name_of(const Case& c) {
-  return device_and_dtype(c.device, c.dtype) + "_" + std::to_string(c.size.rows) + "x" +
-         std::to_string(c.size.cols) + suffix("gap", c.size.gap) +
-         suffix("rate", std::lround(100.0F * c.rate));
-}
-inline std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << name_of(c);
-}
+std::string suffix(const std::string& what, int64_t value);
+std::string name_of(const Case& c);
+std::ostream& operator<<(std::ostream& out, const Case& c);
 
 /// What operations take on the device that is tested: all dtypes, and those of masters.
-inline std::vector<DType> test_dtypes() {
-  if (test_device() == Device::kCuda) return {DType::kF32, DType::kBF16};
-  return {DType::kF32, DType::kBF16, DType::kF64};
-}
-inline std::vector<DType> test_master_dtypes() {
-  if (test_device() == Device::kCuda) return {DType::kF32};
-  return {DType::kF32, DType::kF64};
-}
+std::vector<DType> test_dtypes();
+std::vector<DType> test_master_dtypes();
 
 /// Each dtype with each size and each rate.
-inline std::vector<Case> cases(const std::vector<DType>& dtypes, const std::vector<Size>& sizes,
-                               const std::vector<float>& rates = {0.0F}) {
-  std::vector<Case> all;
-  for (const DType dtype : dtypes) {
-    for (const Size& size : sizes) {
-      for (const float rate : rates) all.push_back({test_device(), dtype, size, rate});
-    }
-  }
-  return all;
-}
+std::vector<Case> cases(const std::vector<DType>& dtypes, const std::vector<Size>& sizes,
+                        const std::vector<float>& rates = {0.0F});
 /// Vectors of these lengths.
-inline std::vector<Case> cases_of_length(const std::vector<DType>& dtypes,
-                                         const std::vector<int64_t>& lengths) {
-  std::vector<Size> sizes;
-  for (const int64_t length : lengths) sizes.push_back({1, length});
-  return cases(dtypes, sizes);
-}
+std::vector<Case> cases_of_length(const std::vector<DType>& dtypes, const std::vector<int64_t>& lengths);
 
 /// A test suite that runs for each of a list of cases.
 class OperationTest : public ::testing::TestWithParam<Case> {};

@@ -45,5 +45,12 @@ TEST_P(Add, HasTheBitsOfTheReferenceAlsoInPlace) {
   }
 }
 
+TEST(AddOfOtherShapesAndDtypes, IsRefused) {
+  const MatrixOperand f(1, 4, DType::kF32), longer(1, 5, DType::kF32), d(1, 4, DType::kF64);
+  EXPECT_THROW(add(test_context(), {.a = f.view(), .b = longer.view(), .sum = f.view()}), Error);
+  EXPECT_THROW(add(test_context(), {.a = longer.view(), .sum = f.view()}), Error);
+  EXPECT_THROW(add(test_context(), {.a = f.view(), .b = d.view(), .sum = f.view()}), Error);
+}
+
 }  // namespace
 }  // namespace ventris::testing

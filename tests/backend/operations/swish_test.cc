@@ -13,7 +13,7 @@ VENTRIS_FOR_CASES(Swish,
 TEST_P(Swish, ForwardAndBackwardMatchTheReference) {
   const auto& [device, dtype, size, rate] = GetParam();
   Buffer x = Buffer::random(size.rows, size.cols, dtype, 1, 4.0);
-  x.set(0, -200.0);
+  if (x.size() > 1) x.set(0, -200.0);
   const Buffer d_y = Buffer::random(size.rows, size.cols, dtype, 2);
   std::vector<double> y;
   std::vector<double> d_x;

@@ -1,10 +1,10 @@
-#include "backend/adam.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <vector>
 
+#include "backend/adam.h"
+#include "backend/global_norm.h"
+#include "backend/moving_average.h"
 #include "tests/support/compare.h"
 
 namespace ventris {
@@ -47,6 +47,34 @@ TEST(Adam, BitsDoNotDependOnTheNumberOfThreads) {
     testing::expect_same_bits("v", one.v, many.v);
     testing::expect_same_bits("compute", one.compute, many.compute);
   }
+}
+
+double squares_of(const Buffer& x, int threads) {
+  Context context({.threads = threads, .scratch_bytes = 1 << 16});
+  double result = -1.0;
+  sum_of_squares(context, {.x = x.view(), .result = &result});
+  return result;
+}
+
+TEST(SumOfSquares, BitsDoNotDependOnTheNumberOfThreads) {
+  const Buffer x = Buffer::random(1, 100003, DType::kF32, 3);
+  EXPECT_EQ(squares_of(x, 1), squares_of(x, 2));
+  EXPECT_EQ(squares_of(x, 1), squares_of(x, 3));
+}
+
+Buffer averaged(int threads) {
+  constexpr int64_t kLength = 40009;
+  Context context({.threads = threads, .scratch_bytes = 1 << 16});
+  const StepOutcome outcome = {.loss = 1.0, .nll = 1.0, .gradient_norm = 1.0, .updates = 1000, .skipped = 0};
+  const Buffer value = Buffer::random(1, kLength, DType::kF32, 1);
+  Buffer average = Buffer::random(1, kLength, DType::kF32, 2);
+  moving_average(context,
+                 {.value = value.view(), .average = average.view(), .decay = 0.99, .outcome = &outcome});
+  return average;
+}
+
+TEST(MovingAverage, BitsDoNotDependOnTheNumberOfThreads) {
+  testing::expect_same_bits("average", averaged(1), averaged(3));
 }
 
 }  // namespace
