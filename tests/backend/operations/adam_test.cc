@@ -8,6 +8,8 @@ namespace {
 
 class Adam : public OperationTest {};
 VENTRIS_FOR_CASES(Adam, cases_of_length(test_master_dtypes(), {1, 7, 31, 64, 1009, 5003}));
+class AdamStep : public OperationTest {};
+VENTRIS_FOR_CASES(AdamStep, cases_of_length(test_master_dtypes(), {31}));
 
 struct Moments {
   Buffer m, v;
@@ -66,7 +68,7 @@ TEST_P(Adam, MatchesTheReference) {
   }
 }
 
-TEST_P(Adam, TheFirstStepMovesByTheLearningRateAgainstTheGradient) {
+TEST_P(AdamStep, TheFirstMovesByTheLearningRateAgainstTheGradient) {
   const DType dtype = GetParam().dtype;
   const int64_t n = GetParam().size.cols;
   const Buffer start = Buffer::random(1, n, dtype, 1);
@@ -86,7 +88,7 @@ TEST_P(Adam, TheFirstStepMovesByTheLearningRateAgainstTheGradient) {
   for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(got.get(i), start.get(i) + moves[i % 4], errors[i % 4]) << i;
 }
 
-TEST_P(Adam, ASkippedStepChangesNothing) {
+TEST_P(AdamStep, ASkippedOneChangesNothing) {
   const DType dtype = GetParam().dtype;
   const int64_t n = GetParam().size.cols;
   const auto vector = [&](uint32_t seed) { return Buffer::random(1, n, dtype, seed); };

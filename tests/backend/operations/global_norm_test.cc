@@ -11,6 +11,9 @@ namespace {
 class SumOfSquares : public OperationTest {};
 VENTRIS_FOR_CASES(SumOfSquares, cases_of_length(test_master_dtypes(), {0, 1, 7, 31, 33, 16384, 50'021}));
 
+class SumOfLargeSquares : public OperationTest {};
+VENTRIS_FOR_CASES(SumOfLargeSquares, cases_of_length(test_master_dtypes(), {3, 40'009}));
+
 double squares_of(const Buffer& x) {
   const MatrixOperand device_x(x);
   const ArrayOperand<double> result({-1.0});
@@ -26,7 +29,7 @@ TEST_P(SumOfSquares, MatchesTheReferenceAndRepeatsItsBits) {
   EXPECT_EQ(squares_of(x), got);
 }
 
-TEST_P(SumOfSquares, DoesNotOverflowWhereF32Would) {
+TEST_P(SumOfLargeSquares, DoesNotOverflowWhereF32Would) {
   const int64_t n = GetParam().size.cols;
   Buffer x(1, n, GetParam().dtype);
   for (int64_t i = 0; i < n; ++i) x.set(i, 1e30);
@@ -34,9 +37,8 @@ TEST_P(SumOfSquares, DoesNotOverflowWhereF32Would) {
   EXPECT_NEAR(squares_of(x), expected, expected * 1e-6);  // 1e30 is rounded to f32
 }
 
-TEST_P(SumOfSquares, IsNotFiniteIfAnElementIsNot) {
+TEST_P(SumOfLargeSquares, IsNotFiniteIfAnElementIsNot) {
   const int64_t n = GetParam().size.cols;
-  if (n == 0) return;
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
     for (const int64_t where : {int64_t{0}, n / 2, n - 1}) {
