@@ -9,9 +9,8 @@ namespace {
 class MovingAverage : public OperationTest {};
 class Exchange : public OperationTest {};
 
-const std::vector<int64_t> kLengths = {1, 7, 31, 64, 5003, 40'009};
-VENTRIS_FOR_CASES(MovingAverage, cases_of_length(test_master_dtypes(), kLengths));
-VENTRIS_FOR_CASES(Exchange, cases_of_length(test_master_dtypes(), kLengths));
+VENTRIS_FOR_CASES(MovingAverage, cases_of_length(test_master_dtypes(), {1, 7, 31, 64, 5003, 20'011}));
+VENTRIS_FOR_CASES(Exchange, cases_of_length(test_master_dtypes(), {1, 7, 40'009}));
 
 TEST_P(MovingAverage, MatchesTheReferenceAndIsLeftByASkippedStep) {
   const DType dtype = GetParam().dtype;
