@@ -24,7 +24,7 @@ struct Constants {
   float beta1, beta2, epsilon;
 };
 
-/// One thread: kPack elements of all ranges, which it alone writes, in one pass over memory. Grid: n / (kPack
+/// One thread: kPack elements of all ranges, which only it writes, in one pass over memory. Grid: n / (kPack
 /// * kThreads).
 template <bool kVectors>
 __global__ void adam_step(Ranges ranges, Constants constants, const AdamScalars* scalars) {

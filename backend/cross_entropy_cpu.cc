@@ -11,9 +11,9 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kRows = 8;      // rows of one piece of work
-constexpr int64_t kBlock = 1024;  // columns whose sums are carried in Master<T>; sums of blocks in f64
+constexpr int64_t kBlock = 1024;  // columns summed in Master<T>; sums of blocks in f64
 
-/// bf16 cannot hold e^x well enough: it is computed a second time for the gradient.
+/// bf16 cannot hold e^x accurately enough: it is recomputed for the gradient.
 template <typename T>
 constexpr bool kKeepExp = !std::is_same_v<T, BF16>;
 

@@ -2,7 +2,7 @@
 
 #include "backend/packed_gemm.h"
 
-/// Matrices of Packing::kInt8. What they do is said of packed_bytes(), pack() and packed_gemm().
+/// packed_bytes(), pack() and packed_gemm() for matrices of Packing::kInt8.
 namespace ventris {
 
 size_t int8_packed_bytes_cpu(int64_t rows, int64_t cols);

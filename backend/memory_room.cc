@@ -7,7 +7,7 @@
 namespace ventris {
 
 void require_memory_room(size_t bytes, const char* purpose) {
-  // Writable pages, which count where the system commits memory strictly, too.
+  // Writable pages, which also count under strict overcommit.
   void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
