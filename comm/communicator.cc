@@ -5,7 +5,7 @@
 namespace ventris {
 namespace {
 
-/// One rank: every sum is what it was.
+/// One rank: sums are the identity.
 class SelfCommunicator : public Communicator {
  public:
   int rank() const override { return 0; }

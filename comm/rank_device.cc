@@ -25,7 +25,7 @@ RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environ
   }
   const std::string shared = shared_device(control, index);
   if (shared.empty()) return {index, ""};
-  // Of the first host with fewer devices than ranks, which all ranks find alike.
+  // For the first host with fewer devices than ranks, the same on all ranks.
   const std::vector<std::string> devices = control.all_gather(std::to_string(visible));
   const std::vector<std::string> ranks = control.all_gather(std::to_string(environment.local_size()));
   for (size_t rank = 0; rank < hosts.size(); ++rank) {

@@ -13,8 +13,8 @@ enum class AttentionKind { kEncoderSelf, kDecoderSelf, kCross };
 inline constexpr std::array<AttentionKind, 3> kAttentionKinds = {
     AttentionKind::kEncoderSelf, AttentionKind::kDecoderSelf, AttentionKind::kCross};
 
-/// Where a forward pass leaves its attention weights: a tensor for each layer, [query rows, heads * max_keys]
-/// master as in AttentionForwardArgs::probabilities. Kinds and layers without one are not kept.
+/// Destination of the attention weights of a forward pass: a tensor for each layer, [query rows, heads *
+/// max_keys] master as in AttentionForwardArgs::probabilities. Kinds and layers without one are not stored.
 class AttentionWeights {
  public:
   void set(AttentionKind kind, int layer, Tensor weights) {

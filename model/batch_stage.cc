@@ -8,8 +8,8 @@ namespace ventris {
 namespace {
 
 constexpr size_t kAlignment = 128;
-// Sentences are padded to a multiple of this and never fall, so that their number soon stays as it is. The
-// capacity, which allows for sentences of one token, would be many times more than there ever are.
+// The number of sentences is padded to a multiple of this and never decreases, so that it soon stays
+// constant. The capacity, which allows for sentences of one token, would be many times larger than needed.
 constexpr int kSentenceStep = 64;
 
 }  // namespace
@@ -52,13 +52,13 @@ BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, Sta
              .target_dropout = device<DropoutPosition>(layout_.target_dropout),
              .gradient_scale = device<float>(layout_.gradient_scale)} {}
 
-/// Padding is token 0 at position 0: numbers that every table has.
+/// Padding is token 0 at position 0, which every table has.
 void BatchStage::put_rows(size_t offset, std::span<const int32_t> values, int64_t rows) {
   int32_t* to = host<int32_t>(offset);
   std::fill(std::copy(values.begin(), values.end(), to), to + rows, 0);
 }
 
-/// Sentences past the last one are empty.
+/// Sentences after the last one are empty.
 void BatchStage::put_offsets(size_t offset, std::span<const int32_t> values) {
   int32_t* to = host<int32_t>(offset);
   const int32_t end = values.empty() ? 0 : values.back();

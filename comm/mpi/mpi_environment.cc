@@ -21,7 +21,7 @@
 namespace ventris {
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would tell the same
+constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would report the same
 constexpr int kTurns = 2;
 constexpr std::chrono::milliseconds kEndOfJob{3000};  // after the first rank has ended
 constexpr std::chrono::milliseconds kLook{10};
@@ -31,7 +31,7 @@ bool set(const char* variable) {
   return std::getenv(variable) != nullptr;
 }
 
-// A Slurm batch script has SLURM_PROCID too, so what counts is a step of several tasks.
+// A Slurm batch script has SLURM_PROCID too, so the condition is a step of several tasks.
 int slurm_step_tasks() {
   const char* text = std::getenv("SLURM_STEP_NUM_TASKS");
   return text == nullptr || !set("SLURM_PROCID") ? 0 : std::atoi(text);
@@ -111,7 +111,7 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
 
 MpiEnvironment::~MpiEnvironment() {
   if (!active_) return;
-  // MPI_Finalize waits for the other ranks, which wait for this one where it leaves with an exception.
+  // MPI_Finalize waits for the other ranks, which wait for this one if it leaves with an exception.
   if (std::uncaught_exceptions() > 0) abort(static_cast<int>(ExitCode::kInternal));
   const std::unique_ptr<Guard> ended = guard("MPI_Finalize");
   if (MPI_Finalize() != MPI_SUCCESS) std::fputs("ventris: MPI_Finalize failed\n", stderr);
@@ -136,8 +136,8 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
     }
   };
   const auto late = [this, call, rank, wait_for_end_of_job] {
-    // One rank tells, the first that waits. That ends the job: the launcher, which may take a second for it,
-    // sends SIGTERM to those whose turn comes then.
+    // Only the first rank that waits reports. That ends the job: the launcher, which may take a second for
+    // it, sends SIGTERM to the others before their turn.
     wait_for_end_of_job(kTurn * std::min(rank, kTurns));
     if (a_local_rank_is_gone()) wait_for_end_of_job(kEndOfJob);
     const std::string known = describe_local_ranks();
@@ -163,7 +163,7 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
 
 void MpiEnvironment::abort(int code) const {
   std::fflush(nullptr);
-  // The launcher may be gone, or the network.
+  // The launcher or the network may be gone.
   const Guard guard(kLongestAbort, {.late = [code] { std::_Exit(code); }});
   if (active_ && size_ > 1) MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
