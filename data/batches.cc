@@ -9,7 +9,7 @@ namespace ventris::data {
 
 namespace {
 
-// Each sentence takes one row more than it has tokens: the end mark, or the begin mark of a shifted target.
+// Each sentence has one row more than tokens: the end mark, or the begin mark of a shifted target.
 int64_t rows(const SentenceArray& side, int64_t sentence) {
   return side.length(sentence) + int64_t{1};
 }

@@ -53,7 +53,7 @@ CleanLine clean_line(std::string_view line, std::string& scratch, const std::str
 bool PairBlock::read(PairReader& reader) {
   std::string source_line;
   std::string target_line;
-  // A block is of one pair of files, so that file and first line place all its lines.
+  // A block is from one pair of files, so that file and first line locate all its lines.
   while (source.size() < kBlockPairs && source.bytes() + target.bytes() < kBlockBytes) {
     if (reader.next(source_line, target_line)) {
       if (source.size() == 0) {

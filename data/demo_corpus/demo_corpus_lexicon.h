@@ -9,7 +9,7 @@
 
 namespace ventris::data::demo {
 
-/// Index of a verb form. The first and third person plural have one form in German.
+/// Index of a verb form. The first and third person plural have the same form in German.
 enum Form { kFirstSingular = 0, kThirdSingular = 1, kPlural = 2 };
 enum class Tense { kPresent, kPast };
 enum class Gender { kMasculine, kFeminine, kNeuter };

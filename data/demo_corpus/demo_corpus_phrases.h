@@ -6,7 +6,7 @@
 
 #include "data/demo_corpus/demo_corpus.h"
 
-// Private to data/: the phrases that sentences of the demo corpus are made of.
+// Private to data/: the phrases of the sentences of the demo corpus.
 
 namespace ventris::data::demo {
 

@@ -23,7 +23,7 @@ struct Format {
   int64_t version = 0;
 };
 
-/// Nothing where the text does not end in a number.
+/// Empty if the text does not end in a number.
 std::optional<Format> parse(std::string_view text) {
   const size_t space = text.rfind(' ');
   if (space == std::string_view::npos) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<Format> parse(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(format) : std::nullopt;
 }
 
-/// The newest version that this program reads, where that of the text is later.
+/// The newest version that this program reads, if that of the text is later.
 std::optional<Format> newest_below(const Format& format) {
   for (const std::string_view text : kNewest) {
     const std::optional<Format> newest = parse(text);

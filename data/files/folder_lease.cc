@@ -42,7 +42,7 @@ Seen look_at(const std::string& path) {
   return {true, text_in(file.fd()), modified(status)};
 }
 
-/// What time it is for the file system of the path.
+/// The current time of the file system of the path.
 nanoseconds time_there(const std::string& path) {
   const std::string name = temporary_name(path);
   const FileHandle file(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -115,7 +115,7 @@ bool FolderLease::make() const {
 
 bool FolderLease::renew() const {
   const FileHandle file(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid()) return errno != ENOENT;  // a disk that fails is no other holder
+  if (!file.valid()) return errno != ENOENT;  // a failing disk is not another holder
   if (text_in(file.fd()) != text_) return false;
   ::futimens(file.fd(), nullptr);
   return true;

@@ -15,21 +15,21 @@ enum class ElementType { kF32, kF64, kI32, kI64, kU8, kI8, kBF16 };
 const char* name_of(ElementType type);
 size_t size_of(ElementType type);
 
-/// Writes one HDF5 file of ours, under its name when it is whole and on the disk
+/// Writes one HDF5 file of ours, which appears under its name when it is complete and synced
 /// (data/files/temporary_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
 /// and XXH3-128 of everything after the block), fsyncs, gives the name and fsyncs the folder. Library version
 /// bounds v110, creation order tracked, no object times: equal content gives equal bytes. Errors: DataError
-/// kCannotCreate (cannot open), kIo (disk full and the like, with the path, the reason of the system, and how
-/// many bytes are needed and free).
+/// kCannotCreate (cannot open), kIo (such as a full disk, with the path, the reason of the system, and the
+/// bytes needed and free).
 class Hdf5Writer {
  public:
-  /// `expected_bytes`, where known, are those of the whole file, for messages.
+  /// `expected_bytes`, if known, is the size of the whole file, for messages.
   explicit Hdf5Writer(const std::string& path, int64_t expected_bytes = 0);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
-  /// Object names are paths; missing groups are created. Attributes sit on a group or dataset that exists,
+  /// Object names are paths; missing groups are created. Attributes belong to an existing group or dataset,
   /// "/" for the file.
   void write_attribute(const std::string& object, const std::string& name, const std::string& value);
   void write_attribute(const std::string& object, const std::string& name, int64_t value);
@@ -42,8 +42,8 @@ class Hdf5Writer {
   void append(const std::string& name, const void* data, int64_t count);
 
   void commit();
-  /// Reads the committed file again, from the disk where the system does as it is advised, and compares
-  /// digests. Throws DataError kIo where they differ.
+  /// Reads the committed file again, from the disk if the system follows the advice, and compares digests.
+  /// Throws DataError kIo if they differ.
   void verify() const;
   /// Hexadecimal XXH3-128 of the committed file.
   const std::string& digest() const;
@@ -54,10 +54,10 @@ class Hdf5Writer {
 };
 
 /// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
-/// the file. A digest can be forged: the library meets the file in a process of its own (Hdf5Contents), and
-/// links to other places, data outside of the file, lengths beyond it and circles of groups are refused.
-/// Errors: DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of
-/// another type or shape), NewerFormat (of a later version of the program).
+/// the file. A digest can be forged: the library reads the file in a separate process (Hdf5Contents), and
+/// external links, data outside of the file, lengths beyond it and cycles of groups are refused. Errors:
+/// DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of another
+/// type or shape), NewerFormat (of a later version of the program).
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);
@@ -79,7 +79,7 @@ class Hdf5Reader {
   std::vector<uint8_t> read_bytes(const std::string& name) const;
   /// Byte offset in the file of a dataset's data, for mapping; all its bytes are in the file.
   int64_t file_offset(const std::string& name) const;
-  /// Bytes of the file as they are. Throws DataError kIo.
+  /// Raw bytes of the file. Throws DataError kIo.
   void read_bytes_at(int64_t offset, void* data, int64_t bytes) const;
   int64_t file_bytes() const;
 
@@ -95,8 +95,8 @@ class Hdf5Reader {
 /// Errors: those of Hdf5Reader.
 std::string verified_digest(const std::string& path);
 
-/// Throws NewerFormat where the file is one of a later version. Does not read all of another one, and leaves
-/// it to Hdf5Reader to say what is wrong with it.
+/// Throws NewerFormat if the file is of a later version. Does not read other files completely, and leaves
+/// their errors to Hdf5Reader.
 void refuse_newer_file(const std::string& path);
 
 /// Element types by C++ type, for the calls above.

@@ -21,8 +21,8 @@ herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-/// The upper half of an f32. The library has no name for it before version 2, but converts every
-/// floating-point type that is described to it: h5py gives f32.
+/// The upper half of an f32. The library has no name for it before version 2, but converts every described
+/// floating-point type: h5py returns f32.
 hid_t bf16_type() {
   static const hid_t type = [] {
     constexpr size_t kBits = 16, kExponentBits = 8, kMantissaBits = 7;

@@ -23,7 +23,7 @@ constexpr size_t kMaxDimensions = 8;
 constexpr std::string_view kSuffix = ".npy";
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-/// Little-endian numbers; the caller has checked that they are there.
+/// Little-endian numbers; the caller has checked the length.
 template <typename T>
 T number_at(std::span<const uint8_t> bytes, size_t at) {
   T value = 0;
@@ -31,7 +31,7 @@ T number_at(std::span<const uint8_t> bytes, size_t at) {
   return value;
 }
 
-/// The place of the end record: the last one whose comment reaches exactly to the end of the file.
+/// The position of the end record: the last one whose comment reaches exactly to the end of the file.
 size_t find_end_record(std::span<const uint8_t> bytes) {
   if (bytes.size() < kEndBytes) return SIZE_MAX;
   const size_t last = bytes.size() - kEndBytes;
@@ -127,7 +127,7 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
-/// Bytes of an element of a type such as "<f4", or 0 if it is not one that is read.
+/// Bytes of an element of a type such as "<f4", or 0 if it is not supported.
 size_t element_bytes(std::string_view type) {
   if (type.size() != 3 || (type[0] != '<' && type[0] != '|')) return 0;
   const size_t bytes = static_cast<size_t>(type[2] - '0');
@@ -261,7 +261,7 @@ NpzArray NpzFile::read(std::string_view name) const {
   const size_t data_at = header_at + header_bytes;
   uint64_t needed = width;
   for (const int64_t extent : array.shape) {
-    // The product stays below 2^64: both factors are below 2^32 where it is not refused.
+    // The product stays below 2^64: both factors are below 2^32, or the array is refused.
     if (extent > int64_t{UINT32_MAX} || needed > UINT32_MAX) refuse("its shape is too large");
     needed *= static_cast<uint64_t>(extent);
   }

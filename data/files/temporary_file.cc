@@ -38,14 +38,14 @@ void TemporaryFile::check_folder() const {
 }
 
 void TemporaryFile::create_named() {
-  constexpr int kAttempts = 8;  // a name that is there already is none that chance gave
+  constexpr int kAttempts = 8;  // an existing name is no coincidence
   int error = EEXIST;
   for (int attempt = 0; attempt < kAttempts && error == EEXIST; ++attempt) {
     const std::string name = temporary_name(path_);
     file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (file_.valid()) {
       temporary_ = name;
-      take_rights_of(path_, file_.fd());  // before there is anything to read
+      take_rights_of(path_, file_.fd());  // before there are data to read
       mark_as_being_written(file_.fd());
       return;
     }

@@ -20,7 +20,7 @@ double smoothing_value(const BleuOptions& options) {
   return options.smoothing == BleuSmoothing::kFloor ? 0.1 : 1.0;
 }
 
-/// The logarithm that a precision of zero takes part with: it makes the score zero.
+/// The logarithm used for a precision of zero: it makes the score zero.
 double log_or_very_small(double x) {
   return x == 0.0 ? -9999999999.0 : std::log(x);
 }
@@ -155,7 +155,7 @@ BleuCounts BleuCounter::count(std::string_view hypothesis, std::span<const std::
   if (references.empty()) {
     fail(ErrorKind::kBadData, "BLEU needs at least one reference a sentence, but there is none");
   }
-  // The numbering keeps views of the words, so that each line has a buffer of its own.
+  // The numbering keeps views of the words, so each line has its own buffer.
   if (lines_.size() < references.size() + 1) lines_.resize(references.size() + 1);
   numbers_.clear();
   BleuCounts counts;

@@ -9,7 +9,7 @@
 
 namespace ventris::data {
 
-/// A line cut into words; reused from line to line for its memory.
+/// A line split into words; reused for its memory.
 struct TokenizedLine {
   enum Class : unsigned char { kOther, kSpace, kPunctuation, kSymbol, kNumber };
   struct Character {

@@ -17,11 +17,11 @@ namespace ventris::data {
 namespace {
 
 constexpr const char* kDebianIpadic = "/var/lib/mecab/dic/ipadic-utf8";
-// The sizes of the dictionaries that sacreBLEU asks for.
+// The sizes of the dictionaries that sacreBLEU requires.
 constexpr unsigned kWordsOfIpadic = 392126;
 constexpr unsigned kWordsOfKoreanDictionary = 811795;
 
-/// Cuts lines into the pieces of a SentencePiece model, as sacreBLEU does.
+/// Splits lines into the pieces of a SentencePiece model, as sacreBLEU does.
 LineTokenizer sentencepiece_tokenizer(const BleuOptions& options) {
   const auto tokenizer = std::make_shared<const Tokenizer>(Tokenizer::from_file(options.tokenizer_path));
   std::string label = name_of(options.tokenizer);

@@ -82,7 +82,7 @@ Mecab::Mecab(const std::string& dictionary)
   if (!is_folder(dictionary)) {
     fail(ErrorKind::kMissingInput, "{}: no such folder, where a MeCab dictionary is expected", dictionary);
   }
-  // Nothing is read from the settings of the user or of the system.
+  // User and system settings are not read.
   std::vector<std::string> words = {"ventris", "-r", "/dev/null", "-d", dictionary, "-O", "wakati"};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -9,7 +9,7 @@ BleuOptions paper_bleu_options() {
 }
 
 std::string paper_words(std::string_view line, MosesLanguage language, bool is_tokenized) {
-  // Entities on one side only would make words differ that are the same.
+  // Entities on one side only would make equal words differ.
   const std::string words =
       is_tokenized ? moses_unescape(line)
                    : moses_tokenize(moses_replace_unicode_punctuation(line), {language, /*escape=*/false});

@@ -23,7 +23,7 @@ class NumpyRandom {
   __extension__ using Word128 = unsigned __int128;
   Word128 state_ = 0;
   Word128 increment_ = 0;
-  std::optional<uint32_t> half_;  // upper half of the last number, of which the lower is used
+  std::optional<uint32_t> half_;  // upper half of the last number, whose lower half is used
 };
 
 /// Mean and half the width of the 95% confidence interval of a score, from scores of resamples.
@@ -43,8 +43,8 @@ struct PairedResult {
   std::optional<Estimate> estimate;
 };
 
-/// Paired tests of every system against the first: how probable a difference of scores at least as large is
-/// if both systems are the same. By bootstrap resampling, or by approximate randomization (Riezler and
+/// Paired tests of every system against the first: the probability of a difference of scores at least as
+/// large if both systems are equal. By bootstrap resampling, or by approximate randomization (Riezler and
 /// Maxwell 2005), which swaps the translations of random sentences. Statistics of all systems are of `metric`
 /// and of the same sentences.
 std::vector<PairedResult> paired_bootstrap(const Metric& metric, std::span<const Statistics> systems,

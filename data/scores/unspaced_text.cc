@@ -17,7 +17,7 @@ constexpr size_t kLines = 1000;
 constexpr int64_t kLettersOfAWord = 5;  // of a language whose words are long, on average
 
 struct Characters {
-  int64_t all = 0;  // but for white space
+  int64_t all = 0;  // except white space
   int64_t unspaced = 0;
   int64_t unspaced_letters = 0;  // without marks above and below them
   bool mostly_unspaced() const { return 2 * unspaced > all; }
@@ -53,7 +53,7 @@ bool is_unspaced(std::string_view text) {
 }
 
 bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions& options) {
-  if (needs_line_tokenizer(options)) return false;  // it knows the words
+  if (needs_line_tokenizer(options)) return false;  // it finds the words
   Characters characters;
   int64_t words = 0;  // with such letters
   TokenizedLine tokenized;

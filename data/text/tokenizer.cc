@@ -154,7 +154,7 @@ std::string Tokenizer::piece(int32_t id) const {
 }
 
 int32_t Tokenizer::find(std::string_view piece) const {
-  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown token where there is none
+  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown token if there is none
   return impl_->processor.IdToPiece(id) == piece ? id : -1;
 }
 

@@ -11,7 +11,7 @@ namespace ventris::data {
 
 namespace {
 
-// The unigram trainer adds in one order for each number of threads: a constant gives the same model on any
+// The sums of the unigram trainer depend on the number of threads: a constant gives the same model on any
 // machine.
 constexpr int kTrainingThreads = 8;
 
@@ -68,7 +68,7 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
       {"bos_id", "1"},
       {"eos_id", "2"},
       {"pad_id", "-1"},
-      {"minloglevel", "3"},  // no talk on the standard error
+      {"minloglevel", "3"},  // no output on the standard error
   };
   Sentences iterator(sentences);
   std::string model;
