@@ -12,15 +12,15 @@
 namespace ventris {
 namespace {
 
-// An entry of the vocabulary that comes less often is hardly learned.
+// A token that occurs less often is hardly learned.
 constexpr int64_t kFewUsesOfAToken = 50;
 constexpr int64_t kGoodUsesOfAToken = 100;
-// Enough to know how often tokens come.
+// Sufficient to estimate the frequencies of tokens.
 constexpr int64_t kSampledTokens = 1000000;
-// Nats a token by which the other side must explain a side better.
+// Nats per token by which the other side must predict a side better.
 constexpr double kClearlyBetter = 0.1;
 
-/// How often tokens come in the first sentences of a side.
+/// Token counts of the first sentences of a side.
 class TokenCounts {
  public:
   TokenCounts(const data::SentenceArray& sentences, int vocab_size)
@@ -33,7 +33,7 @@ class TokenCounts {
 
   int64_t total() const { return total_; }
 
-  /// Nats that a token of `other` takes on average, coded by these counts, each one more.
+  /// Mean nats of a token of `other` under these counts plus one.
   double cross_entropy(const TokenCounts& other) const {
     const double all = static_cast<double>(total_) + static_cast<double>(counts_.size());
     double sum = 0.0;
@@ -50,12 +50,12 @@ class TokenCounts {
   int64_t total_ = 0;
 };
 
-// End marks counted, as batches count.
+// Including end marks, as in batches.
 double tokens_of(const data::SentenceArray& side) {
   return static_cast<double>(side.total_tokens() + side.size());
 }
 
-/// Of the raw text that translations are compared with.
+/// For the raw text with which translations are compared.
 void add_reference_warnings(const TrainOptions& options, const data::Corpus& corpus,
                             std::vector<std::string>& warnings) {
   if (options.valid_bleu && valid_words_are_phrases(options, corpus)) {

@@ -34,7 +34,7 @@ CorpusWatch::Facts CorpusWatch::look() const {
 
 std::string CorpusWatch::read_head() const {
   constexpr size_t kBytes = 512;
-  // What is no regular file is refused by who opens it; a pipe is not waited for here.
+  // A file that is not regular is refused when it is opened; a pipe must not block here.
   const data::FileHandle file = data::open_to_read(path_);
   if (!file.valid()) return "";
   std::string head(kBytes, '\0');

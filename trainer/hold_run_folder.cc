@@ -39,18 +39,18 @@ void check_no_live_run(const std::string& folder) {
        folder, status->pid);
 }
 
-/// What a later version of the program wrote is not replaced. metrics.jsonl is looked at when it is read.
+/// Files of a later version of the program are not replaced. metrics.jsonl is checked when it is read.
 void check_nothing_is_of_a_later_version(const std::string& folder) {
   for (const char* name : {"config.json", "best.json", "status.json"}) {
     const std::string path = folder + "/" + name;
     std::error_code not_there;
-    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
+    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would block
     const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
     refuse_newer_format(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), path);
   }
 }
 
-/// A config.json where no run ever was is that of an exported model, say.
+/// A config.json in a folder without a run, for example of an exported model.
 void check_config_is_ours(const std::string& folder) {
   const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
   if (!has("config.json") || has(kLockFile) || has("metrics.jsonl") || has("status.json")) return;

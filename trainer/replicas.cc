@@ -27,7 +27,7 @@ std::string digest_of(Context& context, ConstTensor range) {
   return digest.hexadecimal();
 }
 
-/// What all ranks hold of every part.
+/// The digests of every part on all ranks.
 struct Holdings {
   std::vector<std::string> hosts;                 // by rank
   std::vector<std::vector<std::string>> digests;  // by part, then by rank
@@ -63,11 +63,11 @@ std::string text_of(const std::vector<int>& ranks, const std::vector<std::string
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(each, " and "));
 }
 
-/// A part of which not all ranks hold the same.
+/// A part that differs between ranks.
 struct Difference {
   size_t part;
-  std::vector<int> majority;   // empty where no more than half of the ranks agree
-  std::vector<int> differing;  // the others; all where there is no majority
+  std::vector<int> majority;   // empty if no more than half of the ranks agree
+  std::vector<int> differing;  // the others; all if there is no majority
   std::string text;
 };
 

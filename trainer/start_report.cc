@@ -80,7 +80,7 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
   return text;
 }
 
-/// Ranks may have different processors: f32 has the same bits there, products of bf16 have not.
+/// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
 void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
   if (libraries.size() < 2) return;

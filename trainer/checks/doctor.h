@@ -9,7 +9,8 @@ namespace ventris {
 class Communicator;
 class MpiEnvironment;
 
-/// What one rank sees of its machine. Limits are in bytes or files; -1 is no limit. All sizes are in bytes.
+/// The facts that one rank finds on its machine. Limits are in bytes or files; -1 is no limit. All sizes are
+/// in bytes.
 struct RankFacts {
   std::string host;
   int local_rank = 0;
@@ -30,18 +31,18 @@ struct RankFacts {
   int64_t locked_memory = -1;
   int64_t core_files = -1;
   int64_t file_size = -1;
-  int64_t shared_memory_free = -1;  // of /dev/shm; -1: not there
+  int64_t shared_memory_free = -1;  // of /dev/shm; -1: missing
   double clock_ahead = 0.0;         // seconds before the clock of rank 0
   double clock_error = 0.0;         // the bound on the error of clock_ahead, seconds
-  double copy_rate = 0.0;           // bytes a second of a copy in memory, all ranks at once
-  double link_rate = 0.0;           // bytes a second of the fastest network device; 0: not known
-  bool sees_folder = false;         // read what rank 0 wrote there
+  double copy_rate = 0.0;           // bytes a second of a copy in memory, all ranks in parallel
+  double link_rate = 0.0;           // bytes a second of the fastest network device; 0: unknown
+  bool sees_folder = false;         // could read the file of rank 0
   std::string folder_error;         // what failed there, or ""
   std::string folder_lock_error;    // why flock fails there, or ""
   int64_t folder_free = -1;
 };
 
-/// Sums over the ranks on the device that would compute, as measured by rank 0.
+/// Sums over the ranks on the device of training, measured by rank 0.
 struct SumFacts {
   std::string error;       // of the transport, or the first wrong sum; "" where all are right
   double latency = 0.0;    // seconds of a sum of one number
@@ -51,15 +52,15 @@ struct SumFacts {
 struct DoctorFacts {
   std::string device;            // --device
   std::string folder;            // --model-dir, or ""
-  int64_t checkpoint_bytes = 0;  // of the largest checkpoint in the folder; 0: there is none
+  int64_t checkpoint_bytes = 0;  // of the largest checkpoint in the folder; 0: none
   std::vector<RankFacts> ranks = {};
   SumFacts sums = {};
 };
 
-enum class Severity { kProblem, kWarning, kNote, kFine };  // the worst first
+enum class Severity { kProblem, kWarning, kNote, kFine };  // worst first
 const char* name_of(Severity severity);
 
-/// What was found in one check. A problem is what training would fail of.
+/// The result of one check. A problem is a cause for which training would fail.
 struct Finding {
   Severity severity;
   std::string check;
@@ -72,12 +73,12 @@ struct DoctorOptions {
   std::string folder;
 };
 
-/// Looks at the machines of all ranks; all of them call it and get the same. `program` is this one with its
-/// version. In the folder, which is made if it is missing, rank 0 writes a small file; nothing of it stays.
+/// Checks the machines of all ranks; all of them must call it and get the same result. `program` is this one
+/// with its version. Rank 0 writes a small file to the folder, which is created if missing; both are removed.
 DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment& environment,
                                 const DoctorOptions& options, const std::string& program);
 
-// Each check judges facts, and says what is fine, too.
+// Each check judges facts, and also reports what is fine.
 std::vector<Finding> judge_programs(const DoctorFacts& facts);
 std::vector<Finding> judge_hosts(const DoctorFacts& facts);
 std::vector<Finding> judge_cores(const DoctorFacts& facts);
@@ -86,7 +87,7 @@ std::vector<Finding> judge_sums(const DoctorFacts& facts);
 std::vector<Finding> judge_folder(const DoctorFacts& facts);
 std::vector<Finding> judge_limits(const DoctorFacts& facts);
 std::vector<Finding> judge_clocks(const DoctorFacts& facts);
-/// All of them, the worst first.
+/// All checks, worst first.
 std::vector<Finding> judge(const DoctorFacts& facts);
 
 /// A page for a person, and one JSON object with the findings and the facts.

@@ -39,8 +39,8 @@ int64_t limit_of(decltype(RLIMIT_NOFILE) resource) {
   return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
 }
 
-/// Mbit/s of an Ethernet device, or 0. Asked of the kernel: /sys shows the devices of the network namespace
-/// in which it was mounted.
+/// Mbit/s of an Ethernet device, or 0. Queried from the kernel, as /sys shows the devices of the network
+/// namespace in which it was mounted.
 double ethernet_speed(int socket, const char* name) {
   ethtool_cmd command{};
   command.cmd = ETHTOOL_GSET;
@@ -52,7 +52,7 @@ double ethernet_speed(int socket, const char* name) {
   return speed == static_cast<uint32_t>(SPEED_UNKNOWN) ? 0.0 : speed;
 }
 
-/// Bytes a second of the fastest network device that is up; 0 where none tells.
+/// Bytes a second of the fastest network device that is up; 0 if unknown.
 double link_rate() {
   double fastest = 0.0;  // Mbit/s
   const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -76,7 +76,7 @@ double link_rate() {
   return fastest * 1e6 / 8.0;
 }
 
-/// The device on which this rank would compute; the CPU where CUDA does not work.
+/// The device on which this rank would compute; the CPU if CUDA does not work.
 ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& environment,
                               const std::string& device, RankFacts& facts) {
   facts.cuda = cuda_build();
@@ -134,7 +134,7 @@ double copy_rate() {
     const Clock::time_point begin = Clock::now();
     std::memcpy(to.data(), from.data(), kBytes);
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (to[0] != from[0]) return 0.0;  // a use of the copy, which so cannot be left out
+    if (to[0] != from[0]) return 0.0;  // a use of the copy, so that it is not optimised away
     if (seconds > 0.0) best = std::max(best, static_cast<double>(kBytes) / seconds);
   }
   return best;
@@ -145,7 +145,7 @@ void compare_clocks(Communicator& communicator, RankFacts& facts) {
   const auto clock = [] {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   };
-  // A question of one rank, and the time of rank 0 as the answer, which was taken halfway, more or less.
+  // A message of one rank, and the time of rank 0 as the answer, taken about halfway.
   for (int rank = 1; rank < communicator.size(); ++rank) {
     for (int round = 0; round < kRounds; ++round) {
       communicator.barrier();

@@ -18,8 +18,8 @@ constexpr int64_t kFewFiles = 1024;
 constexpr int64_t kLittleDisk = 1024 * kMiB;  // about a checkpoint of the base model
 constexpr int kCheckpointsNeeded = 3;         // two good ones and the one being written
 constexpr double kClockDifference = 1.0;      // seconds
-// Expectations of sums over the ranks, as parts of what the machine can move: between hosts of the rate of
-// the link, on one host of a copy in memory, of which each byte takes several.
+// Expected rates of sums over the ranks, as fractions of the rate of the link between hosts, or on one host
+// of that of a copy in memory, of which each byte takes several.
 constexpr double kPartOfLink = 0.3;
 constexpr double kPartOfCopy = 0.05;
 
@@ -41,7 +41,7 @@ size_t first_different(const DoctorFacts& facts, std::string RankFacts::*value) 
   return 0;
 }
 
-/// A finding where a text differs over the ranks.
+/// A finding if a text differs between the ranks.
 void compare(std::vector<Finding>& findings, const DoctorFacts& facts, std::string RankFacts::*value,
              Severity severity, const char* check, const char* what, const char* advice) {
   const size_t other = first_different(facts, value);

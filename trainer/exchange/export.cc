@@ -20,14 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file of a format without which no program takes the folder.
+/// The file of a format without which no program accepts the folder.
 std::string weights_of(ExportFormat format) {
   return format == ExportFormat::kCtranslate2   ? "model.bin"
          : format == ExportFormat::kHuggingface ? "model.safetensors"
                                                 : "model.npz";
 }
 
-/// The formats have files of the same name and other content: of two in one folder one would be spoiled.
+/// The formats share file names with different content, so two in one folder would overwrite each other.
 void refuse_another_format(const std::string& folder, const std::string& weights) {
   for (const char* other : {"model.bin", "model.safetensors", "model.npz"}) {
     std::error_code error;

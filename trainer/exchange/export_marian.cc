@@ -31,8 +31,8 @@ std::string yaml_quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-/// The keys that make the shape of a model, with those that programs of older versions look for. No key of
-/// training or of search: what is in the model wins over what the user gives.
+/// The keys of the shape of a model, with those that older versions expect. No keys of training or search, as
+/// keys in the model override the user's options.
 std::string yaml_of(const TransformerConfig& config) {
   return fmt::format(
       "dec-cell: gru\n"

@@ -17,7 +17,7 @@
 namespace ventris {
 namespace {
 
-/// Of a value of a file in a message.
+/// A value of a file, for a message.
 constexpr size_t kMaxQuoted = 100;
 
 std::string_view trimmed(std::string_view text) {
@@ -146,7 +146,7 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
-/// Whether the first two numbers of a version such as 'v1.9.0 ba91b39 2020-02-10' are there and below 1.11.
+/// Whether the first two numbers of a version such as 'v1.9.0 ba91b39 2020-02-10' are present and below 1.11.
 bool before_1_11(std::string_view version) {
   if (version.starts_with('v')) version.remove_prefix(1);
   const char* const end = version.data() + version.size();
@@ -172,7 +172,7 @@ void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
 }  // namespace
 
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
-  // Marian's take a few KiB; parsed they would take many times their size.
+  // Marian's configurations take a few KiB; parsed they take many times their size.
   constexpr size_t kMaxBytes = size_t{64} << 10;
   if (yaml.size() > kMaxBytes) {
     fail(ExitCode::kBadData, "{}: the model's configuration has {} bytes, more than {}", origin, yaml.size(),

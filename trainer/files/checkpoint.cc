@@ -25,7 +25,7 @@ void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   if (optimizer.average) check(optimizer.average, kAverageGroup);
 }
 
-/// The bytes of a checkpoint: its arrays, and a little for each that describes it.
+/// The bytes of a checkpoint: its arrays, and a little metadata for each.
 int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& tokenizer_model) {
   constexpr int64_t kBytesToDescribe = 512;
   const ParameterStore& store = snapshot.store();
@@ -130,7 +130,7 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
       value = reader.int_attribute("/", name);
     }
   });
-  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not tell
+  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not have it
     read.valid_metric = reader.string_attribute("/", "valid_metric");
   }
   read.corpus_digest = reader.string_attribute("/", "corpus_digest");

@@ -6,7 +6,7 @@
 
 namespace ventris {
 
-/// A file holds numbers that no training comes to (trainer/files/sound_state.h).
+/// A file has numbers that training cannot produce (trainer/files/sound_state.h).
 class UnsoundState : public Error {
  public:
   /// `fault` as "NaN or Inf in /adam/m".
