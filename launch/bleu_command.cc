@@ -24,12 +24,12 @@ constexpr int kTextWidth = 2;
 struct Options {
   std::vector<std::string> input = {"-"};
   std::vector<std::string> references;
-  std::vector<std::string> operands;  // references too, given as sacreBLEU's command takes them
+  std::vector<std::string> operands;  // also references, in the form of sacreBLEU's command
   std::vector<std::string> metrics = {"bleu"};
   data::MetricOptions metric;
   ProtocolOptions protocol;
   std::optional<data::PaperProtocol> paper;
-  int width = -1;  // of text 2, of JSON all digits, unless given
+  int width = -1;  // default: 2 for text, all digits for JSON
   bool sentence_level = false;
   bool score_only = false;
   bool json = false;
@@ -48,14 +48,14 @@ struct Options {
 
 using Lines = std::vector<std::string>;
 
-/// Lines without white space at their ends, which sacreBLEU's command removes too.
+/// Lines without trailing white space, which sacreBLEU's command also removes.
 Lines read_stripped(const std::string& path) {
   Lines lines = read_text(path);
   for (std::string& line : lines) line.resize(data::strip_end(line).size());
   return lines;
 }
 
-/// The metrics asked for, in sacreBLEU's order.
+/// The requested metrics, in sacreBLEU's order.
 std::vector<data::Metric> metrics_of(const Options& options) {
   data::MetricOptions given = options.metric;
   given.bleu.effective_order = given.bleu.effective_order || options.sentence_level;
@@ -112,7 +112,7 @@ void warn_of_phrases(const Options& options, const std::vector<Lines>& reference
   say(job, data::warning_of_phrases("the references", bleu));
 }
 
-/// Name and signature of a metric; those of the paper's protocol instead of BLEU's where that is asked for.
+/// Name and signature of a metric; with the paper's protocol its own instead of BLEU's.
 std::string label_of(const Options& options, const data::Metric& metric) {
   return options.paper ? data::kPaperBleuName : metric.name();
 }

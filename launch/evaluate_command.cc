@@ -34,7 +34,7 @@ struct Options {
   bool json = false;
 };
 
-// Reads the texts on one rank, before time is spent on translation, and gives the source to all.
+// Reads the texts on one rank, before the translation, and sends the source to all.
 std::vector<std::string> read_texts(const Options& options, Job& job,
                                     std::vector<std::vector<std::string>>& references) {
   std::string packed;
@@ -63,7 +63,7 @@ std::string search_label(const BeamSearchOptions& search) {
                        : fmt::format("beam {}", search.beam_size);
 }
 
-/// The score; by the paper's protocol its label tells how the translations were made too.
+/// The score; with the paper's protocol its label also records the settings of the translation.
 ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vector<std::string>> references,
                      const data::BleuOptions& bleu, const std::optional<data::PaperProtocol>& paper,
                      const BeamSearchOptions& search, const ModelSet& models) {

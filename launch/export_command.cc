@@ -18,7 +18,7 @@ struct Options {
   bool json = false;
 };
 
-/// As asked for, or else by the name of the output.
+/// The requested format, or that of the name of the output.
 ExportFormat format_of(const Options& options) {
   const bool is_safetensors = options.output.ends_with(".safetensors");
   return options.format.value_or(is_safetensors ? ExportFormat::kSafetensors : ExportFormat::kHdf5);

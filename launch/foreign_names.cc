@@ -9,11 +9,11 @@
 namespace ventris {
 namespace {
 
-/// An option of another toolkit and ours: of the first command's kind that has `ours`. Where `ours` is empty
-/// nothing is to be given, and the note says why.
+/// An option of another toolkit and ours: for commands of this kind that have `ours`. If `ours` is empty, no
+/// option is needed, and the note gives the reason.
 struct ForeignName {
   std::string_view names;     // separated by blanks
-  std::string_view commands;  // likewise; empty: any that has `ours`
+  std::string_view commands;  // the same; empty: any that has `ours`
   std::string_view ours;
   std::string_view note;
 };

@@ -27,7 +27,7 @@ const std::vector<ExitStatus>& common_exit_codes() {
   return codes;
 }
 
-// Lines after the first stand `hanging` more to the right, and `mark` ends each line that is continued.
+// Lines after the first are indented by `hanging` more, and `mark` ends each continued line.
 std::string wrapped(const std::string& text, size_t indent, size_t hanging = 0,
                     const std::string& mark = "") {
   std::string result;
@@ -60,7 +60,7 @@ std::string title_of(const Option& option) {
   return title;
 }
 
-// The words of a choice stand there if they are short.
+// The words of a choice are shown there if they are short.
 std::string short_title_of(const Option& option) {
   constexpr size_t kWidest = 30;
   const std::string title = title_of(option);

@@ -19,10 +19,10 @@ struct Options {
   bool json = false;
 };
 
-/// What is read beside the input without being named.
+/// The files that are read beside the input by default.
 void check_output(const Options& options) {
   for (const char* name : {"source.spm", "vocab.yml"}) {
-    std::error_code error;  // of what does not exist
+    std::error_code error;  // of a missing file
     const auto beside = std::filesystem::path(options.from.input).parent_path() / name;
     if (!std::filesystem::equivalent(beside, options.output, error)) continue;
     fail(ExitCode::kUsage,

@@ -22,8 +22,8 @@ namespace ventris {
 
 namespace {
 
-/// SentencePiece ends the process by exit(-1) where text leaves nothing that its trainer could use, such as
-/// blanks alone. While one of these lives, such an end has a message and a documented code.
+/// SentencePiece ends the process by exit(-1) if the text has nothing that its trainer can use, such as only
+/// blanks. During the lifetime of this object, such an end has a message and a documented code.
 class LibraryExits {
  public:
   LibraryExits() {
@@ -156,7 +156,7 @@ int run_prepare(Options& options, const Job& job) {
   text += fmt::format("{}: vocabulary of {} tokens, digest {}, {:.1f} s\n", prepare.output,
                       grouped(report.vocab_size), report.digest, seconds);
   write_output(text);
-  // Open MPI starts no ranks for root without being told.
+  // Open MPI starts no ranks as root without this option.
   say(job, fmt::format("Next: mpirun{} -np 2 ventris train --corpus {} --model-dir model --preset tiny",
                        ::geteuid() == 0 ? " --allow-run-as-root" : "", shell_word(prepare.output)));
   return 0;

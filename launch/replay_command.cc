@@ -47,8 +47,8 @@ nlohmann::json json_of(const ReplayedStep& step) {
   return {{"step", step.step}, {"digest", step.digest}, {"recorded", recorded}, {"agrees", step.agrees()}};
 }
 
-/// Where nobody asked for other ones, the instructions of the run, if the processor of every rank has them:
-/// products of bf16 have other bits with others.
+/// By default the instruction set of the run, if the processor of every rank has it: bf16 products have other
+/// bits with others.
 std::string instructions_for(const Options& options, const Job& job, const std::string& recorded) {
   if (options.isa != "auto") return options.isa;
   const std::vector<std::string> usable = usable_instruction_sets();

@@ -23,7 +23,7 @@ struct Options {
   bool json = false;
 };
 
-/// The lines of a file, read on one rank and given to all.
+/// The lines of a file, read on one rank and sent to all.
 std::vector<std::string> read_on_all_ranks(const std::string& path, Job& job) {
   std::string packed;
   if (job.speaks()) {

@@ -53,7 +53,7 @@ nlohmann::json json_of(const TrainProfile& profile) {
           {"mfu", profile.mfu()}};
 }
 
-// What training came to counts, not who reads of it: a result that cannot be written is a warning.
+// The result is in the run folder: failing to print it is only a warning.
 void write_result(const Job& job, const std::string& text) {
   try {
     write_output(text);
@@ -63,10 +63,10 @@ void write_result(const Job& job, const std::string& text) {
   }
 }
 
-/// Nothing that is read may be written over: an input that has the name of a file of the run, in its folder.
+/// No input may be overwritten: refuses one that has the name of a file of the run, in its folder.
 void check_inputs(const TrainOptions& train) {
   const auto check = [&](const char* option, const std::string& input) {
-    std::error_code error;  // of what does not exist
+    std::error_code error;  // of a missing file
     if (!is_name_of_run_file(data::without_folder(input)) ||
         !std::filesystem::equivalent(data::folder_of(input), train.model_dir, error)) {
       return;

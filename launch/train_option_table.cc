@@ -315,7 +315,7 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   for (const Option& option : table.options()) {
     std::string key = option.name;
     std::replace(key.begin(), key.end(), '-', '_');
-    if (complete.contains(key) && !given.contains(key)) continue;  // as the preset has it
+    if (complete.contains(key) && !given.contains(key)) continue;  // as in the preset
     try {
       if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
     } catch (const OptionError& error) {

@@ -34,7 +34,7 @@ struct Options {
   int alignment_layer = 0;
 };
 
-/// Text of a block, whatever --block-lines is, so that long lines do not add up to any size.
+/// Maximum bytes of text of a block, for any --block-lines, so that long lines are bounded.
 constexpr size_t kBlockBytes = size_t{16} << 20;
 
 /// The standard input, and the file of prefixes, on one rank. Texts of a block end with LF, line by line.
@@ -44,7 +44,7 @@ class Input {
     if (!options.prefix.empty()) prefixes_.emplace(options.prefix);
   }
 
-  /// Reads at most `max` lines, or about kBlockBytes. Nothing is read at the end of the input.
+  /// Reads at most `max` lines, or about kBlockBytes. Empty at the end of the input.
   void read(int64_t max) {
     lines.clear();
     prefixes.clear();
@@ -102,7 +102,7 @@ std::string format(const TranslatedLine& line, const std::vector<std::string>* a
   return text;
 }
 
-/// Throws what ModelSet does. A text that was given as an argument would be a model behind --model.
+/// Throws the errors of ModelSet. A text given as an argument would be parsed as a model of --model.
 ModelSet load_models(Context& context, const DecodingOptions& decoding) {
   try {
     return ModelSet(context, decoding.models, decoding.precision);

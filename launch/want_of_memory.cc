@@ -20,7 +20,7 @@ namespace {
 
 std::terminate_handler handler_before = nullptr;
 
-/// Without taking memory. Several threads may come here at a time: the first one speaks.
+/// Allocates no memory. If several threads call it, only the first one reports.
 [[noreturn]] void end(ExitCode code, const char* message) {
   static std::atomic_flag ending;
   while (ending.test_and_set()) ::pause();
@@ -41,7 +41,7 @@ std::terminate_handler handler_before = nullptr;
           "ventris: error: the system starts no further thread; raise its limits (ulimit -v, ulimit -u) or "
           "ask for fewer --threads\n");
     }
-  } catch (...) {  // a fault of ours, which the handler before tells
+  } catch (...) {  // an internal error, reported by the previous handler
   }
   if (handler_before != nullptr) handler_before();
   std::abort();
@@ -51,7 +51,7 @@ std::terminate_handler handler_before = nullptr;
 
 void prepare_for_want_of_memory() {
   handler_before = std::set_terminate(at_the_end_of_memory);
-  // The C library loads what unwinds its own frames when it first needs it, and aborts where it cannot.
+  // The C library loads its unwinder at the first use, and aborts if it cannot.
   void* frame = nullptr;
   ::backtrace(&frame, 1);
 }
