@@ -77,8 +77,8 @@ struct AttentionBackwardArgs {
   DropoutKey dropout = {};
   AttentionWork work;
   Tensor d_query;  // [query_rows, heads * d_head] T; rows after the last token are set to zero
-  Tensor d_key;    // [key_rows, heads * d_head] T; likewise
-  Tensor d_value;  // [key_rows, heads * d_head] T; likewise
+  Tensor d_key;    // [key_rows, heads * d_head] T; as d_query
+  Tensor d_value;  // [key_rows, heads * d_head] T; as d_query
 };
 void attention_backward(Context& context, const AttentionBackwardArgs& args);
 

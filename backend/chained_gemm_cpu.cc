@@ -94,7 +94,7 @@ class Workspace {
   float* strips;          // a part of a transposed a
   Tensor a;               // [prepared_rows, depth], a part of another a, widened
   Tensor b;               // a part of a transposed b, widened
-  Tensor c;               // [m, columns], the sums where c cannot hold them
+  Tensor c;               // [m, columns], the sums if c cannot hold them
   int64_t bytes;
 };
 

@@ -35,7 +35,7 @@ class GemmAlgorithmFile {
 
   std::string folder_;
   std::string identity_;
-  std::string path_;  // "" where nothing is kept
+  std::string path_;  // "" if nothing is kept
   std::map<std::string, GemmAlgorithm> algorithms_;
   bool told_ = false;
 };

@@ -23,7 +23,7 @@ class TreeShare {
   TreeShare(int64_t terms, TreeNode share);
 
   /// The number of sums to pop from the stack for term `term` of the share, newest first: each is added to it
-  /// in turn.
+  /// in order.
   int additions_after(int64_t term) const;
   /// The size of the stack before the term.
   int stacked_before(int64_t term) const;

@@ -96,7 +96,7 @@ const make = (name, parent, text = "") => {
   return parent.appendChild(element);
 };
 
-// Invisible characters, and those that change the text direction, are shown by their numbers.
+// Characters that cannot be seen, or would turn the text around, are shown by their numbers.
 const hidden = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 const visible = text => text.replace(hidden,
   c => "\u27e8U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");
@@ -222,7 +222,7 @@ function addGroup(group) {
   }
 }
 
-// Small maps keep the shape of the sentence pair and use the available space.
+// Small maps keep the shape of the sentence pair and take what room there is.
 function resize() {
   for (const {group, canvas} of maps) {
     const room = (byId("groups").clientWidth - 70) / group.heads - 8;

@@ -60,7 +60,7 @@ struct Contents {
   std::string path;
   std::string digest;
   std::string config;            // of a model, otherwise empty
-  std::string parameter_digest;  // likewise
+  std::string parameter_digest;  // the same, or ""
   std::vector<Dataset> datasets;
 };
 
@@ -275,7 +275,7 @@ struct RunFolder {
   std::vector<std::string> checkpoints;  // by increasing step
   std::string best;                      // path, or ""
   std::string best_record;               // best.json, or ""
-  std::string config;                    // likewise
+  std::string config;                    // the same, or ""
   std::string command;
 };
 

@@ -19,11 +19,11 @@ struct Option {
   std::string placeholder;  // of the value, e.g. "FILE" or "N"; empty for a switch
   std::string help;         // one or more sentences
   std::string group;        // heading in the help text
-  std::string limits;       // "at least 1", "f32 or bf16"; empty where any text is accepted
+  std::string limits;       // "at least 1", "f32 or bf16"; empty if any text is accepted
   Arity arity = Arity::kOne;
   bool required = false;
   bool operand = false;              // given without its name
-  bool is_command = false;           // an operand that is a command line of its own, behind "--"
+  bool is_command = false;           // an operand that is a separate command line, after "--"
   bool from_preset = false;          // the default is that of the preset
   std::vector<std::string> aliases;  // other spellings on the command line, with their dashes: "-tok"
   std::string excludes;              // name of the opposite option; both together are an error

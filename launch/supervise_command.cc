@@ -85,7 +85,7 @@ struct Attempt {
   std::optional<StatusRecord> status = {};  // written by it
   bool stopped = false;                     // a signal requested the end
   bool launcher_hung = false;               // and was ended
-  std::string not_started;                  // why there was no process, or ""
+  std::string not_started;                  // the reason if there was no process, or ""
 };
 
 /// The times at which a stop is repeated: mpirun drops signals before its ranks have started. Ranks react

@@ -22,7 +22,7 @@ class AttentionWeights {
     if (of_kind.size() <= static_cast<size_t>(layer)) of_kind.resize(static_cast<size_t>(layer) + 1);
     of_kind[static_cast<size_t>(layer)] = weights;
   }
-  /// Empty where none was set.
+  /// Empty if none was set.
   Tensor of(AttentionKind kind, int layer) const {
     const std::vector<Tensor>& of_kind = tensors_[static_cast<size_t>(kind)];
     return static_cast<size_t>(layer) < of_kind.size() ? of_kind[static_cast<size_t>(layer)] : Tensor{};

@@ -41,7 +41,7 @@ struct GradientStream {
 
 /// sum = residual + dropout(branch); y = LayerNorm(sum). Backward:
 ///   post-norm: d_sum = LayerNorm'(d_y);                 d_residual = d_sum; d_branch = mask * d_sum
-///   pre-norm:  d_sum = LayerNorm'(d_y) + d_residual;    likewise
+///   pre-norm:  d_sum = LayerNorm'(d_y) + d_residual;    the same
 /// and the gradient of the bias of the linear layer of the branch gets the column sums of d_branch.
 class ResidualNorm {
  public:

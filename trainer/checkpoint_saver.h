@@ -32,7 +32,7 @@ class CheckpointSaver {
     std::string tokenizer_model;
     int keep = 2;                              // newest checkpoints; at least two
     double limit_seconds = 0;                  // of one save, from its beginning to its end; 0: none
-    std::string begun_from = {};               // the checkpoint that the run goes on from, or ""
+    std::string begun_from = {};               // the checkpoint from which the run resumes, or ""
     const data::FolderLock* folder = nullptr;  // checked before each change of a name; may be null
   };
   /// The value of the validation metric that makes a checkpoint the best of the run.
@@ -74,7 +74,7 @@ class CheckpointSaver {
 
   const Run run_;
   CheckpointSnapshot snapshot_;  // owned by the thread during a save
-  std::string written_;          // likewise: the newest sound one, or ""
+  std::string written_;          // the newest sound one, or ""
   std::string last_verified_;
   std::future<void> under_way_;
   std::string path_;  // of the checkpoint of the newest save

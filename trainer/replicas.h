@@ -13,7 +13,7 @@ class Context;
 
 /// A part of the training state that is replicated on every rank with the same bits.
 struct Replica {
-  std::string name;  // for people: "parameters"
+  std::string name;  // for messages: "parameters"
   Tensor values;     // contiguous, on the context's device
 };
 

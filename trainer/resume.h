@@ -17,7 +17,7 @@ class Progress;
 
 /// The checkpoint from which a run resumes.
 struct ResumePoint {
-  std::string path;               // of the checkpoint; "" where the run starts anew
+  std::string path;               // of the checkpoint; "" for a new run
   int logical_shards = 0;         // with which it was trained; 0 if unknown
   std::string valid_metric = {};  // recorded_metric() of that run
   // Only on rank 0:

@@ -57,7 +57,7 @@ struct TrainOptions {
   std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or by
                                          // resolve_valid_metric()
   int patience = 0;                      // stop after this many validations without a better one; 0: never
-  double valid_target = 0.0;             // end where valid_metric is as good as this; 0: never
+  double valid_target = 0.0;             // end when valid_metric is as good as this; 0: never
   int64_t save_every = 1000;             // steps; 0: only at the end
   int keep_checkpoints = 10;             // the newest; the best is kept in addition
   int64_t log_every = 50;

@@ -73,7 +73,7 @@ class TrainingStep {
   const bool captures_;
   Transformer& transformer_;
   Optimizer& optimizer_;
-  std::unique_ptr<Communicator> device_communicator_;  // of the sums, where the device has its own
+  std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
   std::optional<GradientReducer> reducer_;             // of the fast reduction
   std::optional<TreeReducer> tree_reducer_;            // of the reproducible one
   std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step

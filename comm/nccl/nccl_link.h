@@ -73,7 +73,7 @@ class NcclLink {
   std::array<Mark, 2> marks_;          // of watch(): one that is waited for, and the newest
   size_t watched_ = 0;                 // of marks_
   WaitClock since_;                    // the watched mark is waited for
-  std::string failure_;                // "" while all is well
+  std::string failure_;                // "" while there is none
   bool remote_ = false;                // another rank detected it first
   bool told_ = false;                  // the host has detected the failure
   bool stopping_ = false;              // the thread must end

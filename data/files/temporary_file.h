@@ -48,7 +48,7 @@ class TemporaryFile {
   void take_name();
 
   std::string path_;
-  std::string temporary_;  // its name, or "" where it has none or that of path_
+  std::string temporary_;  // its name, or "" if it has none or that of path_
   int64_t expected_bytes_;
   bool size_is_known_;
   FileHandle file_;

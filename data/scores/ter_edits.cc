@@ -102,8 +102,8 @@ class EditDistance {
   }
 
  private:
-  /// One row of the table of costs; where costs are equal, a substitution is preferred to a deletion and that
-  /// to an insertion. Returns the minimum cost.
+  /// One row of the table of costs; if costs are equal, a substitution is preferred to a deletion and that to
+  /// an insertion. Returns the minimum cost.
   int fill_row(int32_t word, size_t i, const int* above, int* row, char* operations) const {
     int min = kInfinity;
     for (int j = begins_[i]; j < ends_[i]; ++j) {
@@ -133,7 +133,7 @@ class EditDistance {
   size_t rows_;
   size_t columns_;
   std::vector<int> costs_;        // [rows, columns] of the base
-  std::vector<char> operations_;  // likewise
+  std::vector<char> operations_;  // [rows, columns] of the base
   std::vector<int> begins_;       // of the beam in each row
   std::vector<int> ends_;
   std::vector<int> row_;
@@ -235,8 +235,8 @@ class Shifts {
   }
 
  private:
-  /// Tries to move the words start to start + length of the hypothesis to where the equal words of the
-  /// reference from `from` on are aligned.
+  /// Tries to move the words start to start + length of the hypothesis to the positions to which the equal
+  /// words of the reference from `from` on are aligned.
   void try_targets(const Alignment& alignment, int before, int start, int from, int length, Best& best) {
     const auto errors = [length](const std::vector<int>& sums, int begin) {
       return sums[begin + length] - sums[begin];

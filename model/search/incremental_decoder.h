@@ -56,7 +56,7 @@ class IncrementalDecoder {
     ResidualNorm cross_norm;
     FeedForwardLayer feed_forward;
   };
-  /// Activations of one step; all layers use them in turn.
+  /// Activations of one step; used by one layer after the other.
   struct Activations {
     Tensor embedded;         // [capacity, d_model] T
     Tensor query_key_value;  // [capacity, 3 * d_model] T: of self-attention

@@ -20,13 +20,13 @@ struct RankFacts {
   int host_cores = 0;
   std::string program;
   std::string mpi;
-  std::string thread_level;  // "" where MPI is not active
+  std::string thread_level;  // "" if MPI is not active
   bool root = false;         // runs for root
   std::string nccl;
   std::string cuda;           // what the program was built with, or "no"
   std::string driver;         // CUDA version that it supports, or ""
-  std::string device;         // name, or "" where the CPU computes
-  std::string device_reason;  // why CUDA does not work for the job, or ""
+  std::string device;         // name, or "" on the CPU
+  std::string device_reason;  // the reason why CUDA does not work for the job, or ""
   int64_t open_files = -1;
   int64_t locked_memory = -1;
   int64_t core_files = -1;
@@ -37,14 +37,14 @@ struct RankFacts {
   double copy_rate = 0.0;           // bytes a second of a copy in memory, all ranks in parallel
   double link_rate = 0.0;           // bytes a second of the fastest network device; 0: unknown
   bool sees_folder = false;         // could read the file of rank 0
-  std::string folder_error;         // what failed there, or ""
-  std::string folder_lock_error;    // why flock fails there, or ""
+  std::string folder_error;         // the failure there, or ""
+  std::string folder_lock_error;    // the reason why flock fails there, or ""
   int64_t folder_free = -1;
 };
 
 /// Sums over the ranks on the device of training, measured by rank 0.
 struct SumFacts {
-  std::string error;       // of the transport, or the first wrong sum; "" where all are right
+  std::string error;       // of the transport, or the first wrong sum; "" if all are right
   double latency = 0.0;    // seconds of a sum of one number
   double bandwidth = 0.0;  // bytes a second in and out of a rank: 2 (W - 1) / W times those of the sum
 };
@@ -65,7 +65,7 @@ struct Finding {
   Severity severity;
   std::string check;
   std::string text;
-  std::string advice;  // what to do; "" where nothing is
+  std::string advice;  // the remedy, or ""
 };
 
 struct DoctorOptions {

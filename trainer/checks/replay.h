@@ -31,7 +31,7 @@ struct ReplayedStep {
 /// The newest start of a run, by config.json.
 struct RecordedRun {
   TrainOptions options;
-  std::string kernels;  // the instructions of run_environment(), or "" where an earlier version wrote none
+  std::string kernels;  // the instructions of run_environment(), or "" from an earlier version
 };
 
 /// For the run whose folder has the checkpoint; rank 0 reads it. Throws Error(kMissingInput) if there is no

@@ -51,7 +51,7 @@ struct TrainingPlan {
   double epochs = 0.0;  // of these steps
   int64_t checkpoint_bytes = 0;
   int checkpoints = 0;  // on disk at most: those kept, the best, and the one being written
-  std::string excess;   // what does not fit, in words that say what to change; "" where everything does
+  std::string excess;   // what does not fit, with a remedy; "" if everything fits
 
   int64_t device_bytes() const;  // of one rank
   int64_t host_bytes() const;    // of one rank

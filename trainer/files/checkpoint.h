@@ -57,7 +57,7 @@ inline constexpr const char* kSecondMoment = "/adam/v";
 /// The state of an optimizer in addition to the parameters, on the context's device.
 struct OptimizerState {
   Tensor m;             // [1, flat_size] f32: Adam's moments
-  Tensor v;             // likewise
+  Tensor v;             // the same
   Tensor average = {};  // the same: moving average of the parameters, or empty
 };
 
