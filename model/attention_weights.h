@@ -13,8 +13,9 @@ enum class AttentionKind { kEncoderSelf, kDecoderSelf, kCross };
 inline constexpr std::array<AttentionKind, 3> kAttentionKinds = {
     AttentionKind::kEncoderSelf, AttentionKind::kDecoderSelf, AttentionKind::kCross};
 
-/// Destination of the attention weights of a forward pass: a tensor for each layer, [query rows, heads *
-/// max_keys] master as in AttentionForwardArgs::probabilities. Kinds and layers without one are not stored.
+/// Destination of the attention weights of a forward pass: a tensor for each layer, as
+/// AttentionForwardArgs::probabilities: [query rows, heads * max_keys] master. Kinds and layers without one
+/// are not stored.
 class AttentionWeights {
  public:
   void set(AttentionKind kind, int layer, Tensor weights) {

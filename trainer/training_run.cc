@@ -246,7 +246,7 @@ void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
       "step {} is abandoned for the stop, {} of {} micro-batches of this rank done; the next start "
       "does it anew",
       state_.step, step.micro_batches, end - begin));
-  // No rank may leave while the device of another still computes the sums of this step.
+  // Nothing else waits for the sums of this step: no rank may leave while the device of another is at them.
   synchronize(context_);
   step_->check_sums();
   communicator_.barrier();

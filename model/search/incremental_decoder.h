@@ -35,8 +35,8 @@ class IncrementalDecoder {
   void begin(ConstTensor memory, std::span<const int32_t> source_offsets, int64_t max_hypotheses);
 
   /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with tokens[i]; those
-  /// that are not continued are dropped. The first token is the begin mark. Requires position() <
-  /// max_positions.
+  /// that are not continued are dropped. The first token is the begin mark.
+  /// Requires position() < max_positions.
   void step(std::span<const int32_t> parents, std::span<const int32_t> tokens);
 
   /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T (master dtype with a
