@@ -21,9 +21,9 @@ __device__ __forceinline__ float quad_max(float value) {
   return fmaxf(value, shuffle_xor(value, 2));
 }
 
-/// Scores to weights, in place, for 16 queries (the first is `own`) and the keys from `key` on: s := exp2(s -
-/// max), masked; max, sum: of this lane's two rows so far, `sum` of this lane's columns alone. Returns in
-/// `rescale` what earlier sums are to be multiplied by.
+/// Scores to weights, in place, for 16 queries (the first is `own`) and the keys from `key` on:
+/// s := exp2(s - max), masked; max, sum: of this lane's two rows so far, `sum` of this lane's columns alone.
+/// Returns in `rescale` the factor of earlier sums.
 template <int kPairs>
 __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int own, int key, int head,
                                       int used, float (&s)[2 * kPairs][4], float (&max)[2], float (&sum)[2],

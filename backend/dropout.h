@@ -20,9 +20,9 @@ struct DropoutPosition {
 ///
 /// The 16-bit number of element (row, column) is piece `column % 8` (little end first) of Philox4x32-10 at
 /// counter {column / 8, row_base + row, place, step} and key {low 32 bits of seed, high 32 bits of seed}. The
-/// element is dropped where that number is below threshold(); kept elements are multiplied by scale() = 1 /
-/// (1 - threshold() / 65536). Attention dropout uses place + head, the query token as row and the key's index
-/// in its sentence as column.
+/// element is dropped where that number is below threshold(); kept elements are multiplied by
+/// scale() = 1 / (1 - threshold() / 65536). Attention dropout uses place + head, the query token as row and
+/// the key's index in its sentence as column.
 struct DropoutKey {
   float rate = 0.0F;  // in [0, 1); 0 means no dropout
   uint64_t seed = 0;

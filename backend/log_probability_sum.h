@@ -6,9 +6,9 @@
 
 namespace ventris {
 
-/// Adds up the probabilities that several models give to every token, as logarithms: sum =
-/// log_softmax(logits) with `first`, else sum = log(e^sum + e^log_softmax(logits)), over the first `vocab`
-/// columns. The log_softmax of a sum over n models is the logarithm of their mean probability.
+/// Adds up the probabilities that several models give to every token, as logarithms, over the first `vocab`
+/// columns: sum = log_softmax(logits) with `first`, else sum = log(e^sum + e^log_softmax(logits)).
+/// The log_softmax of a sum over n models is the logarithm of their mean probability.
 struct LogProbabilitySumArgs {
   ConstTensor logits;  // [rows, padded_vocab] T
   int64_t vocab;       // columns that count

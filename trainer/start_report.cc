@@ -85,8 +85,8 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
   if (libraries.size() < 2) return;
   progress.warning(fmt::format(
-      "products of bf16 are computed by {} on others: which rank computes what decides the bits. The same "
-      "DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
+      "products of bf16 are computed by {} on others: which rank computes what decides the bits. "
+      "The same DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
       fmt::join(libraries, " on some ranks and by ")));
 }
 

@@ -189,8 +189,7 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
   const uint64_t needed = array_bytes_ + 2 * largest;
   if (needed > kMaxGrowth * bytes.size()) {
     refuse(fmt::format(
-        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of "
-        "the file",
+        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of the file",
         needed, kMaxGrowth, bytes.size()));
   }
   std::vector<std::string_view> sorted(names_.begin(), names_.end());

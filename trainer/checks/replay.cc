@@ -120,8 +120,7 @@ RunRecord read_record(const std::string& checkpoint, int64_t steps) {
   if (record.digests.empty()) {
     fail(ExitCode::kMissingInput,
          "{} has nothing to compare with: neither a digest in metrics.jsonl nor a checkpoint of {} after "
-         "step {}. "
-         "Train with --digest-every, or replay from an earlier checkpoint",
+         "step {}. Train with --digest-every, or replay from an earlier checkpoint",
          folder, steps > 0 ? fmt::format("the {} steps", steps) : "a step", record.begin);
   }
   return record;

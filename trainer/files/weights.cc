@@ -167,8 +167,8 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
   }
   if (needed > file_bytes) {
     fail(ExitCode::kBadData,
-         "{}: its configuration describes {} parameters, which take {} bytes, but the file has only {}: "
-         "parameters are missing",
+         "{}: its configuration describes {} parameters, which take {} bytes, "
+         "but the file has only {}: parameters are missing",
          model.path, model.store.parameter_count(), needed, file_bytes);
   }
   constexpr uint64_t kBytesOfPositions = uint64_t{256} << 20;

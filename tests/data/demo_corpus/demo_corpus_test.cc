@@ -101,8 +101,8 @@ TEST(DemoNumbers, CardinalsAreThoseOfASpeaker) {
       {101000000, "one hundred and one million", "einhunderteine Millionen"},
       {300040000, "three hundred million forty thousand", "dreihundert Millionen vierzigtausend"},
       {999999999,
-       "nine hundred and ninety-nine million nine hundred and ninety-nine thousand nine hundred and "
-       "ninety-nine",
+       "nine hundred and ninety-nine million nine hundred and ninety-nine thousand "
+       "nine hundred and ninety-nine",
        "neunhundertneunundneunzig Millionen neunhundertneunundneunzigtausendneunhundertneunundneunzig"},
   };
   for (const Words& c : cases) {
