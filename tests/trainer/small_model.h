@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "data/demo_corpus/demo_corpus.h"
+#include "data/demo_corpus/numbers.h"
 #include "data/text/tokenizer.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"

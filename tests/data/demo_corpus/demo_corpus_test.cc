@@ -10,7 +10,9 @@
 #include <set>
 #include <sstream>
 
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
+#include "data/demo_corpus/sentences.h"
 #include "data/error.h"
 #include "data/files/digest.h"
 
