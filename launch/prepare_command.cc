@@ -11,6 +11,7 @@
 #include "backend/error.h"
 #include "comm/mpi_environment.h"
 #include "data/prepare.h"
+#include "data/text/tokenizer_training.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"

@@ -1,3 +1,5 @@
+#include "data/text/tokenizer_training.h"
+
 #include <sentencepiece_trainer.h>
 
 #include <charconv>
@@ -5,7 +7,6 @@
 #include <unordered_map>
 
 #include "data/error.h"
-#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/files/hdf5_file.h"
+#include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

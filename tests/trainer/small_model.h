@@ -11,7 +11,7 @@
 
 #include "backend/context.h"
 #include "data/demo_corpus/numbers.h"
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
 

@@ -2,6 +2,7 @@
 
 #include "backend/error.h"
 #include "data/demo_corpus/numbers.h"
+#include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/average.h"
 #include "trainer/files/checkpoint.h"
