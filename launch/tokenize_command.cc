@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "data/scores/moses_punctuation.h"
 #include "data/scores/moses_tokenize.h"
 #include "data/scores/score_text.h"
 #include "launch/command.h"

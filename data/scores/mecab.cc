@@ -3,12 +3,12 @@
 #include <dlfcn.h>
 
 #include <cctype>
+#include <filesystem>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "data/error.h"
-#include "data/files/file_io.h"
 
 namespace ventris::data {
 namespace {
@@ -78,7 +78,7 @@ Mecab::Mecab(const std::string& dictionary)
       dictionary_(dictionary),
       version_(library_.version()),
       model_(nullptr, library_.destroy) {
-  if (!is_folder(dictionary)) {
+  if (std::error_code error; !std::filesystem::is_directory(dictionary, error)) {
     fail(ErrorKind::kMissingInput, "{}: no such folder, where a MeCab dictionary is expected", dictionary);
   }
   // Nothing is read from the settings of the user or of the system.

@@ -22,10 +22,6 @@ struct TerOptions {
 /// The words of a line as TER compares them, one space between them.
 std::string ter_tokenize(std::string_view line, const TerOptions& options);
 
-/// Insertions, deletions, substitutions and shifts of word sequences that turn the hypothesis into the
-/// reference, found greedily: the shift that saves most is made until none saves anything.
-int64_t translation_edits(const std::vector<int32_t>& hypothesis, const std::vector<int32_t>& reference);
-
 /// Counts edits of many sentences, with memory that is used again.
 class TerCounter {
  public:

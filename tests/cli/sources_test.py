@@ -27,7 +27,7 @@ ROOMS = {
         "": {"text", "files"},
         "text": {"files"},
         "files": set(),
-        "scores": {"text", "files"},
+        "scores": {"text"},
         "demo_corpus": {"files"},
     },
     "trainer": {
