@@ -16,7 +16,7 @@
 namespace ventris {
 
 /// Writes the checkpoints of a run on a thread, from a copy on the host, while training goes on; of rank 0.
-/// The thread sees that all numbers are finite, writes the file (data/files/hdf5_file.h: without a name,
+/// The thread sees that all numbers are finite, writes the file (data/files/hdf5_writer.h: without a name,
 /// fsync, the name, fsync of the folder), reads it again and compares digests; then it records the best and
 /// removes old checkpoints, but never the newest two or the best. Of a state that is not sound nothing is
 /// written and for it nothing is removed: the save ends with Error(kDiverged), which names the array and the

@@ -9,7 +9,7 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 
 namespace ventris {
 

@@ -12,7 +12,7 @@
 #include "data/error.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "data/error.h"
+#include "data/files/hdf5_listing.h"
 #include "data/files/hdf5_process.h"
 
 namespace ventris::data {

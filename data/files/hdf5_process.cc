@@ -20,8 +20,8 @@
 #include <type_traits>
 
 #include "data/error.h"
-#include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_handle.h"
+#include "data/files/hdf5_listing.h"
 
 namespace ventris::data {
 namespace {

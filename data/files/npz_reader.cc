@@ -1,10 +1,11 @@
+#include "data/files/npz_reader.h"
+
 #include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "data/error.h"
-#include "data/files/npz.h"
 
 // Formats: PKWARE's APPNOTE.TXT (zip), and NEP 1 of NumPy (npy).
 

@@ -15,7 +15,7 @@
 #include "comm/communicator.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"

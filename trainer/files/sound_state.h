@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "trainer/files/checkpoint.h"
 
 // A state that no training comes to is nothing to go on from: it is neither written nor taken. Each function

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "model/packed_parameters.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_arrays.h"

@@ -1,3 +1,5 @@
+#include "data/files/hdf5_writer.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +14,6 @@
 #include "data/files/confined_process.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_descriptor.h"
-#include "data/files/hdf5_file.h"
 #include "data/files/hdf5_handle.h"
 #include "data/files/temporary_file.h"
 
