@@ -6,7 +6,9 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/version.h"
-#include "trainer/checks/doctor.h"
+#include "trainer/checks/doctor_facts.h"
+#include "trainer/checks/doctor_judgement.h"
+#include "trainer/checks/doctor_report.h"
 
 namespace ventris {
 

@@ -12,6 +12,7 @@
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "trainer/checks/training_plan.h"
+#include "trainer/checks/training_plan_table.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {

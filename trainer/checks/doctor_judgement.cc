@@ -1,3 +1,5 @@
+#include "trainer/checks/doctor_judgement.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "trainer/checks/doctor.h"
 #include "trainer/text.h"
 
 namespace ventris {

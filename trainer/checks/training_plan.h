@@ -63,7 +63,4 @@ struct TrainingPlan {
 /// at. Throws Error(kBadConfiguration) for options that `train` refuses, and DataError for such a corpus.
 TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& machine);
 
-/// The plan as a table for a person.
-std::string plan_table(const TrainingPlan& plan);
-
 }  // namespace ventris
