@@ -85,18 +85,6 @@ void check_has_precision(ExportFormat format, FilePrecision precision) {
 
 }  // namespace
 
-std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content) {
-  const std::string path = (fs::path(folder) / name).string();
-  write_file_atomically(path, content);
-  return path;
-}
-
-std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
-  std::vector<std::string> pieces;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) pieces.push_back(tokenizer.piece(id));
-  return pieces;
-}
-
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& provenance,
                                       FilePrecision precision) {
