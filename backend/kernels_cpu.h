@@ -4,9 +4,9 @@
 
 /// What the CPU must provide for the operations (backend/ops.h), compiled once for each set of instructions
 /// and reached by cpu_kernels() alone (backend/cpu_kernels.h). Arguments are checked. Each is explained at
-/// its arguments, in the header of the operation. Attention and the packed products have headers of their own
-/// (attention_cpu.h, packed_gemm_cpu.h, int8_gemm_cpu.h), and so has the product that is compiled once
-/// (gemm_cpu.h).
+/// its arguments, in the header of the operation. Attention, packing and the packed products have headers of
+/// their own (attention_cpu.h, pack_cpu.h, packed_gemm_cpu.h and those beside them), and so has the product
+/// that is compiled once (gemm_cpu.h).
 
 namespace ventris {
 

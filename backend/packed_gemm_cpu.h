@@ -4,12 +4,6 @@
 
 namespace ventris {
 
-size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing);
-/// Takes a source in bf16 too, where it is not transposed.
-void pack_cpu(Context& context, const PackArgs& args);
-/// The elements of a column, as the packed matrix has them. T is its dtype.
-template <typename T>
-void copy_column(const PackedMatrix& packed, int64_t column, T* to);
 /// Gives c in bf16 too, where b is in f32.
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args);
 
