@@ -59,8 +59,4 @@ class MpiEnvironment {
 /// The MPI library with its version, or that there is none.
 std::string mpi_library();
 
-/// CPU threads for a rank: `requested` if positive, else the cores of this process' affinity mask, shared
-/// among the ranks of the host where the mask holds cores that they share (at least 1).
-int threads_per_rank(const MpiEnvironment& environment, int requested);
-
 }  // namespace ventris

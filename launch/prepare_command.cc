@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "backend/error.h"
-#include "comm/mpi_environment.h"
+#include "comm/affinity.h"
 #include "data/prepare.h"
 #include "data/text/tokenizer_training.h"
 #include "launch/command.h"
