@@ -3,7 +3,6 @@
 #include "backend/packed_gemm.h"
 
 /// Matrices of Packing::kInt8. What they do is said of packed_bytes() and pack().
-
 namespace ventris {
 
 size_t int8_packed_bytes_cpu(int64_t rows, int64_t cols);

@@ -10,7 +10,7 @@
 #include "backend/context.h"
 #include "backend/device.h"
 #include "backend/error.h"
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "backend/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
