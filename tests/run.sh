@@ -35,8 +35,8 @@ if $build; then
   case $preset in
     cuda) options+=(-DVENTRIS_BENCHMARKS=ON) ;;
     # With the program for GPUs beside it, if nvcc is there. No GPU is needed to compile and link; the tests of this code run
-    # on the CPU (tests/emulation).
-    release) options+=(-DVENTRIS_CUDA=ALSO) ;;
+    # on the CPU (tests/emulation). Without the PTX for later GPUs, which would take a third pass of the compiler.
+    release) options+=(-DVENTRIS_CUDA=ALSO "-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real") ;;
   esac
   cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
   cmake --build --preset "$preset" --parallel "$(cores)"
