@@ -8,15 +8,10 @@ namespace ventris::data {
 namespace {
 
 /// The newest version of each that this program reads.
-constexpr std::string_view kNewest[] = {"ventris-corpus 1",
-                                        "ventris weights 2",
-                                        "ventris checkpoint 1",
-                                        "ventris safetensors 2",
-                                        kConfigFormat,
-                                        kMetricsFormat,
-                                        kBestFormat,
-                                        kStatusFormat,
-                                        kProbesFormat};
+constexpr std::string_view kNewest[] = {
+    "ventris-corpus 1", "ventris weights 2", "ventris checkpoint 1", "ventris safetensors 2", kConfigFormat,
+    kMetricsFormat,     kBestFormat,         kStatusFormat,          kProbesFormat,
+};
 
 struct Format {
   std::string_view name;
