@@ -44,6 +44,9 @@ if $build; then
 fi
 if ! $run_tests; then exit 0; fi
 
+# Tests of the command line mostly wait: twice as many tests as cores keep the cores busy.
+at_once=$((2 * $(cores)))
+
 # The kernels of the least set besides those that this processor takes by itself (backend/instruction_set.h). Before the
 # rest, so that what is printed last is the summary of all tests.
 if [[ $preset == release ]]; then
@@ -52,7 +55,7 @@ if [[ $preset == release ]]; then
     "avx2, of avx2,"*) echo "This processor has AVX2 alone of what the kernels are compiled for: the tests run with those of avx2" ;;
     *", of avx2,"*)
       note "Testing the kernels of avx2"
-      VENTRIS_ISA=avx2 ctest --preset release --parallel "$(cores)" \
+      VENTRIS_ISA=avx2 ctest --preset release --parallel "$at_once" \
         -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|score)_test' "${ctest_options[@]}"
       ;;
     *) echo "The kernels are compiled for ${kernels%%,*} alone" ;;
@@ -60,7 +63,7 @@ if [[ $preset == release ]]; then
 fi
 
 note "Testing"
-ctest --preset "$preset" --parallel "$(cores)" "${ctest_options[@]}"
+ctest --preset "$preset" --parallel "$at_once" "${ctest_options[@]}"
 
 if [[ $preset == cuda ]]; then
   note "Checking the kernels' memory accesses"
