@@ -25,8 +25,8 @@ char* map_cpu_memory(size_t capacity, const char* purpose) {
   void* base = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: the system refuses; use a "
-         "smaller model or fewer tokens per micro-batch, or free memory",
+         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: the system refuses; "
+         "use a smaller model or fewer tokens per micro-batch, or free memory",
          capacity, static_cast<double>(capacity) / (1 << 20), purpose);
   }
   // Fewer TLB misses in GEMM; a hint that the system may ignore.

@@ -17,10 +17,6 @@ namespace ventris {
 
 template <typename T>
 void attention_forward_cpu(Context& context, const AttentionForwardArgs& args);
-template <typename T>
-void attention_backward_cpu(Context& context, const AttentionBackwardArgs& args);
-template <typename T>
-void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args);
 
 /// Queries that are processed together, against all keys of their sentence: bounds the scratch memory.
 inline constexpr int64_t kQueryTile = 64;

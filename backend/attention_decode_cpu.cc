@@ -1,3 +1,5 @@
+#include "backend/attention_decode_cpu.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>

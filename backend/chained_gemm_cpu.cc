@@ -3,6 +3,7 @@
 #include "backend/gemm.h"
 #include "backend/gemm_cache.h"
 #include "backend/kernels_cpu.h"
+#include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
 

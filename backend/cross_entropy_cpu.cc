@@ -71,8 +71,8 @@ void run(Context& context, const CrossEntropyArgs& args) {
       const double row_nll = log_sum - static_cast<double>(at_label);
       nll[t] = static_cast<M>(row_nll);
       // -sum_w q(w) log p(w), as the q(w) sum to 1.
-      loss[t] = static_cast<M>((1.0 - smoothing) * row_nll +
-                               smoothing * (log_sum - sums.shifted / static_cast<double>(vocab)));
+      const double mean_nll = log_sum - sums.shifted / static_cast<double>(vocab);
+      loss[t] = static_cast<M>((1.0 - smoothing) * row_nll + smoothing * mean_nll);
       if (!args.gradient) continue;
       const M normal = static_cast<M>(scale / sums.exp);
       const M uniform = static_cast<M>(scale * smoothing / static_cast<double>(vocab));

@@ -33,8 +33,8 @@ std::string reason_of(cudaError_t status) {
         version(driver), version(runtime));
   }
   if (status == cudaErrorNoDevice) {
-    return "the driver finds no device; nvidia-smi lists what there is, and CUDA_VISIBLE_DEVICES hides "
-           "devices";
+    return "the driver finds no device; nvidia-smi lists what there is, "
+           "and CUDA_VISIBLE_DEVICES hides devices";
   }
   if (status != cudaSuccess)
     return fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));

@@ -101,8 +101,8 @@ double portable_log(double x) {
     m *= 2.0;
     --exponent;
   }
-  // log(1 + f) = 2 atanh(s) = f - f^2 / 2 + s (f^2 / 2 + z (2/3 + z (2/5 + ...))) for s = f / (2 + f), z =
-  // s^2.
+  // log(1 + f) = 2 atanh(s) = f - f^2 / 2 + s (f^2 / 2 + z (2/3 + z (2/5 + ...)))
+  // for s = f / (2 + f), z = s^2.
   const double f = m - 1.0;
   const double s = f / (2.0 + f);
   const double z = s * s;

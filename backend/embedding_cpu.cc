@@ -3,10 +3,10 @@
 
 #include "backend/dropout_cpu.h"
 #include "backend/embedding.h"
-#include "backend/int8_gemm_cpu.h"
+#include "backend/int8_pack_cpu.h"
 #include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
-#include "backend/packed_gemm_cpu.h"
+#include "backend/pack_cpu.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {

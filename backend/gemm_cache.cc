@@ -12,7 +12,6 @@
 
 #include "backend/arena.h"
 #include "backend/error.h"
-#include "backend/gemm.h"
 #include "backend/instruction_set.h"
 #include "backend/memory_room.h"
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "backend/dtype.h"
 
@@ -65,5 +66,9 @@ class GemmCache {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The library of gemm() with its version and the instruction set that it uses here, e.g. "oneDNN 2.6.3,
+/// AVX-512, bf16".
+std::string gemm_library();
 
 }  // namespace ventris

@@ -7,6 +7,7 @@
 
 #include "backend/cpu_kernels.h"
 #include "backend/gemm_cache.h"
+#include "backend/gemm_reference.h"
 
 namespace ventris {
 namespace {

@@ -1,10 +1,11 @@
+#include "backend/int8_pack_cpu.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 
-#include "backend/int8_gemm_cpu.h"
 #include "backend/int8_layout_cpu.h"
 #include "backend/int8_scale.h"
 #include "backend/transpose_cpu.h"

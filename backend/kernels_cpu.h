@@ -4,8 +4,9 @@
 
 /// The CPU kernels of the operations (backend/ops.h), compiled once for each instruction set and reached only
 /// through cpu_kernels() (backend/cpu_kernels.h). Arguments are checked. Each is documented at its arguments,
-/// in the header of the operation. Attention and the packed products have their own headers (attention_cpu.h,
-/// packed_gemm_cpu.h, int8_gemm_cpu.h), as has the product that is compiled once (gemm_cpu.h).
+/// in the header of the operation. Attention, packing and the packed products have their own headers
+/// (attention_cpu.h, pack_cpu.h, packed_gemm_cpu.h and their neighbours), as has the product that is compiled
+/// once (gemm_cpu.h).
 
 namespace ventris {
 

@@ -1,7 +1,8 @@
+#include "backend/pack_cpu.h"
+
 #include <algorithm>
 #include <type_traits>
 
-#include "backend/packed_gemm_cpu.h"
 #include "backend/packed_layout_cpu.h"
 #include "backend/simd_cpu.h"
 #include "backend/transpose_cpu.h"

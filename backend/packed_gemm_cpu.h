@@ -4,12 +4,6 @@
 
 namespace ventris {
 
-size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing);
-/// Also takes a source in bf16 if it is not transposed.
-void pack_cpu(Context& context, const PackArgs& args);
-/// The elements of a column as stored in the packed matrix. T is its dtype.
-template <typename T>
-void copy_column(const PackedMatrix& packed, int64_t column, T* to);
 /// Also writes c in bf16 if b is in f32.
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args);
 

@@ -59,8 +59,4 @@ class MpiEnvironment {
 /// The MPI library with its version, or a text that it is missing.
 std::string mpi_library();
 
-/// CPU threads for a rank: `requested` if positive, otherwise the cores of the affinity mask of this process,
-/// with cores that ranks of the host share divided among them (at least 1).
-int threads_per_rank(const MpiEnvironment& environment, int requested);
-
 }  // namespace ventris

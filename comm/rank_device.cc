@@ -31,10 +31,11 @@ RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environ
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     if (std::stoi(ranks[rank]) <= std::stoi(devices[rank])) continue;
     return {index,
-            fmt::format("{}: {} has {} ranks and {} CUDA {} for them. Start at most as many ranks on a host "
-                        "as it has devices, e.g. mpirun --map-by ppr:{}:node",
-                        shared, hosts[rank], ranks[rank], devices[rank],
-                        devices[rank] == "1" ? "device" : "devices", devices[rank])};
+            fmt::format(
+                "{}: {} has {} ranks and {} CUDA {} for them. "
+                "Start at most as many ranks on a host as it has devices, e.g. mpirun --map-by ppr:{}:node",
+                shared, hosts[rank], ranks[rank], devices[rank], devices[rank] == "1" ? "device" : "devices",
+                devices[rank])};
   }
   return {index,
           shared + ". Give every rank a device of its own; CUDA_VISIBLE_DEVICES says which it may use"};

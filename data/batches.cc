@@ -25,10 +25,9 @@ int64_t longest_rows(const SentenceArray& side) {
 void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
   if (longest > tokens / shards) {
     fail(ErrorKind::kBadConfiguration,
-         "the longest {} sentence takes {} tokens with its end mark, but each of the {} shards of a batch of "
-         "{} {} "
-         "tokens holds {}: raise {} to at least {}, use fewer shards, or prepare the corpus with a smaller "
-         "--max-length",
+         "the longest {} sentence takes {} tokens with its end mark, "
+         "but each of the {} shards of a batch of {} {} tokens holds {}: raise {} to at least {}, "
+         "use fewer shards, or prepare the corpus with a smaller --max-length",
          side, longest, shards, tokens, side, tokens / shards, option, longest * shards);
   }
 }

@@ -11,8 +11,9 @@
 
 #include "data/corpus_format.h"
 #include "data/error.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 
 namespace ventris::data {
 

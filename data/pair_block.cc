@@ -36,8 +36,8 @@ CleanLine clean_line(std::string_view line, std::string& scratch, const std::str
   const int64_t invalid = find_invalid_utf8(clean.text);
   if (invalid >= 0) {
     fail(ErrorKind::kBadData,
-         "{}:{}: byte {} of the line (hexadecimal {:02x}) is not UTF-8; convert the file, for "
-         "example with iconv, or remove the line from both sides",
+         "{}:{}: byte {} of the line (hexadecimal {:02x}) is not UTF-8; convert the file, "
+         "for example with iconv, or remove the line from both sides",
          path, line_number, invalid + 1,
          static_cast<unsigned char>(clean.text[static_cast<size_t>(invalid)]));
   }

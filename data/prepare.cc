@@ -12,8 +12,9 @@
 #include "data/corpus_format.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_writer.h"
 #include "data/files/spool_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
@@ -295,13 +296,12 @@ PrepareReport prepare(const PrepareOptions& options) {
   valid.fill({"valid", false, options.valid_source, options.valid_target}, options, encoders, unknown_id,
              report);
   if (train.counts.kept == 0) {
-    fail(
-        ErrorKind::kBadData,
-        "none of the {} training pairs is left: {} have an empty side, {} are longer than {} tokens, {} have "
-        "sides of too "
-        "different length. Raise --max-length or --max-length-ratio, or check that the files belong together",
-        train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,
-        train.counts.bad_ratio);
+    fail(ErrorKind::kBadData,
+         "none of the {} training pairs is left: {} have an empty side, "
+         "{} are longer than {} tokens, {} have sides of too different length. "
+         "Raise --max-length or --max-length-ratio, or check that the files belong together",
+         train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,
+         train.counts.bad_ratio);
   }
   Hdf5Writer writer(options.output);
   write_corpus(writer, options, tokenizer, train, valid);

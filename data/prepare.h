@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/text/tokenizer.h"
+#include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
 

@@ -207,8 +207,8 @@ void take_operands(Options& options) {
   if (!options.operands.empty()) options.references.swap(options.operands);
   if (options.references.empty()) {
     fail(ExitCode::kUsage,
-         "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; 'ventris bleu --help' "
-         "explains it");
+         "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; "
+         "'ventris bleu --help' explains it");
   }
 }
 
@@ -275,13 +275,11 @@ Command bleu_command() {
   command.synopsis = "REFERENCE... [--input FILE...] [options]";
   command.description = {
       "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
-      "and prints them with sacreBLEU's signatures, which end with the version of this program. Files are "
-      "UTF-8, one sentence a line, plain or gzipped.",
-      "Several files are compared in a table, with p-values where a paired test is asked for; resampling "
-      "draws the "
-      "random numbers that sacreBLEU draws, so that intervals and p-values are the same, but for trials of "
-      "TER with several references that tie "
-      "but for rounding."};
+      "and prints them with sacreBLEU's signatures, which end with the version of this program. "
+      "Files are UTF-8, one sentence a line, plain or gzipped.",
+      "Several files are compared in a table, with p-values where a paired test is asked for; "
+      "resampling draws the random numbers that sacreBLEU draws, so that intervals and p-values "
+      "are the same, but for trials of TER with several references that tie but for rounding."};
   command.examples = {
       {"bleu test.de --input test.out", "One reference:"},
       {"bleu test.de -i test.out -m bleu chrf -b -w 4", "As sacreBLEU's command takes it:"},
@@ -311,10 +309,9 @@ Command bleu_command() {
   table.group("Input and output");
   table.operands("REFERENCE...", options->operands, "References, one file each.");
   table.texts("reference", "FILE...", options->references, "The same, by name.");
-  Option& input = table.texts(
-      "input", "FILE...", options->input,
-      "The translations, one file each system; - is the standard input. With a paired test the baseline is "
-      "first.");
+  Option& input = table.texts("input", "FILE...", options->input,
+                              "The translations, one file each system; - is the standard input. "
+                              "With a paired test the baseline is first.");
   input.aliases = {"-i"};
   input.show = [] { return std::string("-"); };
   Option& metrics = table.texts("metrics", "NAME...", options->metrics, "bleu, chrf, ter: one or more.");

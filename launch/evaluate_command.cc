@@ -137,14 +137,13 @@ Command evaluate_command() {
   command.summary = "translates a test set and scores it with BLEU";
   command.synopsis = "--model FILE|DIR --source FILE --reference FILE... [options]";
   command.description = {
-      "Translates the source text with beam search on all ranks, compares it with the references, and prints "
-      "BLEU with sacreBLEU's signature. The texts are read on rank 0 alone. The translations and the score "
-      "do "
-      "not depend on the number of ranks."};
+      "Translates the source text with beam search on all ranks, compares it with the references, "
+      "and prints BLEU with sacreBLEU's signature. The texts are read on rank 0 alone. "
+      "The translations and the score do not depend on the number of ranks."};
   command.examples = {
       {"evaluate --model model --source test.en --reference test.de", "The best checkpoint of a run:"},
-      {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de --beam-size 5 "
-       "--output test.out --json",
+      {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de "
+       "--beam-size 5 --output test.out --json",
        "On two ranks, with the translations kept:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {76, "the ranks disagree on the options or the model"}};

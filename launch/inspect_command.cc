@@ -15,8 +15,9 @@
 #include "comm/guard.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/safetensors.h"
 #include "launch/command.h"
 #include "launch/job.h"
@@ -452,16 +453,15 @@ Command inspect_command() {
   command.summary = "shows what a corpus, checkpoint, weights or safetensors file, or a run folder holds";
   command.synopsis = "FILE_OR_DIR [--verify] [--json]";
   command.description = {
-      "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number of "
-      "parameters and their digest, which is the same in every file with the same bits of them. Every file "
-      "of ours carries a digest of its contents, which is checked before anything "
-      "else: a damaged file is an error, exit code 65.",
+      "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number "
+      "of parameters and their digest, which is the same in every file with the same bits of them. "
+      "Every file of ours carries a digest of its contents, which is checked before anything else: "
+      "a damaged file is an error, exit code 65.",
       "Of a run folder it tells how the newest start stands or ended, its checkpoints, the newest and the "
-      "best "
-      "among them, the command and the configuration; with --verify it verifies every checkpoint.",
+      "best among them, the command and the configuration; with --verify it verifies every checkpoint.",
       "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
-      "An exported model brings probes, sentence pairs with the logits that they gave; they are computed "
-      "again and must agree within 0.001."};
+      "An exported model brings probes, sentence pairs with the logits that they gave; "
+      "they are computed again and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "What is in a file:"},
                       {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"},
                       {"inspect model", "How a training stands:"}};

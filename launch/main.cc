@@ -155,8 +155,8 @@ Failure describe_current_exception() {
     if (error.code() != std::errc::resource_unavailable_try_again)
       return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
     return {static_cast<int>(ExitCode::kUnavailable),
-            "the system starts no further thread; raise its limits (ulimit -v, ulimit -u) or ask for fewer "
-            "--threads"};
+            "the system starts no further thread; raise its limits (ulimit -v, "
+            "ulimit -u) or ask for fewer --threads"};
   } catch (const std::exception& error) {
     return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
   }

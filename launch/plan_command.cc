@@ -12,6 +12,7 @@
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "trainer/checks/training_plan.h"
+#include "trainer/checks/training_plan_table.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {
@@ -73,8 +74,8 @@ PlannedMachine machine_of(const Options& options) {
   if (machine.device == Device::kCuda) {
     if (options.device_memory == 0.0 && !reason.empty()) {
       fail(ExitCode::kUsage,
-           "--device cuda: there is no device here to look at ({}); --device-memory says how much memory "
-           "those of the run have",
+           "--device cuda: there is no device here to look at ({}); "
+           "--device-memory says how much memory those of the run have",
            reason);
     }
     machine.device_memory =
@@ -145,16 +146,13 @@ Command plan_command() {
   command.summary = "says what a training run will take, and refuses one that cannot fit";
   command.synopsis = "--corpus FILE [--preset tiny|small|base|big] [--ranks N] [options of train]";
   command.description = {
-      "Prints what 'ventris train' with the same options will take: parameters, memory by kind for one rank, "
-      "steps of an epoch, the size of a checkpoint and the disk that the run folder needs. Nothing is "
-      "trained "
-      "or written. Memory of tensors is computed by the code that allocates them; lines marked 'about' are "
-      "estimates. Steps are counted on the batches of the corpus. --initial-model is read as train would; "
-      "checkpoints of "
-      "the run folder and --resume are not looked at.",
+      "Prints what 'ventris train' with the same options will take: parameters, memory by kind "
+      "for one rank, steps of an epoch, the size of a checkpoint and the disk that the run folder needs. "
+      "Nothing is trained or written. Memory of tensors is computed by the code that allocates them; "
+      "lines marked 'about' are estimates. Steps are counted on the batches of the corpus. "
+      "--initial-model is read as train would; checkpoints of the run folder and --resume are not looked at.",
       "A run that does not fit into the memory of the device or the host, or on the disk of --model-dir, "
-      "ends "
-      "with exit code 78 and says what to change. Memory is that of this machine unless it is given."};
+      "ends with exit code 78 and says what to change. Memory is that of this machine unless it is given."};
   command.examples = {
       {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",

@@ -71,8 +71,8 @@ __attribute__((constructor(101))) void check_processor() {
   need((extended.ecx & bit_LZCNT) != 0, "LZCNT");
   if (!message.lacks()) return;
   message.add(
-      "; this program is built for processors of x86-64-v3. Build it on this machine with "
-      "-DVENTRIS_NATIVE=ON\n");
+      "; this program is built for processors of x86-64-v3. "
+      "Build it on this machine with -DVENTRIS_NATIVE=ON\n");
   message.tell();
   ::_exit(kUnavailable);
 }

@@ -293,27 +293,22 @@ Command supervise_command() {
   command.summary = "starts a training again until it is done";
   command.synopsis = "[options] -- COMMAND...";
   command.description = {
-      "Runs the command, usually 'mpirun ... ventris train ...', and starts it again when it ended for a "
-      "reason that "
-      "a new start may mend: a rank or its host was lost, a rank was killed, a disk was full, a stop was "
-      "asked for "
-      "from elsewhere. Training goes on from its newest checkpoint. Before each new start, processes of the "
-      "old one "
-      "on this host are ended, and the shared memory and session folders that killed jobs of Open MPI left "
-      "are "
-      "removed; mpirun, where it lives on although its ranks are gone, is ended too. Reasons that stay the "
-      "same, such as a wrong option or a damaged corpus, end it at once "
-      "(docs/exit-codes.md).",
-      "The pause before a restart doubles while no new checkpoint comes, up to five minutes; a new "
-      "checkpoint makes "
-      "the count of restarts begin anew. status.json of the run folder says how far training came.",
-      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) reach the "
-      "command as SIGUSR1, at which ventris saves and mpirun waits, and so does the end of supervise itself "
-      "by SIGKILL; a second SIGTERM or SIGINT reaches it as SIGTERM. Then the exit code is 75. Each event is "
-      "one line on the standard error."};
+      "Runs the command, usually 'mpirun ... ventris train ...', and starts it again when it ended "
+      "for a reason that a new start may mend: a rank or its host was lost, a rank was killed, "
+      "a disk was full, a stop was asked for from elsewhere. Training goes on from its newest checkpoint. "
+      "Before each new start, processes of the old one on this host are ended, "
+      "and the shared memory and session folders that killed jobs of Open MPI left are removed; "
+      "mpirun, where it lives on although its ranks are gone, is ended too. Reasons that stay the same, "
+      "such as a wrong option or a damaged corpus, end it at once (docs/exit-codes.md).",
+      "The pause before a restart doubles while no new checkpoint comes, up to five minutes; "
+      "a new checkpoint makes the count of restarts begin anew. "
+      "status.json of the run folder says how far training came.",
+      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) "
+      "reach the command as SIGUSR1, at which ventris saves and mpirun waits, and so does "
+      "the end of supervise itself by SIGKILL; a second SIGTERM or SIGINT reaches it as SIGTERM. "
+      "Then the exit code is 75. Each event is one line on the standard error."};
   command.examples = {
-      {"ventris supervise -- mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model "
-       "--preset tiny",
+      {"ventris supervise -- mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny",
        "A training that goes on after failures:"}};
   command.common = {{"max-restarts", "without a new checkpoint"},
                     {"back-off", "seconds before the first restart"},
@@ -328,10 +323,9 @@ Command supervise_command() {
   command.options.number(
       "launcher-timeout", options->launcher_timeout, {.min = 0, .max = 1e7},
       "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
-  command.options.text(
-      "model-dir", "DIR", options->model_dir,
-      "Run folder of the training. Empty is what the command has behind --model-dir, or in its "
-      "file of --config.");
+  command.options.text("model-dir", "DIR", options->model_dir,
+                       "Run folder of the training. Empty is what the command has behind --model-dir, "
+                       "or in its file of --config.");
   command.options.operands("COMMAND", options->words, "The command with its options, after '--'.")
       .is_command = true;
   command.run = [options](Job&) {

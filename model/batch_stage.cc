@@ -69,12 +69,11 @@ void BatchStage::fill(const HostBatch& batch) {
   const auto sentences = static_cast<int>(batch.source_offsets.size()) - 1;
   const auto source_rows = static_cast<int64_t>(batch.source_ids.size());
   const auto target_rows = static_cast<int64_t>(batch.target_ids.size());
-  VENTRIS_CHECK(sentences >= 0 && sentences <= capacity_.sentences && source_rows <= capacity_.source_rows &&
-                    target_rows <= capacity_.target_rows,
-                "a micro-batch of {} sentences, {} source rows and {} target rows; there is room for {}, {} "
-                "and {}",
-                sentences, source_rows, target_rows, capacity_.sentences, capacity_.source_rows,
-                capacity_.target_rows);
+  VENTRIS_CHECK(
+      sentences >= 0 && sentences <= capacity_.sentences && source_rows <= capacity_.source_rows &&
+          target_rows <= capacity_.target_rows,
+      "a micro-batch of {} sentences, {} source rows and {} target rows; there is room for {}, {} and {}",
+      sentences, source_rows, target_rows, capacity_.sentences, capacity_.source_rows, capacity_.target_rows);
   if (rows_ == StagedRows::kExact) {
     batch_.sentences = sentences;
     batch_.source_rows = source_rows;

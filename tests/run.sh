@@ -35,14 +35,17 @@ if $build; then
   case $preset in
     cuda) options+=(-DVENTRIS_BENCHMARKS=ON) ;;
     # Also builds the program for GPUs, if nvcc is installed. Compiling and linking need no GPU; the tests of this code run
-    # on the CPU (tests/emulation).
-    release) options+=(-DVENTRIS_CUDA=ALSO) ;;
+    # on the CPU (tests/emulation). The PTX for later GPUs, a third pass of the compiler, is left out.
+    release) options+=(-DVENTRIS_CUDA=ALSO "-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real") ;;
   esac
   cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
   cmake --build --preset "$preset" --parallel "$(cores)"
   if compgen -G "build/$preset/backend/CMakeFiles/ventris_cuda_kernels.dir/*.ptxas" >/dev/null; then tests/lint.sh registers; fi
 fi
 if ! $run_tests; then exit 0; fi
+
+# Tests of the command line mostly wait: twice as many tests as cores keep the cores busy.
+at_once=$((2 * $(cores)))
 
 # The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h). They
 # run first, so that the summary of all tests is printed last.
@@ -52,7 +55,7 @@ if [[ $preset == release ]]; then
     "avx2, of avx2,"*) echo "Of the compiled instruction sets this processor has only AVX2: the tests run with the kernels of avx2" ;;
     *", of avx2,"*)
       note "Testing the kernels of avx2"
-      VENTRIS_ISA=avx2 ctest --preset release --parallel "$(cores)" \
+      VENTRIS_ISA=avx2 ctest --preset release --parallel "$at_once" \
         -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|score)_test' "${ctest_options[@]}"
       ;;
     *) echo "The kernels are compiled for ${kernels%%,*} only" ;;
@@ -60,7 +63,7 @@ if [[ $preset == release ]]; then
 fi
 
 note "Testing"
-ctest --preset "$preset" --parallel "$(cores)" "${ctest_options[@]}"
+ctest --preset "$preset" --parallel "$at_once" "${ctest_options[@]}"
 
 if [[ $preset == cuda ]]; then
   note "Checking the kernels' memory accesses"

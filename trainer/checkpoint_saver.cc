@@ -68,10 +68,9 @@ void CheckpointSaver::check_time() {
   const double seconds = clock_.seconds();
   if (run_.limit_seconds <= 0.0 || seconds <= run_.limit_seconds) return;
   fail(ExitCode::kIo,
-       "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: its disk, or the "
-       "server of "
-       "it, may hang. Checkpoints that were saved before are intact, and the same command goes on from the "
-       "newest. "
+       "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: "
+       "its disk, or the server of it, may hang. "
+       "Checkpoints that were saved before are intact, and the same command goes on from the newest. "
        "See whether the disk can be written; where it is only slow, raise --save-timeout (0 is no limit)",
        host_name(), path_, seconds);
 }
@@ -112,8 +111,8 @@ void CheckpointSaver::write(const std::string& provenance, const std::optional<B
 void CheckpointSaver::write_sound(const std::string& provenance) {
   if (const std::string fault = fault_in(snapshot_); !fault.empty()) {
     fail(ExitCode::kDiverged,
-         "training diverged: after step {} there is {}. That state is not saved. {}. Try a "
-         "smaller --learning-rate-scale, more --warmup-steps, or --clip-norm 1",
+         "training diverged: after step {} there is {}. That state is not saved. {}. "
+         "Try a smaller --learning-rate-scale, more --warmup-steps, or --clip-norm 1",
          snapshot_.state().step, fault,
          written_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + written_);
   }

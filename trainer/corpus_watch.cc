@@ -9,7 +9,7 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 
 namespace ventris {
 
@@ -70,11 +70,9 @@ void CorpusWatch::check() const {
   }
   if (change.empty()) return;
   fail(ExitCode::kBadData,
-       "the corpus {} changed while this run read it: {}. What was trained on since the last checkpoint is "
-       "not "
-       "known, and is not saved; that checkpoint stays. Put the file back as it was ('ventris inspect "
-       "--verify' "
-       "tells whether it is sound): then the same command goes on",
+       "the corpus {} changed while this run read it: {}. What was trained on since the last checkpoint "
+       "is not known, and is not saved; that checkpoint stays. Put the file back as it was ('ventris inspect "
+       "--verify' tells whether it is sound): then the same command goes on",
        path_, change);
 }
 

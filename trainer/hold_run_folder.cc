@@ -33,9 +33,8 @@ void check_no_live_run(const std::string& folder) {
   const std::optional<Process> self = process_of(::getpid());
   if (!other || !self || other->name != self->name) return;
   fail(ExitCode::kCannotCreate,
-       "the folder {} is in use by process {} on this host, as status.json there says. Wait for the end of "
-       "that "
-       "run, or give another folder",
+       "the folder {} is in use by process {} on this host, as status.json there says. "
+       "Wait for the end of that run, or give another folder",
        folder, status->pid);
 }
 
@@ -60,9 +59,8 @@ void check_config_is_ours(const std::string& folder) {
   } catch (const std::exception&) {  // not the options of a run
   }
   fail(ExitCode::kCannotCreate,
-       "the folder {} holds a config.json and no training run: that of an exported model? It would be "
-       "replaced. "
-       "Give another folder",
+       "the folder {} holds a config.json and no training run: "
+       "that of an exported model? It would be replaced. Give another folder",
        folder);
 }
 
@@ -77,11 +75,10 @@ std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicat
   auto lock = std::make_unique<data::FolderLock>(folder);
   if (lock->held()) return lock;
   check_no_live_run(folder);
-  progress.warning(
-      fmt::format("the file system of {} has no locks (flock: {}): a second run there is kept out by the "
-                  "file .lease alone, "
-                  "which this one renews; after a kill the next start waits until that is 30 s old",
-                  folder, lock->why_not_held()));
+  progress.warning(fmt::format(
+      "the file system of {} has no locks (flock: {}): a second run there is kept out by the file .lease "
+      "alone, which this one renews; after a kill the next start waits until that is 30 s old",
+      folder, lock->why_not_held()));
   return lock;
 }
 

@@ -12,7 +12,7 @@
 #include "data/error.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
@@ -180,8 +180,8 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     const std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
     if (!checkpoints.empty()) {
       fail(ExitCode::kBadConfiguration,
-           "{} holds {} checkpoints of an earlier run, the newest {}. Go on from it with --resume auto, or "
-           "give another --model-dir",
+           "{} holds {} checkpoints of an earlier run, the newest {}. "
+           "Go on from it with --resume auto, or give another --model-dir",
            options.model_dir, checkpoints.size(), checkpoints.back());
     }
     return {};
@@ -193,8 +193,8 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     const std::string name = entry.path().filename().string();
     if (!is_set_aside(name)) continue;
     fail(ExitCode::kBadData,
-         "{} holds damaged checkpoints of an earlier run and no other, such as {}. To start anew remove "
-         "them, or give another --model-dir",
+         "{} holds damaged checkpoints of an earlier run and no other, such as {}. "
+         "To start anew remove them, or give another --model-dir",
          options.model_dir, name);
   }
   return {};
@@ -213,8 +213,8 @@ ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault,
   ResumePoint point = search.newest_of(earlier);
   if (point.logical_shards != unsound.logical_shards || point.valid_metric != unsound.valid_metric) {
     fail(ExitCode::kUnavailable,
-         "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, of {} "
-         "and {}. Start the same command again: it goes on from the former",
+         "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, "
+         "of {} and {}. Start the same command again: it goes on from the former",
          point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
          unsound.valid_metric);
   }
@@ -228,13 +228,13 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
     if (step_of_checkpoint(other) <= step) continue;
     if (step_of_checkpoint(path) > step && fs::path(path).parent_path() == fs::path(other).parent_path()) {
       fail(ExitCode::kBadConfiguration,
-           "{} holds step {}, not that of its name, as a copy under another name does. Move it out of the "
-           "folder, or give it the name of its step",
+           "{} holds step {}, not that of its name, as a copy under another name does. "
+           "Move it out of the folder, or give it the name of its step",
            path, step);
     }
     fail(ExitCode::kBadConfiguration,
-         "{} is newer than {}, from which the run is to go on. Move the newer one out of the folder, or give "
-         "another --model-dir",
+         "{} is newer than {}, from which the run is to go on. "
+         "Move the newer one out of the folder, or give another --model-dir",
          other, path);
   }
 }
@@ -296,9 +296,8 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   const std::string changes = environment_changes(loaded.environment, state.environment);
   if (!changes.empty()) {
     progress.warning(
-        fmt::format("{} was computed with other libraries or instructions: {}. Steps from here on may differ "
-                    "in last bits "
-                    "from those that would have followed there",
+        fmt::format("{} was computed with other libraries or instructions: {}. "
+                    "Steps from here on may differ in last bits from those that would have followed there",
                     path, changes));
   }
   loaded.environment = state.environment;

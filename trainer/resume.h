@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "model/parameters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/optimizer.h"

@@ -74,8 +74,8 @@ std::string resume_signature(const TrainOptions& options) {
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
                          const std::string& ours) {
   fail(ExitCode::kBadConfiguration,
-       "{} was written with {} {}, but this run has {}. Give the same option, or another --model-dir to "
-       "start anew",
+       "{} was written with {} {}, but this run has {}. "
+       "Give the same option, or another --model-dir to start anew",
        path, key, theirs, ours);
 }
 

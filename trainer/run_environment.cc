@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/device.h"
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"

@@ -24,8 +24,8 @@ void complete_model(TransformerConfig& model, const TrainOptions& options, const
   model.validate();
   if (corpus.max_length() >= model.max_positions) {
     fail(ExitCode::kBadConfiguration,
-         "the longest sentence of {} has {} tokens; with its end mark it needs --max-positions {} or more, "
-         "not {}",
+         "the longest sentence of {} has {} tokens; "
+         "with its end mark it needs --max-positions {} or more, not {}",
          corpus.path(), corpus.max_length(), corpus.max_length() + 1, model.max_positions);
   }
 }

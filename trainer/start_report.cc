@@ -10,7 +10,7 @@
 #include "backend/context.h"
 #include "backend/device.h"
 #include "backend/error.h"
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "backend/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
@@ -85,8 +85,8 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
   if (libraries.size() < 2) return;
   progress.warning(fmt::format(
-      "products of bf16 are computed by {} on others: which rank computes what decides the bits. The same "
-      "DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
+      "products of bf16 are computed by {} on others: which rank computes what decides the bits. "
+      "The same DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
       fmt::join(libraries, " on some ranks and by ")));
 }
 

@@ -242,10 +242,10 @@ bool TrainingRun::agree_with_all_ranks(const TrainingStep::Enqueued& step) {
 
 void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
   const auto [begin, end] = step_->share();
-  progress_.message(fmt::format(
-      "step {} is abandoned for the stop, {} of {} micro-batches of this rank done; the next start "
-      "does it anew",
-      state_.step, step.micro_batches, end - begin));
+  progress_.message(
+      fmt::format("step {} is abandoned for the stop, {} of {} micro-batches of this rank done; "
+                  "the next start does it anew",
+                  state_.step, step.micro_batches, end - begin));
   // Nothing else waits for the sums of this step: no rank may leave while the device of another is at them.
   synchronize(context_);
   step_->check_sums();

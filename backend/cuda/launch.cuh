@@ -53,8 +53,8 @@ void launch(const Shape& shape, cudaStream_t stream, void (*kernel)(Parameters..
   }
   if (status != cudaSuccess) [[unlikely]] {
     fail(status == cudaErrorNoKernelImageForDevice ? ExitCode::kUnavailable : ExitCode::kInternal,
-         "kernel {}: launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes of shared memory "
-         "failed: {} ({})",
+         "kernel {}: launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes "
+         "of shared memory failed: {} ({})",
          shape.name, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
          shape.shared_bytes, cudaGetErrorString(status), cudaGetErrorName(status));
   }

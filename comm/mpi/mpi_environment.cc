@@ -89,15 +89,13 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   if (size_ > 1 && level < MPI_THREAD_SERIALIZED) {
     fail(ExitCode::kUnavailable,
-         "this MPI library gives {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with "
-         "threads",
+         "this MPI library gives {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with threads",
          thread_level_);
   }
   if (size_ == 1 && slurm_step_tasks() > 1 && !set("OMPI_COMM_WORLD_SIZE")) {
     fail(ExitCode::kUnavailable,
-         "Slurm started {} tasks, but each is alone in its MPI job: MPI and srun do not know each other. Try "
-         "srun --mpi=pmix, "
-         "or mpirun inside the allocation",
+         "Slurm started {} tasks, but each is alone in its MPI job: MPI and srun do not know each other. "
+         "Try srun --mpi=pmix, or mpirun inside the allocation",
          slurm_step_tasks());
   }
   MPI_Comm host = MPI_COMM_NULL;
@@ -141,14 +139,15 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
     wait_for_end_of_job(kTurn * std::min(rank, kTurns));
     if (a_local_rank_is_gone()) wait_for_end_of_job(kEndOfJob);
     const std::string known = describe_local_ranks();
-    std::fputs(fmt::format(
-                   "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks"
-                   "{}. A process may be stopped or hang, or a host cannot be reached. Saved checkpoints are "
-                   "intact; --comm-timeout of train sets how long ranks wait, 0 for ever\n",
-                   rank, host_, rank, ::getpid(), limits_.seconds, call,
-                   known.empty() ? "" : "; on this host " + known)
-                   .c_str(),
-               stderr);
+    std::fputs(
+        fmt::format(
+            "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks{}. "
+            "A process may be stopped or hang, or a host cannot be reached. "
+            "Saved checkpoints are intact; --comm-timeout of train sets how long ranks wait, 0 for ever\n",
+            rank, host_, rank, ::getpid(), limits_.seconds, call,
+            known.empty() ? "" : "; on this host " + known)
+            .c_str(),
+        stderr);
     std::_Exit(static_cast<int>(ExitCode::kUnavailable));
   };
   const bool starts = !active_;

@@ -236,11 +236,10 @@ std::string NcclLink::describe_locked(const char* call, ncclResult_t status) con
   const char* detail = ncclGetLastError(comm_);
   std::string text = detail == nullptr || *detail == '\0' ? "no details" : detail;
   while (text.ends_with('\n')) text.pop_back();
-  const std::string sums = started_ == 0 ? ""
-                                         : fmt::format(
-                                               ", in a sum of gradients over the ranks (the last had {} "
-                                               "numbers)",
-                                               last_count_);
+  const std::string sums =
+      started_ == 0
+          ? ""
+          : fmt::format(", in a sum of gradients over the ranks (the last had {} numbers)", last_count_);
   return fmt::format(
       "{} failed on rank {} of {}, CUDA device {}{}: {} ({}). Another rank, a device or the network "
       "may have failed: look for the first message of the job, or start again with NCCL_DEBUG=WARN. "

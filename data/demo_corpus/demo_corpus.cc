@@ -2,7 +2,8 @@
 
 #include <unordered_set>
 
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/phrases.h"
+#include "data/demo_corpus/sentences.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/folders.h"

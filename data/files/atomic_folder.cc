@@ -162,11 +162,10 @@ void AtomicFolder::move_files(const std::vector<std::string>& names, const std::
   };
   const auto move = [&](const std::string& name) {
     if (::rename((temporary_ + "/" + name).c_str(), (path_ + "/" + name).c_str()) != 0) {
-      fail_publishing(
-          fmt::format("is without {}, so that nobody reads a mixture of two, and must be written again: {} "
-                      "cannot get its place",
-                      needed, name),
-          errno);
+      fail_publishing(fmt::format("is without {}, so that nobody reads a mixture of two, "
+                                  "and must be written again: {} cannot get its place",
+                                  needed, name),
+                      errno);
     }
   };
   for (const std::string& name : names) check_is_no_other_thing(path_ + "/" + name);

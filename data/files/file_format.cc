@@ -8,15 +8,10 @@ namespace ventris::data {
 namespace {
 
 /// The newest version of each that this program reads.
-constexpr std::string_view kNewest[] = {"ventris-corpus 1",
-                                        "ventris weights 2",
-                                        "ventris checkpoint 1",
-                                        "ventris safetensors 2",
-                                        kConfigFormat,
-                                        kMetricsFormat,
-                                        kBestFormat,
-                                        kStatusFormat,
-                                        kProbesFormat};
+constexpr std::string_view kNewest[] = {
+    "ventris-corpus 1", "ventris weights 2", "ventris checkpoint 1", "ventris safetensors 2", kConfigFormat,
+    kMetricsFormat,     kBestFormat,         kStatusFormat,          kProbesFormat,
+};
 
 struct Format {
   std::string_view name;
@@ -53,11 +48,11 @@ void refuse_newer_format(std::string_view format, const std::string& path) {
   const std::optional<Format> parsed = parse(format);
   const std::optional<Format> newest = parsed ? newest_below(*parsed) : std::nullopt;
   if (!newest) return;
-  throw NewerFormat(fmt::format(
-      "{}: its format is '{}', version {}, and this program reads versions up to {}: the file was "
-      "made by a newer ventris. Use that version of the program or a newer one ('ventris "
-      "--version' tells which this is)",
-      path, parsed->name, parsed->version, newest->version));
+  throw NewerFormat(
+      fmt::format("{}: its format is '{}', version {}, and this program reads versions up to {}: "
+                  "the file was made by a newer ventris. "
+                  "Use that version of the program or a newer one ('ventris --version' tells which this is)",
+                  path, parsed->name, parsed->version, newest->version));
 }
 
 }  // namespace ventris::data

@@ -167,31 +167,32 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
 
 void FolderLock::check() const {
   if (lease_ && lease_->lost()) {
-    fail(ErrorKind::kIo,
-         "another process took the run folder {}, or its file .lease was removed: this run did not renew "
-         "it for long, as where the process was stopped. Nothing more is written there",
-         folder_);
+    fail(
+        ErrorKind::kIo,
+        "another process took the run folder {}, or its file .lease was removed: "
+        "this run did not renew it for long, as where the process was stopped. Nothing more is written there",
+        folder_);
   }
   if (identity_->holds()) return;
   const int fd = directory_->fd();
   if (is_gone(fd)) {
     fail(ErrorKind::kIo,
-         "the run folder {} was removed while this run worked in it, and its checkpoints with it. Nothing "
-         "more is written there. The same command starts anew",
+         "the run folder {} was removed while this run worked in it, and its checkpoints with it. "
+         "Nothing more is written there. The same command starts anew",
          folder_);
   }
   if (is_at(fd, folder_)) {
     fail(ErrorKind::kIo,
-         "the file .lock of the run folder {} was removed or replaced while this run worked in it, as where "
-         "the folder is being removed or another run begins there. Nothing more is written there. The same "
-         "command goes on from the newest checkpoint that is left",
+         "the file .lock of the run folder {} was removed or replaced while this run worked in it, "
+         "as where the folder is being removed or another run begins there. Nothing more is written there. "
+         "The same command goes on from the newest checkpoint that is left",
          folder_);
   }
   const std::string now = path_now(fd);
   fail(ErrorKind::kIo,
-       "the run folder {} was moved, removed or replaced while this run worked in it. Nothing more is "
-       "written there. {}The same command with --model-dir where the folder is now goes on from its newest "
-       "checkpoint",
+       "the run folder {} was moved, removed or replaced while this run worked in it. "
+       "Nothing more is written there. "
+       "{}The same command with --model-dir where the folder is now goes on from its newest checkpoint",
        folder_, now.empty() ? "" : fmt::format("The folder of this run is now {}. ", now));
 }
 

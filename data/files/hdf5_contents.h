@@ -7,15 +7,11 @@
 #include <variant>
 #include <vector>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
 
 // Private to data/files/hdf5_*.cc: the contents of an HDF5 file.
 
 namespace ventris::data {
-
-inline constexpr ElementType kElementTypes[] = {ElementType::kF32, ElementType::kF64, ElementType::kI32,
-                                                ElementType::kI64, ElementType::kU8,  ElementType::kI8,
-                                                ElementType::kBF16};
 
 struct Hdf5Dataset {
   std::string name;                 // path
@@ -52,20 +48,5 @@ class Hdf5Contents {
   std::vector<Hdf5Attribute> attributes_;
   std::vector<uint32_t> by_name_;  // datasets
 };
-
-// The listing that the processes exchange: records of a mark and its fields. Numbers have 8 bytes, a text is
-// preceded by its length.
-namespace listing {
-constexpr char kGroup = 'G';    // name
-constexpr char kDataset = 'D';  // name, type or -1, offset, rank, dimensions
-constexpr char kString = 'S';   // object, name, value; and so on:
-constexpr char kInteger = 'I';
-constexpr char kDouble = 'F';
-constexpr char kOther = 'O';    // object, name
-constexpr char kRefusal = 'R';  // the reason; the last record
-}  // namespace listing
-
-/// The listing of a file, or a refusal. Runs in the process in which the library may crash; under Hdf5Lock.
-std::string list_hdf5(const std::string& path, int fd, int64_t bytes);
 
 }  // namespace ventris::data

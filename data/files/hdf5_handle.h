@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
 
 // Private to data/files/hdf5_*.cc: the HDF5 C library behind owning handles.
 

@@ -1,8 +1,11 @@
+#include "data/files/hdf5_listing.h"
+
 #include <bit>
+#include <vector>
 
 #include "data/error.h"
+#include "data/files/element_type.h"
 #include "data/files/file_format.h"
-#include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
 

@@ -20,8 +20,8 @@
 #include <type_traits>
 
 #include "data/error.h"
-#include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_handle.h"
+#include "data/files/hdf5_listing.h"
 
 namespace ventris::data {
 namespace {
@@ -255,8 +255,8 @@ ConfinedAnswer Hdf5Process::list(const std::string& path, int fd, int64_t bytes,
   if (!answered) {
     socket_.close();
     fault_ =
-        "the process of this program that looks into HDF5 files is gone or stands still; was it killed? "
-        "Start the same command again";
+        "the process of this program that looks into HDF5 files is gone or stands still; "
+        "was it killed? Start the same command again";
     fail(ErrorKind::kIo, "{}: {}", path, fault_);
   }
   if (reply.error != kNoError) fail(static_cast<ErrorKind>(reply.error), "{}: {}", path, text);

@@ -1,10 +1,11 @@
+#include "data/files/npz_reader.h"
+
 #include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "data/error.h"
-#include "data/files/npz.h"
 
 // Formats: PKWARE's APPNOTE.TXT (zip), and NEP 1 of NumPy (npy).
 
@@ -189,8 +190,7 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
   const uint64_t needed = array_bytes_ + 2 * largest;
   if (needed > kMaxGrowth * bytes.size()) {
     refuse(fmt::format(
-        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of "
-        "the file",
+        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of the file",
         needed, kMaxGrowth, bytes.size()));
   }
   std::vector<std::string_view> sorted(names_.begin(), names_.end());

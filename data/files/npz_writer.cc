@@ -1,10 +1,11 @@
+#include "data/files/npz_writer.h"
+
 #include <zlib.h>
 
 #include <limits>
 
 #include "data/error.h"
 #include "data/files/atomic_file.h"
-#include "data/files/npz.h"
 
 namespace ventris::data {
 namespace {

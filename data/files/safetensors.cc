@@ -203,8 +203,8 @@ SafetensorsFile::SafetensorsFile(std::span<const uint8_t> bytes, std::string ori
   check_layout();
   if (!is_as_written()) {
     fail(ErrorKind::kBadData,
-         "{}: the file was changed or damaged since it was written: its digest does not match. Export it "
-         "again; or remove the digest from its metadata if the change is intended",
+         "{}: the file was changed or damaged since it was written: its digest does not match. "
+         "Export it again; or remove the digest from its metadata if the change is intended",
          origin_);
   }
 }

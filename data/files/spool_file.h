@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_writer.h"
 
 // Private to data/.
 

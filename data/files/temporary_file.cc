@@ -104,8 +104,8 @@ void TemporaryFile::fail_writing(const std::string& what, const std::string& rea
   struct stat status {};
   const int64_t written = ::fstat(file_.fd(), &status) == 0 ? int64_t{status.st_blocks} * 512 : 0;
   fail(ErrorKind::kIo,
-       "{}: {}: {}. The file needs {}{} bytes, of which {} are on the disk.{} Free some space or write "
-       "elsewhere",
+       "{}: {}: {}. The file needs {}{} bytes, "
+       "of which {} are on the disk.{} Free some space or write elsewhere",
        path_, what, reason, size_is_known_ ? "" : "at least ", expected_bytes_,
        std::min(written, expected_bytes_), room_at(path_));
 }

@@ -71,9 +71,6 @@ struct BleuScore {
 /// release 2.6.0, whose number bleu_signature() gives. Bytes that are not UTF-8, which sacreBLEU refuses,
 /// count as characters of no class.
 
-/// The words of a line, one space between them: in lower case if requested, without white space at the end,
-/// tokenized.
-std::string bleu_tokenize(std::string_view line, const BleuOptions& options);
 /// Throws DataError kBadData without references. The reference length is the closest; the shorter of two
 /// equally close ones.
 BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std::string>& references,

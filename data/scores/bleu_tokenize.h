@@ -27,4 +27,8 @@ struct TokenizedLine {
 /// The words of bleu_tokenize(). Requires a loaded tokenizer.
 void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine& result);
 
+/// The words of a line, one space between them: in lower case if requested, without white space at the end,
+/// tokenized.
+std::string bleu_tokenize(std::string_view line, const BleuOptions& options);
+
 }  // namespace ventris::data

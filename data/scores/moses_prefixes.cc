@@ -1,9 +1,8 @@
+#include "data/scores/moses_prefixes.h"
+
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string_view>
-
-#include "data/scores/moses_tokenize.h"
 
 namespace ventris::data {
 namespace {

@@ -1,8 +1,8 @@
+#include "data/scores/moses_punctuation.h"
+
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "data/scores/moses_tokenize.h"
 #include "data/scores/score_text.h"
 
 namespace ventris::data {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "data/scores/moses_prefixes.h"
 #include "data/scores/score_text.h"
 #include "data/scores/unicode_pairs.h"
 #include "data/text/unicode.h"

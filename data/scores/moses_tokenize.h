@@ -22,14 +22,6 @@ struct MosesOptions {
 /// Words and punctuation with one space between them.
 std::string moses_tokenize(std::string_view line, const MosesOptions& options);
 
-/// Converts quotes, dashes and spaces of each language to ASCII, as normalize-punctuation does before
-/// tokenization.
-std::string moses_normalize_punctuation(std::string_view line, MosesLanguage language);
-
-/// Converts full-width and typographic punctuation to ASCII, as replace-unicode-punctuation does; as there, a
-/// full-width 1 becomes a quotation mark.
-std::string moses_replace_unicode_punctuation(std::string_view line);
-
 /// The characters that the tokenizer escapes, instead of their entities.
 std::string moses_unescape(std::string_view tokenized);
 
@@ -37,9 +29,5 @@ std::string moses_unescape(std::string_view tokenized);
 /// each character consumed once (so that in "a-b-c" only the first is split). The form of the scores of the
 /// Transformer paper for German, and of the papers before it.
 std::string split_compounds(std::string_view tokenized);
-
-/// Whether a period after `word` belongs to it: always, before numbers only, or never.
-enum class PeriodRule { kNever, kBeforeNumbers, kAlways };
-PeriodRule moses_period_rule(std::u32string_view word, MosesLanguage language);
 
 }  // namespace ventris::data

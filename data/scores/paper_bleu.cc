@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "data/scores/moses_punctuation.h"
+
 namespace ventris::data {
 
 BleuOptions paper_bleu_options() {

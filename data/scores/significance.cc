@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "data/error.h"
+#include "data/scores/numpy_random.h"
 
 namespace ventris::data {
 namespace {

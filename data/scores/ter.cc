@@ -8,6 +8,7 @@
 
 #include "data/error.h"
 #include "data/scores/bleu.h"
+#include "data/scores/ter_edits.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {

@@ -22,10 +22,6 @@ struct TerOptions {
 /// The words of a line as TER compares them, separated by one space.
 std::string ter_tokenize(std::string_view line, const TerOptions& options);
 
-/// Insertions, deletions, substitutions and shifts of word sequences that turn the hypothesis into the
-/// reference, found greedily: the best shift is applied until none improves the result.
-int64_t translation_edits(const std::vector<int32_t>& hypothesis, const std::vector<int32_t>& reference);
-
 /// Counts edits of many sentences, with reused memory.
 class TerCounter {
  public:

@@ -1,11 +1,11 @@
+#include "data/scores/ter_edits.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <vector>
 
 #include "data/error.h"
-#include "data/scores/ter.h"
 
 namespace ventris::data {
 namespace {

@@ -65,8 +65,8 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
   const auto require = [&](int id, const char* mark) {
     if (id < 0) {
       fail(ErrorKind::kBadData,
-           "{}: the SentencePiece model has no {}; train it with --unk_id=0 --bos_id=1 --eos_id=2, or give "
-           "none",
+           "{}: the SentencePiece model has no {}; "
+           "train it with --unk_id=0 --bos_id=1 --eos_id=2, or give none",
            origin, mark);
     }
   };

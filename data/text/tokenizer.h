@@ -15,8 +15,6 @@ using CharacterCounts = std::map<char32_t, int64_t>;
 /// characters are shown only by their number.
 std::string listing(const CharacterCounts& counts);
 
-enum class TokenizerKind { kBpe, kUnigram };
-
 /// A SentencePiece model: text to token ids and back. Marks: unknown 0, begin 1, end 2 in models that we
 /// train; a given model may have others, but must have the first and the last. If it has no begin mark, as
 /// those trained by Marian, the unknown token takes its place: neither is ever produced. Thread-safe for
@@ -57,22 +55,5 @@ class Tokenizer {
 
 /// The first difference between two vocabularies, in tokens or marks, for a message; empty if there is none.
 std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b);
-
-/// Three of them are marks.
-constexpr int kMinVocabulary = 8;
-
-struct TokenizerTraining {
-  TokenizerKind kind = TokenizerKind::kBpe;
-  int vocab_size = 32000;
-  double character_coverage = 1.0;
-  int64_t max_sentences = 2000000;  // sampled evenly from the text
-  bool lowercase = false;           // normalisation nmt_nfkc_cf instead of nmt_nfkc
-  bool identity = false;            // no normalisation, for text that is already tokenised
-};
-
-/// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of
-/// cores. Throws DataError kBadConfiguration if the vocabulary is too large for the text, naming the largest
-/// possible size, and kBadData if it does not yield even kMinVocabulary tokens.
-std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
 
 }  // namespace ventris::data

@@ -23,8 +23,8 @@ int32_t BeamSearchSentence::last_token(int hypothesis) const {
 
 /// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the length includes the end mark.
 double BeamSearchSentence::score(double log_probability, int tokens) const {
-  return log_probability /
-         portable_pow((5.0 + tokens + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
+  const double alpha = static_cast<double>(options_.length_penalty);
+  return log_probability / portable_pow((5.0 + tokens + 1.0) / 6.0, alpha);
 }
 
 /// Whether a live hypothesis can still enter the result. Its probability cannot increase, but the penalty of

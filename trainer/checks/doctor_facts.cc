@@ -25,6 +25,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
+#include "trainer/checks/doctor_trials.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {
@@ -93,22 +94,7 @@ ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& 
   return options;
 }
 
-}  // namespace
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, cores, core_share, host_cores,
-                                   program, mpi, thread_level, root, nccl, cuda, driver, device,
-                                   device_reason, open_files, locked_memory, core_files, file_size,
-                                   shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
-                                   sees_folder, folder_error, folder_lock_error, folder_free)
-
-std::string to_json(const RankFacts& facts) {
-  return json_text(nlohmann::json(facts));
-}
-
-RankFacts rank_facts_from_json(const std::string& json) {
-  return nlohmann::json::parse(json).get<RankFacts>();
-}
-
+/// The facts that a rank can find without the others.
 void look_at_host(RankFacts& facts) {
   const std::vector<uint8_t> mask = affinity_mask();
   facts.cores = static_cast<int>(std::count(mask.begin(), mask.end(), 1));
@@ -124,6 +110,7 @@ void look_at_host(RankFacts& facts) {
   facts.link_rate = link_rate();
 }
 
+/// Bytes a second of a copy in memory.
 double copy_rate() {
   constexpr size_t kBytes = size_t{32} << 20;
   std::vector<char> from(kBytes, 1);
@@ -140,6 +127,7 @@ double copy_rate() {
   return best;
 }
 
+/// Offset of this rank's clock to that of rank 0. All ranks must call it.
 void compare_clocks(Communicator& communicator, RankFacts& facts) {
   constexpr int kRounds = 3;
   const auto clock = [] {
@@ -159,6 +147,22 @@ void compare_clocks(Communicator& communicator, RankFacts& facts) {
       facts.clock_ahead = (asked + answered) / 2.0 - std::stod(answer);
     }
   }
+}
+
+}  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, cores, core_share, host_cores,
+                                   program, mpi, thread_level, root, nccl, cuda, driver, device,
+                                   device_reason, open_files, locked_memory, core_files, file_size,
+                                   shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
+                                   sees_folder, folder_error, folder_lock_error, folder_free)
+
+std::string to_json(const RankFacts& facts) {
+  return json_text(nlohmann::json(facts));
+}
+
+RankFacts rank_facts_from_json(const std::string& json) {
+  return nlohmann::json::parse(json).get<RankFacts>();
 }
 
 DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment& environment,

@@ -1,3 +1,5 @@
+#include "trainer/checks/doctor_trials.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -16,7 +18,6 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/communicator.h"
-#include "trainer/checks/doctor_facts.h"
 #include "trainer/files/run_folder.h"
 
 namespace ventris {

@@ -15,7 +15,7 @@
 #include "comm/communicator.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
@@ -120,8 +120,7 @@ RunRecord read_record(const std::string& checkpoint, int64_t steps) {
   if (record.digests.empty()) {
     fail(ExitCode::kMissingInput,
          "{} has nothing to compare with: neither a digest in metrics.jsonl nor a checkpoint of {} after "
-         "step {}. "
-         "Train with --digest-every, or replay from an earlier checkpoint",
+         "step {}. Train with --digest-every, or replay from an earlier checkpoint",
          folder, steps > 0 ? fmt::format("the {} steps", steps) : "a step", record.begin);
   }
   return record;

@@ -189,8 +189,8 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     std::string advice =
         !shards.empty() ? shards
         : plan.precision == DType::kF32
-            ? "smaller micro-batches alone do not help; try --precision bf16, or a smaller "
-              "model (--preset, --d-model, --encoder-layers, --decoder-layers)"
+            ? "smaller micro-batches alone do not help; try --precision bf16, or a smaller model (--preset, "
+              "--d-model, --encoder-layers, --decoder-layers)"
             : "smaller micro-batches do not help; take a smaller model (--preset, --d-model, "
               "--encoder-layers, --decoder-layers)";
     const bool host_excess = machine.host_memory > 0 && plan.bytes_of_a_host() > machine.host_memory;

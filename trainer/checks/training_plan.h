@@ -63,7 +63,4 @@ struct TrainingPlan {
 /// Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it refuses.
 TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& machine);
 
-/// The plan as a table for a person.
-std::string plan_table(const TrainingPlan& plan);
-
 }  // namespace ventris

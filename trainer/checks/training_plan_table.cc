@@ -1,8 +1,9 @@
+#include "trainer/checks/training_plan_table.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "trainer/checks/training_plan.h"
 #include "trainer/text.h"
 
 namespace ventris {

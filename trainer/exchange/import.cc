@@ -11,7 +11,7 @@
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/npz.h"
+#include "data/files/npz_reader.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"
 #include "trainer/files/model_arrays.h"

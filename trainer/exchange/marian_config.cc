@@ -163,9 +163,9 @@ void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
   const std::string version = settings.get("version", "");
   if (!before_1_11(version)) return;
   fail(ExitCode::kBadData,
-       "{}: the model is pre-norm and of Marian '{}', where keys and values of self-attention had no "
-       "LayerNorm; they have it in Marian since 1.11.0, and in our model: let a newer Marian go on with its "
-       "training, or take a post-norm model",
+       "{}: the model is pre-norm and of Marian '{}', "
+       "where keys and values of self-attention had no LayerNorm; they have it in Marian since 1.11.0, "
+       "and in our model: let a newer Marian go on with its training, or take a post-norm model",
        origin, version);
 }
 

@@ -7,7 +7,7 @@
 
 #include "backend/context.h"
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/text/tokenizer.h"
 #include "model/transformer_parameters.h"
 #include "trainer/files/model_files.h"

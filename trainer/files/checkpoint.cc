@@ -4,7 +4,9 @@
 
 #include "backend/error.h"
 #include "backend/transfer.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
@@ -115,8 +117,8 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   const TransformerConfig in_file = read_config(reader);
   if (reader.string_attribute("/", "format") != kCheckpointFormat) {
     fail(ExitCode::kBadData,
-         "{}: is a weights file, without the state that training goes on from; expected a checkpoint-*.h5 of "
-         "a run",
+         "{}: is a weights file, without the state that training goes on from; "
+         "expected a checkpoint-*.h5 of a run",
          path);
   }
   check_same_network(in_file, config, path);

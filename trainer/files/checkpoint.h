@@ -8,7 +8,7 @@
 #include "backend/tensor.h"
 #include "backend/transfer.h"
 #include "data/batches.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 

@@ -64,8 +64,8 @@ FilePrecision precision_named(const std::string& name, const std::string& origin
     if (name == name_of(precision)) return precision;
   }
   fail(ExitCode::kBadData,
-       "{}: its parameters have the precision '{}', but bf16 or int8 is expected; was it written by a later "
-       "version?",
+       "{}: its parameters have the precision '{}', but bf16 or int8 is expected; "
+       "was it written by a later version?",
        origin, name);
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "model/transformer_config.h"
 #include "trainer/files/file_precision.h"
 

@@ -139,11 +139,10 @@ void check_is_no_file_of_a_run(const std::string& path) {
 
 void check_is_no_run_folder(const std::string& folder) {
   if (!holds_a_run(folder)) return;
-  fail(
-      ExitCode::kCannotCreate,
-      "{}: holds a training run, whose config.json would be replaced by that of the output. Give a folder of "
-      "its own",
-      folder);
+  fail(ExitCode::kCannotCreate,
+       "{}: holds a training run, whose config.json would be replaced by that of the output. "
+       "Give a folder of its own",
+       folder);
 }
 
 }  // namespace ventris

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "trainer/files/checkpoint.h"
 
 // A state that training cannot produce is not sound: it is neither written nor resumed. Each function returns

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "model/packed_parameters.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_arrays.h"
@@ -167,8 +169,8 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
   }
   if (needed > file_bytes) {
     fail(ExitCode::kBadData,
-         "{}: its configuration describes {} parameters, which take {} bytes, but the file has only {}: "
-         "parameters are missing",
+         "{}: its configuration describes {} parameters, which take {} bytes, "
+         "but the file has only {}: parameters are missing",
          model.path, model.store.parameter_count(), needed, file_bytes);
   }
   constexpr uint64_t kBytesOfPositions = uint64_t{256} << 20;

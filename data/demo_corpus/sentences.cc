@@ -1,8 +1,11 @@
+#include "data/demo_corpus/sentences.h"
+
 #include <initializer_list>
 #include <utility>
 
-#include "data/demo_corpus/demo_corpus_lexicon.h"
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/lexicon.h"
+#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
 
 namespace ventris::data::demo {
 namespace {

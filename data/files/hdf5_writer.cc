@@ -1,3 +1,5 @@
+#include "data/files/hdf5_writer.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +14,6 @@
 #include "data/files/confined_process.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_descriptor.h"
-#include "data/files/hdf5_file.h"
 #include "data/files/hdf5_handle.h"
 #include "data/files/temporary_file.h"
 
@@ -201,8 +202,8 @@ void Hdf5Writer::Impl::verify() const {
   const std::string present = hexadecimal(digest_of_range(opened.fd(), kUserBlockBytes, bytes, path));
   if (present != digest) {
     fail(ErrorKind::kIo,
-         "{}: reads other than it was written: its digest is {}, {} was written. The disk, or the way to it, "
-         "is faulty; files from before are as they were",
+         "{}: reads other than it was written: its digest is {}, {} was written. "
+         "The disk, or the way to it, is faulty; files from before are as they were",
          path, present, digest);
   }
 }
@@ -211,8 +212,8 @@ Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
   constexpr size_t kMinRoom = size_t{32} << 20;  // with less the library may crash
   if (!has_room(kMinRoom)) {
     fail(ErrorKind::kUnavailable,
-         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
-         "leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
+         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do "
+         "not leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
          path, kMinRoom >> 20);
   }
   impl_ = std::make_unique<Impl>(path, expected_bytes);

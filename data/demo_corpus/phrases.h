@@ -44,7 +44,4 @@ DemoPair date_nominative(
 DemoPair random_time(Random& random);
 DemoPair random_price(Random& random);
 
-/// One line of the corpus.
-DemoPair sentence(Random& random);
-
 }  // namespace ventris::data::demo

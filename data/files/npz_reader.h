@@ -1,15 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ventris::data {
-
-class AtomicFile;
 
 /// An array in an npz file (a zip archive of npy files).
 struct NpzArray {
@@ -54,25 +51,6 @@ class NpzFile {
   std::vector<std::string> names_;
   std::vector<Entry> entries_;
   uint64_t array_bytes_ = 0;
-};
-
-/// Writes an npz file of stored entries without times, so that equal arrays give equal bytes. The file
-/// appears under its name at commit().
-class NpzWriter {
- public:
-  explicit NpzWriter(const std::string& path);
-  ~NpzWriter();
-  NpzWriter(const NpzWriter&) = delete;
-  NpzWriter& operator=(const NpzWriter&) = delete;
-
-  /// A row-major array; `type` in the notation of NumPy.
-  void add(const std::string& name, std::string_view type, std::span<const int64_t> shape, const void* data,
-           size_t bytes);
-  void commit();
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ventris::data

@@ -1,3 +1,5 @@
+#include "data/files/hdf5_reader.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_contents.h"
-#include "data/files/hdf5_file.h"
 #include "data/files/hdf5_handle.h"
 
 namespace ventris::data {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/demo_corpus.h"
 
 // Private to data/: the words of the demo corpus with the forms that its sentences need.
 
