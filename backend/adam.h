@@ -18,8 +18,7 @@ struct AdamScalars {
 /// Adam (Kingma and Ba 2015, algorithm 1) over a flat range:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///   value -= learning_rate * (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon)
-/// and the compute copy, where there is one, is the rounded value. With scalars->skip nothing is read or
-/// written.
+/// and the compute copy, if any, is the rounded value. With scalars->skip nothing is read or written.
 struct AdamArgs {
   Tensor value;          // [1, n] master
   ConstTensor gradient;  // [1, n] master

@@ -24,8 +24,8 @@ struct Constants {
   float beta1, beta2, epsilon;
 };
 
-/// One thread: kPack elements of all ranges, which it alone writes, in one pass over memory. Grid: n / (kPack
-/// * kThreads).
+/// One thread: kPack elements of all ranges, which it alone writes, in one pass over memory.
+/// Grid: n / (kPack * kThreads).
 template <bool kVectors>
 __global__ void adam_step(Ranges ranges, Constants constants, const AdamScalars* scalars) {
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;

@@ -4,7 +4,7 @@
 
 namespace ventris {
 
-/// sum = a + b element by element, or a copy of a where b is empty. The sum may be in the place of a or of b.
+/// sum = a + b element by element, or a copy of a if b is empty. The sum may alias a or b.
 struct AddArgs {
   ConstTensor a;       // [1, n] f32 or f64
   ConstTensor b = {};  // [1, n] like a, or empty

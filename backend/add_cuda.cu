@@ -11,7 +11,7 @@ using namespace cuda;
 
 constexpr int kThreads = 256;
 
-/// One thread: kPack elements, which it alone writes. Grid: n / (kPack * kThreads).
+/// One thread: kPack elements, which only it writes. Grid: n / (kPack * kThreads).
 template <bool kVectors>
 __global__ void add_floats(const float* a, const float* b, float* sum, int64_t count) {
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;

@@ -20,16 +20,16 @@ size_t round_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Anonymous pages are zero, page-aligned, and cost nothing before they are touched.
+// Anonymous pages are zero, page-aligned, and take no memory before their first access.
 char* map_cpu_memory(size_t capacity, const char* purpose) {
   void* base = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: the system refuses; use a "
-         "smaller model or fewer tokens per micro-batch, or free memory",
+         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: the system refuses; "
+         "use a smaller model or fewer tokens per micro-batch, or free memory",
          capacity, static_cast<double>(capacity) / (1 << 20), purpose);
   }
-  // Fewer misses of the address cache in GEMM; a hint that a kernel may ignore.
+  // Fewer TLB misses in GEMM; a hint that the system may ignore.
   if (capacity >= kHugePage) static_cast<void>(madvise(base, capacity, MADV_HUGEPAGE));
   return static_cast<char*>(base);
 }

@@ -19,7 +19,7 @@ class Arena {
   /// A measuring arena.
   Arena() = default;
   /// Owns `capacity` bytes on `device` (on CUDA, the calling thread's device), zeroed. Throws
-  /// Error(kUnavailable) saying how much was asked for, and for what: `purpose`.
+  /// Error(kUnavailable) naming the requested size and `purpose`.
   Arena(Device device, size_t capacity, const char* purpose = "a model");
   ~Arena();
   Arena(Arena&& other) noexcept;
@@ -27,7 +27,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Requires: the arena measures, or `bytes` are left.
+  /// Requires: the arena measures, or has `bytes` left.
   void* allocate(size_t bytes);
   Tensor allocate(int64_t rows, int64_t cols, DType dtype);
   template <typename T>
@@ -39,10 +39,9 @@ class Arena {
   size_t used() const { return used_; }
   size_t high_water() const { return high_water_; }
   size_t capacity() const { return capacity_; }
-  /// Gives back everything that was allocated after used() was `mark`.
+  /// Frees everything that was allocated after used() was `mark`.
   void release_to(size_t mark);
-  /// Gives the memory of whole pages in a piece of a CPU arena back to the system; what was there is zero
-  /// then.
+  /// Returns the whole pages of a piece of a CPU arena to the system; their content is zero afterwards.
   void discard(void* begin, size_t bytes);
 
  private:
@@ -53,7 +52,7 @@ class Arena {
   size_t high_water_ = 0;
 };
 
-/// Gives back to the arena, at the end of a scope, what was allocated inside it.
+/// Frees, at the end of a scope, the arena memory that was allocated inside it.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.used()) {}

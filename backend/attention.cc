@@ -18,7 +18,7 @@ void check_offsets(const char* name, const int32_t* offsets, int sentences, int6
   }
 }
 
-/// What forward and backward have in common. Offsets are read on the CPU alone.
+/// Checks shared by forward and backward. Offsets are read only on the CPU.
 template <typename Args>
 void check_inputs(const Context& context, const Args& args) {
   const DType dtype = args.query.dtype;

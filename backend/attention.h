@@ -7,18 +7,18 @@
 
 namespace ventris {
 
-/// Lists of the pieces of work that attention between two packed sides has: the kernels of CUDA in bf16 draw
-/// their work from them. Listed once for a batch, they serve all attention between its two sides, forward and
-/// backward. Empty, attention makes lists of its own.
+/// Work lists of attention between two packed sides, from which the bf16 kernels of CUDA draw their work.
+/// Made once for a batch, they serve all attention between its two sides, forward and backward. If empty,
+/// attention makes its own lists.
 struct AttentionWork {
   void* memory = nullptr;
-  int sentences = 0;  // for which there is room, as for these rows
+  int sentences = 0;  // capacities
   int64_t query_rows = 0;
   int64_t key_rows = 0;
 
   explicit operator bool() const { return memory != nullptr; }
 };
-/// Takes memory from `arena`; none, and the result is empty, where no kernel reads lists.
+/// Allocates from `arena`; allocates nothing and returns an empty list if no kernel reads lists.
 AttentionWork plan_attention_work(Arena& arena, Device device, DType dtype, int sentences, int64_t query_rows,
                                   int64_t key_rows);
 
@@ -26,9 +26,9 @@ struct AttentionWorkArgs {
   const int32_t* query_offsets;  // [sentences + 1]
   const int32_t* key_offsets;    // [sentences + 1]
   int sentences;
-  AttentionWork work;  // overwritten; nothing is done if it is empty
+  AttentionWork work;  // overwritten; no operation if empty
 };
-/// Requires: the last offsets are at most the rows that `work` has room for.
+/// Requires: the last offsets are at most the capacity of `work` in rows.
 void list_attention_work(Context& context, const AttentionWorkArgs& args);
 
 /// Scaled dot-product attention over packed sentences (section 3.2.1 of the paper): for each sentence and
@@ -49,12 +49,12 @@ struct AttentionForwardArgs {
   bool causal = false;
   float scale;              // 1 / sqrt(d_head)
   DropoutKey dropout = {};  // place must leave its low 8 bits to the head
-  AttentionWork work;  // listed for these offsets, or empty; without a default, so that nobody forgets it
+  AttentionWork work;  // listed for these offsets, or empty; without a default, so that it is never forgotten
   Tensor out;          // [query_rows, heads * d_head] T
   /// [heads, query_rows] master: log of the sum of exp(scale * q k), saved for backward, or empty.
   Tensor log_sum_exp = {};
   /// [query_rows, heads * max_keys] master: P before dropout, for alignments and pictures, or empty. Row t
-  /// holds `heads` blocks of max_keys, zero past the sentence's keys.
+  /// holds `heads` blocks of max_keys, zero after the sentence's keys.
   Tensor probabilities = {};
 };
 void attention_forward(Context& context, const AttentionForwardArgs& args);
@@ -76,9 +76,9 @@ struct AttentionBackwardArgs {
   float scale;
   DropoutKey dropout = {};
   AttentionWork work;
-  Tensor d_query;  // [query_rows, heads * d_head] T; rows past the last token are set to zero
-  Tensor d_key;    // [key_rows, heads * d_head] T; likewise
-  Tensor d_value;  // [key_rows, heads * d_head] T; likewise
+  Tensor d_query;  // [query_rows, heads * d_head] T; rows after the last token are set to zero
+  Tensor d_key;    // [key_rows, heads * d_head] T; as d_query
+  Tensor d_value;  // [key_rows, heads * d_head] T; as d_query
 };
 void attention_backward(Context& context, const AttentionBackwardArgs& args);
 

@@ -1,3 +1,5 @@
+#include "backend/attention_backward_cpu.h"
+
 #include "backend/attention_cpu.h"
 
 namespace ventris {

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kAttentionThreads) query_gradient(Backward<T> 
   }
 }
 
-/// dK = scale * dS^T Q and dV = (M * P)^T dO. As query_gradient with the sides changed: a warp holds kOwn
+/// dK = scale * dS^T Q and dV = (M * P)^T dO. As query_gradient with the sides exchanged: a warp holds kOwn
 /// keys against tiles of queries, and writes their rows of d_key and d_value. Runs after it, as it reads D.
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kAttentionThreads) key_gradient(Backward<T> f) {
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kAttentionThreads) key_gradient(Backward<T> f)
       const int64_t t = span.query_begin + tile + lane;
       const float log_sum_exp = lane < rows ? f.log_sum_exp.row(head)[t] : 0.0F;
       const float out_sum = lane < rows ? f.out_sum.row(head)[t] : 0.0F;
-      uint32_t kept = 0xFFU;  // of this lane's query and the eight keys among which the warp's are
+      uint32_t kept = 0xFFU;  // of this lane's query and the eight keys that include the warp's
       if (f.in.mask.threshold != 0) {
         kept = f.in.mask.kept(static_cast<uint32_t>(t), static_cast<uint32_t>(own / kPack),
                               static_cast<uint32_t>(head));

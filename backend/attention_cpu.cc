@@ -125,7 +125,8 @@ class Forward {
       dropout_tile(args_.dropout, static_cast<uint32_t>(row), rows, seen, static_cast<uint32_t>(head),
                    scratch.bits);
     }
-    // Short loops over the rows, so that the processor overlaps the waits of one row with the work of others.
+    // Short loops over the rows, so that the processor overlaps the latency of one row with the work of
+    // others.
     const auto scores = [&](int64_t i) { return scratch.scores + i * score_stride; };
     const auto limit = [&](int64_t i) { return args_.causal ? std::min(keys, first + i + 1) : keys; };
     R maxima[kQueryTile];

@@ -12,23 +12,19 @@
 #include "backend/simd_cpu.h"
 #include "backend/small_matmul_cpu.h"
 
-/// What the CPU kernels of attention share. R is the type that sums are carried in: f32, or f64 for f64.
+/// Shared by the CPU kernels of attention. R is the type of the sums: f32, or f64 for f64.
 namespace ventris {
 
 template <typename T>
 void attention_forward_cpu(Context& context, const AttentionForwardArgs& args);
-template <typename T>
-void attention_backward_cpu(Context& context, const AttentionBackwardArgs& args);
-template <typename T>
-void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args);
 
-/// Queries that are worked on together, against all keys of their sentence: bounds the scratch memory.
+/// Queries that are processed together, against all keys of their sentence: bounds the scratch memory.
 inline constexpr int64_t kQueryTile = 64;
 
 /// Lanes of the sums over the keys of a query, and over a head.
 inline constexpr int kRowLanes = 16;
 
-/// Pieces of one thread's scratch memory; counts only where `base` is null.
+/// Pieces of one thread's scratch memory; only measures if `base` is null.
 class ScratchPieces {
  public:
   explicit ScratchPieces(void* base) : base_(static_cast<char*>(base)) {}
@@ -46,7 +42,7 @@ class ScratchPieces {
 };
 
 /// Row stride of a matrix whose columns are keys: whole vectors, and an odd number of cache lines, so that a
-/// block of columns does not fall on few sets of the cache.
+/// block of columns does not map to few sets of the cache.
 template <typename R>
 constexpr int64_t key_stride(int64_t keys) {
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(R));
@@ -70,7 +66,7 @@ int64_t mask_tail(R* scores, int64_t limit) {
 }
 
 /// Copies rows of activations as R times `factor`, columns padded with zeros to `stride`. The rows are short
-/// pieces of longer ones, which no hardware prefetcher follows: it prefetches the same piece of the next
+/// pieces of longer ones, which hardware prefetchers miss: the function prefetches the same piece of the next
 /// head.
 template <typename T, typename R>
 void load_rows(const T* from, int64_t from_stride, int64_t rows, int64_t cols, R factor, R* to,
@@ -110,8 +106,8 @@ inline char* thread_slices(Context& context, size_t bytes) {
   return static_cast<char*>(context.scratch().allocate(total));
 }
 
-/// Calls kernel.sentence_head(s, head, scratch) for every sentence and head, each thread with a Scratch of
-/// its own: Scratch(memory, longest query side, longest key side, d_head).
+/// Calls kernel.sentence_head(s, head, scratch) for every sentence and head, each thread with its own
+/// Scratch(memory, longest query side, longest key side, d_head).
 template <typename Scratch, typename Kernel, typename Args>
 void for_sentences_and_heads(Context& context, const Args& args, const Kernel& kernel) {
   const int64_t queries = longest(args.query_offsets, args.sentences);

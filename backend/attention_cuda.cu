@@ -18,8 +18,8 @@ struct Forward {
 };
 
 /// One block: one sentence and head; a warp holds kOwn queries at a time and writes their rows of `out` and
-/// log_sum_exp. The softmax is online: sums are scaled anew when a tile of keys brings a larger maximum.
-/// Grid: (sentences, heads); shared: two tiles, the block's queries, and their weights.
+/// log_sum_exp. The softmax is online: sums are rescaled when a tile of keys has a larger maximum. Grid:
+/// (sentences, heads); shared: two tiles, the block's queries, and their weights.
 template <typename T, int kColumns>
 __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
   const Place place(f.in);
@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
   }
 }
 
-/// For pictures, not for speed. One warp: P of every kAttentionWarps-th query of a sentence and head. Grid as
-/// attend.
+/// For pictures, not optimised for speed. One warp: P of every kAttentionWarps-th query of a sentence and
+/// head. Grid as attend.
 template <typename T>
 __global__ void write_probabilities(Forward<T> f) {
   const int head = static_cast<int>(blockIdx.y);

@@ -10,8 +10,8 @@ void attention_forward_cuda(Context& context, const AttentionForwardArgs& args);
 void attention_backward_cuda(Context& context, const AttentionBackwardArgs& args);
 void attention_decode_cuda(Context& context, const AttentionDecodeArgs& args);
 
-/// bf16 on tensor cores, without probabilities; the two above call them where cuda::tensor_cores_take
-/// (backend/cuda/attention_mma.cuh) says so.
+/// bf16 on tensor cores, without probabilities; called by the two above if cuda::tensor_cores_take
+/// (backend/cuda/attention_mma.cuh) is true.
 void attention_forward_tensor_cuda(Context& context, const AttentionForwardArgs& args);
 void attention_backward_tensor_cuda(Context& context, const AttentionBackwardArgs& args);
 

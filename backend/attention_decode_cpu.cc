@@ -1,3 +1,5 @@
+#include "backend/attention_decode_cpu.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,7 +10,7 @@
 namespace ventris {
 namespace {
 
-/// kLanes activations as the type that sums are carried in.
+/// kLanes activations in the type of the sums.
 template <typename T>
 [[gnu::always_inline]] inline Vector<Master<T>> load_numbers(const T* from) {
   if constexpr (std::is_same_v<T, BF16>) {

@@ -9,8 +9,8 @@ using namespace cuda;
 
 /// The block: all gradients of a sentence of at most kTile queries and keys, for the heads from `head` on. A
 /// warp first has 16 queries: it leaves M * P and dS in shared memory, with D = rowsum(M * P * dP) summed in
-/// registers. Then it has 16 keys, for dV and dK, and 16 queries again, for dQ. `value` is not used any more
-/// by then: results leave through it.
+/// registers. Then it has 16 keys, for dV and dK, and 16 queries again, for dQ. `value` is no longer needed
+/// then: results are written through it.
 template <int kHead, int kTile>
 __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, const WorkItem& item,
                                                        int head) {

@@ -15,15 +15,15 @@ struct Forward {
   WorkLists work;
 };
 
-/// Over the four lanes that share rows of results; every one gets the result.
+/// Reduces over the four lanes that share rows of results; each gets the result.
 __device__ __forceinline__ float quad_max(float value) {
   value = fmaxf(value, shuffle_xor(value, 1));
   return fmaxf(value, shuffle_xor(value, 2));
 }
 
-/// Scores to weights, in place, for 16 queries (the first is `own`) and the keys from `key` on: s := exp2(s -
-/// max), masked; max, sum: of this lane's two rows so far, `sum` of this lane's columns alone. Returns in
-/// `rescale` what earlier sums are to be multiplied by.
+/// Scores to weights, in place, for 16 queries (the first is `own`) and the keys from `key` on:
+/// s := exp2(s - max), masked; max, sum: of this lane's two rows so far, `sum` of this lane's columns alone.
+/// Returns in `rescale` the factor of earlier sums.
 template <int kPairs>
 __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int own, int key, int head,
                                       int used, float (&s)[2 * kPairs][4], float (&max)[2], float (&sum)[2],
@@ -69,9 +69,9 @@ __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int ow
   }
 }
 
-/// The block: one tile of queries of a sentence, for the heads from `head` on. Keys and values come in tiles
-/// of kTile, of which there is more than one in the longest tiles only; while one is used, the copy of the
-/// next begins. The softmax is online.
+/// The block: one tile of queries of a sentence, for the heads from `head` on. Keys and values are read in
+/// tiles of kTile, more than one only for the longest sentences; while one is used, the next is copied. The
+/// softmax is online.
 template <int kHead, int kTile>
 __device__ __forceinline__ void attend_tile(const Forward& f, const WorkItem& item, int head, BF16* shared) {
   constexpr int kPairs = kTile / 16;

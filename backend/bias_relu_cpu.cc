@@ -8,8 +8,8 @@
 namespace ventris {
 namespace {
 
-// Column sums: each range of kRows rows is summed by itself, in row order, and the ranges' sums are added in
-// order. The cut is fixed, so the number of threads changes no bit.
+// Column sums: each range of kRows rows is summed separately, in row order, and the sums of the ranges are
+// added in order. The ranges are fixed, so the bits do not depend on the number of threads.
 constexpr int64_t kRows = 128;
 constexpr int64_t kCols = 512;  // accumulators that stay in the first-level cache
 

@@ -13,7 +13,7 @@ constexpr int kWarps = 8;
 constexpr int64_t kCols = int64_t{kWarp} * kPack;  // columns of one block
 
 /// One block: kCols columns of `block_rows` rows. Grid: (columns / kCols, rows / block_rows); block: kWarps
-/// warps, lane l holds columns [l * kPack, (l + 1) * kPack), warp w takes rows w, w + kWarps, ... Where y is
+/// warps, lane l holds columns [l * kPack, (l + 1) * kPack), warp w takes rows w, w + kWarps, ... If y is
 /// given, d_y is masked in place. The block's column sums go to its row of `partial`.
 template <typename T, bool kVectors>
 __global__ void sum_columns(Rows<T> d_y, Rows<const T> y, int64_t rows, int64_t cols, int64_t block_rows,

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kElementsPerTask = 1 << 15;
 
-// Calls body(row, column, count) for pieces that together cover a matrix. Where both views are contiguous,
-// the matrix counts as one long row.
+// Calls body(row, column, count) for pieces that together cover a matrix. If both views are contiguous, the
+// matrix is treated as one long row.
 template <typename Body>
 void for_pieces(Context& context, int64_t rows, int64_t cols, bool contiguous, Body&& body) {
   if (contiguous) {

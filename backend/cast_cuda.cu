@@ -10,7 +10,7 @@ using namespace cuda;
 
 constexpr int kThreads = 256;
 
-/// Where packs of a matrix stand: a contiguous one counts as a single long row.
+/// Positions of the packs of a matrix: a contiguous one is treated as a single long row.
 struct Packs {
   int64_t cols;
   int64_t packs_per_row;
@@ -23,7 +23,7 @@ Packs packs_of(int64_t rows, int64_t cols, bool contiguous) {
   return {width, per_row, (contiguous ? 1 : rows) * per_row};
 }
 
-/// One thread: one pack, which it alone writes. Grid: packs / kThreads.
+/// One thread: one pack, which only it writes. Grid: packs / kThreads.
 template <typename From, typename To, bool kVectors>
 __global__ void cast_packs(Rows<const From> source, Rows<To> destination, Packs packs) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;

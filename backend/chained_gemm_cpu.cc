@@ -3,23 +3,24 @@
 #include "backend/gemm.h"
 #include "backend/gemm_cache.h"
 #include "backend/kernels_cpu.h"
+#include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {
 namespace {
 
-// Of b so much is packed at a time, which stays in the cache that cores share; of op(a), where it has to be
-// copied, so many rows are, which stay in a core's.
+// The part of b that is packed at a time stays in the shared cache; the rows of op(a) that are copied at a
+// time, if necessary, stay in the cache of a core.
 constexpr int64_t kDepth = 1024;
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kPreparedRows = 240;  // whole strips of 40 or 48
 constexpr int64_t kAlignment = 64;
-// Rows of a copied operand lie so much further apart than they are long: not a power of two.
+// Padding between the rows of a copied operand, so that their stride is not a power of two.
 constexpr int64_t kApart = 16;
 constexpr int64_t kTaskRows = 32;
 
-/// Pieces of one allocation; counts only where `base` is null.
+/// Pieces of one allocation; only measures if `base` is null.
 class Pieces {
  public:
   explicit Pieces(char* base) : base_(base) {}
@@ -62,7 +63,7 @@ void convert(Context& context, const ConstTensor& from, const Tensor& to) {
   });
 }
 
-/// What a product of given shape works in.
+/// The work memory of a product of given shape.
 class Workspace {
  public:
   Workspace(char* base, const GemmArgs& args)
@@ -94,7 +95,7 @@ class Workspace {
   float* strips;          // a part of a transposed a
   Tensor a;               // [prepared_rows, depth], a part of another a, widened
   Tensor b;               // a part of a transposed b, widened
-  Tensor c;               // [m, columns], the sums where c cannot hold them
+  Tensor c;               // [m, columns], the sums if c cannot hold them
   int64_t bytes;
 };
 

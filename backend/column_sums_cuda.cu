@@ -7,7 +7,7 @@
 namespace ventris::cuda {
 namespace {
 
-constexpr int kGroups = 16;  // of rows that are summed side by side
+constexpr int kGroups = 16;  // of rows that are summed in parallel
 
 /// One block: 32 columns. Grid: (columns / 32, places); block: 32 x kGroups threads. Thread (x, y) sums rows
 /// y, y + kGroups, ... of column x; the first row of threads adds the groups in order and writes the place.

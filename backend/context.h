@@ -25,8 +25,8 @@ struct ContextOptions {
 /// reference to every operation. One thread at a time may use a context.
 class Context {
  public:
-  /// Throws Error(kUnavailable) saying why a device cannot be had. On CUDA the device becomes the calling
-  /// thread's device.
+  /// Throws Error(kUnavailable) with the reason if a device is not available. On CUDA the device becomes the
+  /// calling thread's device.
   explicit Context(const ContextOptions& options);
   ~Context();
   Context(const Context&) = delete;
@@ -34,18 +34,18 @@ class Context {
 
   Device device() const { return options_.device; }
   ThreadPool& pool() { return pool_; }
-  /// Operations take scratch inside an ArenaScope. An operation that needs more than there is makes it grow,
-  /// which happens in the first step of a shape larger than those before, if at all, and never while the
-  /// stream is captured into a graph. Memory that was outgrown on CUDA lives as long as the context, since
-  /// captured graphs may hold its addresses.
+  /// Operations allocate scratch inside an ArenaScope. An operation that needs more makes it grow, which
+  /// happens at most in the first step of a larger shape, and never while the stream is captured into a
+  /// graph. On CUDA the replaced memory lives as long as the context, since captured graphs may hold its
+  /// addresses.
   Arena& scratch() { return scratch_; }
-  /// Makes sure that scratch() has at least `bytes` left. Requires that nothing is allocated in it.
+  /// Ensures that scratch() has at least `bytes` left. Requires that nothing is allocated in it.
   void reserve_scratch(size_t bytes);
   /// Off until a step of it begins (backend/profile.h).
   Profile& profile() { return *profile_; }
-  /// On the CPU alone.
+  /// CPU only.
   GemmCache& gemm_cache() { return *gemm_cache_; }
-  /// On CUDA alone.
+  /// CUDA only.
   CudaDevice& cuda() { return *cuda_; }
 
  private:

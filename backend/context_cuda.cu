@@ -42,13 +42,12 @@ char* allocate_cuda(size_t bytes, const char* purpose) {
     size_t total = 0;
     VENTRIS_CUDA_CHECK(cudaMemGetInfo(&free, &total));
     constexpr double kMiB = 1 << 20;
-    fail(
-        ExitCode::kUnavailable,
-        "cannot allocate {} bytes ({:.1f} MiB) on device cuda for {}: {:.1f} of its {:.1f} MiB are free; use "
-        "fewer tokens per micro-batch (--micro-batch-tokens) or a smaller model, or end what else uses the "
-        "device",
-        bytes, static_cast<double>(bytes) / kMiB, purpose, static_cast<double>(free) / kMiB,
-        static_cast<double>(total) / kMiB);
+    fail(ExitCode::kUnavailable,
+         "cannot allocate {} bytes ({:.1f} MiB) on device cuda for {}: {:.1f} of its {:.1f} MiB are free; "
+         "use fewer tokens per micro-batch (--micro-batch-tokens) or a smaller model, "
+         "or end what else uses the device",
+         bytes, static_cast<double>(bytes) / kMiB, purpose, static_cast<double>(free) / kMiB,
+         static_cast<double>(total) / kMiB);
   }
   VENTRIS_CUDA_CHECK(status);
   VENTRIS_CUDA_CHECK(cudaMemset(memory, 0, bytes));

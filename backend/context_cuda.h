@@ -12,7 +12,7 @@ class GemmPlans;  // backend/cuda/gemm_plans.cuh
 
 /// The CUDA side of a context.
 struct CudaDevice {
-  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what cuBLAS recommends for Hopper
+  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // recommended by cuBLAS for Hopper
 
   int index = 0;
   cudaStream_t stream = nullptr;  // does not wait for the default stream

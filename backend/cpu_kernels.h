@@ -4,8 +4,8 @@
 
 namespace ventris {
 
-/// The operations on the CPU, compiled for one set of instructions; arguments are checked. References, so
-/// that a kernel left out does not compile.
+/// The operations on the CPU, compiled for one instruction set; arguments are checked. References, so that a
+/// missing kernel does not compile.
 struct CpuKernels {
   void (&adam)(Context&, const AdamArgs&);
   void (&add)(Context&, const AddArgs&);

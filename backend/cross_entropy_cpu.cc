@@ -11,9 +11,9 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kRows = 8;      // rows of one piece of work
-constexpr int64_t kBlock = 1024;  // columns whose sums are carried in Master<T>; sums of blocks in f64
+constexpr int64_t kBlock = 1024;  // columns summed in Master<T>; sums of blocks in f64
 
-/// bf16 cannot hold e^x well enough: it is computed a second time for the gradient.
+/// bf16 cannot hold e^x accurately enough: it is recomputed for the gradient.
 template <typename T>
 constexpr bool kKeepExp = !std::is_same_v<T, BF16>;
 
@@ -71,8 +71,8 @@ void run(Context& context, const CrossEntropyArgs& args) {
       const double row_nll = log_sum - static_cast<double>(at_label);
       nll[t] = static_cast<M>(row_nll);
       // -sum_w q(w) log p(w), as the q(w) sum to 1.
-      loss[t] = static_cast<M>((1.0 - smoothing) * row_nll +
-                               smoothing * (log_sum - sums.shifted / static_cast<double>(vocab)));
+      const double mean_nll = log_sum - sums.shifted / static_cast<double>(vocab);
+      loss[t] = static_cast<M>((1.0 - smoothing) * row_nll + smoothing * mean_nll);
       if (!args.gradient) continue;
       const M normal = static_cast<M>(scale / sums.exp);
       const M uniform = static_cast<M>(scale * smoothing / static_cast<double>(vocab));

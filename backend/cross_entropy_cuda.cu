@@ -25,9 +25,9 @@ struct Problem {
   float* nll;
 };
 
-/// One block: one row; it alone writes the row's gradient, loss and nll. Two passes over the row, of which
-/// the second finds it in the caches. A label outside of the vocabulary gives a loss of NaN. Grid: rows;
-/// block: kRowThreads.
+/// One block: one row; only it writes the row's gradient, loss and nll. Two passes over the row; the second
+/// reads it from the caches. A label outside of the vocabulary gives a loss of NaN. Grid: rows; block:
+/// kRowThreads.
 template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads) cross_entropy_row(Problem<T> f) {
   __shared__ double room[kRowThreads / kWarp];
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kRowThreads) cross_entropy_row(Problem<T> f) {
   const bool known = label >= 0 && label < f.vocab;
   const float at_label = known ? load(row[label]) : nanf("");
   const RowSums sums =
-      row_sums<true, kVectors>(row, f.vocab, room);  // its barriers part this read from the writes below
+      row_sums<true, kVectors>(row, f.vocab, room);  // its barriers separate this read from the writes below
   const double log_sum = log(sums.exp);
   const double vocab = static_cast<double>(f.vocab);
   const double smoothing = static_cast<double>(f.smoothing);
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kRowThreads) cross_entropy_row(Problem<T> f) {
 
 constexpr int kSumThreads = 1024;
 
-/// One block in all: totals += the sums of both, over a fixed tree in f64.
+/// One block in total: totals += the sums of both, over a fixed tree in f64.
 __global__ void __launch_bounds__(kSumThreads)
     sum_losses(const float* loss, const float* nll, int64_t n, double* totals) {
   __shared__ double room[kSumThreads / kWarp];

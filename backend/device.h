@@ -7,10 +7,10 @@
 
 namespace ventris {
 
-/// The CUDA devices that this process can use; 0 where the program was built without CUDA.
+/// The CUDA devices that this process can use; 0 if the program was built without CUDA.
 int cuda_device_count();
 /// Why --device cuda is not available, for the user (built without CUDA, no device, driver too old,
-/// no kernels for the architecture of a device), or "" where it can. `index` is the device.
+/// no kernels for the architecture of a device), or "" if it is available. `index` is the device.
 std::string cuda_unavailable_reason(int index = 0);
 /// One line about the CUDA side for --version, e.g. "yes, CUDA 13.0, architectures 80, 90a, PTX 90", or
 /// "no".
@@ -18,10 +18,9 @@ std::string cuda_build();
 /// One line about a device for the log, e.g. "NVIDIA H200, 132 multiprocessors, 139.8 GiB". Requires that it
 /// is available.
 std::string cuda_device_name(int index);
-/// All of a device's memory in bytes. Requires that it is available.
+/// The total memory of a device in bytes. Requires that it is available.
 int64_t cuda_device_memory(int index);
-/// The CUDA version that the driver supports, e.g. "13.0"; "" where there is no driver or no CUDA in the
-/// program.
+/// The CUDA version that the driver supports, e.g. "13.0"; "" without a driver or in a program without CUDA.
 std::string cuda_driver();
 /// An identity of the device that is unique among all hosts of a job (host and bus address or UUID).
 std::string cuda_device_identity(int index);

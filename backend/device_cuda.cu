@@ -6,7 +6,7 @@
 namespace ventris {
 namespace {
 
-/// Never runs: whether it can be loaded shows whether this build has code for a device.
+/// Never runs; it can be loaded if this build has code for the device.
 __global__ void probe() {}
 
 std::string version(int number) {
@@ -33,8 +33,8 @@ std::string reason_of(cudaError_t status) {
         version(driver), version(runtime));
   }
   if (status == cudaErrorNoDevice) {
-    return "the driver finds no device; nvidia-smi lists what there is, and CUDA_VISIBLE_DEVICES hides "
-           "devices";
+    return "the driver finds no device; nvidia-smi lists what there is, "
+           "and CUDA_VISIBLE_DEVICES hides devices";
   }
   if (status != cudaSuccess)
     return fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
@@ -65,7 +65,7 @@ std::string unavailable_reason_cuda(int index) {
   if (mode == cudaComputeModeProhibited)
     return fmt::format("{} is in compute mode \"prohibited\"; nvidia-smi -c DEFAULT ends that", device);
   cudaError_t status = cudaSetDevice(index);
-  if (status == cudaSuccess) status = cudaFree(nullptr);  // makes the driver's context
+  if (status == cudaSuccess) status = cudaFree(nullptr);  // creates the driver's context
   if (status == cudaErrorDevicesUnavailable) {
     static_cast<void>(cudaGetLastError());
     return fmt::format("{} is taken by another process{}", device,

@@ -11,11 +11,11 @@ namespace ventris {
 /// Makes `index` the device of the calling thread, with a stream, a handle of cuBLASLt and its workspace
 /// there.
 CudaDevicePtr make_cuda_device(int index);
-/// Whether what the stream is given is recorded into a graph.
+/// Whether the stream is captured into a graph.
 bool capturing(const CudaDevice& device);
 
-/// Zeroed memory of the calling thread's device. Throws Error(kUnavailable) saying how much was asked for,
-/// for what, and how much there is.
+/// Zeroed memory of the calling thread's device. Throws Error(kUnavailable) naming the requested size, the
+/// purpose and the available memory.
 char* allocate_cuda(size_t bytes, const char* purpose);
 void free_cuda(char* memory) noexcept;
 

@@ -8,21 +8,21 @@
 
 namespace ventris {
 
-/// Where a mask begins. It lies in device memory, so that a captured step serves every step.
+/// The position of a mask. In device memory, so that a captured step serves every step.
 struct DropoutPosition {
   uint32_t step;
   uint32_t row_base;  // index in the global batch of the first row
 };
 
 /// Names the dropout mask of one place in the network in one step. Element (row, column) of the mask is a
-/// pure function of this key, of the token's index in the global batch (row_base + row) and of the column: no
-/// thread, rank or micro-batch count changes it.
+/// pure function of this key, of the token's index in the global batch (row_base + row) and of the column,
+/// independent of the number of threads, ranks or micro-batches.
 ///
 /// The 16-bit number of element (row, column) is piece `column % 8` (little end first) of Philox4x32-10 at
 /// counter {column / 8, row_base + row, place, step} and key {low 32 bits of seed, high 32 bits of seed}. The
-/// element is dropped where that number is below threshold(); kept elements are multiplied by scale() = 1 /
-/// (1 - threshold() / 65536). Attention dropout uses place + head, the query token as row and the key's index
-/// in its sentence as column.
+/// element is dropped where that number is below threshold(); kept elements are multiplied by
+/// scale() = 1 / (1 - threshold() / 65536). Attention dropout uses place + head, the query token as row and
+/// the key's index in its sentence as column.
 struct DropoutKey {
   float rate = 0.0F;  // in [0, 1); 0 means no dropout
   uint64_t seed = 0;

@@ -19,23 +19,23 @@ inline constexpr int kDropoutLanes = 16;
 /// 16-bit numbers that dropout_tile writes at a time.
 inline constexpr int64_t kDropoutStep = 8 * kDropoutLanes;
 
-/// Distance between rows of the numbers that dropout_tile writes.
+/// Row stride of the numbers that dropout_tile writes.
 constexpr int64_t dropout_stride(int64_t cols) {
   return (cols + 7) / 8 * 8;
 }
-/// Room in 16-bit numbers that dropout_tile needs.
+/// Size of the output of dropout_tile in 16-bit numbers.
 constexpr int64_t dropout_room(int64_t rows, int64_t cols) {
   return (rows * dropout_stride(cols) + kDropoutStep - 1) / kDropoutStep * kDropoutStep;
 }
 
-/// Words of Philox, each in the low half of a 64-bit lane: products need no shuffles. What is in the high
-/// halves does not count.
+/// Words of Philox, each in the low half of a 64-bit lane: products need no shuffles. The high halves are
+/// ignored.
 typedef uint64_t PhiloxWords __attribute__((vector_size(kVectorBytes)));
 
-/// The products of the low halves, whole.
+/// The full products of the low halves.
 [[gnu::always_inline]] inline PhiloxWords product_of_words(PhiloxWords x, uint32_t factor) {
 #if defined(__AVX512F__)
-  // Not _mm512_mul_epu32, in which g++ 12 sees something that is not initialised.
+  // Not _mm512_mul_epu32, for which g++ 12 warns of an uninitialised value.
   return (PhiloxWords)_mm512_maskz_mul_epu32(0xFF, (__m512i)x, _mm512_set1_epi64(factor));
 #elif defined(__AVX2__)
   return (PhiloxWords)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(factor));

@@ -15,7 +15,7 @@ constexpr size_t size_of(DType dtype) {
 
 const char* name_of(DType dtype);
 
-/// The dtype of statistics, of vector parameters (bias, gamma, beta) and of parameter gradients that go with
+/// The dtype of statistics, of vector parameters (bias, gamma, beta) and of parameter gradients for
 /// activations of `dtype`: f64 for f64, f32 for f32 and bf16.
 constexpr DType master_dtype(DType dtype) {
   return dtype == DType::kF64 ? DType::kF64 : DType::kF32;

@@ -18,7 +18,7 @@ double polynomial(double x, const std::array<double, kCount>& c) {
   return sum;
 }
 
-/// 1 / (first!), 1 / ((first + step)!), ..., with the signs in turn if so wanted.
+/// 1 / (first!), 1 / ((first + step)!), ..., with alternating signs if requested.
 template <size_t kCount>
 constexpr std::array<double, kCount> inverse_factorials(int first, int step, bool alternate) {
   std::array<double, kCount> c{};
@@ -41,12 +41,12 @@ constexpr std::array<double, kCount> odd_inverses() {
 }
 
 struct Quadrant {
-  double rest;    // x less the nearest multiple of pi / 2
+  double rest;    // x minus the nearest multiple of pi / 2
   int64_t turns;  // that multiple
 };
 
 Quadrant reduce(double x) {
-  // pi / 2 in three parts, each the double nearest to what those before it leave.
+  // pi / 2 in three parts, each the double nearest to the remainder of the previous ones.
   constexpr double kHigh = 0x1.921fb54442d18p+0;
   constexpr double kMiddle = 0x1.1a62633145c07p-54;
   constexpr double kLow = -0x1.f1976b7ed8fbcp-110;
@@ -101,8 +101,8 @@ double portable_log(double x) {
     m *= 2.0;
     --exponent;
   }
-  // log(1 + f) = 2 atanh(s) = f - f^2 / 2 + s (f^2 / 2 + z (2/3 + z (2/5 + ...))) for s = f / (2 + f), z =
-  // s^2.
+  // log(1 + f) = 2 atanh(s) = f - f^2 / 2 + s (f^2 / 2 + z (2/3 + z (2/5 + ...)))
+  // for s = f / (2 + f), z = s^2.
   const double f = m - 1.0;
   const double s = f / (2.0 + f);
   const double z = s * s;

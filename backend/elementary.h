@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-/// exp, log, sin and cos of our own in f64, out of fused multiply-adds, additions, products and divisions
-/// alone, each rounded as IEEE 754 says: the same bits on every processor, with any compiler and C library,
-/// whose own differ in the last place. Series: NIST Digital Library of Mathematical Functions, 4.2, 4.6,
+/// exp, log, sin and cos in f64, built only from fused multiply-adds, additions, products and divisions, each
+/// rounded as in IEEE 754: the same bits on every processor, with any compiler and C library (whose own
+/// functions differ in the last place). Series: NIST Digital Library of Mathematical Functions, 4.2, 4.6,
 /// 4.19.
 namespace ventris {
 

@@ -9,12 +9,12 @@
 namespace ventris {
 
 /// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper. With
-/// zero_start the token at position 0 is zeros, whatever its id is.
+/// zero_start the embedding of the token at position 0 is zero, for any id.
 struct EmbeddingForwardArgs {
   const int32_t* ids;              // [rows], each in [0, vocab)
   const int32_t* position;         // [rows], index of the token in its sentence, each in [0, max_positions)
   ConstTensor table;               // [vocab, d] T, or empty:
-  PackedMatrix packed_table = {};  // [d, vocab], the transposed table, of factors T; on the CPU alone
+  PackedMatrix packed_table = {};  // [d, vocab], the transposed table, of factors T; CPU only
   ConstTensor positions;           // [max_positions, d] master: sinusoids or learned
   float scale;                     // sqrt(d_model)
   bool zero_start;
@@ -23,9 +23,9 @@ struct EmbeddingForwardArgs {
 };
 void embedding_forward(Context& context, const EmbeddingForwardArgs& args);
 
-/// d_table[id] += scale * mask * d_out over the rows with that id, in order of t; d_positions likewise where
-/// wanted, without the scale. With zero_start rows at position 0 give d_table nothing. d_out is zero in rows
-/// of padding.
+/// d_table[id] += scale * mask * d_out over the rows with that id, in order of t; d_positions the same if
+/// given, without the scale. With zero_start rows at position 0 do not contribute to d_table. d_out is zero
+/// in rows of padding.
 struct EmbeddingBackwardArgs {
   const int32_t* ids;       // [rows]
   const int32_t* position;  // [rows]
@@ -38,8 +38,8 @@ struct EmbeddingBackwardArgs {
 };
 void embedding_backward(Context& context, const EmbeddingBackwardArgs& args);
 
-/// How fast the pairs of channels oscillate. kPaper, section 3.5: 10000^(-2i/d). kMarian, for d of at least
-/// 4: 10000^(-i/(d/2-1)), so that the last pair reaches 1/10000.
+/// Frequencies of the pairs of channels. kPaper, section 3.5: 10000^(-2i/d). kMarian, for d of at least 4:
+/// 10000^(-i/(d/2-1)), so that the last pair reaches 1/10000.
 enum class Sinusoids { kPaper, kMarian };
 
 /// positions[p][2i] = sin(p * frequency of pair i), positions[p][2i+1] = cos(p * frequency of pair i).

@@ -3,10 +3,10 @@
 
 #include "backend/dropout_cpu.h"
 #include "backend/embedding.h"
-#include "backend/int8_gemm_cpu.h"
+#include "backend/int8_pack_cpu.h"
 #include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
-#include "backend/packed_gemm_cpu.h"
+#include "backend/pack_cpu.h"
 #include "backend/simd_cpu.h"
 
 namespace ventris {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRows = 32;  // rows of one piece of work
 
-/// The row of the table; where that is packed, in `room`, [d].
+/// The row of the table; of a packed table, unpacked into `room`, [d].
 template <typename T>
 const T* token_of(const EmbeddingForwardArgs& args, int32_t id, T* room) {
   if constexpr (!std::is_same_v<T, double>) {
@@ -75,8 +75,8 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
 }
 
 /// to[index[t]] += scale * mask * d_out[t] for the rows t whose index belongs to `part` of `parts`, without
-/// those at position 0 if they are to be left out. Every row of `to` is summed by one part in order of t: the
-/// sums do not depend on the number of parts.
+/// those at position 0 if requested. Every row of `to` is summed by one part in order of t: the sums do not
+/// depend on the number of parts.
 template <typename T>
 void scatter(const EmbeddingBackwardArgs& args, const int32_t* index, double scale, bool without_start,
              const Tensor& to, int64_t part, int64_t parts, uint16_t* bits) {

@@ -13,7 +13,7 @@ using namespace cuda;
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 256;
-constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp takes at a time
+constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp processes at a time
 
 template <typename T>
 struct Forward {
@@ -54,10 +54,10 @@ __global__ void embed(Forward<T> f) {
   }
 }
 
-/// One block: the places of kThreads rows in the order by (index, row), as far as one part of the rows
-/// decides them: rank[t] += rows of the part that come before row t. Sums of integers: no order matters. Rows
-/// are compared kThreads at a time: all of them lie before the block's own, or after, or are its own.
-/// part_rows: a multiple of kThreads. Grid: (rows / kThreads, parts).
+/// One block: a part of the ranks of kThreads rows in the order of (index, row): rank[t] += rows of the part
+/// that precede row t. Sums of integers do not depend on the order. Rows are compared kThreads at a time:
+/// these are all before the block's own, after them, or its own. part_rows: a multiple of kThreads. Grid:
+/// (rows / kThreads, parts).
 __global__ void rank_rows(const int32_t* index, int rows, int part_rows, int* rank) {
   __align__(16) __shared__ int32_t others[kThreads];
   const int t = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
@@ -99,7 +99,7 @@ template <typename T>
 struct Scatter {
   const int32_t* index;
   const int32_t* order;  // rows, sorted by index
-  const int32_t* start;  // where a row has 0, it counts as zeros; or null
+  const int32_t* start;  // a row with 0 counts as zeros; or null
   Rows<const T> d_out;
   Rows<float> to;
   Rows<float>
@@ -112,8 +112,8 @@ struct Scatter {
 };
 
 /// One warp: sums the runs of equal index among kPiece sorted rows, in order, for kLanePack columns. A run
-/// that lies inside the piece goes to its row of `to`, which no other warp touches; one that comes from the
-/// piece before or goes on in the next one goes to `spans`. Grid: (pieces / kWarps, columns / kLanePack).
+/// inside the piece is added to its row of `to`, which no other warp accesses; one that continues from the
+/// previous piece or into the next is written to `spans`. Grid: (pieces / kWarps, columns / kLanePack).
 template <typename T, bool kVectors>
 __global__ void sum_runs(Scatter<T> f) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -147,7 +147,7 @@ __global__ void sum_runs(Scatter<T> f) {
   }
 }
 
-/// One warp: the run that begins in its piece and leaves it, if there is one: adds its parts in order and
+/// One warp: the run that begins in its piece and continues after it, if any: adds its parts in order and
 /// writes the row of `to`. Grid as for sum_runs.
 template <typename T, bool kVectors>
 __global__ void join_runs(Scatter<T> f) {
@@ -158,7 +158,7 @@ __global__ void join_runs(Scatter<T> f) {
   const int next = first + kPiece;
   if (next >= f.rows || begin >= f.cols) return;
   const int32_t id = f.index[f.order[next]];
-  if (f.index[f.order[next - 1]] != id) return;                // nothing leaves
+  if (f.index[f.order[next - 1]] != id) return;                // no run continues
   if (first > 0 && f.index[f.order[first - 1]] == id) return;  // it began earlier
   if (id < 0 || id >= f.table_rows) return;
   float sum[kPack];

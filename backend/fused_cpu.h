@@ -18,8 +18,8 @@ inline Vector<R> in_all_lanes(R value) {
   return value - Vector<R>{};
 }
 
-/// a * b + c in each lane, rounded once. The compiler is told to fuse nothing by itself (-ffp-contract=off):
-/// where it would, differs from one to the next.
+/// a * b + c in each lane, rounded once. The compiler fuses nothing automatically (-ffp-contract=off), as
+/// compilers differ in what they fuse.
 inline Vector<float> fused(Vector<float> a, Vector<float> b, Vector<float> c) {
 #if defined(__AVX512F__)
   return (Vector<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "backend/context.h"
 
 namespace ventris {
@@ -23,9 +21,5 @@ struct GemmArgs {
 };
 
 void gemm(Context& context, const GemmArgs& args);
-
-/// The library behind it with its version and the instruction set that it uses here, e.g. "oneDNN 2.6.3,
-/// AVX-512, bf16".
-std::string gemm_library();
 
 }  // namespace ventris

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kMagic = "ventris cuBLASLt algorithms 1";
 
-/// FNV-1a, which finds a damaged line.
+/// FNV-1a, which detects a damaged line.
 uint64_t digest(std::string_view text) {
   uint64_t hash = 0xCBF29CE484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
@@ -33,7 +33,7 @@ std::string line_of(const std::string& shape, const GemmAlgorithm& algorithm) {
   return line + fmt::format("\t{:016x}", digest(line));
 }
 
-/// Whether `line` is one that line_of() made, and what it says.
+/// Parses a line that line_of() wrote; false if it is not one.
 bool read_line(const std::string& line, std::string& shape, GemmAlgorithm& algorithm) {
   const size_t end = line.find('\t');
   constexpr size_t kHex = 16;
@@ -45,8 +45,8 @@ bool read_line(const std::string& line, std::string& shape, GemmAlgorithm& algor
   return line == line_of(shape, algorithm);
 }
 
-/// Holds the lock of a file while it lives; without it, where the file system has none, or gives it to others
-/// for two seconds.
+/// Holds the lock of a file during its lifetime; continues without it if the file system has no locks or
+/// others hold it for two seconds.
 class Lock {
  public:
   explicit Lock(const std::string& path)
@@ -104,7 +104,7 @@ void GemmAlgorithmFile::load() {
 void GemmAlgorithmFile::save() {
   std::string text = fmt::format("{}\n{}\n", kMagic, identity_);
   for (const auto& [shape, algorithm] : algorithms_) text += line_of(shape, algorithm) + '\n';
-  // A name that others cannot foretell, and nothing that they put there: they may share the folder.
+  // A name that others cannot predict, and no file that they created: they may share the folder.
   uint64_t number = 0;
   static_cast<void>(getrandom(&number, sizeof(number), 0));
   const std::string temporary = fmt::format("{}.{:016x}.tmp", path_, number);
@@ -120,11 +120,10 @@ void GemmAlgorithmFile::save() {
 
 void GemmAlgorithmFile::tell(const std::string& why) {
   if (!told_) {
-    fmt::print(
-        stderr,
-        "note: the chosen GEMM algorithms cannot be kept in {} ({}); a later run may choose others, and "
-        "then differ in the last bits. VENTRIS_CACHE_DIR names another folder\n",
-        path_, why);
+    fmt::print(stderr,
+               "note: the chosen GEMM algorithms cannot be kept in {} ({}); a later run may choose others, "
+               "and then differ in the last bits. VENTRIS_CACHE_DIR names another folder\n",
+               path_, why);
   }
   told_ = true;
 }
@@ -140,7 +139,7 @@ GemmAlgorithm GemmAlgorithmFile::add(const std::string& shape, const GemmAlgorit
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   const Lock lock(path_ + ".lock");
-  load();  // what other processes have added
+  load();  // lines that other processes have added
   const auto [place, added] = algorithms_.try_emplace(shape, algorithm);
   if (added) save();
   return place->second;

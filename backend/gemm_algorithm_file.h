@@ -11,19 +11,19 @@ namespace ventris {
 /// The 64 bytes in which cuBLASLt describes an algorithm; good for one version of the library on one device.
 using GemmAlgorithm = std::array<uint64_t, 8>;
 
-/// The algorithms that were chosen for GEMMs, by shape, kept in a file so that later runs choose the same
-/// ones: the bits of a sum depend on the algorithm. Of processes that choose at the same time, the first to
-/// add() a shape decides for all that share the folder. A file that cannot be read, of another version or
-/// with damaged lines counts as empty, or as without those lines.
+/// The chosen algorithms of GEMMs, by shape, kept in a file so that later runs choose the same ones: the bits
+/// of a sum depend on the algorithm. Of processes that choose at the same time, the first to add() a shape
+/// decides for all that share the folder. An unreadable file or one of another version counts as empty;
+/// damaged lines are ignored.
 class GemmAlgorithmFile {
  public:
-  /// `folder` may be missing, or "": nothing is kept. `identity` names what the algorithms are good for
-  /// (device, version of the library, driver).
+  /// If `folder` is missing or "", nothing is kept. `identity` names the device, library version and driver
+  /// for which the algorithms are valid.
   GemmAlgorithmFile(const std::string& folder, const std::string& identity);
 
   std::optional<GemmAlgorithm> find(const std::string& shape) const;
-  /// The algorithm to use for `shape`: the one in the file by now, else `algorithm`, which is then added. A
-  /// file that cannot be written is reported once on stderr.
+  /// The algorithm to use for `shape`: the one in the file if present, otherwise `algorithm`, which is then
+  /// added. A file that cannot be written is reported once on stderr.
   GemmAlgorithm add(const std::string& shape, const GemmAlgorithm& algorithm);
 
   const std::string& path() const { return path_; }
@@ -35,12 +35,12 @@ class GemmAlgorithmFile {
 
   std::string folder_;
   std::string identity_;
-  std::string path_;  // "" where nothing is kept
+  std::string path_;  // "" if nothing is kept
   std::map<std::string, GemmAlgorithm> algorithms_;
   bool told_ = false;
 };
 
-/// $VENTRIS_CACHE_DIR, else $XDG_CACHE_HOME/ventris, else ~/.cache/ventris; "" where none of them is set.
+/// $VENTRIS_CACHE_DIR, or $XDG_CACHE_HOME/ventris, or ~/.cache/ventris; "" if none of them is set.
 std::string cache_folder();
 
 }  // namespace ventris

@@ -12,19 +12,18 @@
 
 #include "backend/arena.h"
 #include "backend/error.h"
-#include "backend/gemm.h"
 #include "backend/instruction_set.h"
 #include "backend/memory_room.h"
 
-// The only file that speaks to oneDNN. It compiles with oneDNN 2 and 3.
+// The only file that uses oneDNN. It compiles with oneDNN 2 and 3.
 
 namespace ventris {
 namespace {
 
 using dnnl::memory;
 
-// oneDNN writes its code through a null pointer where the system gives it no page for it. With 16 MiB it
-// still did: other threads reserve heaps of their own meanwhile.
+// oneDNN writes its code through a null pointer if the system gives it no page. With 16 MiB it still did, as
+// other threads reserve their own heaps at the same time.
 constexpr size_t kRoomForPrimitive = size_t{64} << 20;
 
 const char* name_of(dnnl::cpu_isa isa) {
@@ -50,9 +49,8 @@ const char* name_of(dnnl::cpu_isa isa) {
   }
 }
 
-// The library's products for no more instructions than the kernels in use, so that the choice of these tries
-// what a lesser processor computes. Before its first use, or it does nothing: gemm_library() tells what
-// holds.
+// Limits the library to the instructions of the kernels in use, so that `--isa` computes as a smaller
+// processor does. Has no effect after the first use of the library: gemm_library() shows the actual set.
 void limit_library() {
   [[maybe_unused]] static const bool done = [] {
     for (const char* name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"}) {
@@ -117,7 +115,7 @@ struct Primitive {
 struct GemmCache::Impl {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::vector<dnnl::stream> streams;  // by thread
-  std::vector<Arena> scratchpads;     // by thread, as large as the largest primitive asks
+  std::vector<Arena> scratchpads;     // by thread, as large as the largest primitive requires
   Arena padding;
   std::unordered_map<GemmShape, Primitive, GemmShapeHash> primitives;
 };
@@ -142,7 +140,7 @@ bool GemmCache::prepare(const GemmShape& shape) {
     return static_cast<bool>(found->second.primitive);
   }
   require_memory_room(kRoomForPrimitive, "a matrix product of oneDNN");
-  omp_set_num_threads(1);  // what is made for one thread needs scratch for one thread
+  omp_set_num_threads(1);  // a primitive for one thread needs scratch for one thread
   Primitive made;
   try {
     const auto description = describe(impl_->engine, shape);
@@ -180,7 +178,7 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
   VENTRIS_CHECK(found != impl_->primitives.end(), "no primitive of {} x {} x {} was prepared", shape.m,
                 shape.n, shape.k);
   const Arguments& arguments = found->second.arguments[static_cast<size_t>(thread)];
-  if (!arguments.has_run) {  // oneDNN makes the code that copies operands when it first needs it
+  if (!arguments.has_run) {  // oneDNN generates the code that copies operands at its first use
     require_memory_room(kRoomForPrimitive, "a matrix product of oneDNN");
     arguments.has_run = true;
   }
@@ -189,7 +187,7 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
   std::array<dnnl_exec_arg_t, 5> list;
   int count = 0;
   const auto add = [&](int name, const memory& where, const void* address) {
-    // The library takes all addresses as writable; it writes to c and to the scratchpad alone.
+    // The library takes all addresses as writable, but writes only to c and to the scratchpad.
     dnnl_memory_set_data_handle(where.get(), const_cast<void*>(address));
     list[static_cast<size_t>(count++)] = {name, where.get()};
   };

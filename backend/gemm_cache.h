@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "backend/dtype.h"
 
 namespace ventris {
 
-/// All that a primitive of the GEMM library is made for; addresses come with the call.
+/// The properties for which a primitive of the GEMM library is created; addresses are passed with the call.
 struct GemmShape {
   DType dtype;  // of a and b: bf16, or f32
   DType c_dtype;
@@ -40,9 +41,9 @@ struct GemmShapeHash {
   }
 };
 
-/// Made primitives of oneDNN, by shape, with the memory that each thread needs to run them. Making one
-/// compiles machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose
-/// shapes are all known makes none.
+/// Primitives of oneDNN, by shape, with the memory that each thread needs to run them. Creating one compiles
+/// machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose shapes are
+/// all known creates none.
 class GemmCache {
  public:
   explicit GemmCache(int threads);
@@ -50,7 +51,7 @@ class GemmCache {
   GemmCache(const GemmCache&) = delete;
   GemmCache& operator=(const GemmCache&) = delete;
 
-  /// Makes the primitive unless it is there. False if oneDNN has none for this machine (bf16 on an old CPU).
+  /// Creates the primitive unless it exists. False if oneDNN has none for this machine (bf16 on an old CPU).
   /// Not to be called while other threads run primitives.
   bool prepare(const GemmShape& shape);
   /// Runs a prepared primitive on one thread of the pool. `bias` is read if shape.bias.
@@ -58,12 +59,16 @@ class GemmCache {
 
   /// At least `bytes` of memory for padded copies of operands; valid until the next call.
   void* padding(size_t bytes);
-  /// The number of primitives made so far.
+  /// The number of primitives created so far.
   size_t size() const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The library of gemm() with its version and the instruction set that it uses here, e.g. "oneDNN 2.6.3,
+/// AVX-512, bf16".
+std::string gemm_library();
 
 }  // namespace ventris

@@ -7,19 +7,20 @@
 
 #include "backend/cpu_kernels.h"
 #include "backend/gemm_cache.h"
+#include "backend/gemm_reference.h"
 
 namespace ventris {
 namespace {
 
 // The numbers of tokens (rows of activations) differ from micro-batch to micro-batch, and a primitive serves
-// one shape. So the token dimension is cut into blocks whose lengths are multiples of a unit: a handful of
-// shapes serves any length.
+// one shape. So the token dimension is cut into blocks whose lengths are multiples of a unit: a few shapes
+// serve any length.
 constexpr int64_t kUnit = 32;
 constexpr int64_t kRowBlock = 512;     // tokens per block of y = x w
 constexpr int64_t kDepthBlock = 1024;  // tokens per block of dw += x^T dy
 constexpr int64_t kTile = 1024;        // rows and columns of dw per tile
 
-/// [0, total) in `count` pieces of nearly equal length, multiples of `unit` but for the end of the last.
+/// [0, total) in `count` pieces of nearly equal length, multiples of `unit` except the end of the last.
 struct Split {
   int64_t total;
   int64_t unit;
@@ -44,7 +45,7 @@ void* at(const Tensor& x, int64_t row, int64_t col) {
   return const_cast<void*>(at(ConstTensor(x), row, col));
 }
 
-// A view of one row may have any stride; the library wants one that fits.
+// A view of one row may have any stride; the library requires a valid one.
 int64_t stride_of(const ConstTensor& x) {
   return x.rows == 1 ? std::max(x.stride, x.cols) : x.stride;
 }
@@ -97,17 +98,17 @@ class Product {
   int64_t k_;
 };
 
-// Forward products and gradients of activations: the rows of c are tokens. The last block is moved up to end
-// at the last row, and computes again some rows of the block before it: the same bits, by the same thread.
-// With accumulation, where that would count twice, the rows past the last whole unit go in pieces of 16, 8,
-// 4, 2 and 1.
+// Forward products and gradients of activations: the rows of c are tokens. The last block is shifted to end
+// at the last row, and recomputes some rows of the previous block: the same bits, by the same thread. With
+// accumulation, which would count them twice, the rows after the last whole unit are processed in pieces of
+// 16, 8, 4, 2 and 1.
 bool Product::by_rows() {
   const int64_t m = args_.c.rows;
   const int64_t unit = std::min(kUnit, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(m))));
   const int64_t rest = m % unit;
   const bool again = rest != 0 && !args_.accumulate;
   const Split rows(again ? m : m - rest, kRowBlock, unit, again ? 2 : 1);
-  // The last two blocks are one task where they share rows; few tasks by rows make more by columns.
+  // The last two blocks are one task if they share rows; few tasks by rows are split further by columns.
   const int64_t row_tasks = again ? rows.count - 1 : rows.count;
   const Split cols(args_.c.cols, row_tasks < 3 ? 256 : kTile, 64);
 
@@ -155,8 +156,8 @@ ConstTensor Product::padded_rows(const ConstTensor& x, int64_t begin, void* addr
   return padded;
 }
 
-// Gradients of weights: the sum runs over tokens. The tokens past the last whole unit are copied and filled
-// up with zeros, which add nothing. Each tile of c takes its blocks in order.
+// Gradients of weights: the sum runs over tokens. The tokens after the last whole unit are copied and padded
+// with zeros, which add nothing. Each tile of c adds its blocks in order.
 bool Product::by_depth() {
   const int64_t rest = k_ % kUnit;
   const Split depth(k_ - rest, kDepthBlock, kUnit);
@@ -208,7 +209,7 @@ void gemm_cpu(Context& context, const GemmArgs& args) {
   const DType dtype = args.a.dtype;
   if (dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
   if (dtype != DType::kBF16) return cpu_kernels().chained_gemm(context, args);
-  // Cutting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
+  // Splitting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
   const bool cut_depth =
       args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;
   Product product(context, args);

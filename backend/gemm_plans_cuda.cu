@@ -29,7 +29,7 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   VENTRIS_BLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)));
 }
 
-/// The transpose of a row-major matrix, which is what its memory holds by columns.
+/// The transpose of a row-major matrix, which is its memory read as column-major.
 GemmPlan::Layout layout_of(DType dtype, int64_t rows, int64_t cols, int64_t stride) {
   cublasLtMatrixLayout_t layout = nullptr;
   VENTRIS_BLAS_CHECK(cublasLtMatrixLayoutCreate(&layout, type_of(dtype), static_cast<uint64_t>(cols),
@@ -115,7 +115,7 @@ GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   if (s.bias) {
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(s.c_dtype)));
-    // The heuristic reads the alignment off the address.
+    // The heuristic takes the alignment from the address.
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<uintptr_t>(key.alignment.bias));
   }
   plan.a = layout_of(s.dtype, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.a_stride);
@@ -162,7 +162,7 @@ size_t GemmPlans::fastest(const GemmPlanKey& key, const GemmPlan& plan, const Ge
   const GemmShape& s = key.shape;
   void* c = args.c.data;
   void* memory = nullptr;
-  if (s.accumulate) {  // c takes the product once only
+  if (s.accumulate) {  // the product is added to c only once
     const auto elements = static_cast<size_t>((s.m - 1) * s.c_stride + s.n);
     if (cudaMalloc(&memory, elements * size_of(s.c_dtype)) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
@@ -176,7 +176,7 @@ size_t GemmPlans::fastest(const GemmPlanKey& key, const GemmPlan& plan, const Ge
   float best_time = FLT_MAX;
   for (size_t i = 0; i < candidates.size(); ++i) {
     float time = FLT_MAX;
-    for (int run = 0; run <= kTimedRuns; ++run) {  // the first warms up
+    for (int run = 0; run <= kTimedRuns; ++run) {  // the first is a warm-up
       VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
       if (enqueue(plan, args, bias, candidates[i], c) != CUBLAS_STATUS_SUCCESS) break;
       VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));

@@ -1,8 +1,8 @@
+#include "backend/gemm_reference.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "backend/gemm_cpu.h"
 
 namespace ventris {
 namespace {

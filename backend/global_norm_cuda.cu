@@ -12,7 +12,7 @@ using namespace cuda;
 constexpr int kThreads = 256;
 constexpr int64_t kChunk = 16384;  // elements of one block
 
-/// One block: the squares of kChunk elements, into its place of `partial`. Grid: n / kChunk.
+/// One block: the squares of kChunk elements, into its element of `partial`. Grid: n / kChunk.
 template <bool kVectors>
 __global__ void chunk_squares(const float* x, int64_t n, double* partial) {
   __shared__ double room[kThreads / kWarp];
@@ -29,7 +29,7 @@ __global__ void chunk_squares(const float* x, int64_t n, double* partial) {
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-/// One block in all: result = sum of the partial sums, over a fixed tree.
+/// One block in total: result = sum of the partial sums, over a fixed tree.
 __global__ void sum_partials(const double* partial, int64_t count, double* result) {
   __shared__ double room[kThreads / kWarp];
   double sum = 0.0;

@@ -2,7 +2,7 @@
 
 namespace ventris {
 
-/// Whether this build has the CUDA side. VENTRIS_HAS_CUDA is defined for backend and comm alone: the other
+/// Whether this build has the CUDA side. VENTRIS_HAS_CUDA is defined only for backend and comm: the other
 /// folders compile to the same code with and without CUDA.
 constexpr bool kHasCuda = VENTRIS_HAS_CUDA != 0;
 

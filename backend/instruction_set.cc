@@ -38,7 +38,7 @@ std::vector<KernelSet> look_at_processor() {
 #ifdef VENTRIS_ONE_KERNEL_SET
   return {{VENTRIS_ONE_KERNEL_SET, &ventris_kernels, true}};
 #else
-  // Each of these also says whether the system saves the registers.
+  // Each of these also checks that the system saves the registers.
   const auto has = [](auto... features) { return (... && (features != 0)); };
   const bool avx2 = has(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"),
                         __builtin_cpu_supports("bmi"), __builtin_cpu_supports("bmi2"));

@@ -11,12 +11,12 @@
 #include <arm_neon.h>
 #endif
 
-/// Sums of products of 8-bit integers, exact whichever instructions make them.
+/// Sums of products of 8-bit integers, exact with any instructions.
 namespace ventris {
 
 using Int8Sums = VectorOf<float>::index;  // 32 bits
 
-/// Whether the processor may have VNNI, which multiplies unsigned by signed bytes; it is asked at run time
+/// Whether the processor may have VNNI, which multiplies unsigned by signed bytes; detected at run time
 /// (processor_has_vnni() of backend/instruction_set.h).
 #if defined(__AVX2__)
 inline constexpr bool kMayHaveVnni = true;
@@ -24,7 +24,7 @@ inline constexpr bool kMayHaveVnni = true;
 inline constexpr bool kMayHaveVnni = false;
 #endif
 
-/// Whether add_products() without VNNI also wants the magnitudes of x.
+/// Whether add_products() without VNNI also needs the magnitudes of x.
 #if defined(__AVX2__)
 inline constexpr bool kWantsMagnitudes = true;
 #else
@@ -32,15 +32,15 @@ inline constexpr bool kWantsMagnitudes = false;
 #endif
 
 /// sum + x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3] in each lane of 32 bits: y are signed bytes
-/// from -127 to 127; `four` holds x, the same in all lanes, signed alike, or with kVnni unsigned;
-/// `magnitudes` has |x| where they are wanted.
+/// from -127 to 127; `four` holds x, the same in all lanes, also signed, or unsigned with kVnni; `magnitudes`
+/// holds |x| if needed.
 template <bool kVnni>
 [[gnu::always_inline]] inline Int8Sums add_products(Int8Sums sum, int32_t four,
                                                     [[maybe_unused]] int32_t magnitudes, Int8Sums y) {
   const Int8Sums x = four - Int8Sums{};
 #if defined(__AVX512F__)
   if constexpr (kVnni) {
-    // Not the intrinsic: the code around it is also for processors that have no VNNI.
+    // Not the intrinsic: the surrounding code is also compiled for processors without VNNI.
     asm("vpdpbusd %[y], %[x], %[sum]" : [sum] "+v"(sum) : [x] "v"(x), [y] "v"(y));
     return sum;
   } else {

@@ -20,28 +20,28 @@ namespace {
 using Numbers = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
-constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers together
-constexpr int64_t kTaskRows = 16 * kRows;    // most rows of a task
-constexpr int64_t kDepth = 128;              // groups of a panel that go through a task's rows together
+constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers at a time
+constexpr int64_t kTaskRows = 16 * kRows;    // maximum rows of a task
+constexpr int64_t kDepth = 128;              // groups of a panel that a task multiplies at a time
 constexpr int64_t kAlignment = 64;
 
 /// The rows of a as integers.
 struct Rows {
-  const int8_t* data;   // [rows, stride], with VNNI 128 more, unsigned
-  int64_t magnitudes;   // of a row begin so many bytes behind it, where they are wanted
+  const int8_t* data;   // [rows, stride], with VNNI plus 128, unsigned
+  int64_t magnitudes;   // offset of a row's magnitudes in bytes, if needed
   int64_t stride;       // bytes
   const float* scales;  // [rows]
 
   const int8_t* row(int64_t i) const { return data + i * stride; }
 };
 
-/// to[i] = x[i] as an integer, 128 more with `kVnni`; the scale.
+/// to[i] = x[i] as an integer, plus 128 with `kVnni`; returns the scale.
 template <bool kVnni>
 float quantise(const float* x, int64_t count, int8_t* to) {
   constexpr int32_t kMagnitude = std::numeric_limits<int32_t>::max();
   constexpr int32_t kInfinity = 0x7F800000;
   constexpr int32_t kFlip = kVnni ? 0x80 : 0;
-  int32_t largest = 0;  // of |x| as bits, whose order is that of the numbers
+  int32_t largest = 0;  // of |x| as bits, which have the order of the numbers
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < count; ++i) {
     const int32_t magnitude = std::bit_cast<int32_t>(x[i]) & kMagnitude;
@@ -53,7 +53,7 @@ float quantise(const float* x, int64_t count, int8_t* to) {
   }
   const float scale = int8_scale(std::bit_cast<float>(largest));
   const float inverse = int8_inverse(scale);
-  // int8_quantized(), whose bounds hold by themselves here; the sum has the integer in its low bits.
+  // int8_quantized(), whose bounds are always satisfied here; the sum has the integer in its low bits.
   constexpr float kRound = 12582912.0F;
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
@@ -62,13 +62,13 @@ float quantise(const float* x, int64_t count, int8_t* to) {
   return scale;
 }
 
-/// sum[i] += row i of a, which is one of `rows` or its rest, times `groups` groups of the panel b.
+/// sum[i] += row i of a, `rows` rows or the remainder, times `groups` groups of the panel b.
 template <bool kVnni, int kCount>
 [[gnu::always_inline]] inline void multiply(int64_t groups, const Rows& rows, const int8_t* a,
                                             const int8_t* b, Int8Sums (&sum)[kCount][kVectors]) {
   const int64_t a_stride = rows.stride;
   const int8_t* const a_magnitudes = a + rows.magnitudes;
-  // Few rows have few sums, each of which waits for the one before it: more of them, added at the end.
+  // Few rows have few dependent sums: several partial sums for each, added at the end, hide their latency.
   constexpr int kChains = std::max(1, 8 / (kCount * kVectors));
   Int8Sums more[kChains][kCount][kVectors] = {};
   const auto step = [&](int64_t group, Int8Sums(&to)[kCount][kVectors]) __attribute__((always_inline)) {
@@ -206,8 +206,8 @@ class Task {
   alignas(64) int32_t partial_[kTaskRows * kPackedPanel];
 };
 
-/// Whether a product is over before another thread has heard of it: it costs a multiplication for each
-/// element of a vector, but at least the reading of b.
+/// Whether a product takes less time than waking another thread: it costs a multiplication for each element
+/// of a vector, but at least the reading of b.
 bool is_small(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kMultiplications = int64_t{1} << 21;
   return n * k * std::max<int64_t>(m, 8) < kMultiplications;

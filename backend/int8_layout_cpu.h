@@ -3,13 +3,13 @@
 #include "backend/packed_gemm.h"
 #include "backend/packed_layout_cpu.h"
 
-/// Where what belongs to a PackedMatrix of int8 is. A panel of kPackedPanel columns begins with their scales,
-/// f32, and then what their sums start from where a row's integers are 128 too large: -128 times the sum of
-/// the column, int32. The integers follow, four rows of a column side by side: [rows / 4, columns, 4], with
-/// zeros past the last row.
+/// The layout of a PackedMatrix of int8. A panel of kPackedPanel columns begins with their scales, f32, and
+/// the initial values of their sums if a row's integers are 128 too large: -128 times the sum of the column,
+/// int32. The integers follow, four rows of a column interleaved: [rows / 4, columns, 4], with zeros after
+/// the last row.
 namespace ventris {
 
-inline constexpr int64_t kInt8Step = 4;  // rows that lie interleaved: a sum takes four products at once
+inline constexpr int64_t kInt8Step = 4;  // interleaved rows: a sum takes four products at a time
 inline constexpr int64_t kInt8Head = 2 * kPackedPanel * static_cast<int64_t>(sizeof(float));
 
 /// Groups of four rows.

@@ -1,10 +1,11 @@
+#include "backend/int8_pack_cpu.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 
-#include "backend/int8_gemm_cpu.h"
 #include "backend/int8_layout_cpu.h"
 #include "backend/int8_scale.h"
 #include "backend/transpose_cpu.h"
@@ -12,10 +13,10 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kBlockRows = 64;  // rows of a panel that are at hand at a time; a multiple of four
+constexpr int64_t kBlockRows = 64;  // rows of a panel in a block; a multiple of four
 constexpr int32_t kInfinity = 0x7F800000;
 
-/// Some columns of one panel on their way into it.
+/// Packs some columns of one panel.
 class PanelPacker {
  public:
   PanelPacker(const PackArgs& args, int64_t panel)
@@ -28,7 +29,7 @@ class PanelPacker {
              first_) {}
 
   void run() {
-    std::array<int32_t, kPackedPanel> largest{};  // |x| as bits, whose order is that of the numbers
+    std::array<int32_t, kPackedPanel> largest{};  // |x| as bits, which have the order of the numbers
     for (int64_t k = 0; k < args_.to.rows; k += kBlockRows) {
       const int64_t rows = take(k);
       for (int64_t r = 0; r < rows; ++r) {
@@ -55,7 +56,7 @@ class PanelPacker {
   }
 
  private:
-  /// Takes rows of the panel from k on into block_; how many.
+  /// Reads rows of the panel from k on into block_; returns their number.
   int64_t take(int64_t k) {
     const int64_t rows = std::min(kBlockRows, args_.to.rows - k);
     const int64_t from = first_ + begin_ - args_.first_column;

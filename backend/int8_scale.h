@@ -4,16 +4,15 @@
 #include <cmath>
 #include <cstdint>
 
-/// How numbers become 8-bit integers for products of whole numbers: x is about scale * q, |q| <= 127, with
-/// one scale for a row of activations or for the weights of one output. Symmetric, as intgemm's and
-/// CTranslate2's.
+/// Quantisation of numbers to 8-bit integers: x is about scale * q, |q| <= 127, with one scale for a row of
+/// activations or for the weights of one output. Symmetric, as in intgemm and CTranslate2.
 namespace ventris {
 
 inline constexpr float kInt8Most = 127.0F;
 
-/// The least number of at most 16 significant bits that is not below largest / 127; 0 for 0. So scale * q
-/// is exact in f32, and numbers that were quantised once are quantised to the same again. `largest`: finite,
-/// not negative; where the scale would not be a normal number it is 0, and all q are.
+/// The smallest number of at most 16 significant bits that is not below largest / 127; 0 for 0. So scale * q
+/// is exact in f32, and a second quantisation gives the same integers and scale. `largest`: finite, not
+/// negative. If the scale would not be a normal number, it and all q are 0.
 inline float int8_scale(float largest) {
   constexpr uint32_t kDropped = (1U << 8) - 1;  // of 24 bits
   constexpr float kMin = 1e-35F;
@@ -26,7 +25,7 @@ inline float int8_scale(float largest) {
   return scale * kInt8Most < largest ? up(std::nextafter(scale, INFINITY)) : scale;
 }
 
-/// 1 / scale, or 0 for 0: what quantized() multiplies by.
+/// 1 / scale, or 0 for 0: the factor of quantized().
 inline float int8_inverse(float scale) {
   return scale > 0.0F ? 1.0F / scale : 0.0F;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The arguments of kernels by name alone, so that a change to one operation compiles its own files again and
-/// not those of all. Each is in the header of its operation.
+/// Declares the arguments of kernels, so that a change to one operation recompiles only its own files. Each
+/// is defined in the header of its operation.
 
 namespace ventris {
 

@@ -1,9 +1,13 @@
-// The kernels of one set of instructions: this file and all that it names are compiled once for each
-// (cmake/instruction_sets.cmake), and nothing else of these objects can be seen from outside.
+// The kernels of one instruction set: this file and all that it uses are compiled once for each set
+// (cmake/instruction_sets.cmake), and no other symbol of these objects is visible.
+#include "backend/attention_backward_cpu.h"
 #include "backend/attention_cpu.h"
+#include "backend/attention_decode_cpu.h"
 #include "backend/cpu_kernels.h"
 #include "backend/int8_gemm_cpu.h"
+#include "backend/int8_pack_cpu.h"
 #include "backend/kernels_cpu.h"
+#include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 
 #ifndef VENTRIS_KERNEL_TABLE

@@ -2,15 +2,15 @@
 
 #include "backend/kernel_arguments.h"
 
-/// What the CPU must provide for the operations (backend/ops.h), compiled once for each set of instructions
-/// and reached by cpu_kernels() alone (backend/cpu_kernels.h). Arguments are checked. Each is explained at
-/// its arguments, in the header of the operation. Attention and the packed products have headers of their own
-/// (attention_cpu.h, packed_gemm_cpu.h, int8_gemm_cpu.h), and so has the product that is compiled once
-/// (gemm_cpu.h).
+/// The CPU kernels of the operations (backend/ops.h), compiled once for each instruction set and reached only
+/// through cpu_kernels() (backend/cpu_kernels.h). Arguments are checked. Each is documented at its arguments,
+/// in the header of the operation. Attention, packing and the packed products have their own headers
+/// (attention_cpu.h, pack_cpu.h, packed_gemm_cpu.h and their neighbours), as has the product that is compiled
+/// once (gemm_cpu.h).
 
 namespace ventris {
 
-/// What is between the products of a layer, forward and backward.
+/// Operations between the products of a layer, forward and backward.
 void embedding_forward_cpu(Context& context, const EmbeddingForwardArgs& args);
 void embedding_backward_cpu(Context& context, const EmbeddingBackwardArgs& args);
 void layer_norm_forward_cpu(Context& context, const LayerNormForwardArgs& args);
@@ -22,9 +22,9 @@ void swish_backward_cpu(Context& context, const SwishBackwardArgs& args);
 void add_cpu(Context& context, const AddArgs& args);
 
 /// gemm() of f32 or bf16 by packed_gemm() in f32: every element is one chain of fused multiply-adds in order
-/// of k, from zero or, with `accumulate`, from what c holds, rounded to the dtype of c at its end. So its
-/// bits depend on its row of op(a) and its column of op(b) alone: not on how many rows or columns there are,
-/// nor on the threads, nor on the width of the processor's vectors.
+/// of k, from zero or, with `accumulate`, from c, rounded to the dtype of c at its end. So its bits depend
+/// only on its row of op(a) and its column of op(b), not on the number of rows, columns or threads, nor on
+/// the width of the processor's vectors.
 void chained_gemm_cpu(Context& context, const GemmArgs& args);
 
 /// The loss of training.
@@ -44,11 +44,11 @@ void adam_cpu(Context& context, const AdamArgs& args);
 void moving_average_cpu(Context& context, const MovingAverageArgs& args);
 void exchange_cpu(Context& context, const ExchangeArgs& args);
 
-/// Tensors as they are.
+/// Copies and conversions of tensors.
 void cast_cpu(Context& context, const CastArgs& args);
 void fill_zero_cpu(Context& context, Tensor tensor);
 
-/// On one thread: it is needed once in a long while.
+/// Runs on one thread, as it is rarely needed.
 void find_not_finite_cpu(const FindNotFiniteArgs& args);
 
 }  // namespace ventris

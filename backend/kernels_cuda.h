@@ -2,13 +2,13 @@
 
 #include "backend/kernel_arguments.h"
 
-/// What a CUDA device must provide for the operations (backend/ops.h): each enqueues its work on the stream
-/// of the context and returns. Arguments are checked. Each is explained at its arguments, in the header of
-/// the operation. Attention has a header of its own (attention_cuda.h).
+/// The CUDA kernels of the operations (backend/ops.h): each enqueues its work on the stream of the context
+/// and returns. Arguments are checked. Each is documented at its arguments, in the header of the operation.
+/// Attention has its own header (attention_cuda.h).
 
 namespace ventris {
 
-/// What is between the products of a layer, forward and backward.
+/// Operations between the products of a layer, forward and backward.
 void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args);
 void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args);
 void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args);
@@ -39,7 +39,7 @@ void adam_cuda(Context& context, const AdamArgs& args);
 void moving_average_cuda(Context& context, const MovingAverageArgs& args);
 void exchange_cuda(Context& context, const ExchangeArgs& args);
 
-/// Tensors as they are.
+/// Copies and conversions of tensors.
 void cast_cuda(Context& context, const CastArgs& args);
 void fill_zero_cuda(Context& context, Tensor tensor);
 void find_not_finite_cuda(Context& context, const FindNotFiniteArgs& args);

@@ -9,8 +9,8 @@
 /// Sums over a row whose bits do not depend on the width of the processor's vectors.
 namespace ventris {
 
-/// A sum in kCount lanes, as many on every processor: element i belongs to lane i % kCount. At the end the
-/// upper half of the lanes is added to the lower, until one is left.
+/// A sum in kCount lanes, the same number on every processor: element i belongs to lane i % kCount. At the
+/// end the upper half of the lanes is added to the lower half until one lane is left.
 template <typename R, int kCount>
 class LaneSums {
  public:
@@ -37,8 +37,8 @@ class LaneSums {
  private:
   std::array<Vector<R>, kVectors> sums_{};
 };
-/// Calls body(j, v) for the vectors of [0, count), a multiple of kLanes, where v is the place of vector j in
-/// LaneSums<R, kCount>. The places are constants to the compiler, so that the sums stay in registers.
+/// Calls body(j, v) for the vectors of [0, count), a multiple of kLanes, where v is the index of vector j in
+/// LaneSums<R, kCount>. The indices are compile-time constants, so that the sums stay in registers.
 template <typename R, int kCount, typename Body>
 inline void for_vectors(int64_t count, Body&& body) {
   for (int64_t begin = 0; begin < count; begin += kCount) {
@@ -53,8 +53,8 @@ inline void for_vectors(int64_t count, Body&& body) {
 /// Lanes of the sums over a row.
 inline constexpr int kSumLanes = 32;
 
-/// The sums over [0, n) of the two numbers that body(i, a, b) writes to a and b; body may write what else
-/// belongs to i.
+/// The sums over [0, n) of the two numbers that body(i, a, b) writes to a and b; body may also write other
+/// results of i.
 template <typename M, typename Body>
 std::array<M, 2> lane_sums(int64_t n, Body&& body) {
   LaneSums<M, kSumLanes> first;

@@ -11,11 +11,10 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kForwardRows = 16;   // rows of one piece of work
-constexpr int64_t kColumnChunks = 64;  // most partial sums per column in backward
+constexpr int64_t kColumnChunks = 64;  // maximum partial sums per column in backward
 constexpr int64_t kMinRows = 32;       // rows below which a partial sum does not pay
 
-/// Row r of residual + mask * x, rounded to T: in `sum`, or where nobody needs that, in the row that y will
-/// take.
+/// Row r of residual + mask * x, rounded to T: in `sum`, or if that is not needed, in the row of y.
 template <typename T>
 const T* add_residual(const LayerNormForwardArgs& args, int64_t r, uint16_t* bits) {
   using M = Master<T>;

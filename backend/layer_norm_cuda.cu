@@ -11,30 +11,30 @@ namespace {
 
 using namespace cuda;
 
-/// How a row is held in registers: as kPacks packs of each thread of kRowWarps warps.
+/// The layout of a row in registers: kPacks packs of each thread of kRowWarps warps.
 template <int kWarpsOfRow, int kPacksOfThread>
 struct RowShape {
   static constexpr int kRowWarps = kWarpsOfRow;
   static constexpr int kPacks = kPacksOfThread;
   static constexpr int kThreads = kRowWarps * kWarp;
-  static constexpr int64_t kStep = int64_t{kThreads} * kPack;  // columns that they take at a time
+  static constexpr int64_t kStep = int64_t{kThreads} * kPack;  // columns that they process at a time
   static constexpr int64_t kMax = kPacks * kStep;
   /// Warps of a block. Backward has few blocks: their warps must keep the memory busy.
   static constexpr int kForwardWarps = kRowWarps == 1 ? 4 : kRowWarps;
   static constexpr int kBackwardWarps = kRowWarps == 1 ? 8 : kRowWarps;
-  /// Column sums of backward in registers, or in the memory that they are for.
+  /// Column sums of backward in registers, or in their destination in memory.
   static constexpr bool kSumsInRegisters = kMax <= 4096;
 };
 
-/// The sum of all threads of a row, in a fixed order; each gets it. With more warps than one the row has the
-/// block for itself, and all its threads call.
+/// The sum over all threads of a row, in a fixed order; each gets it. With more than one warp the block has
+/// only this row, and all its threads must call.
 template <int kRowWarps>
 __device__ __forceinline__ float row_sum(float value) {
   value = warp_sum(value);
   if constexpr (kRowWarps > 1) {
     __shared__ float of_warps[kRowWarps];
     const int thread = static_cast<int>(threadIdx.x);
-    sync_threads();  // the sums of the call before have been read
+    sync_threads();  // the sums of the previous call have been read
     if (thread % kWarp == 0) of_warps[thread / kWarp] = value;
     sync_threads();
     value = 0.0F;
@@ -59,7 +59,7 @@ struct Forward {
   Mask mask;
 };
 
-/// kRowWarps warps: one row; they alone write the row of sum and y, and their first thread the statistics.
+/// kRowWarps warps: one row; only they write the row of sum and y, and their first thread the statistics.
 /// Grid: rows / (kForwardWarps / kRowWarps); block: kForwardWarps warps.
 template <typename T, int kRowWarps, int kPacks, bool kVectors>
 __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kForwardWarps* kWarp)
@@ -131,7 +131,7 @@ struct Backward {
   Mask mask;
 };
 
-/// to = or += the sums of one row, by the thread that alone has its columns.
+/// to = or += the sums of one row, by the only thread that has its columns.
 __device__ __forceinline__ void add_row(const float (&row)[kPack], int64_t begin, int64_t cols, bool first,
                                         float* to) {
   for (int i = 0; i < kPack; ++i) {
@@ -139,10 +139,10 @@ __device__ __forceinline__ void add_row(const float (&row)[kPack], int64_t begin
   }
 }
 
-/// One block: block_rows rows, of which it has kTeams at a time in registers as norm_forward has, each with a
-/// team of kRowWarps warps that writes d_residual and d_x of it. The threads carry the column sums of their
-/// columns; at the end the teams' are added in order through shared memory (3 * cols floats) and go to the
-/// block's part of `partial`. One team alone needs no shared memory. Grid: rows / block_rows.
+/// One block: block_rows rows, kTeams of them at a time in registers as in norm_forward, each with a team of
+/// kRowWarps warps that writes its d_residual and d_x. The threads carry the column sums of their columns; at
+/// the end the teams' are added in order through shared memory (3 * cols floats) and go to the block's part
+/// of `partial`. A single team needs no shared memory. Grid: rows / block_rows.
 template <typename T, int kRowWarps, int kPacks, bool kVectors>
 __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* kWarp)
     norm_backward(Backward<T> f) {
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* k
           sums[0][p][i] += g[p][i] * xhat[p][i];
           sums[1][p][i] += g[p][i];
         }
-        g[p][i] *= gamma[i];  // 0 past the last column, as are d_y and gamma there
+        g[p][i] *= gamma[i];  // 0 after the last column, as are d_y and gamma there
         g_total += g[p][i];
         gx_total += g[p][i] * xhat[p][i];
       }
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* k
     }
   }
   if constexpr (kInRegisters) {
-    // Of one team the results are those of the block; more meet in shared memory.
+    // The results of a single team are those of the block; several teams add theirs in shared memory.
     float* to = kTeams == 1 ? partial : dynamic_shared<float>();  // [3, cols]
     for (int turn = 0; turn < kTeams; ++turn) {
       if (turn == team) {
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* k
   }
 }
 
-/// Calls body with how rows of this many columns are held.
+/// Calls body with the layout for rows of this many columns.
 template <typename Body>
 void dispatch_shape(int64_t cols, Body&& body) {
   using Widest = RowShape<16, 4>;

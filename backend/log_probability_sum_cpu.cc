@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRows = 4;  // rows of one piece of work
 
-/// log(e^x + e^y); -infinity for two of them.
+/// log(e^x + e^y); -infinity if both are.
 template <typename M>
 M log_add(M x, M y) {
   const M larger = x > y ? x : y;

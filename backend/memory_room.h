@@ -4,8 +4,8 @@
 
 namespace ventris {
 
-/// Throws Error(kUnavailable), naming `purpose`, unless the system would give this process `bytes` of memory
-/// more now: for libraries that crash where it refuses. Takes microseconds; nothing stays allocated.
+/// Throws Error(kUnavailable), naming `purpose`, unless the system would give this process `bytes` more
+/// memory now: for libraries that crash when memory is refused. Takes microseconds; nothing stays allocated.
 void require_memory_room(size_t bytes, const char* purpose);
 
 }  // namespace ventris

@@ -9,8 +9,8 @@ namespace ventris {
 
 /// Exponential moving average of parameters:
 ///   average += (1 - d) * (value - average),  d = min(decay, (1 + updates) / (10 + updates))
-/// The smaller d of the first updates lets the start of training be forgotten soon. A skipped step changes
-/// nothing.
+/// The smaller d of the first updates reduces the weight of the start of training quickly. A skipped step
+/// changes nothing.
 struct MovingAverageArgs {
   ConstTensor value;           // [1, n] master, after the update
   Tensor average;              // [1, n] master
@@ -19,7 +19,7 @@ struct MovingAverageArgs {
 };
 void moving_average(Context& context, const MovingAverageArgs& args);
 
-/// Exchanges what two ranges of one dtype hold. They do not overlap.
+/// Swaps the contents of two ranges of one dtype that do not overlap.
 struct ExchangeArgs {
   Tensor a;  // [1, n] master
   Tensor b;  // [1, n] master

@@ -10,7 +10,7 @@ using namespace cuda;
 
 constexpr int kThreads = 256;
 
-/// One thread: kPack elements, which it alone writes. Grid: n / (kPack * kThreads).
+/// One thread: kPack elements, which only it writes. Grid: n / (kPack * kThreads).
 template <bool kVectors>
 __global__ void average_values(const float* value, float* average, int64_t count, double decay,
                                const StepOutcome* outcome) {

@@ -6,17 +6,17 @@
 
 namespace ventris {
 
-/// Places of NaN or Inf, or -1 where there is none.
+/// Positions of NaN or Inf, or -1 if there is none.
 struct NotFinitePlaces {
   int64_t first_value;    // index of the first in the parameters, which forward reaches first
   int64_t last_gradient;  // index of the last in the gradients, which backward reaches first
 };
 
-/// Finds where the numbers of a step went wrong. Steps that went well cost next to nothing.
+/// Finds the NaN or Inf of a step. The cost for finite steps is negligible.
 struct FindNotFiniteArgs {
   ConstTensor values;       // [1, n] master
   ConstTensor gradients;    // [1, n] master
-  const int32_t* wanted;    // [1] on the device; 0: nothing is looked for, and the places are -1
+  const int32_t* wanted;    // [1] on the device; 0: nothing is searched, and the positions are -1
   NotFinitePlaces* places;  // [1] on the device, overwritten
 };
 void find_not_finite(Context& context, const FindNotFiniteArgs& args);

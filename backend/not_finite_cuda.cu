@@ -16,7 +16,7 @@ using namespace cuda;
 constexpr int kThreads = 256;
 constexpr int64_t kMaxBlocks = 1024;
 
-/// The members of NotFinitePlaces as the atomics take them; both begin as -1, all ones.
+/// The members of NotFinitePlaces as operands of the atomics; both start as -1, all ones.
 struct Places {
   unsigned long long* first_value;
   long long* last_gradient;
@@ -27,7 +27,7 @@ __device__ inline bool is_finite(float x) {
 }
 
 /// One thread: every n-th element of both ranges, n being the number of threads. An integer minimum and a
-/// maximum: no order matters.
+/// maximum do not depend on the order.
 __global__ void search(const float* values, const float* gradients, int64_t count, const int32_t* wanted,
                        Places places) {
   if (*wanted == 0) return;

@@ -6,11 +6,10 @@
 #include "backend/dropout.h"
 #include "backend/has_cuda.h"
 
-/// What the operations check of their arguments before they run. All throw Error(kInternal) naming the
-/// values.
+/// Checks of the arguments of operations. All throw Error(kInternal) naming the values.
 namespace ventris {
 
-/// `name` is the operation's argument as its struct calls it.
+/// `name` is the name of the argument in its struct.
 inline void check_tensor(const ConstTensor& tensor, int64_t rows, int64_t cols, DType dtype,
                          const char* name) {
   VENTRIS_CHECK(tensor.data != nullptr || rows == 0 || cols == 0, "{} is missing; expected [{}, {}]", name,
@@ -34,8 +33,7 @@ inline void check_dropout(const DropoutKey& key) {
   VENTRIS_CHECK(!key.active() || key.position != nullptr, "dropout of rate {} without a position", key.rate);
 }
 
-/// Makes room for `bytes` and for the alignment of a few pieces in the scratch arena. An arena in use cannot
-/// grow.
+/// Reserves `bytes`, plus the alignment of a few pieces, in the scratch arena. An arena in use cannot grow.
 inline void need_scratch(Context& context, size_t bytes) {
   const size_t padded = bytes + 16 * 128;
   Arena& scratch = context.scratch();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// All operations of the backend. Rules that hold for every one of them:
+/// All operations of the backend. Rules for all of them:
 ///
 /// - An operation is a free function of a Context& and one argument struct, forward first and backward beside
 ///   it.
@@ -8,7 +8,7 @@
 /// - T is the dtype of activations: f32, bf16, or f64 (CPU only). Statistics, vector parameters (bias, gamma,
 ///   beta), parameter gradients and losses are of master_dtype(T): f32, or f64 for f64. Sums are carried in
 ///   that dtype or wider.
-/// - Shapes stand behind each field. A mismatch throws Error(kInternal) naming the values.
+/// - Shapes are given after each field. A mismatch throws Error(kInternal) naming the values.
 /// - Results depend neither on the number of threads nor on addresses, and two runs give the same bits.
 /// - "Sentences packed end to end": offsets[s] is the row of the first token of sentence s, and
 ///   offsets[sentences] the number of rows that hold tokens. Rows after that are padding of the buffer:

@@ -1,7 +1,8 @@
+#include "backend/pack_cpu.h"
+
 #include <algorithm>
 #include <type_traits>
 
-#include "backend/packed_gemm_cpu.h"
 #include "backend/packed_layout_cpu.h"
 #include "backend/simd_cpu.h"
 #include "backend/transpose_cpu.h"
@@ -20,7 +21,7 @@ struct PanelColumns {
                      (panel + 1) * kPackedPanel)) {}
 };
 
-// Row by row, so that what is read lies together.
+// Row by row, so that reads are contiguous.
 template <typename T, typename From>
 void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
   for (int64_t k = 0; k < args.to.rows; ++k) {

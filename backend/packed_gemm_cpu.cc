@@ -19,8 +19,8 @@ namespace {
 using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
-constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers together
-// Most rows of a task, and rows of a panel that go through them together: both stay in the L1 cache.
+constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers at a time
+// Maximum rows of a task, and rows of a panel that it multiplies at a time: both stay in the L1 cache.
 constexpr int64_t kTaskRows = 8 * kRows;
 constexpr int64_t kDepth = kVectorBytes == 64 ? 128 : 256;
 
@@ -91,11 +91,11 @@ template <int kCount>
   if (k < depth) step(k, 1);
 }
 
-/// Where the rows of a task begin, and how far its elements are apart.
+/// The start of the rows of a task, and the strides of its elements.
 template <typename T, bool kStrip>
 struct Factor {
   const T* data;
-  int64_t stride;  // of rows where there is no strip
+  int64_t stride;  // of rows without strips
 
   int64_t row_step() const { return kStrip ? 1 : stride; }
   int64_t depth_step() const { return kStrip ? kTaskRows : 1; }
@@ -206,8 +206,8 @@ class Task {
   alignas(64) float partial_[kTaskRows * kPackedPanel];
 };
 
-/// Whether a product is over before another thread has heard of it: it costs a multiply-add for each element
-/// of a vector, but at least the reading of b.
+/// Whether a product takes less time than waking another thread: it costs a multiply-add for each element of
+/// a vector, but at least the reading of b.
 bool is_small(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kMultiplyAdds = int64_t{1} << 19;
   return n * k * std::max<int64_t>(m, 8) < kMultiplyAdds;

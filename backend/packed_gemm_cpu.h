@@ -4,19 +4,12 @@
 
 namespace ventris {
 
-size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing);
-/// Takes a source in bf16 too, where it is not transposed.
-void pack_cpu(Context& context, const PackArgs& args);
-/// The elements of a column, as the packed matrix has them. T is its dtype.
-template <typename T>
-void copy_column(const PackedMatrix& packed, int64_t column, T* to);
-/// Gives c in bf16 too, where b is in f32.
+/// Also writes c in bf16 if b is in f32.
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args);
 
 /// Floats that `m` columns take in strips of `depth`.
 int64_t strips_size(int64_t m, int64_t depth);
-/// Cuts a [k, m] in f32 or bf16 into strips of f32: so many of its columns that one task multiplies them all,
-/// row after row, then the next ones.
+/// Cuts a [k, m] in f32 or bf16 into strips of f32: each with the columns of one task, row after row.
 void copy_to_strips(Context& context, const ConstTensor& a, float* strips);
 /// c = [c +] a^T b as packed_gemm() of f32, with strips of a for args.a.
 void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs& args);

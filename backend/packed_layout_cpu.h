@@ -3,12 +3,12 @@
 #include "backend/packed_gemm.h"
 #include "backend/small_matmul_cpu.h"
 
-/// Where the elements of a PackedMatrix are.
+/// The layout of a PackedMatrix.
 namespace ventris {
 
 inline constexpr int64_t kPackedPanel = kMaxVectors * kLanes<float>;  // columns of a panel
 
-/// Rows of b that lie interleaved: a register holds a whole number of sums.
+/// Interleaved rows of b: a register holds a whole number of sums.
 template <typename T>
 inline constexpr int64_t kPackedStep = 4 / static_cast<int64_t>(sizeof(T));
 
@@ -17,7 +17,7 @@ constexpr int64_t packed_panel_size(int64_t depth) {
   return (depth + kPackedStep<T> - 1) / kPackedStep<T> * kPackedStep<T> * kPackedPanel;
 }
 
-/// Where the element of a row and the first column of a panel is.
+/// Index of the element of a row and the first column of a panel.
 template <typename T>
 T* packed_at(const PackedMatrix& packed, int64_t panel, int64_t k) {
   return static_cast<T*>(packed.data) + panel * packed_panel_size<T>(packed.rows) +

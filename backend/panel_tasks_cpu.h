@@ -6,15 +6,15 @@
 
 #include "backend/context.h"
 
-/// How products with a packed matrix are cut, in floating point and in integers.
+/// Partition of products with a packed matrix into tasks, for floating point and integers.
 namespace ventris {
 
 /// Calls task(row, rows, panel) for [row, row + rows) of all `m` rows and every panel, at most `task_rows`
-/// rows at a time, on all threads or, where the product `is_small`, on the calling one.
+/// rows at a time, on all threads or, if the product `is_small`, on the calling one.
 template <int kBlockRows, typename Task>
 void for_panels(Context& context, int64_t m, int64_t panels, int64_t task_rows, bool is_small, Task&& task) {
   const int64_t threads = context.pool().threads();
-  // Tasks of few rows only where there would be too few tasks for the threads.
+  // Tasks of few rows only if there would otherwise be too few tasks for the threads.
   const int64_t wanted =
       std::max((m + task_rows - 1) / task_rows, std::min(m / kBlockRows, 4 * threads / panels));
   const int64_t parts = std::max<int64_t>(wanted, 1);

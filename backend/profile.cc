@@ -66,7 +66,7 @@ void Profile::begin_phase(const char* name) {
 }
 
 void Profile::end_phase() noexcept {
-  if (!phase_is_open_) return;  // the step was forgotten
+  if (!phase_is_open_) return;  // the step was discarded
   record(2 * spans_.size() - 1);
   pop_name();
   phase_is_open_ = false;
@@ -84,7 +84,7 @@ void Profile::pop_name() noexcept {
   }
 }
 
-/// Room for both marks is made here, so that nothing can go wrong where the span ends.
+/// Memory for both marks is allocated here, so that the end of the span cannot fail.
 void Profile::open(size_t phase) {
   const size_t marks = 2 * (spans_.size() + 1);
   if constexpr (kHasCuda) {

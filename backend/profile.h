@@ -13,10 +13,10 @@ namespace ventris {
 struct CudaTimeline;  // backend/profile_cuda.cu
 using CudaTimelinePtr = std::unique_ptr<CudaTimeline, void (*)(CudaTimeline*)>;
 
-/// How long the phases of steps take: on the CPU by the clock of the host, on CUDA between events of the
-/// context's stream, which are read when their step is long done. Nothing is measured outside begin_step()
-/// and end_step(), where a ProfileRange costs a comparison. What is enqueued inside is not captured into a
-/// graph: events there have no times.
+/// The durations of the phases of steps: on the CPU by the clock of the host, on CUDA between events of the
+/// context's stream, which are read after their step has ended. Nothing is measured outside begin_step() and
+/// end_step(), where a ProfileRange costs a comparison. Measured steps are not captured into a graph, as
+/// events in a graph have no times.
 class Profile {
  public:
   struct Phase {
@@ -32,13 +32,13 @@ class Profile {
   /// Requires that no phase is open.
   void end_step();
   bool measuring() const { return measuring_; }
-  /// Forgets everything, an unfinished step too.
+  /// Discards all measurements, including an unfinished step.
   void clear();
 
-  /// Of the steps that ended; these wait for the device. Not while a step is measured.
+  /// For the completed steps; these wait for the device. Not while a step is measured.
   int64_t steps() const { return steps_; }
   double step_seconds();
-  /// In the order in which they came first.
+  /// In order of first occurrence.
   std::vector<Phase> phases();
 
  private:
@@ -63,11 +63,11 @@ class Profile {
   int64_t steps_ = 0;
 };
 
-/// Measures a phase of a step, from here to the end of the scope; the phases of one name add up. Phases do
-/// not contain one another. On CUDA it is an NVTX range besides, for the timelines of profilers.
+/// Measures a phase of a step, from here to the end of the scope; the phases of one name add up. Phases must
+/// not be nested. On CUDA it is also an NVTX range, for the timelines of profilers.
 class ProfileRange {
  public:
-  /// `name` lives as long as the program.
+  /// `name` must live as long as the program.
   ProfileRange(Context& context, const char* name)
       : profile_(context.profile().measuring() ? &context.profile() : nullptr) {
     if (profile_ != nullptr) profile_->begin_phase(name);

@@ -6,7 +6,7 @@
 #include "backend/context_cuda.h"
 #include "backend/cuda/check.cuh"
 
-// NVTX is a package of its own in some installations of the toolkit.
+// NVTX is a separate package in some installations of the toolkit.
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #define VENTRIS_HAS_NVTX 1

@@ -6,8 +6,8 @@
 
 namespace ventris {
 
-/// Makes tokens less likely, row by row and in place: a positive logit is divided by `penalty`, another one
-/// multiplied with it (Keskar et al. 2019, "CTRL", section 4.1, for logits of either sign). Row r has the
+/// Makes tokens less likely, row by row and in place: a positive logit is divided by `penalty`, any other is
+/// multiplied by it (Keskar et al. 2019, "CTRL", section 4.1, for logits of either sign). Row r has the
 /// tokens [begin[r], begin[r + 1]) of `tokens`, each at most once.
 struct RepetitionPenaltyArgs {
   Tensor logits;          // [rows, cols] T, in and out

@@ -11,13 +11,12 @@
 #include "backend/lane_sums_cpu.h"
 
 /// Building blocks of the CPU kernels, written so that the compiler turns loops over them (`#pragma omp
-/// simd`) into vector code for whatever instruction set it compiles for. Multiplications and additions are
-/// fused where std::fma says so and nowhere else, and sums over a row have a fixed number of lanes: f32 gives
-/// the same bits with any instruction set and compiler.
+/// simd`) into vector code for its target instruction set. Multiplications and additions are fused only by
+/// std::fma, and sums over a row have a fixed number of lanes: f32 gives the same bits with any instruction
+/// set and compiler.
 namespace ventris {
 
-/// Loads and stores of activations in the type that sums are carried in: float for f32 and bf16, double for
-/// f64.
+/// Loads and stores of activations in the type of sums: float for f32 and bf16, double for f64.
 inline float load(float value) {
   return value;
 }
@@ -37,7 +36,7 @@ inline void store(BF16& to, float value) {
   to = BF16(value);
 }
 
-/// Calls body(T{}) with the element type that `dtype` stands for.
+/// Calls body(T{}) with the element type of `dtype`.
 template <typename Body>
 void dispatch_dtype(DType dtype, Body&& body) {
   switch (dtype) {
@@ -77,7 +76,7 @@ inline double exp_approx(double x) {
   return portable_exp(x);
 }
 
-/// Largest of x[0, n), or -infinity. A NaN among them may be passed over.
+/// Largest of x[0, n), or -infinity. NaN may be ignored.
 template <typename T>
 Master<T> row_max(const T* x, int64_t n) {
   using M = Master<T>;

@@ -7,15 +7,15 @@
 #include "backend/fused_cpu.h"
 #include "backend/vector_cpu.h"
 
-/// Products of the small matrices of attention, in f32 or f64, out of scratch memory that stays in the cache.
+/// Products of the small matrices of attention, in f32 or f64, in scratch memory that stays in the cache.
 /// Columns are padded to a multiple of kLanes. Every element of a product is one chain of fused multiply-adds
-/// in order of k: its bits do not depend on where the blocks of the loops fall.
+/// in order of k: its bits do not depend on the blocking of the loops.
 namespace ventris {
 
 /// Columns of a register block, in vectors.
 inline constexpr int kMaxVectors = kVectorBytes == 64 ? 4 : 2;
 
-/// Rows of a register block whose columns are `vectors` wide: as many as leave registers for the operands.
+/// Rows of a register block that is `vectors` wide: the maximum that leaves registers for the operands.
 constexpr int block_rows(int vectors) {
   return kMaxVectors == 4 ? (vectors == 4 ? 6 : 8) : (vectors == 1 ? 8 : 5);
 }
@@ -51,17 +51,17 @@ void matmul_block(int64_t depth, const R* a, int64_t row_step, int64_t k_step, c
   }
 }
 
-/// Which part of a product with a lower-triangular matrix is worth computing. Element (i, j) of the triangle
-/// is zero or unwanted where j > i + diagonal.
+/// The part of a product with a lower-triangular matrix that is computed. Element (i, j) of the triangle is
+/// zero or not needed if j > i + diagonal.
 enum class Triangle {
   kNone,            // all of it
-  kResult,          // c is the triangle: columns past the diagonal of a block of rows are not computed
+  kResult,          // c is the triangle: columns after the diagonal of a block of rows are not computed
   kLeft,            // a is the triangle: the sum over k ends with the diagonal
   kLeftTransposed,  // a is the transposed triangle: the sum over k starts with the diagonal
 };
 
-/// c = a b, or c += a b. `a` is read with any steps, so that it may be transposed; b: [depth, cols]; c:
-/// [rows, cols].
+/// c = a b, or c += a b. `a` has arbitrary strides, so it may be transposed; b: [depth, cols]; c: [rows,
+/// cols].
 template <typename R>
 struct SmallMatmul {
   int64_t rows;
@@ -92,7 +92,7 @@ void matmul_rows(const SmallMatmul<R>& m, int64_t first, int64_t column) {
                                    m.c + first * m.c_stride + column, m.c_stride, m.accumulate);
 }
 
-/// All rows of kVectors vectors of columns: whole blocks, then the rows that are left as one smaller block.
+/// All rows of kVectors vectors of columns: whole blocks, then the remaining rows as one smaller block.
 template <typename R, int kVectors>
 void matmul_columns(const SmallMatmul<R>& m, int64_t column) {
   constexpr int kRows = block_rows(kVectors);

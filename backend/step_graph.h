@@ -10,19 +10,17 @@ namespace ventris {
 struct CudaGraph;  // backend/step_graph_cuda.cu
 using CudaGraphPtr = std::unique_ptr<CudaGraph, void (*)(CudaGraph*)>;
 
-/// Work that the device is given again and again, with the same shapes at the same addresses: on CUDA it is
-/// captured once as a graph and replayed, so that the host spends next to nothing on it. Other devices are
-/// given the work anew each time.
+/// Repeated work of a device with the same shapes and addresses: on CUDA it is captured once as a graph and
+/// replayed, at almost no cost for the host. Other devices execute it directly each time.
 class StepGraph {
  public:
-  /// The context outlives the object. Without `capture` CUDA is given the work anew, too.
+  /// The context must outlive the object. Without `capture` CUDA also executes the work directly.
   StepGraph(Context& context, bool capture);
 
-  /// Gives the device the work that `enqueue` enqueues in the context's stream and in streams that are
-  /// ordered after it and before its end. The first call runs `enqueue`: memory grows and algorithms are
-  /// chosen. The second captures it, and those after it replay what was captured without calling it: what it
-  /// does on the host is done twice in all. `enqueue` neither reads from the device nor waits for it, and
-  /// allocates nothing the second time.
+  /// Executes the work that `enqueue` enqueues in the context's stream and in streams that are ordered after
+  /// it and before its end. The first call runs `enqueue`: memory grows and algorithms are chosen. The second
+  /// captures it, and later ones replay the graph without calling it: its host code runs twice in total.
+  /// `enqueue` must neither read from the device nor wait for it, and must not allocate the second time.
   void run(const std::function<void()>& enqueue);
 
  private:

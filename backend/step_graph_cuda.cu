@@ -20,11 +20,11 @@ struct CudaGraph {
 
 namespace {
 
-/// Ends the capture of a stream in any case; what a failed one left is thrown away.
+/// Always ends the capture of a stream; the graph of a failed capture is discarded.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
-    // Threads that prepare batches do not touch the device, and another context may.
+    // Threads that prepare batches do not use the device, but another context may.
     VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   }
   ~Capture() {

@@ -4,7 +4,7 @@
 
 namespace ventris {
 
-/// Captures what `enqueue` gives the context's stream, which does not run yet.
+/// Captures the work that `enqueue` enqueues in the context's stream, without running it.
 CudaGraphPtr capture_cuda(Context& context, const std::function<void()>& enqueue);
 void launch_cuda(Context& context, CudaGraph& graph);
 

@@ -4,14 +4,14 @@
 
 namespace ventris {
 
-/// y = x * sigmoid(x), element by element. y may be in the place of x.
+/// y = x * sigmoid(x), element by element. y may alias x.
 struct SwishForwardArgs {
   ConstTensor x;  // [rows, n] T
   Tensor y;       // [rows, n] T
 };
 void swish_forward(Context& context, const SwishForwardArgs& args);
 
-/// With s = sigmoid(x): d_x = d_y * s * (1 + x * (1 - s)), which takes the place of d_y.
+/// With s = sigmoid(x): d_x = d_y * s * (1 + x * (1 - s)), which overwrites d_y.
 struct SwishBackwardArgs {
   ConstTensor x;  // [rows, n] T
   Tensor d_y;     // [rows, n] T, in and out

@@ -17,8 +17,8 @@ __device__ inline float sigmoid(float x) {
   return 1.0F / (1.0F + expf(-x));
 }
 
-/// One thread: kPack elements of a row, which it alone writes. Without d_y: y = swish(x), into `out`. With
-/// it, which may be `out`: out = d_y * swish'(x). Grid: (cols / (kPack * kThreads), rows).
+/// One thread: kPack elements of a row, which only it writes. Without d_y: y = swish(x), into `out`. With it,
+/// which may be `out`: out = d_y * swish'(x). Grid: (cols / (kPack * kThreads), rows).
 template <typename T, bool kVectors>
 __global__ void swish(Rows<const T> x, Rows<const T> d_y, Rows<T> out, int64_t rows, int64_t cols) {
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;

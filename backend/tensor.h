@@ -9,7 +9,7 @@ namespace ventris {
 
 /// A view of a row-major matrix on a device; never an owner. A vector is a matrix of one row. `stride` is the
 /// distance between rows in elements, so that a block of columns of a wider matrix is a view too. An empty
-/// view (data == nullptr) stands for an argument that is not there.
+/// view (data == nullptr) stands for an absent argument.
 struct ConstTensor {
   const void* data = nullptr;
   int64_t rows = 0;
@@ -43,7 +43,7 @@ struct ConstTensor {
   }
 };
 
-/// As ConstTensor, but what it shows can be written.
+/// As ConstTensor, but writable.
 struct Tensor {
   void* data = nullptr;
   int64_t rows = 0;

@@ -25,8 +25,8 @@ void pause_briefly() {
 #endif
 }
 
-// Long enough to bridge the gap between two operations of a step, short enough that an idle thread leaves its
-// core to another rank.
+// Long enough to bridge the gap between two operations of a step, short enough that an idle thread frees its
+// core for another rank.
 constexpr std::chrono::microseconds kSpin{50};
 
 template <typename Condition>
@@ -44,8 +44,8 @@ bool spin_until(Condition&& condition) {
 }  // namespace
 
 struct ThreadPool::Impl {
-  // The state of the current job in one word: the number of the job, whether workers may join it, and how
-  // many have. A worker that wakes late finds the job closed and never touches its fields.
+  // The state of the current job in one word: the number of the job, whether workers may join it, and the
+  // number of those that have. A worker that wakes late finds the job closed and never accesses its fields.
   static constexpr uint64_t kJoined = 0xFFFF;
   static constexpr uint64_t kOpen = uint64_t{1} << 16;
   static constexpr uint64_t kJob = uint64_t{1} << 17;

@@ -6,12 +6,12 @@
 
 namespace ventris {
 
-/// A fixed set of threads, the calling one among them. All parallel work of a Context goes through one pool.
-/// Inside its threads oneDNN and OpenMP are held to one thread.
+/// A fixed set of threads, including the calling one. All parallel work of a Context goes through one pool.
+/// Inside its threads oneDNN and OpenMP are limited to one thread.
 class ThreadPool {
  public:
   /// Requires 1 <= threads <= 4096. One thread means that everything runs in the caller. Throws
-  /// Error(kUnavailable) where the system gives no more threads.
+  /// Error(kUnavailable) if the system gives no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -20,9 +20,9 @@ class ThreadPool {
   int threads() const;
 
   /// Calls body(index, thread) once for each index in [0, count), each index by any one thread, and returns
-  /// when all are done. `thread` is in [0, threads()) and may select per-thread scratch. What is computed for
-  /// an index must not depend on the thread: so results do not depend on the number of threads. The first
-  /// exception is thrown again in the caller. Not reentrant: a body must not call the pool.
+  /// when all are done. `thread` is in [0, threads()) and may select per-thread scratch. The result for an
+  /// index must not depend on the thread, so that results do not depend on the number of threads. The first
+  /// exception is rethrown in the caller. Not reentrant: a body must not call the pool.
   template <typename Body>
   void for_each(int64_t count, Body&& body) {
     using B = std::remove_reference_t<Body>;
@@ -32,7 +32,7 @@ class ThreadPool {
   }
 
   /// Cuts [0, total) into ranges of `chunk` (the last may be shorter) and calls body(begin, end, thread) for
-  /// each. The cut depends on `total` and `chunk` alone.
+  /// each. The partition depends only on `total` and `chunk`.
   template <typename Body>
   void for_ranges(int64_t total, int64_t chunk, Body&& body) {
     const int64_t count = (total + chunk - 1) / chunk;

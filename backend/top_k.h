@@ -8,8 +8,8 @@ namespace ventris {
 
 /// The k most probable tokens of each row: values are log-probabilities, log_softmax over the first `vocab`
 /// columns, descending; equal values in order of index. `banned` tokens (-1 ends the list), and those of a
-/// row's own list, are never returned, and count in the softmax. Where a row has fewer than k tokens left,
-/// the places at the end hold the token -1 and -infinity.
+/// row's own list, are never returned, and count in the softmax. If a row has fewer than k tokens left, the
+/// remaining places hold the token -1 and -infinity.
 struct LogSoftmaxTopKArgs {
   ConstTensor logits;               // [rows, padded_vocab] T
   int64_t vocab;                    // columns that count

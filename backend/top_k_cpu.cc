@@ -20,7 +20,7 @@ double log_sum_exp(const T* x, int64_t n) {
   return static_cast<double>(max) + portable_log(row_exp_sum(x, n, max));
 }
 
-/// The tokens that a row may not have.
+/// The tokens that a row must not have.
 struct Banned {
   Banned(const LogSoftmaxTopKArgs& args, int64_t row) : everywhere(args.banned) {
     if (args.row_banned == nullptr) return;
@@ -38,7 +38,7 @@ struct Banned {
   const int32_t* end = nullptr;
 };
 
-/// The k largest so far, descending; of equal ones the earlier offered first.
+/// The k largest so far, descending; equal ones in order of insertion.
 template <typename T>
 class Best {
  public:

@@ -11,7 +11,7 @@ namespace {
 
 using namespace cuda;
 
-/// A token and its logit; the better is the larger, of equal ones the one of the smaller index.
+/// A token and its logit; the larger logit is better, and for equal ones the smaller index.
 struct Token {
   float value;
   int32_t index;
@@ -22,7 +22,7 @@ __device__ __forceinline__ bool better(const Token& a, const Token& b) {
 
 constexpr Token kNoToken = {-INFINITY, INT32_MAX};
 
-/// The tokens that rows may not have.
+/// The tokens that rows must not have.
 struct Banned {
   const int32_t* everywhere;  // ended by -1, or null
   const int32_t* of_rows;     // or null
@@ -54,7 +54,8 @@ __device__ Token best_after(const T* row, int64_t vocab, const Banned& banned, c
 }
 
 /// One block: one row; thread 0 writes its k values and indices. Every thread keeps the best of its tokens;
-/// the best of all is taken k times, and its thread alone looks for its next. Grid: rows; block: kRowThreads.
+/// the best of all is taken k times, and only its thread searches for its next. Grid: rows; block:
+/// kRowThreads.
 template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads)
     top_k_row(Rows<const T> logits, int64_t vocab, int k, Banned banned, float* values, int32_t* indices) {

@@ -75,7 +75,7 @@ HostBuffer::~HostBuffer() {
   if constexpr (kHasCuda) {
     if (context_.device() == Device::kCuda) {
       free_event_cuda(done_);
-      free_pinned_cuda(data_);  // waits for a copy under way
+      free_pinned_cuda(data_);  // waits for a pending copy
       return;
     }
   }
@@ -117,7 +117,7 @@ StagingBuffer::StagingBuffer(Context& context, size_t bytes)
 
 StagingBuffer::~StagingBuffer() {
   if constexpr (kHasCuda) {
-    if (context_.device() == Device::kCuda) free_cuda(device_);  // waits for copies under way
+    if (context_.device() == Device::kCuda) free_cuda(device_);  // waits for pending copies
   }
 }
 

@@ -7,22 +7,21 @@
 
 namespace ventris {
 
-/// Copies between host memory and memory of the context's device, after the work that the context was given
-/// before. On the CPU both are the same memory.
+/// Copies between host memory and memory of the context's device, after all work enqueued before. On the CPU
+/// both are the same memory.
 
-/// Returns when `host` may be written again.
+/// Returns when `host` may be overwritten.
 void copy_to_device(Context& context, void* device, const void* host, size_t bytes);
 /// Returns when `host` holds the bytes.
 void copy_to_host(Context& context, void* host, const void* device, size_t bytes);
-/// Waits for all work that the context was given.
+/// Waits for all work enqueued in the context.
 void synchronize(Context& context);
 
-/// What a tensor of the device holds, for the host to read: the tensor itself on the CPU, else a contiguous
-/// copy.
+/// The contents of a device tensor in host memory: the tensor itself on the CPU, otherwise a contiguous copy.
 class HostCopy {
  public:
   HostCopy(Context& context, ConstTensor device);
-  /// Of a tensor in host memory: the tensor itself.
+  /// For a tensor in host memory: the tensor itself.
   explicit HostCopy(ConstTensor host) : view_(host) {}
   ConstTensor view() const { return view_; }
 
@@ -31,11 +30,11 @@ class HostCopy {
   ConstTensor view_;
 };
 
-/// Host memory that the device reads or writes while the host goes on (page-locked on CUDA), zeroed. One copy
-/// is under way at a time: the host touches the memory, or begins the next copy, when the one before is done.
+/// Host memory that the device reads or writes asynchronously (page-locked on CUDA), zeroed. Only one copy at
+/// a time: the host may access the memory, or start the next copy, only after the previous one is complete.
 class HostBuffer {
  public:
-  /// Throws Error(kUnavailable) saying how much was asked for.
+  /// Throws Error(kUnavailable) naming the requested size.
   HostBuffer(Context& context, size_t bytes);
   ~HostBuffer();
   HostBuffer(const HostBuffer&) = delete;
@@ -46,7 +45,7 @@ class HostBuffer {
   size_t size() const { return size_; }
   /// Enqueues the copy of the first `bytes` to memory of the device.
   void send(void* device, size_t bytes);
-  /// Enqueues the copy of `bytes` of the device's memory into the first ones here.
+  /// Enqueues the copy of `bytes` of device memory to the start of this memory.
   void receive(const void* device, size_t bytes);
   void wait_until_done();
 
@@ -59,10 +58,10 @@ class HostBuffer {
   void* done_ = nullptr;  // event
 };
 
-/// Host memory that the device reads while the host goes on, with its copy on the device.
+/// Host memory that the device reads asynchronously, with its copy on the device.
 class StagingBuffer {
  public:
-  /// Throws Error(kUnavailable) saying how much was asked for.
+  /// Throws Error(kUnavailable) naming the requested size.
   StagingBuffer(Context& context, size_t bytes);
   ~StagingBuffer();
   StagingBuffer(const StagingBuffer&) = delete;

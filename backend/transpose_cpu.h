@@ -8,7 +8,7 @@
 namespace ventris {
 
 /// to[r, c] = from[c, r] for `rows` x `cols` of `to`; strides in elements. Each row of a square is read once:
-/// rows of `from` that are a power of two apart may drive each other out of the cache.
+/// rows of `from` that are a power of two apart may evict each other from the cache.
 inline void transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
                       int64_t cols) {
   constexpr int kTile = kLanes<float>;

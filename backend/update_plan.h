@@ -7,7 +7,7 @@
 
 namespace ventris {
 
-/// What a training step came to, over all ranks.
+/// The result of a training step, over all ranks.
 struct StepOutcome {
   double loss;           // sums over the target tokens
   double nll;            //
@@ -16,9 +16,9 @@ struct StepOutcome {
   int32_t skipped;       // 1: loss, nll or norm is not finite, so that the step changes nothing
 };
 
-/// Decides, where the numbers are, whether a step updates the parameters, and with which numbers:
-///   skipped = loss, nll or norm is not finite, norm = sqrt(sum_of_squares);  else updates += 1 and
-///   gradient_scale = clip_norm / norm where the norm exceeds clip_norm, else 1
+/// Decides on the device whether a step updates the parameters, and with which scalars:
+///   skipped = loss, nll or norm is not finite, norm = sqrt(sum_of_squares);  otherwise updates += 1 and
+///   gradient_scale = clip_norm / norm if the norm exceeds clip_norm, otherwise 1
 ///   bias_correction_k = 1 - beta_k^updates, in f64
 struct PlanUpdateArgs {
   const double* loss_sums;       // [2] loss and nll, summed over the ranks

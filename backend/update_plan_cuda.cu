@@ -14,7 +14,7 @@ __device__ inline bool is_finite(double x) {
   return fabs(x) <= DBL_MAX;
 }
 
-/// One thread in all.
+/// One thread in total.
 __global__ void plan(PlanUpdateArgs args) {
   const double loss = args.loss_sums[0];
   const double nll = args.loss_sums[1];

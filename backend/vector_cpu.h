@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
-/// Vectors of the width of the instruction set, as the compilers' vector types: one code for all of them. No
-/// result depends on the width: elements of a vector know nothing of each other, but in the sums of LaneSums,
-/// which have as many lanes everywhere (backend/lane_sums_cpu.h).
+/// Vectors of the width of the instruction set, as the compilers' vector types: one source for all of them.
+/// No result depends on the width: elements of a vector are independent, except in the sums of LaneSums,
+/// which have a fixed number of lanes (backend/lane_sums_cpu.h).
 namespace ventris {
 
 #if defined(__AVX512F__)
@@ -82,13 +82,13 @@ R max_of_lanes(Vector<R> v) {
   return reduce_lanes<R>(v, [](Vector<R> x, Vector<R> y) { return x > y ? x : y; });
 }
 
-/// Lanes of x and y in turn: of their first halves, or of their second halves.
+/// Lanes of x and y interleaved: of their first halves, or of their second halves.
 template <typename R, int kFirst, int... kLane>
 inline Vector<R> interleave(Vector<R> x, Vector<R> y, std::integer_sequence<int, kLane...>) {
   return __builtin_shufflevector(x, y, (kFirst + kLane / 2 + kLane % 2 * kLanes<R>)...);
 }
 
-/// Transposes a square whose rows these are: interleaving the first half of the rows with the second,
+/// Transposes a square, given by its rows: interleaves the first half of the rows with the second,
 /// log2(kLanes) times.
 template <typename R>
 [[gnu::always_inline]] inline void transpose_square(Vector<R> (&x)[kLanes<R>]) {
@@ -107,8 +107,8 @@ template <typename R>
   }
 }
 
-/// to[c, r] = from[r, c] for c < `cols`, a multiple of kLanes, and r < padded(rows), where rows past `rows`
-/// count as zero.
+/// to[c, r] = from[r, c] for c < `cols`, a multiple of kLanes, and r < padded(rows), where rows from `rows`
+/// on are zero.
 template <typename R>
 void transpose(const R* from, int64_t from_stride, int64_t rows, int64_t cols, R* to, int64_t to_stride) {
   constexpr int n = kLanes<R>;

@@ -11,6 +11,10 @@ set(VENTRIS_BASE_MARCH native)
 set(VENTRIS_KERNEL_FLAGS_avx2 -march=x86-64-v3)
 set(VENTRIS_KERNEL_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 set(VENTRIS_KERNEL_FLAGS_avx512-bf16 ${VENTRIS_KERNEL_FLAGS_avx512} -mavx512vnni -mavx512bf16)
+# What this set has beyond avx512 the compiler uses only where a source asks for it by this macro: the other sources are taken as
+# they are compiled for avx512.
+set(VENTRIS_KERNEL_BASE_avx512-bf16 avx512)
+set(VENTRIS_KERNEL_MACRO_avx512-bf16 __AVX512BF16__)
 
 # Sets `missing` to what the compiler, the linker or objcopy cannot do of what several sets need, else to "".
 function(ventris_look_for_tools missing)
@@ -57,6 +61,27 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   endif()
 endif()
 
+# Sets `result` to those of SOURCES that ask for a macro, and the table of kernels, which is another for each set. It is an error if
+# a header of backend/ asks for it, since it is not known who includes it.
+function(ventris_sources_with result macro)
+  set(found "")
+  foreach(source ${ARGN})
+    file(STRINGS ${source} lines REGEX "${macro}|VENTRIS_KERNEL_TABLE")
+    if(lines)
+      list(APPEND found ${source})
+    endif()
+  endforeach()
+  file(GLOB headers ${PROJECT_SOURCE_DIR}/backend/*.h)
+  foreach(header ${headers})
+    file(STRINGS ${header} lines REGEX "${macro}")
+    if(lines)
+      message(FATAL_ERROR "${header} asks for ${macro}: only sources may (cmake/instruction_sets.cmake)")
+    endif()
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN} ${headers})
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
 # ventris_kernels(TARGET SOURCES...): adds the kernels' sources to a library. Those of several sets are joined to one object for
 # each, which exports its table of kernels alone: inline functions of headers are in it too, compiled for that set, and the linker
 # may take any of equal name for the whole program. VENTRIS_KERNEL_OBJECTS is the list of these objects.
@@ -69,7 +94,16 @@ function(ventris_kernels target)
   set(objects "")
   foreach(set ${VENTRIS_KERNEL_SETS})
     string(REPLACE "-" "_" name ${set})
-    add_library(ventris_kernels_${name} OBJECT ${ARGN})
+    set(own ${ARGN})
+    set(parts $<TARGET_OBJECTS:ventris_kernels_${name}>)
+    set(base ${VENTRIS_KERNEL_BASE_${set}})
+    if(base)
+      ventris_sources_with(own ${VENTRIS_KERNEL_MACRO_${set}} ${ARGN})
+      list(TRANSFORM own REPLACE "^.*/(.*)\\.cc$" "\\1" OUTPUT_VARIABLE stems)
+      list(JOIN stems "|" stems)
+      list(APPEND parts "$<FILTER:$<TARGET_OBJECTS:ventris_kernels_${base}>,EXCLUDE,/(${stems})[.]cc>")
+    endif()
+    add_library(ventris_kernels_${name} OBJECT ${own})
     set(flags ${VENTRIS_KERNEL_FLAGS_${set}})
     list(POP_FRONT flags march)
     string(REPLACE "-march=" "" march ${march})
@@ -80,10 +114,10 @@ function(ventris_kernels target)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
     add_custom_command(
         OUTPUT ${object}
-        COMMAND ${VENTRIS_JOINER} -r --force-group-allocation -o ${object}.all $<TARGET_OBJECTS:ventris_kernels_${name}>
+        COMMAND ${VENTRIS_JOINER} -r --force-group-allocation -o ${object}.all ${parts}
         COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=ventris_kernels_${name} ${object}.all ${object}
         COMMAND ${CMAKE_COMMAND} -E rm ${object}.all
-        DEPENDS ventris_kernels_${name} $<TARGET_OBJECTS:ventris_kernels_${name}>
+        DEPENDS ventris_kernels_${name} ${parts}
         COMMENT "Joining the kernels of ${set}" COMMAND_EXPAND_LISTS VERBATIM)
     list(APPEND objects ${object})
   endforeach()

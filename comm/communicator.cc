@@ -5,7 +5,7 @@
 namespace ventris {
 namespace {
 
-/// One rank: every sum is what it was.
+/// One rank: sums are the identity.
 class SelfCommunicator : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -29,10 +29,9 @@ std::unique_ptr<Communicator> make_self_communicator() {
 std::string late_message(int rank, int ranks, double seconds, const std::string& collective, int64_t step,
                          const std::string& whom) {
   return fmt::format(
-      "rank {} of {} has waited {:g} s in {}{} for {}. A process may be stopped, hang, or be much slower "
-      "than "
-      "this one. Saved checkpoints are intact, and the same command goes on from the newest; --comm-timeout "
-      "sets how long ranks wait, 0 for ever",
+      "rank {} of {} has waited {:g} s in {}{} for {}. "
+      "A process may be stopped, hang, or be much slower than this one. Saved checkpoints are intact, "
+      "and the same command goes on from the newest; --comm-timeout sets how long ranks wait, 0 for ever",
       rank, ranks, std::round(seconds * 10.0) / 10.0, collective,
       step > 0 ? fmt::format(" at step {}", step) : "", whom);
 }
@@ -42,9 +41,8 @@ void check_equal_on_all_ranks(Communicator& communicator, const std::string& key
   for (size_t rank = 1; rank < values.size(); ++rank) {
     if (values[rank] != values[0]) {
       fail(ExitCode::kRanksDisagree,
-           "the ranks disagree on {}: rank {} has \"{}\", rank 0 has \"{}\". Start all ranks with the same "
-           "program, options "
-           "and files",
+           "the ranks disagree on {}: rank {} has \"{}\", rank 0 has \"{}\". "
+           "Start all ranks with the same program, options and files",
            key, rank, values[rank], values[0]);
     }
   }

@@ -31,7 +31,7 @@ GradientReducer::GradientReducer(Context& context, Communicator& communicator, T
 
 void GradientReducer::ready(int64_t begin) {
   VENTRIS_DCHECK(begin >= 0, "{} is no element", begin);
-  // Bucket k is [k * bucket_elements, (k + 1) * bucket_elements): it depends on no call, so neither do the
+  // Bucket k is [k * bucket_elements, (k + 1) * bucket_elements): independent of the calls, and so are the
   // sums.
   while (reduced_begin_ > 0) {
     const int64_t bucket = (reduced_begin_ - 1) / bucket_elements_ * bucket_elements_;

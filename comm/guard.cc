@@ -41,7 +41,7 @@ std::map<std::string, std::string> environment_of(const std::filesystem::path& p
   return environment;
 }
 
-// Variables of Open MPI 4 and 5 that are alike on all ranks of a job and on no other.
+// Variables of Open MPI 4 and 5 that are equal on all ranks of a job and differ between jobs.
 constexpr const char* kJob = "PMIX_NAMESPACE";
 constexpr const char* kRank = "PMIX_RANK";
 

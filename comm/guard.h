@@ -8,10 +8,10 @@
 
 namespace ventris {
 
-/// Watches a call that cannot be given a limit, such as MPI_Init_thread, from a thread of its own. While the
-/// object lives and `seconds` have passed (0: never; time in which this process was stopped does not count),
-/// it calls `late`; when `stop_requested` (may be empty) returns true it calls `stopped`. Both end the
-/// process. Where the system starts no thread, the call goes unwatched.
+/// Watches a call that has no timeout, such as MPI_Init_thread, from a separate thread during the lifetime of
+/// the object. After `seconds` (0: never; time in which this process was stopped does not count) it calls
+/// `late`; when `stop_requested` (may be empty) returns true it calls `stopped`. Both end the process. If the
+/// system starts no thread, the call is not watched.
 class Guard {
  public:
   struct Actions {
@@ -35,18 +35,18 @@ class Guard {
   std::thread thread_;  // the last: it uses the others
 };
 
-/// What the system knows of a process of this host: "stopped", "waiting for a disk", "gone"; "" where it runs
-/// or sleeps as any process does.
+/// The state of a process of this host: "stopped", "waiting for a disk", "gone"; "" if it runs or sleeps
+/// normally.
 std::string state_of_process(int pid);
 
-/// For messages, where MPI is not there to ask: the ranks of the same job on this host that are stopped, wait
-/// for a disk or are not there, by the environment that the launcher gave them; "" where there are none.
+/// For messages, when MPI is not available: the ranks of the same job on this host that are stopped, wait for
+/// a disk or are absent, by the environment that the launcher gave them; "" if there are none.
 std::string describe_local_ranks();
 /// Whether a rank of the same job that the launcher started on this host has ended.
 bool a_local_rank_is_gone();
 
 /// A number that the launcher gave this process in its environment: the first of the variables that is set,
-/// else `otherwise`.
+/// or `otherwise`.
 int number_of_launcher(std::initializer_list<const char*> variables, int otherwise);
 
 }  // namespace ventris

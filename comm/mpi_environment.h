@@ -8,19 +8,19 @@ namespace ventris {
 
 class Guard;
 
-/// How long the calls that start and end MPI may wait for other ranks.
+/// Limits on the calls that start and end MPI.
 struct MpiLimits {
-  double seconds = 300.0;  // 0: for ever
-  /// The signal that asked the process to end, or 0. Where there is one while MPI starts, the process ends
-  /// with kStopped. Called from a thread.
+  double seconds = 300.0;  // 0: no limit
+  /// The signal that requested a stop, or 0. If there is one while MPI starts, the process ends with
+  /// kStopped. Called from another thread.
   std::function<int()> stop_signal = {};
 };
 
-/// MPI for the life of the program, where it was built in; else one rank. At most one object; made first in
+/// MPI for the lifetime of the program, if built in; otherwise one rank. At most one object; created first in
 /// main(). Initialises MPI only if the process was started by a launcher (mpirun, srun, PMIx: their
 /// environment variables), so that a single process needs no MPI runtime. Thread level: MPI_THREAD_SERIALIZED
-/// or better is required of a job of several ranks. Where the start or the end of MPI takes longer than the
-/// limit, one rank says so and the process ends with kUnavailable.
+/// or better is required of a job of several ranks. If the start or the end of MPI exceeds the limit, one
+/// rank reports it and the process ends with kUnavailable.
 class MpiEnvironment {
  public:
   MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits = {});
@@ -34,12 +34,12 @@ class MpiEnvironment {
   int local_rank() const { return local_rank_; }  // among the ranks of this host (MPI_Comm_split_type)
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
-  /// Cores of this process' affinity mask, each divided by the ranks of the host whose masks hold it too; at
-  /// least 1.
+  /// Cores of the affinity mask of this process, each divided by the number of ranks of the host whose masks
+  /// contain it; at least 1.
   int core_share() const { return core_share_; }
-  /// Limits a call of MPI, named `call`, while the result lives.
+  /// Limits a call of MPI, named `call`, during the lifetime of the result.
   std::unique_ptr<Guard> guard(const char* call) const;
-  /// What MPI gave, e.g. "MPI_THREAD_SERIALIZED"; "" where it is not active.
+  /// The thread level that MPI provides, e.g. "MPI_THREAD_SERIALIZED"; "" if it is not active.
   const std::string& thread_level() const { return thread_level_; }
   /// Ends all ranks of the job with `code`; does not return.
   [[noreturn]] void abort(int code) const;
@@ -56,11 +56,7 @@ class MpiEnvironment {
   std::string thread_level_;
 };
 
-/// The MPI library with its version, or that there is none.
+/// The MPI library with its version, or a text that it is missing.
 std::string mpi_library();
-
-/// CPU threads for a rank: `requested` if positive, else the cores of this process' affinity mask, shared
-/// among the ranks of the host where the mask holds cores that they share (at least 1).
-int threads_per_rank(const MpiEnvironment& environment, int requested);
 
 }  // namespace ventris

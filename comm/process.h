@@ -7,16 +7,16 @@
 
 namespace ventris {
 
-/// What the system tells of a process of this host (/proc/PID/stat).
+/// The status of a process of this host (/proc/PID/stat).
 struct Process {
   pid_t parent = 0;
   std::string name;  // of the program, cut to 15 characters
   char state = 0;    // a letter of proc(5)
-  /// Whether it has ended and is not waited for yet.
+  /// Whether it has ended but was not reaped yet.
   bool ended() const { return state == 'Z' || state == 'X'; }
 };
 
-/// Nothing of a process that is gone, or that the system does not show.
+/// Empty for a process that is gone or not visible.
 std::optional<Process> process_of(pid_t pid);
 
 }  // namespace ventris

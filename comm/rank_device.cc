@@ -25,16 +25,17 @@ RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environ
   }
   const std::string shared = shared_device(control, index);
   if (shared.empty()) return {index, ""};
-  // Of the first host with fewer devices than ranks, which all ranks find alike.
+  // For the first host with fewer devices than ranks, the same on all ranks.
   const std::vector<std::string> devices = control.all_gather(std::to_string(visible));
   const std::vector<std::string> ranks = control.all_gather(std::to_string(environment.local_size()));
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     if (std::stoi(ranks[rank]) <= std::stoi(devices[rank])) continue;
     return {index,
-            fmt::format("{}: {} has {} ranks and {} CUDA {} for them. Start at most as many ranks on a host "
-                        "as it has devices, e.g. mpirun --map-by ppr:{}:node",
-                        shared, hosts[rank], ranks[rank], devices[rank],
-                        devices[rank] == "1" ? "device" : "devices", devices[rank])};
+            fmt::format(
+                "{}: {} has {} ranks and {} CUDA {} for them. "
+                "Start at most as many ranks on a host as it has devices, e.g. mpirun --map-by ppr:{}:node",
+                shared, hosts[rank], ranks[rank], devices[rank], devices[rank] == "1" ? "device" : "devices",
+                devices[rank])};
   }
   return {index,
           shared + ". Give every rank a device of its own; CUDA_VISIBLE_DEVICES says which it may use"};

@@ -8,12 +8,12 @@
 namespace ventris {
 namespace {
 
-/// Where the terms of a node of two or more are cut in two.
+/// The position at which a node of two or more terms is split.
 int64_t middle_of(TreeNode node) {
   return node.begin + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(node.size() - 1)));
 }
 
-/// The position of the sum of `node` once `additions` are done.
+/// The position of the sum of `node` after `additions`.
 int add_up(TreeNode node, const std::vector<TreeNode>& nodes, std::vector<TreeAddition>& additions) {
   const auto first = std::lower_bound(nodes.begin(), nodes.end(), node.begin,
                                       [](TreeNode one, int64_t begin) { return one.begin < begin; });

@@ -5,9 +5,9 @@
 
 namespace ventris {
 
-/// The binary tree in which the terms 0 .. n - 1 of a sum are added, whoever has them: the sum of n > 1 terms
-/// is that of the first m plus that of the others, m the largest power of two below n. A node of the tree is
-/// the range of its terms.
+/// The binary tree in which the terms 0 .. n - 1 of a sum are added, on any ranks: the sum of n > 1 terms is
+/// that of the first m plus that of the others, m the largest power of two below n. A node of the tree is the
+/// range of its terms.
 struct TreeNode {
   int64_t begin = 0;
   int64_t end = 0;
@@ -15,22 +15,22 @@ struct TreeNode {
   bool operator==(const TreeNode&) const = default;
 };
 
-/// How the holder of a share, some terms in a row, adds them one after another without waiting for others: it
-/// keeps the sums of the nodes that are complete on a stack.
+/// The additions of a rank with a share of consecutive terms, in order and without waiting for other ranks:
+/// it keeps the sums of complete nodes on a stack.
 class TreeShare {
  public:
-  /// `share` lies in [0, terms) and may be empty.
+  /// `share` is within [0, terms) and may be empty.
   TreeShare(int64_t terms, TreeNode share);
 
-  /// With term `term` of the share, so many sums of the stack, the newest first, become complete: each is
-  /// added to it in turn.
+  /// The number of sums to pop from the stack for term `term` of the share, newest first: each is added to it
+  /// in order.
   int additions_after(int64_t term) const;
-  /// The sums that lie on the stack when the term comes.
+  /// The size of the stack before the term.
   int stacked_before(int64_t term) const;
-  /// The most sums that ever lie on the stack.
+  /// The maximum size of the stack.
   int stack_size() const { return stack_size_; }
-  /// What is left of the share at the end, in order: the fewest nodes of the tree that make it up. The last
-  /// is the one that the last term went into.
+  /// The remaining partial sums of the share, in order: the fewest nodes of the tree that cover it. The last
+  /// one contains the last term.
   const std::vector<TreeNode>& nodes() const { return nodes_; }
 
  private:
@@ -38,12 +38,12 @@ class TreeShare {
 
   TreeNode share_;
   std::vector<int> additions_;  // by term of the share
-  std::vector<int> stacked_;    // likewise
+  std::vector<int> stacked_;    // by term of the share
   int stack_size_ = 0;
   std::vector<TreeNode> nodes_;
 };
 
-/// How the nodes that are left of all shares are added: sum(into) = sum(into) + sum(from), in this order.
+/// The additions of the remaining nodes of all shares: sum(into) = sum(into) + sum(from), in this order.
 /// Numbers are positions in the list of nodes; the sum of all is then that of node 0.
 struct TreeAddition {
   int into = 0;

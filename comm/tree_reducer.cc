@@ -39,7 +39,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
 }
 
 TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket) const {
-  // One sum of the loss besides.
+  // One more sum for the loss.
   const int64_t min = data.cols / (Communicator::kMaxTreeSums - 1) + 1;
   const int64_t elements = std::max(bucket, min);
   const int64_t rest = data.cols % elements;
@@ -92,7 +92,7 @@ void TreeReducer::ready(int64_t begin) {
   communicator_.progress();
 }
 
-/// Adds what waits on the stack for the last shard in a bucket, and begins its sum over the ranks.
+/// Adds the sums on the stack to the last shard in a bucket, and starts its sum over the ranks.
 void TreeReducer::start(Range& range, int64_t bucket, int64_t end) {
   const int64_t begin = bucket * range.bucket;
   const auto part = [&](const Tensor& whole) { return whole.col_range(begin, end - begin); };

@@ -13,27 +13,27 @@ namespace ventris {
 class Communicator;
 class Context;
 
-/// Sums what the logical shards of a step give, gradients and loss, in one binary tree over the shards
-/// (comm/tree_plan.h), so that the bits of the sums depend on the number of shards alone and not on that of
-/// the ranks. Every shard is computed into the same buffers, zeroed before it; partial sums wait in a stack
-/// of at most log2(shards of this rank) + 1 buffers (twice that for shares that are no aligned powers of
-/// two). The sum over the ranks goes on while the backward pass of the last shard does, in buckets as in
+/// Sums the gradients and losses of the logical shards of a step in one binary tree over the shards
+/// (comm/tree_plan.h), so that the bits of the sums depend only on the number of shards, not on that of the
+/// ranks. Every shard is computed into the same buffers, zeroed before it; partial sums are kept in a stack
+/// of at most log2(shards of this rank) + 1 buffers (twice that for shares that are not aligned powers of
+/// two). The sum over the ranks overlaps with the backward pass of the last shard, in buckets as in
 /// GradientReducer.
 class TreeReducer {
  public:
-  /// `gradients` is one flat range of f32 and `loss_sums` of f64, where `communicator` sums. Rank r of W has
-  /// share_of_rank(shards, r, W). The references outlive the object.
+  /// `gradients` is one flat range of f32 and `loss_sums` of f64, in the memory in which `communicator` sums.
+  /// Rank r of W has share_of_rank(shards, r, W). The references must outlive the object.
   TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
               Tensor loss_sums, int64_t bucket_bytes = 0);
 
-  /// The sums of `shard`, of this rank and not its last, are complete: sets them aside and zeroes the
+  /// The sums of `shard`, any but the last one of this rank, are complete: stores them and zeroes the
   /// buffers.
   void set_aside(int64_t shard);
   /// Gradients at or after `begin` of this rank's last shard are complete. Falling values within a step; 0
   /// completes all, also on a rank without shards.
   void ready(int64_t begin);
-  /// Waits for all sums of this step, those of the loss included, which are complete; on the device, what the
-  /// context is given later waits. Requires that ready(0) was called; then the next step may begin.
+  /// Waits for all sums of this step, including those of the loss; on the device, work enqueued later waits.
+  /// Requires that ready(0) was called; then the next step may begin.
   void finish();
 
  private:
@@ -41,7 +41,7 @@ class TreeReducer {
   struct Range {
     Tensor data;
     int64_t bucket;  // elements
-    int64_t room;    // elements that come from other ranks for a bucket, at most
+    int64_t room;    // maximum elements received from other ranks for a bucket
     std::vector<Tensor> stack = {};
     Tensor received = {};  // [buckets, room]
   };
@@ -59,7 +59,7 @@ class TreeReducer {
   const TreeLayout layout_;
   Range gradients_;
   Range loss_;
-  Arena memory_;           // of the stacks and of what is received
+  Arena memory_;           // of the stacks and of received elements
   int64_t reduced_begin_;  // gradients at or after this one are under reduction
 };
 

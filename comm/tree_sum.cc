@@ -7,7 +7,7 @@
 namespace ventris {
 namespace {
 
-/// The elements of n that `rank` owns; whole vectors but at the end.
+/// The elements of n that `rank` owns; whole vectors except at the end.
 TreeNode segment_of(const TreeLayout& layout, int64_t n, int rank) {
   constexpr int64_t kVector = 16;
   const auto cut = [&](int before) {
@@ -24,7 +24,7 @@ void add_message(std::vector<TreeMessage>& messages, int peer, const Tensor& dat
   if (data.cols > 0) messages.push_back({peer, data});
 }
 
-/// This rank's segment of the sums of all nodes. Where nothing is added, the only one comes into its place.
+/// This rank's segment of the sums of all nodes. If there is only one, it is copied.
 std::vector<Tensor> owned_segments(const TreeSum& sum) {
   const TreeLayout& layout = *sum.layout;
   const TreeNode mine = segment_of(layout, sum.result.cols, layout.rank);

@@ -11,7 +11,7 @@ namespace ventris {
 
 class Context;
 
-/// Which rank has the partial sums of which nodes of a tree, the same on every rank.
+/// The assignment of partial sums of the nodes of a tree to ranks, the same on every rank.
 struct TreeLayout {
   /// Every rank has the sums of the nodes of its share_of_rank().
   TreeLayout(int64_t terms, int rank, int ranks);
@@ -25,9 +25,9 @@ struct TreeLayout {
   std::vector<TreeAddition> additions;  // of their sums
 };
 
-/// A sum over the ranks in the order of the tree. Each rank owns one segment of the elements: it is sent that
-/// segment of every partial sum, adds them, and sends the result to all. Where every rank has one partial sum
-/// that is as much traffic as the best all-reduce has.
+/// A sum over the ranks in the order of the tree. Each rank owns one segment of the elements: it receives
+/// that segment of every partial sum, adds them, and sends the result to all. If every rank has one partial
+/// sum, the traffic is that of the best all-reduce.
 struct TreeSum {
   Context* context = nullptr;
   const TreeLayout* layout = nullptr;
@@ -35,11 +35,12 @@ struct TreeSum {
   Tensor result;                      // [1, n]: the place of the last partial sum, then the sum
   Tensor received;                    // [1, room_for(n)]: overwritten
 
-  /// Elements that this rank gets of other ranks for a sum of n.
+  /// Elements that this rank receives for a sum of n.
   static int64_t room_for(const TreeLayout& layout, int64_t n);
 };
 
-/// Elements that are sent to a rank, or come from it. Those between two ranks stand in one order on both.
+/// Elements that are sent to a rank, or received from it. Those between two ranks are in the same order on
+/// both.
 struct TreeMessage {
   int peer;
   Tensor data;  // [1, count], not empty
@@ -51,7 +52,7 @@ struct TreeMessages {
 
 /// The segments of partial sums to their owners.
 TreeMessages partials_to_owners(const TreeSum& sum);
-/// After that: what makes the result of this rank's segment, in this order.
+/// After that: the additions for this rank's segment, in this order.
 void for_each_addition(const TreeSum& sum, const std::function<void(const AddArgs&)>& add);
 /// After that: the results from their owners.
 TreeMessages results_to_all(const TreeSum& sum);

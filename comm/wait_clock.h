@@ -5,12 +5,12 @@
 
 namespace ventris {
 
-/// How long something has been waited for by a loop that looks at this clock often. A gap between two looks
-/// counts as a second at most: a process that was stopped itself, as by a batch system that suspends the
-/// whole job, does not take its own absence for that of others.
+/// The waiting time of a loop that polls this clock often. A gap between two polls counts as at most one
+/// second, so that a process that was stopped itself, for example by a batch system that suspends the job,
+/// does not blame others.
 class WaitClock {
  public:
-  /// Seconds since the clock was made or restarted.
+  /// Seconds since construction or restart.
   double seconds() {
     const auto now = Clock::now();
     waited_ += std::min<Clock::duration>(now - last_, std::chrono::seconds(1));

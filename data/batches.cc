@@ -9,7 +9,7 @@ namespace ventris::data {
 
 namespace {
 
-// Each sentence takes one row more than it has tokens: the end mark, or the begin mark of a shifted target.
+// Each sentence has one row more than tokens: the end mark, or the begin mark of a shifted target.
 int64_t rows(const SentenceArray& side, int64_t sentence) {
   return side.length(sentence) + int64_t{1};
 }
@@ -25,10 +25,9 @@ int64_t longest_rows(const SentenceArray& side) {
 void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
   if (longest > tokens / shards) {
     fail(ErrorKind::kBadConfiguration,
-         "the longest {} sentence takes {} tokens with its end mark, but each of the {} shards of a batch of "
-         "{} {} "
-         "tokens holds {}: raise {} to at least {}, use fewer shards, or prepare the corpus with a smaller "
-         "--max-length",
+         "the longest {} sentence takes {} tokens with its end mark, "
+         "but each of the {} shards of a batch of {} {} tokens holds {}: raise {} to at least {}, "
+         "use fewer shards, or prepare the corpus with a smaller --max-length",
          side, longest, shards, tokens, side, tokens / shards, option, longest * shards);
   }
 }

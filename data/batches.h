@@ -7,7 +7,8 @@
 
 namespace ventris::data {
 
-/// Where training is in the data: pairs consumed of the permutation of an epoch. Stored in checkpoints.
+/// The position of training in the data: pairs consumed of the permutation of an epoch. Stored in
+/// checkpoints.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t index = 0;  // in [0, pairs)
@@ -15,7 +16,7 @@ struct DataPosition {
 };
 
 struct BatchOptions {
-  int64_t source_tokens = 25000;  // of a global batch, end marks counted; likewise target tokens
+  int64_t source_tokens = 25000;  // of a global batch, including end marks; target tokens the same
   int64_t target_tokens = 25000;
   int shards = 1;  // K: the global batch is cut into K logical shards of 1/K of these tokens each
   uint64_t seed = 1;
@@ -31,7 +32,7 @@ struct Shard {
 };
 
 struct GlobalBatch {
-  std::vector<Shard> shards;  // K of them; one may be empty only where a pair did not fit
+  std::vector<Shard> shards;  // K of them; one may be empty only if a pair did not fit
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;  // of all shards: the divisor of the loss
   int64_t pairs = 0;
@@ -39,8 +40,9 @@ struct GlobalBatch {
 };
 
 /// Yields global batches: pairs in the order of the epoch's permutation fill shard 0, then shard 1, ... A
-/// pair that does not fit opens the next shard. Every pair is seen once an epoch; a batch may end one epoch
-/// and begin the next. A pure function of (corpus, options, position): neither ranks nor threads matter.
+/// pair that does not fit starts the next shard. Every pair is seen once an epoch; a batch may contain the
+/// end of one epoch and the start of the next. A pure function of (corpus, options, position), independent of
+/// ranks and threads.
 class BatchSource {
  public:
   /// Throws DataError kBadConfiguration if the longest pair does not fit in a shard (naming the lengths and

@@ -11,8 +11,9 @@
 
 #include "data/corpus_format.h"
 #include "data/error.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 
 namespace ventris::data {
 
@@ -63,7 +64,7 @@ std::span<const T> map_array(const Hdf5Reader& reader, const Mapping& mapping, c
   return {mapping.at<T>(offset), static_cast<size_t>(shape[0])};
 }
 
-/// Checks that offsets rise from 0 to `end`; returns the longest piece.
+/// Checks that offsets increase from 0 to `end`; returns the longest piece.
 int64_t check_offsets(std::span<const int64_t> offsets, size_t end, const std::string& path,
                       const std::string& name) {
   int64_t longest = 0;
@@ -86,7 +87,7 @@ SentenceArray map_side(const Hdf5Reader& reader, const Mapping& mapping, const s
   const auto tokens = map_array<int32_t>(reader, mapping, group + "/tokens");
   const auto offsets = map_array<int64_t>(reader, mapping, group + "/offsets");
   const int64_t length = check_offsets(offsets, tokens.size(), reader.path(), group + "/offsets");
-  uint32_t largest = 0;  // a negative id is a large one here
+  uint32_t largest = 0;  // a negative id is converted to a large one
   for (const int32_t id : tokens) {
     largest = std::max(largest, static_cast<uint32_t>(id));
   }

@@ -38,8 +38,8 @@ struct SentencePairs {
 /// A corpus file, memory-mapped read-only. Datasets: /source/tokens i32, /source/offsets i64, /target/...,
 /// /valid/source/..., /valid/target/..., /valid/reference_text and /valid/reference_offsets (the raw target
 /// lines, for BLEU), /tokenizer u8; attributes: format, counts, options, provenance. Opening checks the
-/// digest, that offsets rise from 0 to the number of tokens, and that every id is in the vocabulary. Errors:
-/// DataError kMissingInput, kBadData.
+/// digest, that offsets increase from 0 to the number of tokens, and that every id is in the vocabulary.
+/// Errors: DataError kMissingInput, kBadData.
 class Corpus {
  public:
   explicit Corpus(const std::string& path);

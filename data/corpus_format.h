@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Private to data/: what names and numbers the layout of a corpus file.
+// Private to data/: names and numbers of the layout of a corpus file.
 
 namespace ventris::data {
 

@@ -8,7 +8,7 @@
 
 namespace ventris::data {
 
-/// What kind of failure, with the program's exit code for it (docs/exit-codes.md).
+/// Kinds of failures, with their exit codes (docs/exit-codes.md).
 enum class ErrorKind : int {
   kUsage = 64,
   kBadData = 65,

@@ -14,14 +14,14 @@
 
 namespace ventris::data {
 
-/// Blocks go from one producer through `threads` workers to one consumer, which sees them in the order of
-/// production whatever the number of workers. At most 2 * threads + 3 blocks exist at a time. run() ends when
+/// Blocks pass from one producer through `threads` workers to one consumer, which receives them in the order
+/// of production for any number of workers. At most 2 * threads + 3 blocks exist at a time. run() ends when
 /// `produce` returns false and all blocks are consumed, or throws the error of the first block, in order,
 /// whose production, work or consumption failed.
 template <typename Block>
 class OrderedPipeline {
  public:
-  using Produce = std::function<bool(Block&)>;              // on a thread of its own
+  using Produce = std::function<bool(Block&)>;              // on a separate thread
   using Work = std::function<void(Block&, size_t worker)>;  // on the workers, each of which has a number
   using Consume = std::function<void(Block&)>;              // on the thread that calls run()
 

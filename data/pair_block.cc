@@ -36,8 +36,8 @@ CleanLine clean_line(std::string_view line, std::string& scratch, const std::str
   const int64_t invalid = find_invalid_utf8(clean.text);
   if (invalid >= 0) {
     fail(ErrorKind::kBadData,
-         "{}:{}: byte {} of the line (hexadecimal {:02x}) is not UTF-8; convert the file, for "
-         "example with iconv, or remove the line from both sides",
+         "{}:{}: byte {} of the line (hexadecimal {:02x}) is not UTF-8; convert the file, "
+         "for example with iconv, or remove the line from both sides",
          path, line_number, invalid + 1,
          static_cast<unsigned char>(clean.text[static_cast<size_t>(invalid)]));
   }
@@ -53,7 +53,7 @@ CleanLine clean_line(std::string_view line, std::string& scratch, const std::str
 bool PairBlock::read(PairReader& reader) {
   std::string source_line;
   std::string target_line;
-  // A block is of one pair of files, so that file and first line place all its lines.
+  // A block is from one pair of files, so that file and first line locate all its lines.
   while (source.size() < kBlockPairs && source.bytes() + target.bytes() < kBlockBytes) {
     if (reader.next(source_line, target_line)) {
       if (source.size() == 0) {

@@ -7,7 +7,7 @@
 
 #include "data/prepare.h"
 
-// Private to data/: a block of sentence pairs on its way through prepare().
+// Private to data/: a block of sentence pairs in prepare().
 
 namespace ventris::data {
 
@@ -33,15 +33,15 @@ class Lines {
   std::vector<size_t> ends_;
 };
 
-/// Where lines come from and which set they are of, for messages.
+/// The source of lines and their set, for messages.
 struct PairSet {
   const char* name;  // "train" or "valid"
-  bool drop;         // false: long pairs are cut, not dropped
+  bool drop;         // false: long pairs are truncated, not dropped
   const std::vector<std::string>& source_paths;
   const std::vector<std::string>& target_paths;
 };
 
-/// A line made fit for a tokenizer, as a view into itself or `scratch`.
+/// A line prepared for a tokenizer, as a view into itself or `scratch`.
 struct CleanLine {
   std::string_view text;
   bool repaired_crlf = false;
@@ -49,11 +49,11 @@ struct CleanLine {
 };
 
 /// Removes a carriage return at the end and replaces NUL bytes by spaces. Throws DataError kBadData with path
-/// and line where the text is not UTF-8.
+/// and line if the text is not UTF-8.
 CleanLine clean_line(std::string_view line, std::string& scratch, const std::string& path,
                      int64_t line_number);
 
-/// Some pairs of one pair of files: filled by read(), encoded by encode().
+/// Some sentence pairs of one pair of files: filled by read(), encoded by encode().
 struct PairBlock {
   size_t file = 0;
   int64_t first_line = 1;
@@ -64,12 +64,12 @@ struct PairBlock {
   std::vector<int32_t> target_tokens;
   std::vector<int64_t> source_lengths;
   std::vector<int64_t> target_lengths;
-  std::string reference_text;  // target lines of the kept pairs of a set that is not dropped from
+  std::string reference_text;  // target lines of the kept pairs, for a set without dropping
   std::vector<int64_t> reference_lengths;
   PrepareCounts counts;
   std::string report;  // lines for the file of dropped pairs
 
-  /// Takes up to 4096 pairs or about 1 MiB of text; false if there are none left.
+  /// Reads up to 4096 pairs or about 1 MiB of text; false at the end.
   bool read(PairReader& reader);
   void encode(CachedEncoder& encoder, int32_t unknown_id, const PrepareOptions& options, const PairSet& set);
 };

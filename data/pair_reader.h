@@ -12,28 +12,28 @@
 
 namespace ventris::data {
 
-/// What was read of one input file.
+/// Statistics of one input file.
 struct InputFile {
   std::string path;
   int64_t lines = 0;
   std::string digest;  // XXH3-128 of its lines, each ended by LF
 };
 
-/// Reads sentence pairs of lists of files in order. Errors: those of TextReader; DataError kBadData where two
+/// Reads sentence pairs of lists of files in order. Errors: those of TextReader; DataError kBadData if two
 /// files differ in their number of lines (naming both numbers) or have none.
 class PairReader {
  public:
-  /// Fails at once if any file cannot be opened.
+  /// Throws if any file cannot be opened.
   PairReader(const std::vector<std::string>& source, const std::vector<std::string>& target);
 
-  /// Goes to the next pair of files (the first one at the start); false if there are no more.
+  /// Advances to the next pair of files (initially the first one); false if there are no more.
   bool next_files();
   /// False at the end of the pair of files.
   bool next(std::string& source, std::string& target);
   /// Index of the pair of files, and lines read of each.
   size_t file() const { return file_; }
   int64_t line_number() const { return lines_; }
-  /// The files read to their end, source and target in turn.
+  /// The files read to their end, source and target alternating.
   const std::vector<InputFile>& finished() const { return finished_; }
 
  private:

@@ -36,7 +36,8 @@ Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch) : size_(si
 int64_t Permutation::operator()(int64_t index) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<uint64_t>(index);
-  // A bijection of [0, 4^half_bits): following it until it enters [0, size) is a bijection of [0, size).
+  // A bijection of [0, 4^half_bits); iterating it until the value is in [0, size) gives a bijection of [0,
+  // size).
   do {
     uint64_t left = value >> half_bits_;
     uint64_t right = value & mask;

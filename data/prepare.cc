@@ -12,8 +12,9 @@
 #include "data/corpus_format.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_writer.h"
 #include "data/files/spool_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
@@ -33,7 +34,7 @@ void check_files(const char* set, const std::vector<std::string>& source,
   }
 }
 
-/// Nothing that is read may be written over, and the two outputs may not be one.
+/// No input may be overwritten, and the two outputs must differ.
 void check_outputs(const PrepareOptions& options) {
   namespace fs = std::filesystem;
   std::vector<std::string> inputs = {options.tokenizer_model};
@@ -91,7 +92,7 @@ void check_options(const PrepareOptions& options) {
   check_outputs(options);
 }
 
-/// One side of a set on its way to the corpus file.
+/// One side of a set, spooled for the corpus file.
 class SideSpool {
  public:
   SideSpool(const std::string& output, ElementType element)
@@ -117,7 +118,7 @@ class SideSpool {
   int64_t end_ = 0;
 };
 
-/// The file of dropped and repaired pairs, where one is asked for; takes its name with commit().
+/// The file of dropped and repaired pairs, if requested; gets its name at commit().
 class DroppedReport {
  public:
   explicit DroppedReport(const std::string& path) {
@@ -134,9 +135,9 @@ class DroppedReport {
   std::optional<AtomicFile> file_;
 };
 
-/// The tokenizer's training text: pairs at even distances. Where the sample is full, every second pair leaves
-/// it and the distance doubles, so that one reading suffices and the sample holds between half and all of the
-/// sentences allowed, of a long text.
+/// The tokenizer's training text: evenly spaced pairs. When the sample is full, every second pair is removed
+/// and the distance doubles, so that one pass is enough, and for a long text the sample has at least half of
+/// the allowed sentences.
 std::vector<std::string> sample_sentences(const PrepareOptions& options) {
   const int64_t max_pairs = std::max<int64_t>(1, options.tokenizer.max_sentences / 2);
   std::vector<std::string> sentences;
@@ -167,7 +168,7 @@ std::vector<std::string> sample_sentences(const PrepareOptions& options) {
     const std::string& source_path = options.train_source[reader.file()];
     const std::string& target_path = options.train_target[reader.file()];
     while (reader.next(source, target)) {
-      // Every line is checked here, so that bad text is found before the time for training is spent.
+      // Every line is checked here, so that bad text is found before the tokenizer is trained.
       const CleanLine clean_source = clean_line(source, source_scratch, source_path, reader.line_number());
       const CleanLine clean_target = clean_line(target, target_scratch, target_path, reader.line_number());
       take(clean_source.text, clean_target.text);
@@ -285,7 +286,7 @@ PrepareReport prepare(const PrepareOptions& options) {
   PreparedSet valid(options.output);
   DroppedReport report(options.dropped_report);
   const PairReader readable(options.valid_source,
-                            options.valid_target);  // before the time for training is spent
+                            options.valid_target);  // before the tokenizer is trained
   const Tokenizer tokenizer = make_tokenizer(options);
   std::vector<CachedEncoder> encoders(static_cast<size_t>(options.threads),
                                       CachedEncoder(tokenizer, words_are_independent(tokenizer.model())));
@@ -295,13 +296,12 @@ PrepareReport prepare(const PrepareOptions& options) {
   valid.fill({"valid", false, options.valid_source, options.valid_target}, options, encoders, unknown_id,
              report);
   if (train.counts.kept == 0) {
-    fail(
-        ErrorKind::kBadData,
-        "none of the {} training pairs is left: {} have an empty side, {} are longer than {} tokens, {} have "
-        "sides of too "
-        "different length. Raise --max-length or --max-length-ratio, or check that the files belong together",
-        train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,
-        train.counts.bad_ratio);
+    fail(ErrorKind::kBadData,
+         "none of the {} training pairs is left: {} have an empty side, "
+         "{} are longer than {} tokens, {} have sides of too different length. "
+         "Raise --max-length or --max-length-ratio, or check that the files belong together",
+         train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,
+         train.counts.bad_ratio);
   }
   Hdf5Writer writer(options.output);
   write_corpus(writer, options, tokenizer, train, valid);

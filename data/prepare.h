@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/text/tokenizer.h"
+#include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
 
@@ -19,10 +20,10 @@ struct PrepareOptions {
   double max_length_ratio = 9.0;  // longer side over shorter side, in tokens + 1; 0 keeps all
   int threads = 1;
   std::string output;          // corpus.h5
-  std::string dropped_report;  // file: one line for each dropped or repaired pair, empty for none
+  std::string dropped_report;  // file: one line for each dropped or repaired pair; "": no file
 };
 
-/// Counts of the pairs of one set. Every pair read is kept or counted under one reason for dropping.
+/// Counts of the pairs of one set. Every pair is either kept or counted under one reason for dropping.
 struct PrepareCounts {
   int64_t read = 0;
   int64_t kept = 0;
@@ -45,9 +46,9 @@ struct PrepareReport {
 };
 
 /// Reads, checks and tokenizes parallel text on `threads` cores with memory that does not grow with the
-/// corpus (but for a sample of sentences while a tokenizer is trained) and writes one corpus file. Nothing is
-/// left at `output` on failure. Validation pairs are never dropped for length or ratio, only cut at
-/// max_length tokens with a count in too_long. Errors: DataError with file and line.
+/// corpus (except for a sample of sentences while a tokenizer is trained) and writes one corpus file. On
+/// failure nothing remains at `output`. Validation pairs are never dropped for length or ratio, only
+/// truncated at max_length tokens and counted in too_long. Errors: DataError with file and line.
 PrepareReport prepare(const PrepareOptions& options);
 
 }  // namespace ventris::data

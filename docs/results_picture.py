@@ -106,7 +106,7 @@ def decoding_int8(text):
     """The same of decoding with 8-bit integers."""
     section = Section(text, "### 8-bit integers")
     processor = section.phrase("Intel Xeon of the Sapphire Rapids generation")
-    section.phrase("How often as fast as the peer's int8, by elapsed and by CPU time")
+    section.phrase("Speed relative to the peer's int8, by elapsed and by CPU time")
     peer = Section(text, "## Decoding speed on the CPU").phrase("CTranslate2 4.8.5")
     bars = [(f"{peer}, int8", False, "1.00")]
     columns = ["model", "beam", "AVX-512, one thread: elapsed", "CPU"]

@@ -11,7 +11,7 @@ struct Command;
 /// every rank.
 void check_same_command_on_all_ranks(Communicator& communicator, const Command& command);
 
-/// Compares the bytes of the models' files over the ranks, which may have other names there. Errors likewise.
+/// Compares the bytes of the models' files over the ranks, on which their names may differ. Same errors.
 void check_same_models_on_all_ranks(Communicator& communicator, const ModelSet& models);
 
 }  // namespace ventris

@@ -95,19 +95,18 @@ Command attention_command() {
   command.summary = "draws the attention of every layer and head for a sentence";
   command.synopsis = "--model FILE|DIR --source TEXT [--target TEXT] --output FILE.html [options]";
   command.description = {
-      "Writes a page for a web browser with a heat map of the attention weights of every layer and head: the "
-      "encoder's self-attention, the decoder's, and the decoder's attention to the source. The page is one "
-      "file and needs neither the network nor other files.",
-      "The target is forced through the decoder, without dropout. Rows and columns are the pieces of the "
-      "model's vocabulary; a piece that begins with \u2581 begins a word. A row of the decoder stands for "
-      "the "
-      "token that it is about to write."};
-  command.examples = {{"attention --model model --source \"A man rides a bicycle.\" --output attention.html",
-                       "With the model's own translation:"},
-                      {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann "
-                       "f\u00e4hrt Fahrrad.\" "
-                       "--output attention.html",
-                       "With a given one:"}};
+      "Writes a page for a web browser with a heat map of the attention weights of every layer and head: "
+      "the encoder's self-attention, the decoder's, and the decoder's attention to the source. "
+      "The page is one file and needs neither the network nor other files.",
+      "The target is forced through the decoder, without dropout. Rows and columns "
+      "are the pieces of the model's vocabulary; a piece that begins with \u2581 begins a word. "
+      "A row of the decoder stands for the token that it is about to write."};
+  command.examples = {
+      {"attention --model model --source \"A man rides a bicycle.\" --output attention.html",
+       "With the model's own translation:"},
+      {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann f\u00e4hrt "
+       "Fahrrad.\" --output attention.html",
+       "With a given one:"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
                     {"source", "the sentence"},
                     {"target", "its translation, if not searched"},

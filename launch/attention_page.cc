@@ -25,7 +25,7 @@ std::string packed(const std::vector<float>& weights) {
   return text;
 }
 
-/// JSON that may stand in a script element: ASCII alone, and nothing that ends the element.
+/// JSON for a script element: ASCII only, without a sequence that ends the element.
 std::string embedded(const Json& json) {
   const std::string text = json.dump(-1, ' ', /*ensure_ascii=*/true);
   std::string safe;

@@ -7,7 +7,7 @@
 
 namespace ventris {
 
-/// What a page of heat maps shows.
+/// The contents of a page of heat maps.
 struct AttentionPage {
   std::string model;                       // name of the file
   std::string source;                      // text
@@ -19,8 +19,8 @@ struct AttentionPage {
   AttentionMapper::AllMaps maps;
 };
 
-/// One HTML file that needs nothing else: neither a library nor the network. Any text is shown as it is,
-/// never read as markup.
+/// One self-contained HTML file, without libraries or network access. Text is shown literally, never
+/// interpreted as markup.
 std::string attention_page(const AttentionPage& page);
 
 }  // namespace ventris

@@ -2,7 +2,7 @@
 
 namespace ventris {
 
-/// What stands in a page of heat maps before and after its data, one JSON object.
+/// The parts of a page of heat maps before and after its data, one JSON object.
 extern const char* const kAttentionPageHead;
 extern const char* const kAttentionPageTail;
 

@@ -32,8 +32,8 @@ std::vector<std::string> chosen(const Options& options) {
   const auto wanted = static_cast<size_t>(options.last);
   if (paths.size() < wanted) {
     fail(ExitCode::kMissingInput,
-         "--last {} checkpoints were asked for, but {} holds {}; ask for fewer, or train with a larger "
-         "--keep-checkpoints",
+         "--last {} checkpoints were asked for, but {} holds {}; ask for fewer, "
+         "or train with a larger --keep-checkpoints",
          options.last, options.model_dir, paths.size());
   }
   paths.erase(paths.begin(), paths.end() - static_cast<ptrdiff_t>(wanted));
@@ -62,9 +62,9 @@ Command average_command() {
   command.summary = "averages the parameters of checkpoints into a weights file";
   command.synopsis = "{--model-dir DIR [--last N] | --checkpoints FILE...} --output FILE";
   command.description = {
-      "Writes the mean of the parameters of several checkpoints (or weights files) of one model as a weights "
-      "file. The paper averages the last 5 checkpoints of its base models and the last 20 of its big ones; "
-      "it often gains half a point of BLEU."};
+      "Writes the mean of the parameters of several checkpoints (or weights files) "
+      "of one model as a weights file. The paper averages the last 5 checkpoints of its base models "
+      "and the last 20 of its big ones; it often gains half a point of BLEU."};
   command.examples = {
       {"average --model-dir model --last 5 --output averaged.h5", "The last five of a run:"},
       {"average --checkpoints model/checkpoint-00008000.h5 model/checkpoint-00009000.h5 --output averaged.h5",

@@ -24,12 +24,12 @@ constexpr int kTextWidth = 2;
 struct Options {
   std::vector<std::string> input = {"-"};
   std::vector<std::string> references;
-  std::vector<std::string> operands;  // references too, given as sacreBLEU's command takes them
+  std::vector<std::string> operands;  // also references, in the form of sacreBLEU's command
   std::vector<std::string> metrics = {"bleu"};
   data::MetricOptions metric;
   ProtocolOptions protocol;
   std::optional<data::PaperProtocol> paper;
-  int width = -1;  // of text 2, of JSON all digits, unless given
+  int width = -1;  // default: 2 for text, all digits for JSON
   bool sentence_level = false;
   bool score_only = false;
   bool json = false;
@@ -48,14 +48,14 @@ struct Options {
 
 using Lines = std::vector<std::string>;
 
-/// Lines without white space at their ends, which sacreBLEU's command removes too.
+/// Lines without trailing white space, which sacreBLEU's command also removes.
 Lines read_stripped(const std::string& path) {
   Lines lines = read_text(path);
   for (std::string& line : lines) line.resize(data::strip_end(line).size());
   return lines;
 }
 
-/// The metrics asked for, in sacreBLEU's order.
+/// The requested metrics, in sacreBLEU's order.
 std::vector<data::Metric> metrics_of(const Options& options) {
   data::MetricOptions given = options.metric;
   given.bleu.effective_order = given.bleu.effective_order || options.sentence_level;
@@ -112,7 +112,7 @@ void warn_of_phrases(const Options& options, const std::vector<Lines>& reference
   say(job, data::warning_of_phrases("the references", bleu));
 }
 
-/// Name and signature of a metric; those of the paper's protocol instead of BLEU's where that is asked for.
+/// Name and signature of a metric; with the paper's protocol its own instead of BLEU's.
 std::string label_of(const Options& options, const data::Metric& metric) {
   return options.paper ? data::kPaperBleuName : metric.name();
 }
@@ -207,8 +207,8 @@ void take_operands(Options& options) {
   if (!options.operands.empty()) options.references.swap(options.operands);
   if (options.references.empty()) {
     fail(ExitCode::kUsage,
-         "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; 'ventris bleu --help' "
-         "explains it");
+         "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; "
+         "'ventris bleu --help' explains it");
   }
 }
 
@@ -275,13 +275,11 @@ Command bleu_command() {
   command.synopsis = "REFERENCE... [--input FILE...] [options]";
   command.description = {
       "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
-      "and prints them with sacreBLEU's signatures, which end with the version of this program. Files are "
-      "UTF-8, one sentence a line, plain or gzipped.",
-      "Several files are compared in a table, with p-values where a paired test is asked for; resampling "
-      "draws the "
-      "random numbers that sacreBLEU draws, so that intervals and p-values are the same, but for trials of "
-      "TER with several references that tie "
-      "but for rounding."};
+      "and prints them with sacreBLEU's signatures, which end with the version of this program. "
+      "Files are UTF-8, one sentence a line, plain or gzipped.",
+      "Several files are compared in a table, with p-values where a paired test is asked for; "
+      "resampling draws the random numbers that sacreBLEU draws, so that intervals and p-values "
+      "are the same, but for trials of TER with several references that tie but for rounding."};
   command.examples = {
       {"bleu test.de --input test.out", "One reference:"},
       {"bleu test.de -i test.out -m bleu chrf -b -w 4", "As sacreBLEU's command takes it:"},
@@ -311,10 +309,9 @@ Command bleu_command() {
   table.group("Input and output");
   table.operands("REFERENCE...", options->operands, "References, one file each.");
   table.texts("reference", "FILE...", options->references, "The same, by name.");
-  Option& input = table.texts(
-      "input", "FILE...", options->input,
-      "The translations, one file each system; - is the standard input. With a paired test the baseline is "
-      "first.");
+  Option& input = table.texts("input", "FILE...", options->input,
+                              "The translations, one file each system; - is the standard input. "
+                              "With a paired test the baseline is first.");
   input.aliases = {"-i"};
   input.show = [] { return std::string("-"); };
   Option& metrics = table.texts("metrics", "NAME...", options->metrics, "bleu, chrf, ter: one or more.");

@@ -20,17 +20,16 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
   for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
     tokenizers.emplace_back(name_of(tokenizer), tokenizer);
   table.group("BLEU");
-  Option& tokenize =
-      table.choice<data::BleuTokenizer>("tokenize", bleu.tokenizer, tokenizers,
-                                        "How both sides are cut into words; none for text that is tokenised "
-                                        "already, ja-mecab and the following "
-                                        "with a file of yours.");
+  Option& tokenize = table.choice<data::BleuTokenizer>(
+      "tokenize", bleu.tokenizer, tokenizers,
+      "How both sides are cut into words; none for text that is tokenised already, "
+      "ja-mecab and the following with a file of yours.");
   tokenize.aliases = {"-tok"};
   list_tokenizers(tokenize);
   table.optional_text(
       "tokenize-with", "PATH", bleu.tokenizer_path,
-      "For spm, flores101 and flores200 the SentencePiece model; for ja-mecab and ko-mecab the folder of "
-      "the MeCab dictionary, for ja-mecab that of Debian's package mecab-ipadic-utf8 unless given.");
+      "For spm, flores101 and flores200 the SentencePiece model; for ja-mecab and ko-mecab the folder "
+      "of the MeCab dictionary, for ja-mecab that of Debian's package mecab-ipadic-utf8 unless given.");
   table.toggle("lowercase", bleu.lowercase, "Ignores case.").aliases = {"-lc"};
   table
       .choice<BleuSmoothing>("smooth", bleu.smoothing,

@@ -11,7 +11,7 @@ namespace ventris {
 
 /// The names of BLEU's tokenizers.
 std::vector<std::string> bleu_tokenizer_names();
-/// Has help list them below the option instead of in its line, which is too short for them.
+/// Makes help list them below the option, as they do not fit in its line.
 void list_tokenizers(Option& option);
 /// The group "BLEU" of evaluate and bleu.
 void add_bleu_options(data::BleuOptions& bleu, OptionTable& table);

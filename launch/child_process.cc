@@ -23,11 +23,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kSignalled = 128;  // and the number of the signal
+constexpr int kSignalled = 128;  // plus the number of the signal
 constexpr int kStop = SIGUSR1;   // mpirun passes it on and waits; ventris saves
-constexpr auto kLastWait = 10s;  // for processes that SIGKILL was sent to
+constexpr auto kLastWait = 10s;  // for processes after SIGKILL
 
-// SIGHUP not where it was ignored when the program started, as nohup has it.
+// Not SIGHUP if it was ignored when the program started, as with nohup.
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -42,7 +42,7 @@ sigset_t awaited_signals() {
 [[noreturn]] void become(char* const* words, pid_t parent, int failure_pipe) {
   prctl(PR_SET_PDEATHSIG, kStop);
   if (getppid() != parent) _exit(kSignalled + kStop);
-  setpgid(0, 0);  // Ctrl-C on the terminal is for the supervisor, which passes it on once
+  setpgid(0, 0);  // Ctrl-C on the terminal is for the supervisor, which forwards it once
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -57,7 +57,7 @@ sigset_t awaited_signals() {
 
 Supervision::Supervision() {
   VENTRIS_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "prctl failed with {}", errno);
-  std::signal(SIGCHLD, SIG_DFL);  // where it was ignored, ends of children would be lost
+  std::signal(SIGCHLD, SIG_DFL);  // if it were ignored, ends of children would be lost
   const sigset_t set = awaited_signals();
   VENTRIS_CHECK(sigprocmask(SIG_BLOCK, &set, nullptr) == 0, "sigprocmask failed with {}", errno);
 }

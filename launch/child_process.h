@@ -12,16 +12,15 @@
 
 namespace ventris {
 
-/// How a command ended: the code as shells tell it, 128 and the number for a signal.
+/// The end of a command: its exit code as in shells, 128 plus the number of a signal.
 struct CommandEnd {
   int code = 0;
   bool by_signal = false;
 };
 
-/// A command with all that it starts, for the one program of this process that supervises. While the object
-/// lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP (unless it was ignored) do not end this process but are
-/// returned by the functions that wait, and processes whose parent ends become children of this one, so that
-/// none is lost sight of.
+/// A supervised command with all processes that it starts; at most one object. During its lifetime SIGTERM,
+/// SIGINT, SIGUSR1 and SIGHUP (unless it was ignored) do not end this process but are returned by the
+/// functions that wait, and processes whose parent ends become children of this one, so that none is lost.
 class Supervision {
  public:
   Supervision();
@@ -29,19 +28,19 @@ class Supervision {
   Supervision(const Supervision&) = delete;
   Supervision& operator=(const Supervision&) = delete;
 
-  /// Starts a command, found on the path, in a process group of its own; it gets SIGUSR1, at which a training
-  /// saves and stops, if this process ends before it does, by SIGKILL for example. Throws
-  /// Error(kMissingInput) with the reason where it cannot be started.
+  /// Starts a command, found on the path, in its own process group; it gets SIGUSR1, on which training saves
+  /// and stops, if this process ends first, for example by SIGKILL. Throws Error(kMissingInput) with the
+  /// reason if it cannot be started.
   void start(const std::vector<std::string>& words);
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  /// Waits until the command ends, one of the signals comes, or the time is up. Returns the signal, or 0.
+  /// Waits until the command ends, one of the signals arrives, or the time is up. Returns the signal, or 0.
   int wait_for_end(std::chrono::milliseconds max) { return wait(max, true); }
-  /// The end of the command, once it has ended.
+  /// The end of the command, if it has ended.
   const std::optional<CommandEnd>& end() const { return end_; }
-  /// Waits until one of the signals comes, or the time is up. Returns the signal, or 0.
+  /// Waits until one of the signals arrives, or the time is up. Returns the signal, or 0.
   int pause(std::chrono::milliseconds max) { return wait(max, false); }
-  /// Ends, with SIGKILL, what the command started and left, and waits for it. Returns the process ids.
+  /// Kills the remaining processes of the command with SIGKILL, and waits for them. Returns the process ids.
   std::vector<pid_t> end_what_is_left();
 
  private:

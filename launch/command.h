@@ -16,7 +16,7 @@ struct Example {
   std::string meaning;
 };
 
-/// An option that the short help shows, and what it is there in a few words.
+/// An option of the short help, with its short description there.
 struct CommonOption {
   std::string name;
   std::string meaning;
@@ -27,24 +27,23 @@ struct ExitStatus {
   std::string meaning;
 };
 
-/// A command of the program: its documentation, its options, and what it does. Made by the functions below,
-/// one file each.
+/// A command of the program: its documentation, its options, and its function. Created by the functions
+/// below, one file each.
 struct Command {
   std::string name;
   std::string summary;                   // one line, for the list of commands
-  std::string synopsis;                  // what follows the command's name
+  std::string synopsis;                  // synopsis after the command's name
   std::vector<std::string> description;  // paragraphs
   std::vector<Example> examples;
-  std::vector<CommonOption> common;    // what --help shows, on one screen; empty: all options
-  std::vector<ExitStatus> exit_codes;  // besides 0 and those of every command
+  std::vector<CommonOption> common;    // the options of --help, on one screen; empty: all options
+  std::vector<ExitStatus> exit_codes;  // in addition to 0 and those of every command
   bool many_ranks = false;             // may run under mpirun with several ranks
   bool alike_on_ranks = false;         // the options of all ranks are compared before it runs
   OptionTable options;
   /// Called before options are stored, with the text given for --preset ("" if none): sets defaults that
   /// depend on it.
   std::function<void(const std::string& preset)> before_store;
-  /// What a file of --config holds that is JSON: the options as a file of lines would have them. Empty: none
-  /// is taken.
+  /// Converts a JSON file of --config to options as in a file of lines. Empty: JSON is not accepted.
   std::function<std::vector<std::pair<std::string, std::string>>(const std::string& json,
                                                                  const std::string& path)>
       options_from_json;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array kFaults = {SIGBUS, SIGSEGV};
 
-// What a handler may use: it runs where the fault was.
+// State of the handler, which runs on the faulting thread.
 sem_t fault_came;
 std::atomic<bool> not_of_the_corpus = false;
 std::array<struct sigaction, kFaults.size()> before;
@@ -28,8 +28,8 @@ void restore_actions() {
   for (size_t i = 0; i < kFaults.size(); ++i) ::sigaction(kFaults[i], &before[i], nullptr);
 }
 
-/// The thread that reads the corpus stands still while another one finds out; if that lets it go on, it meets
-/// the fault again, with the action of before. A signal that somebody sent is none of a fault.
+/// The thread that reads the corpus waits while another one checks it; if it may continue, the fault occurs
+/// again, with the previous action. A signal sent by a process is not a fault.
 void stand_still(int number, siginfo_t* signal, void*) {
   constexpr int kLookEveryMs = 5;
   if (signal->si_code <= 0) {
@@ -70,7 +70,7 @@ void CorpusFaults::wait_for_fault() {
   } catch (const Error& error) {
     end_job(error);
   } catch (const std::exception&) {
-    // The file cannot be read, which is a fault of the disk.
+    // The file cannot be read: a disk error.
   }
   restore_actions();
   not_of_the_corpus = true;

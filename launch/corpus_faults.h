@@ -11,10 +11,10 @@
 
 namespace ventris {
 
-/// While it lives, a crash whose cause is that the corpus changed under its mapping ends the job as one of
-/// its input, with exit code 65 and the message of CorpusWatch: SIGBUS beyond the end of a file that was
-/// cut, SIGSEGV by way of wrong offsets, and errors of the program's own checks. Any other crash is left to
-/// whoever would have got it. To be made before the corpus is opened. At most one object.
+/// During its lifetime, a crash caused by a change of the mapped corpus ends the job as an input error, with
+/// exit code 65 and the message of CorpusWatch: SIGBUS beyond the end of a truncated file, SIGSEGV from wrong
+/// offsets, and errors of the program's own checks. Other crashes are passed to the previous handler. Must be
+/// created before the corpus is opened. At most one object.
 class CorpusFaults {
  public:
   CorpusFaults(const std::string& corpus, Job& job, std::string command);
@@ -22,8 +22,7 @@ class CorpusFaults {
   CorpusFaults(const CorpusFaults&) = delete;
   CorpusFaults& operator=(const CorpusFaults&) = delete;
 
-  /// Calls work(); where an exception that tells of a fault of the program leaves it, and the corpus changed,
-  /// throws Error(kBadData) in its place.
+  /// Calls work(); if it throws an internal error and the corpus changed, throws Error(kBadData) instead.
   void run(const std::function<void()>& work) const;
 
  private:

@@ -12,11 +12,10 @@ namespace ventris {
 
 void add_models_option(DecodingOptions& decoding, OptionTable& table) {
   table
-      .texts(
-          "model", "FILE|DIR...", decoding.models,
-          "A weights file, a checkpoint, or a run folder, which means its best checkpoint, or the newest "
-          "where none was validated. Several of one vocabulary make an ensemble: the probability of a token "
-          "is the mean of theirs.")
+      .texts("model", "FILE|DIR...", decoding.models,
+             "A weights file, a checkpoint, or a run folder, which means its best checkpoint, "
+             "or the newest where none was validated. Several of one vocabulary make an ensemble: "
+             "the probability of a token is the mean of theirs.")
       .required = true;
 }
 
@@ -36,13 +35,12 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   table.integer("no-repeat-ngram", search.no_repeat_ngram, {.min = 0, .max = 65535},
                 "No n-gram of N tokens occurs twice in a translation; 0: no limit.");
   table.number("repetition-penalty", search.repetition_penalty, {.min = 0.01, .max = 100},
-               "Logits of tokens that the translation has already are divided by this where positive, else "
-               "multiplied; 1 changes nothing. Scores are those after it.");
+               "Logits of tokens that the translation has already are divided by this where positive, "
+               "else multiplied; 1 changes nothing. Scores are those after it.");
   table.group("Sampling");
-  table.toggle(
-      "sample", search.sample,
-      "Draws tokens at random instead of searching. --beam-size is not used; scores are those of the "
-      "model, whatever the options below.");
+  table.toggle("sample", search.sample,
+               "Draws tokens at random instead of searching. --beam-size is not used; "
+               "scores are those of the model, whatever the options below.");
   table.number("temperature", search.sampling.temperature, {.min = 0.001, .max = 1000},
                "Divides logits before tokens are drawn: below 1 probable tokens become more so.");
   table.integer("top-k", search.sampling.top_k, {.min = 0, .max = 1 << 24},
@@ -50,24 +48,23 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   table.number("top-p", search.sampling.top_p, {.min = 0, .max = 1, .above_min = true},
                "Only the most probable tokens are drawn that together have this probability.");
   table.integer("seed", search.sampling.seed, {},
-                "Of the random numbers, which depend on it, the number of the line and the place in the "
-                "translation alone.");
+                "Of the random numbers, which depend on it, "
+                "the number of the line and the place in the translation alone.");
   add_machine_options(decoding, table);
 }
 
 void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
   table.group("Machine");
-  table.integer(
-      "batch-rows", decoding.search.batch_rows, {.min = 0, .max = 1 << 24},
-      "Tokens of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. More is faster up to a "
-      "point and needs more memory.");
+  table.integer("batch-rows", decoding.search.batch_rows, {.min = 0, .max = 1 << 24},
+                "Tokens of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. "
+                "More is faster up to a point and needs more memory.");
   table.integer("batch-sentences", decoding.search.batch_sentences, {.min = 0, .max = 1 << 24},
                 "Most sentences computed together; 0 leaves it to --batch-rows.");
   table.choice<Packing>(
       "precision", decoding.precision,
       {{"f32", Packing::kF32}, {"bf16", Packing::kBF16}, {"int8", Packing::kInt8}},
-      "Arithmetic of the matrix products and activations. int8, on the CPU alone: products of 8-bit "
-      "integers, exact sums, all else in f32; weights take a quarter of the memory.");
+      "Arithmetic of the matrix products and activations. int8, on the CPU alone: "
+      "products of 8-bit integers, exact sums, all else in f32; weights take a quarter of the memory.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
                "Where to compute. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
                "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
@@ -81,8 +78,8 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
   if (decoding.precision == Packing::kInt8) {
     if (device == "cuda") {
       fail(ExitCode::kUsage,
-           "--precision int8 computes on the CPU alone; use --precision bf16 with --device cuda, or --device "
-           "cpu");
+           "--precision int8 computes on the CPU alone; "
+           "use --precision bf16 with --device cuda, or --device cpu");
     }
     if (device == "auto" && cuda_build() != "no") {
       say(job, "Computing on the CPU, not with CUDA: --precision int8 is of the CPU alone");

@@ -12,7 +12,7 @@ namespace ventris {
 
 struct Job;
 
-/// What translate, evaluate and score share.
+/// Options shared by translate, evaluate and score.
 struct DecodingOptions {
   std::vector<std::string> models;
   BeamSearchOptions search;
@@ -29,20 +29,20 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table);
 /// The group "Machine".
 void add_machine_options(DecodingOptions& decoding, OptionTable& table);
 
-/// make_context() for what is asked for. int8 is of the CPU alone: throws Error(kUsage) with --device cuda;
-/// with auto it is the CPU, and a program that could have taken CUDA says so.
+/// make_context() for the options. int8 is for the CPU only: throws Error(kUsage) with --device cuda; with
+/// auto the CPU is used, with a message if CUDA was available.
 std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOptions& decoding);
 
-/// Says that a sentence was cut, for the first few sentences; counts all.
+/// Reports truncated sentences: the first few individually, and the total.
 class CutSentences {
  public:
-  /// `longest`: tokens that a sentence may have.
+  /// `longest`: maximum tokens of a sentence.
   CutSentences(const Job& job, const std::string& command, size_t longest)
       : job_(job), command_(command), longest_(longest) {}
 
-  /// Tells if a sentence had more than the longest; `where` names it, for example "line 7".
+  /// Reports a sentence that had more than the maximum; `where` names it, for example "line 7".
   void check(const std::string& where, size_t tokens);
-  /// One line for all, if any were cut.
+  /// One line for all, if any were truncated.
   void tell_total(int64_t sentences) const;
 
  private:

@@ -6,8 +6,8 @@
 
 namespace ventris {
 
-/// What `--statistics` tells about a translation: time in which sentences were translated, reading and
-/// writing not counted, and what was done in it.
+/// The report of `--statistics`: the time of translation, without reading and writing, and the work done in
+/// it.
 class DecodingStatistics {
  public:
   void begin() {
@@ -18,12 +18,12 @@ class DecodingStatistics {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     cpu_seconds_ += static_cast<double>(std::clock() - cpu_begin_) / CLOCKS_PER_SEC;
   }
-  /// One sentence, and the tokens of the vocabulary in its best translation.
+  /// Adds one sentence, with the number of tokens in its best translation.
   void add_sentence(int64_t tokens) {
     ++sentences_;
     tokens_ += tokens;
   }
-  /// Writes one JSON object and the end of the line to the standard error: "sentences", "words", "seconds",
+  /// Writes one JSON object and a line end to the standard error: "sentences", "words", "seconds",
   /// "cpu_seconds" (of all threads) and "peak_mib", the peak memory of this process.
   void print() const;
 

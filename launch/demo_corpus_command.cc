@@ -51,9 +51,9 @@ Command demo_corpus_command() {
   command.synopsis = "--output-dir DIR [--train-pairs N] [--valid-pairs N] [--test-pairs N] [--seed N]";
   command.description = {
       "Writes train.en, train.de, valid.en, valid.de, test.en and test.de: cardinals to 999,999,999, "
-      "ordinals, years, dates, clock times, prices and short sentences around them, in words, with their "
-      "German translations. The task needs reordering, compounding and agreement, is free of licences, and "
-      "is small enough for two cores.",
+      "ordinals, years, dates, clock times, prices and short sentences around them, in words, "
+      "with their German translations. The task needs reordering, compounding and agreement, "
+      "is free of licences, and is small enough for two cores.",
       "The text is a pure function of the options. No English line is in two of the sets."};
   command.examples = {{"demo-corpus --output-dir demo", "The corpus that the quickstart trains on:"},
                       {"demo-corpus --output-dir demo --train-pairs 5000 --seed 7", "A smaller one:"}};

@@ -6,7 +6,9 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/version.h"
-#include "trainer/checks/doctor.h"
+#include "trainer/checks/doctor_facts.h"
+#include "trainer/checks/doctor_judgement.h"
+#include "trainer/checks/doctor_report.h"
 
 namespace ventris {
 
@@ -37,18 +39,16 @@ Command doctor_command() {
   command.summary = "looks for what would spoil training on these machines, under mpirun or alone";
   command.synopsis = "[--model-dir DIR] [--device auto|cpu|cuda] [--json]";
   command.description = {
-      "Started as 'ventris train' would be, with mpirun or srun and the same hosts, it checks the programs, "
-      "MPI and its threads, the hosts and the cores of each rank, CUDA devices, drivers and NCCL, sums over "
-      "the "
-      "ranks with their rate and latency, the run folder, limits of the system and the clocks. It takes "
-      "seconds.",
-      "Findings come on one page, the worst first, each with what to do. A problem is what training would "
-      "fail of: the exit code is 69. Warnings and notes do not change the exit code. Rates are compared "
-      "with what the machine tells: 30% of the rate of the slowest host's fastest network device between "
-      "hosts, "
-      "5% of a copy in memory on one host.",
-      "With --model-dir rank 0 writes, renames and syncs a small file there, which all ranks must see; it is "
-      "removed again, and so is the folder if it was missing."};
+      "Started as 'ventris train' would be, with mpirun or srun and the same hosts, "
+      "it checks the programs, MPI and its threads, the hosts and the cores of each rank, "
+      "CUDA devices, drivers and NCCL, sums over the ranks with their rate and latency, the run folder, "
+      "limits of the system and the clocks. It takes seconds.",
+      "Findings come on one page, the worst first, each with what to do. A problem is what "
+      "training would fail of: the exit code is 69. Warnings and notes do not change the exit code. "
+      "Rates are compared with what the machine tells: 30% of the rate of the slowest host's fastest "
+      "network device between hosts, 5% of a copy in memory on one host.",
+      "With --model-dir rank 0 writes, renames and syncs a small file there, which all ranks must see; "
+      "it is removed again, and so is the folder if it was missing."};
   command.examples = {{"doctor --model-dir model", "This machine:"},
                       {"mpirun -np 16 --hostfile hosts ventris doctor --model-dir /shared/model",
                        "The hosts of a job, before it is started:"}};

@@ -34,7 +34,7 @@ struct Options {
   bool json = false;
 };
 
-// Reads the texts on one rank, before time is spent on translation, and gives the source to all.
+// Reads the texts on one rank, before the translation, and sends the source to all.
 std::vector<std::string> read_texts(const Options& options, Job& job,
                                     std::vector<std::vector<std::string>>& references) {
   std::string packed;
@@ -63,7 +63,7 @@ std::string search_label(const BeamSearchOptions& search) {
                        : fmt::format("beam {}", search.beam_size);
 }
 
-/// The score; by the paper's protocol its label tells how the translations were made too.
+/// The score; with the paper's protocol its label also records the settings of the translation.
 ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vector<std::string>> references,
                      const data::BleuOptions& bleu, const std::optional<data::PaperProtocol>& paper,
                      const BeamSearchOptions& search, const ModelSet& models) {
@@ -137,14 +137,13 @@ Command evaluate_command() {
   command.summary = "translates a test set and scores it with BLEU";
   command.synopsis = "--model FILE|DIR --source FILE --reference FILE... [options]";
   command.description = {
-      "Translates the source text with beam search on all ranks, compares it with the references, and prints "
-      "BLEU with sacreBLEU's signature. The texts are read on rank 0 alone. The translations and the score "
-      "do "
-      "not depend on the number of ranks."};
+      "Translates the source text with beam search on all ranks, compares it with the references, "
+      "and prints BLEU with sacreBLEU's signature. The texts are read on rank 0 alone. "
+      "The translations and the score do not depend on the number of ranks."};
   command.examples = {
       {"evaluate --model model --source test.en --reference test.de", "The best checkpoint of a run:"},
-      {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de --beam-size 5 "
-       "--output test.out --json",
+      {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de "
+       "--beam-size 5 --output test.out --json",
        "On two ranks, with the translations kept:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {76, "the ranks disagree on the options or the model"}};

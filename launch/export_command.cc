@@ -18,7 +18,7 @@ struct Options {
   bool json = false;
 };
 
-/// As asked for, or else by the name of the output.
+/// The requested format, or that of the name of the output.
 ExportFormat format_of(const Options& options) {
   const bool is_safetensors = options.output.ends_with(".safetensors");
   return options.format.value_or(is_safetensors ? ExportFormat::kSafetensors : ExportFormat::kHdf5);
@@ -32,8 +32,9 @@ int run_export(const Options& options, const Job& job) {
   write_export_result(options.output, files, *model, options.json);
   if (format_of(options) == ExportFormat::kMarian && model->config.pre_norm) {
     say(job,
-        "Warning: Marian 1.11.0 to 1.12.43 scores this pre-norm model and trains on from it, but its decoder "
-        "computes another function and translates badly (docs/formats.md); for it train without --pre-norm");
+        "Warning: Marian 1.11.0 to 1.12.43 scores this pre-norm model and trains on from it, "
+        "but its decoder computes another function and translates badly (docs/formats.md); "
+        "for it train without --pre-norm");
   }
   return 0;
 }
@@ -48,14 +49,12 @@ Command export_command() {
   command.synopsis = "--model FILE|DIR [--format FORMAT] [--precision PRECISION] --output FILE|DIR";
   command.description = {
       "Writes everything that translation needs. 'hdf5' and 'safetensors' are one file with the parameters "
-      "by "
-      "name, such as encoder/layers/0/self_attention/query/weight, the configuration, and the tokenizer; in "
-      "f32, translations from them equal those from the checkpoint, byte for byte. 'ctranslate2', "
-      "'huggingface' (MarianMT of transformers) and 'marian' are folders that those programs load as they "
-      "are "
-      "(docs/formats.md).",
-      "Every export brings probes, sentence pairs with the logits that the model gives: 'ventris inspect "
-      "--verify' computes those of a file of ours again."};
+      "by name, such as encoder/layers/0/self_attention/query/weight, the configuration, and the tokenizer; "
+      "in f32, translations from them equal those from the checkpoint, byte for byte. "
+      "'ctranslate2', 'huggingface' (MarianMT of transformers) "
+      "and 'marian' are folders that those programs load as they are (docs/formats.md).",
+      "Every export brings probes, sentence pairs with the logits that the model gives: "
+      "'ventris inspect --verify' computes those of a file of ours again."};
   command.examples = {
       {"export --model model --output weights.h5", "The best checkpoint of a run:"},
       {"export --model model --precision int8 --output small.h5", "In a quarter of the bytes:"},
@@ -65,8 +64,8 @@ Command export_command() {
   table.group("Input and output");
   table
       .text("model", "FILE|DIR", options->model,
-            "A checkpoint, a weights file, or a run folder, which means its best checkpoint, or the newest "
-            "where none was validated.")
+            "A checkpoint, a weights file, or a run folder, which means its best checkpoint, "
+            "or the newest where none was validated.")
       .required = true;
   table
       .text("output", "FILE", options->output,

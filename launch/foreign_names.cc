@@ -9,35 +9,34 @@
 namespace ventris {
 namespace {
 
-/// An option of another toolkit and ours: of the first command's kind that has `ours`. Where `ours` is empty
-/// nothing is to be given, and the note says why.
+/// An option of another toolkit and ours: for commands of this kind that have `ours`. If `ours` is empty, no
+/// option is needed, and the note gives the reason.
 struct ForeignName {
   std::string_view names;     // separated by blanks
-  std::string_view commands;  // likewise; empty: any that has `ours`
+  std::string_view commands;  // the same; empty: any that has `ours`
   std::string_view ours;
   std::string_view note;
 };
 
 constexpr std::string_view kTokens =
-    "It counts tokens of the vocabulary without padding, of a whole step over all ranks; so does "
-    "--batch-source-tokens";
+    "It counts tokens of the vocabulary without padding, of a whole step over all ranks; "
+    "so does --batch-source-tokens";
 constexpr std::string_view kSteps = "It counts steps";
 
 constexpr auto kForeignNames = std::to_array<ForeignName>({
     // Training
     {"lr learn-rate -l", "train plan", "learning-rate-scale",
-     "It is a factor on the schedule of the paper, whose peak is scale * (d_model * warmup)^-0.5, and not "
-     "the "
-     "rate itself"},
+     "It is a factor on the schedule of the paper, "
+     "whose peak is scale * (d_model * warmup)^-0.5, and not the rate itself"},
     {"arch type task -a", "train plan", "preset", "Its values are tiny, small, base and big"},
     {"mini-batch batch-size max-sentences", "train plan", "batch-target-tokens", kTokens},
     {"mini-batch-words max-tokens -b", "train plan", "batch-target-tokens", kTokens},
     {"maxi-batch mini-batch-fit shuffle sync-sgd ddp-backend distributed-world-size", "train plan", "",
-     "There is nothing to give: batches are filled up to --batch-target-tokens, drawn in a new order each "
-     "epoch, and all ranks work on each"},
+     "There is nothing to give: batches are filled up to --batch-target-tokens, "
+     "drawn in a new order each epoch, and all ranks work on each"},
     {"update-freq optimizer-delay workspace -w", "train plan", "micro-batch-tokens",
-     "A global batch is computed in pieces of this many tokens, and the update is the same for any number of "
-     "them: less needs less memory"},
+     "A global batch is computed in pieces of this many tokens, "
+     "and the update is the same for any number of them: less needs less memory"},
     {"fp16 bf16 amp", "train plan", "precision", "Its values are f32 and bf16"},
     {"fp16 bf16", "", "precision", "Its values are f32 and bf16"},
     {"dim-emb encoder-embed-dim decoder-embed-dim", "", "d-model", ""},
@@ -58,8 +57,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"after-epochs max-epoch -e", "train plan", "max-epochs", ""},
     {"lr-warmup warmup-updates", "", "warmup-steps", kSteps},
     {"lr-scheduler lr-decay-inv-sqrt", "train plan", "warmup-steps",
-     "The schedule is always the paper's: it rises for N steps, then falls with their inverse square "
-     "root"},
+     "The schedule is always the paper's: it rises for N steps, then falls with their inverse square root"},
     {"adam-betas optimizer-params", "", "beta1", "So are --beta2 and --adam-epsilon options of their own"},
     {"adam-eps", "", "adam-epsilon", ""},
     {"exponential-smoothing", "", "ema", "It is the decay: 0.9999 where Marian has 1e-4"},
@@ -126,12 +124,12 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"num-refs -nr", "bleu", "reference",
      "It takes one file for each reference; 'cut -f 2 FILE' has the second column of one with tabs"},
     {"detail origlang subset -d", "bleu", "",
-     "There is nothing to give: only test sets that sacreBLEU downloads have such parts, and the program has "
-     "none"},
+     "There is nothing to give: "
+     "only test sets that sacreBLEU downloads have such parts, and the program has none"},
     {"force", "bleu", "", "There is nothing to give: text that looks tokenised is scored with a warning"},
     {"quiet -q", "bleu", "",
-     "There is nothing to give: the scores alone go to the standard output, and warnings to the standard "
-     "error"},
+     "There is nothing to give: the scores alone go to the standard output, "
+     "and warnings to the standard error"},
     {"encoding -e", "bleu", "",
      "There is nothing to give: text is UTF-8; 'iconv -t UTF-8' makes it of others"},
     {"test-set language-pair -t -l", "bleu evaluate", "reference",

@@ -27,7 +27,7 @@ const std::vector<ExitStatus>& common_exit_codes() {
   return codes;
 }
 
-// Lines after the first stand `hanging` more to the right, and `mark` ends each line that is continued.
+// Lines after the first are indented by `hanging` more, and `mark` ends each continued line.
 std::string wrapped(const std::string& text, size_t indent, size_t hanging = 0,
                     const std::string& mark = "") {
   std::string result;
@@ -60,7 +60,7 @@ std::string title_of(const Option& option) {
   return title;
 }
 
-// The words of a choice stand there if they are short.
+// The words of a choice are shown there if they are short.
 std::string short_title_of(const Option& option) {
   constexpr size_t kWidest = 30;
   const std::string title = title_of(option);
@@ -126,9 +126,9 @@ std::string common_options(const Command& command) {
 }
 
 constexpr const char* kConfigHelp =
-    "Reads options from a file with lines of the form 'option = value', without the dashes; '#' begins a "
-    "comment. A switch is 'option = yes'; an option with several values stands on several lines. train and "
-    "plan take the config.json of a run folder too. Options on the command line win.";
+    "Reads options from a file with lines of the form 'option = value', without the dashes; '#' begins "
+    "a comment. A switch is 'option = yes'; an option with several values stands on several lines. "
+    "train and plan take the config.json of a run folder too. Options on the command line win.";
 
 }  // namespace
 
@@ -211,15 +211,15 @@ std::string markdown_reference(const std::vector<Command>& commands) {
   };
   std::string text =
       "# Commands\n\n"
-      "This page is made from the program's own option tables: `ventris help --markdown > "
-      "docs/commands.md`.\n\n"
+      "This page is made from the program's own option tables: "
+      "`ventris help --markdown > docs/commands.md`.\n\n"
       "| command | what it does |\n|---|---|\n";
   for (const Command& command : commands) {
     text += fmt::format("| [`{0}`](#ventris-{0}) | {1} |\n", command.name, escaped(command.summary));
   }
   text +=
-      "\nEvery command also has `--help`, which shows the common options, `--help all`, and `--config "
-      "FILE`: " +
+      "\nEvery command also has `--help`, which shows the common options, "
+      "`--help all`, and `--config FILE`: " +
       std::string(kConfigHelp) +
       " Results go to the standard output, messages to the standard error. Options are written in full "
       "and given once. [Exit codes](exit-codes.md) are the same for all commands.\n";

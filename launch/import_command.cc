@@ -19,10 +19,10 @@ struct Options {
   bool json = false;
 };
 
-/// What is read beside the input without being named.
+/// The files that are read beside the input by default.
 void check_output(const Options& options) {
   for (const char* name : {"source.spm", "vocab.yml"}) {
-    std::error_code error;  // of what does not exist
+    std::error_code error;  // of a missing file
     const auto beside = std::filesystem::path(options.from.input).parent_path() / name;
     if (!std::filesystem::equivalent(beside, options.output, error)) continue;
     fail(ExitCode::kUsage,
@@ -50,23 +50,22 @@ Command import_command() {
   command.summary = "reads a model from a file of another format";
   command.synopsis = "--input FILE --output FILE";
   command.description = {
-      "Writes a weights file (HDF5) from one of 'ventris export --format safetensors', from a checkpoint or "
-      "weights file, or from a model of Marian (.npz), recognised by its content. The parameters are those "
-      "of "
-      "the file, bit for bit.",
-      "A model of Marian needs the SentencePiece model of its tokens, and its vocabulary where that is one "
-      "in YAML. It is refused where our model could not compute the same, such as embeddings that are not "
-      "tied or learned positions (docs/formats.md). 'ventris train --initial-model' goes on from it."};
+      "Writes a weights file (HDF5) from one of 'ventris export --format safetensors', "
+      "from a checkpoint or weights file, or from a model of Marian (.npz), recognised by its content. "
+      "The parameters are those of the file, bit for bit.",
+      "A model of Marian needs the SentencePiece model of its tokens, and its vocabulary "
+      "where that is one in YAML. It is refused where our model could not compute the same, "
+      "such as embeddings that are not tied or learned positions (docs/formats.md). "
+      "'ventris train --initial-model' goes on from it."};
   command.examples = {{"import --input model.safetensors --output weights.h5", "A model that came back:"},
                       {"import --input marian/model.npz --output weights.h5",
                        "A model of Marian, with vocab.yml and source.spm beside it:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("input", "FILE", options->from.input, "The model.").required = true;
-  table.text(
-      "vocabulary", "FILE", options->from.vocabulary,
-      "The vocabulary of a model of Marian in YAML; vocab.yml beside it where none is given, or, where "
-      "that is not there either, the tokens of the SentencePiece model.");
+  table.text("vocabulary", "FILE", options->from.vocabulary,
+             "The vocabulary of a model of Marian in YAML; vocab.yml beside it where none is given, or, "
+             "where that is not there either, the tokens of the SentencePiece model.");
   table.text("tokenizer-model", "FILE", options->from.tokenizer,
              "The SentencePiece model of a model of Marian; source.spm beside it where none is given.");
   table.text("output", "FILE", options->output, "The weights file.").required = true;

@@ -15,8 +15,9 @@
 #include "comm/guard.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/safetensors.h"
 #include "launch/command.h"
 #include "launch/job.h"
@@ -35,7 +36,7 @@ namespace {
 
 using data::ElementType;
 
-/// Of logits between machines, whose sums differ in order.
+/// Tolerance of logits between machines, whose sums differ in order.
 constexpr double kProbeTolerance = 1e-3;
 
 struct Options {
@@ -55,16 +56,16 @@ struct Dataset {
   double sum = 0.0;
 };
 
-/// What inspect tells of a file.
+/// The properties of a file.
 struct Contents {
   std::string path;
   std::string digest;
-  std::string config;            // of a model, else empty
-  std::string parameter_digest;  // likewise
+  std::string config;            // of a model, otherwise empty
+  std::string parameter_digest;  // the same, or ""
   std::vector<Dataset> datasets;
 };
 
-/// What the elements of files are converted to for arithmetic.
+/// The type to which elements of files are converted for arithmetic.
 template <typename T>
 using Readable = std::conditional_t<std::is_same_v<T, BF16>, float, T>;
 
@@ -133,7 +134,7 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
 int64_t parameters_of(const std::vector<Dataset>& datasets) {
   int64_t parameters = 0;
   for (const Dataset& dataset : datasets) {
-    // The parameters of a safetensors file are all that is not bytes, but the scales.
+    // The parameters of a safetensors file are all tensors except bytes and scales.
     const bool of_model = dataset.name.starts_with("/model/") ||
                           (!dataset.name.starts_with("/") && !dataset.name.starts_with("scales/") &&
                            dataset.type != ElementType::kU8);
@@ -223,12 +224,12 @@ Contents contents_of_safetensors(const std::string& path) {
   return contents;
 }
 
-/// Whether a file holds a model whose probes can be checked: one of ours with parameters and a configuration.
+/// Whether a file has a model whose probes can be checked: one of ours with parameters and a configuration.
 bool holds_model(const Contents& contents) {
   return !contents.config.empty() && parameters_of(contents.datasets) > 0;
 }
 
-/// Checks what a model gives for its probes; says what was checked.
+/// Checks the output of a model for its probes; returns a description of the check.
 std::string verify_probes(const Contents& contents, const Job& job) {
   if (!holds_model(contents)) return "";
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
@@ -267,19 +268,19 @@ nlohmann::json json_of(const Contents& contents) {
   return result;
 }
 
-/// What a run folder holds.
+/// The contents of a run folder.
 struct RunFolder {
   std::string path;
   std::optional<StatusRecord> status;
-  bool killed = false;                   // it was running, and its process is gone
-  std::vector<std::string> checkpoints;  // by rising step
+  bool killed = false;                   // status is running, but the process is gone
+  std::vector<std::string> checkpoints;  // by increasing step
   std::string best;                      // path, or ""
   std::string best_record;               // best.json, or ""
-  std::string config;                    // likewise
+  std::string config;                    // the same, or ""
   std::string command;
 };
 
-/// A small file of the folder without the end of its last line; "" where it is not there.
+/// A small file of the folder without its final line end; "" if it does not exist.
 std::string text_in(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   if (!data::is_there(path)) return "";
@@ -452,16 +453,15 @@ Command inspect_command() {
   command.summary = "shows what a corpus, checkpoint, weights or safetensors file, or a run folder holds";
   command.synopsis = "FILE_OR_DIR [--verify] [--json]";
   command.description = {
-      "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number of "
-      "parameters and their digest, which is the same in every file with the same bits of them. Every file "
-      "of ours carries a digest of its contents, which is checked before anything "
-      "else: a damaged file is an error, exit code 65.",
+      "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number "
+      "of parameters and their digest, which is the same in every file with the same bits of them. "
+      "Every file of ours carries a digest of its contents, which is checked before anything else: "
+      "a damaged file is an error, exit code 65.",
       "Of a run folder it tells how the newest start stands or ended, its checkpoints, the newest and the "
-      "best "
-      "among them, the command and the configuration; with --verify it verifies every checkpoint.",
+      "best among them, the command and the configuration; with --verify it verifies every checkpoint.",
       "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
-      "An exported model brings probes, sentence pairs with the logits that they gave; they are computed "
-      "again and must agree within 0.001."};
+      "An exported model brings probes, sentence pairs with the logits that they gave; "
+      "they are computed again and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "What is in a file:"},
                       {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"},
                       {"inspect model", "How a training stands:"}};

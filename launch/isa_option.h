@@ -6,7 +6,7 @@
 
 namespace ventris {
 
-/// --isa: which of the CPU's kernels (backend/instruction_set.h). `isa` starts as "auto".
+/// --isa: the set of CPU kernels (backend/instruction_set.h). `isa` starts as "auto".
 void add_isa_option(std::string& isa, OptionTable& table);
 
 }  // namespace ventris

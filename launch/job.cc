@@ -8,6 +8,7 @@
 #include "backend/device.h"
 #include "backend/error.h"
 #include "backend/instruction_set.h"
+#include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"

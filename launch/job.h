@@ -12,7 +12,7 @@ class Communicator;
 class MpiEnvironment;
 class RunStatus;
 
-/// What a command runs in.
+/// The environment of a command.
 struct Job {
   const MpiEnvironment& environment;
   Communicator& communicator;
@@ -24,18 +24,18 @@ struct Job {
 };
 
 /// A context on `device` (auto, cpu or cuda) with `threads` CPU threads, or as many as the rank may use if 0.
-/// All ranks call it and come to the same kind of device, and each to a CUDA device of its own: auto means
-/// CUDA where it is available on every rank, and else the CPU, and then says why unless the program was built
-/// without CUDA. Throws Error(kUnavailable) where cuda is asked for and does not work, with the reason and
-/// the first rank that has it.
+/// All ranks must call it; they get the same kind of device, each its own CUDA device: auto means CUDA if it
+/// is available on every rank, otherwise the CPU, with a message of the reason unless the program was built
+/// without CUDA. Throws Error(kUnavailable) if cuda is requested and does not work, with the reason and the
+/// first affected rank.
 ///
-/// The CPU's kernels are those of `isa` (backend/instruction_set.h), with auto the greatest that every rank
-/// would take by itself: Adam runs on all of them, and its results must have the same bits. To be called
-/// before all operations.
+/// The CPU's kernels are those of `isa` (backend/instruction_set.h), with auto the largest that every rank
+/// supports: Adam runs on all of them, and its results must have the same bits. Must be called before all
+/// operations.
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
                                       const std::string& isa);
 
-/// Text for people, on the standard error; only the rank that speaks prints.
+/// Messages on the standard error; only the rank that prints for the job writes them.
 void say(const Job& job, const std::string& message);
 
 }  // namespace ventris

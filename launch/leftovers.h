@@ -5,11 +5,11 @@
 
 namespace ventris {
 
-/// Removes what jobs of Open MPI left on this host when they were killed: segments of shared memory
+/// Removes the remains of killed jobs of Open MPI on this host: segments of shared memory
 /// (/dev/shm/vader_segment.*) that no process maps, and session folders (ompi.HOST.UID/pid.N in the folder
-/// for temporary files) of launchers that are gone. Only what belongs to this user; what another user's
-/// processes may map stays. Takes a tenth of a second where there is something, as a segment is looked at
-/// twice: a job that starts makes it a moment before it maps it. Returns the paths that were removed.
+/// for temporary files) of launchers that are gone. Only those of this user; segments that another user's
+/// processes may map are kept. Takes a tenth of a second if there are segments, as each is checked twice: a
+/// starting job creates it a moment before mapping it. Returns the removed paths.
 std::vector<std::string> remove_leftovers_of_jobs();
 
 }  // namespace ventris

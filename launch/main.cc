@@ -39,18 +39,18 @@
 namespace ventris {
 namespace {
 
-// A failure that several ranks share is reported by rank 0, which then ends the job; the others wait this
-// long for it, so that there is one message, and speak only if rank 0 had no reason to.
+// A failure of several ranks is reported by rank 0, which then ends the job; the others wait this long, so
+// that there is one message, and report only if rank 0 did not.
 constexpr std::chrono::seconds kPatienceForRankZero{3};
 
-// For the last word in status.json, on a disk that may hang.
+// Limit for the final write of status.json, on a disk that may hang.
 constexpr double kLongestLastWord = 5.0;  // seconds
 
 bool is_help(const std::string& word) {
   return word == "--help" || word == "-h";
 }
 
-// "did you mean 'train'?" or where the commands are listed.
+// "did you mean 'train'?" or how to list the commands.
 std::string command_suggestion(const std::vector<Command>& commands, const std::string& word) {
   std::vector<std::string> names = {"help", "version", "--help", "--version"};
   for (const Command& command : commands) names.push_back(command.name);
@@ -77,7 +77,7 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
        command_suggestion(commands, words.front()));
 }
 
-// The preset whose values help shows; "" where the words name none.
+// The preset whose values help shows; "" if the arguments name none.
 std::string preset_of(const std::vector<std::string>& words) {
   const std::string option = "--preset";
   for (size_t i = 0; i < words.size(); ++i) {
@@ -89,7 +89,7 @@ std::string preset_of(const std::vector<std::string>& words) {
 
 int run_command(const Command& command, const std::vector<std::string>& words,
                 const MpiEnvironment& environment, const std::string& command_line, RunStatus& status) {
-  // After "--" stand words of another command.
+  // After "--" follow the arguments of another command.
   const auto end = std::find(words.begin(), words.end(), "--");
   const auto help = std::find_if(words.begin(), end, is_help);
   if (help != end) {
@@ -130,12 +130,12 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
   fail(ExitCode::kUsage, "unknown command '{}'; {}", name, command_suggestion(commands, name));
 }
 
-// What is reported of a failure, and the exit code.
+// The message of a failure, and the exit code.
 struct Failure {
   int code;
-  std::string message;  // empty: nothing is to be said
+  std::string message;  // empty: no message
   std::optional<std::chrono::milliseconds> patience =
-      {};  // of this rank with others; else kPatienceForRankZero
+      {};  // patience of this rank; default: kPatienceForRankZero
 };
 
 Failure describe_current_exception() {
@@ -155,19 +155,19 @@ Failure describe_current_exception() {
     if (error.code() != std::errc::resource_unavailable_try_again)
       return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
     return {static_cast<int>(ExitCode::kUnavailable),
-            "the system starts no further thread; raise its limits (ulimit -v, ulimit -u) or ask for fewer "
-            "--threads"};
+            "the system starts no further thread; raise its limits (ulimit -v, "
+            "ulimit -u) or ask for fewer --threads"};
   } catch (const std::exception& error) {
     return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
   }
 }
 
-// Tells the failure once a job and ends it on all ranks.
+// Reports the failure once for the job and ends it on all ranks.
 int report(const Failure& failure, const std::string& command, const MpiEnvironment& environment,
            RunStatus& status) {
   const bool many = environment.size() > 1;
   if (many && (failure.patience || environment.rank() != 0)) {
-    end_at_sigterm();  // which the launcher sends once another rank has ended the job
+    end_at_sigterm();  // sent by the launcher after another rank has ended the job
     std::this_thread::sleep_for(failure.patience.value_or(kPatienceForRankZero));
   }
   if (!failure.message.empty()) {
@@ -180,7 +180,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
     const Guard guard(kLongestLastWord, {.late = [&] { environment.abort(failure.code); }});
     status.end(failure.code, failure.message);
   }
-  // After training began, a thread may hang in a save, for which the ordinary end of a process would wait.
+  // After training began, a thread may hang in a save, for which the normal end of a process would wait.
   if (many || status.begun()) environment.abort(failure.code);
   return failure.code;
 }
@@ -194,18 +194,19 @@ std::string known_command(const std::vector<std::string>& words) {
   return "";
 }
 
-// A standard stream that was closed when the program started would lend its number to the next file that is
-// opened, and messages would go into that file. Input and output opened the wrong way round fail as closed
-// ones do; messages that nobody wants go nowhere.
+// If a standard stream is closed at the start, the next opened file would get its number, and messages would
+// be written to that file. Input and output are opened in the wrong direction, so they fail as closed ones
+// do; messages are discarded.
 void hold_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is this one, since those below are open.
+    // This is the lowest free number, since those below are open.
     [[maybe_unused]] const int opened = ::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
   }
 }
 
-// Of train, as it stands on the command line: options are read when MPI runs. A wrong one is refused then.
+// The limit of train on the command line, as options are parsed only when MPI runs. An invalid one is refused
+// then.
 double wait_limit_of(const std::vector<std::string>& words) {
   const std::string option = "--comm-timeout";
   double seconds = MpiLimits().seconds;
@@ -219,12 +220,13 @@ double wait_limit_of(const std::vector<std::string>& words) {
   return seconds;
 }
 
-// A supervisor has no child but its job, and reads no HDF5 file.
+// A supervisor has no child except its job, and reads no HDF5 file.
 bool needs_hdf5(const std::vector<std::string>& words) {
   return words.empty() || words.front() != "supervise";
 }
 
-/// What the system shows of a process: the words, and behind them the variables, where they were not moved.
+/// The memory that the system shows for a process: the arguments, followed by the variables unless they were
+/// moved.
 std::span<char> words_and_environment(int argc, char** argv) {
   if (argc == 0) return {};
   char* end = argv[0];
@@ -253,8 +255,8 @@ int main(int argc, char** argv) {
   std::optional<data::Hdf5Process> hdf5;
   if (needs_hdf5(words)) hdf5.emplace(words_and_environment(argc, argv));
   prepare_for_want_of_memory();
-  // A write to a closed pipe, or past a limit on the size of files, fails with its reason instead of killing
-  // the process in the middle of its files.
+  // A write to a closed pipe, or beyond a limit on file size, fails with its reason instead of killing the
+  // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   MpiLimits limits = {.seconds = wait_limit_of(words)};

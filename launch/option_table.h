@@ -10,39 +10,39 @@
 
 namespace ventris {
 
-/// How many words an option takes on the command line.
+/// The number of arguments of an option on the command line.
 enum class Arity { kSwitch, kOne, kMany };
 
-/// One option of a command: what the parser, the help text and docs/commands.md are made from.
+/// One option of a command: the source for the parser, the help text and docs/commands.md.
 struct Option {
-  std::string name;         // long name without the dashes; for an operand, what help calls it
+  std::string name;         // long name without the dashes; for an operand, its name in help
   std::string placeholder;  // of the value, e.g. "FILE" or "N"; empty for a switch
   std::string help;         // one or more sentences
   std::string group;        // heading in the help text
-  std::string limits;       // "at least 1", "f32 or bf16"; empty where any text is accepted
+  std::string limits;       // "at least 1", "f32 or bf16"; empty if any text is accepted
   Arity arity = Arity::kOne;
   bool required = false;
   bool operand = false;              // given without its name
-  bool is_command = false;           // an operand that is a command line of its own, behind "--"
+  bool is_command = false;           // an operand that is a separate command line, after "--"
   bool from_preset = false;          // the default is that of the preset
   std::vector<std::string> aliases;  // other spellings on the command line, with their dashes: "-tok"
-  std::string excludes;              // name of an option that says the opposite; both together are an error
+  std::string excludes;              // name of the opposite option; both together are an error
 
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
   std::function<void(const std::vector<std::string>& values, const std::string& where)> store;
-  /// The value at present as the user would write it; the default, before anything was stored. "" for none.
-  /// Throws OptionError where the variable has a value that the option does not take.
+  /// The current value as the user would write it; the default, before a value was stored. "" for none.
+  /// Throws OptionError if the variable has a value that the option does not accept.
   std::function<std::string()> show;
 };
 
-/// A value that the user gave is not acceptable.
+/// A value given by the user is not valid.
 class OptionError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The options of one command in the order of the help text, bound to variables that outlive the table. A
-/// variable's value at the time of the call to show() is the default that help prints.
+/// The options of one command in the order of the help text, bound to variables that must outlive the table.
+/// A variable's value at the time of the call to show() is the default that help prints.
 class OptionTable {
  public:
   /// Heading for the options that follow.
@@ -58,8 +58,8 @@ class OptionTable {
 
   Option& text(const std::string& name, const std::string& placeholder, std::string& variable,
                const std::string& help);
-  /// A text that may be absent: an empty value is none, so that one from a file of --config can be taken
-  /// back.
+  /// A text that may be absent: an empty value means none, so that a value from a file of --config can be
+  /// cleared.
   Option& optional_text(const std::string& name, const std::string& placeholder, std::string& variable,
                         const std::string& help);
   Option& texts(const std::string& name, const std::string& placeholder, std::vector<std::string>& variable,
@@ -74,13 +74,13 @@ class OptionTable {
   Option& toggle(const std::string& name, bool& variable, const std::string& help);
   /// yes or no.
   Option& yes_no(const std::string& name, bool& variable, const std::string& help);
-  /// One of some words, stored as `value` of the same place.
+  /// One of several words, stored as the `value` of the same index.
   template <typename T>
   Option& choice(const std::string& name, T& variable, const std::vector<std::pair<std::string, T>>& choices,
                  const std::string& help);
   Option& choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
                  const std::string& help);
-  /// The operands: words without an option name. At most one such entry in a table.
+  /// The operands: arguments without an option name. At most one such entry in a table.
   Option& operands(const std::string& placeholder, std::vector<std::string>& variable,
                    const std::string& help);
 

@@ -8,28 +8,28 @@
 
 namespace ventris {
 
-/// The reader of the standard output has gone. There is nobody to tell; the program ends quietly with exit
-/// code 74.
+/// The reader of the standard output is gone. The program ends silently with exit code 74.
 class ClosedOutput : public Error {
  public:
   ClosedOutput() : Error(ExitCode::kIo, "the standard output was closed") {}
 };
 
-/// Writes results to the standard output at once. Throws ClosedOutput, or Error(kIo) with the system's
-/// reason.
+/// Writes results to the standard output without buffering. Throws ClosedOutput, or Error(kIo) with the
+/// system's reason.
 void write_output(std::string_view text);
 
-/// Writes a message to the standard error. One that cannot be told is dropped: the work counts.
+/// Writes a message to the standard error. A message that cannot be written is dropped, without an error.
 void tell(const std::string& message);
 
 /// The lines of a text file, plain or gzipped; "-" is the standard input. A carriage return before a line end
 /// is removed and NUL bytes become spaces, as `prepare` does. Throws DataError kMissingInput or kBadData
-/// (invalid UTF-8 among others) with file and line.
+/// (for example invalid UTF-8) with file and line.
 std::vector<std::string> read_text(const std::string& path);
-/// Makes one line acceptable as read_text() does, or throws, naming the place.
+/// Cleans one line as read_text() does, or throws, naming the place.
 void check_line(std::string& line, const std::string& path, int64_t line_number);
 
-/// Throws Error kCannotCreate unless write_file_atomically() could make the file: to be told before the work.
+/// Throws Error kCannotCreate unless write_file_atomically() could create the file: for a check before the
+/// work.
 void check_can_create(const std::string& path);
 
 /// The lines of a text in which each line ends with LF.

@@ -24,7 +24,7 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kOperandKey = "operands";
-// Files of options are short, and parsed they take up to a hundred times their size.
+// Option files are short; parsed, they take up to a hundred times their size.
 constexpr size_t kMaxConfigBytes = size_t{64} << 10;
 using Values = std::map<std::string, std::vector<std::string>>;
 
@@ -46,8 +46,8 @@ po::options_description describe(const Command& command, bool with_config) {
   return description;
 }
 
-// Collects parsed options by name. Requires that every name is one of the table; `where` is empty for the
-// command line.
+// Collects parsed options by name. Requires that every name is in the table; `where` is empty for the command
+// line.
 Values collect(const Command& command, const po::parsed_options& parsed, const std::string& file) {
   Values values;
   for (const po::option& option : parsed.options) {
@@ -64,7 +64,7 @@ Values collect(const Command& command, const po::parsed_options& parsed, const s
   return values;
 }
 
-/// The library takes any word for a value. Values that begin with dashes are written --name=value.
+/// The library accepts any argument as a value. Values that begin with dashes must be written --name=value.
 void check_values_are_given(const Command& command, const std::vector<std::string>& words) {
   for (size_t i = 0; i + 1 < words.size() && words[i] != "--"; ++i) {
     const Option* const option =
@@ -87,7 +87,8 @@ Values parse_words(const Command& command, const std::vector<std::string>& as_gi
   const bool has_operands =
       std::any_of(table.begin(), table.end(), [](const Option& o) { return o.operand; });
   if (has_operands) positional.add(kOperandKey, -1);
-  // Prefixes are not guessed, so that a later version may add options without changing what a script means.
+  // Prefixes are not accepted, so that a later version may add options without changing the meaning of a
+  // script.
   const int style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
                     po::command_line_style::long_allow_next;
   try {
@@ -120,8 +121,7 @@ Values parse_words(const Command& command, const std::vector<std::string>& as_gi
   }
 }
 
-/// At most `max` bytes of a file, or of a pipe whose writer may still have to come: until then, stop signals
-/// are heard.
+/// At most `max` bytes of a file, or of a pipe that may not have a writer yet: stop signals end the wait.
 std::string read_or_wait(const std::string& path, size_t max) {
   constexpr int kListenEveryMs = 100;
   const auto failed = [&](int error) {
@@ -155,7 +155,7 @@ std::string read_config(const std::string& path) {
          "{}: it is longer than {} bytes; expected lines of the form 'option = value'", path,
          kMaxConfigBytes);
   }
-  if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the mark that some editors begin with
+  if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the byte order mark of some editors
   if (text.find('\0') != std::string::npos) {
     fail(ExitCode::kBadConfiguration, "{}: holds NUL bytes; expected lines of the form 'option = value'",
          path);
@@ -179,7 +179,7 @@ Values parse_file(const Command& command, const std::string& path) {
   if (first != std::string::npos && text[first] == '{') return parse_json(command, text, path);
   std::istringstream stream(text);
   try {
-    // Unknown names are let through here so that the message can suggest a name.
+    // Unknown names are accepted here so that the message can suggest a name.
     const po::parsed_options parsed = po::parse_config_file(stream, describe(command, false), true);
     for (const po::option& option : parsed.options) {
       const Option* known = command.options.find(option.string_key);
@@ -190,7 +190,8 @@ Values parse_file(const Command& command, const std::string& path) {
     }
     return collect(command, parsed, path);
   } catch (const po::invalid_config_file_syntax& error) {
-    // Not what(): it puts the line into a template and does not end where the line holds '%invalid_line%'.
+    // Not what(): it inserts the line into a template and does not terminate if the line contains
+    // '%invalid_line%'.
     fail(ExitCode::kBadConfiguration, "{}: '{}' is no line of the form 'option = value'", path,
          error.tokens());
   } catch (const po::error&) {
@@ -220,11 +221,11 @@ std::string text_of(const Values& values, const std::string& name) {
   return found == values.end() || found->second.empty() ? "" : found->second.front();
 }
 
-/// Nothing that is read may be written over.
+/// No input may be overwritten.
 void check_outputs(const Command& command, const Values& flags, const Values& from_file) {
   for (const char* name : {"output", "dropped-report"}) {
     const std::string output = flags.count(name) > 0 ? text_of(flags, name) : text_of(from_file, name);
-    std::error_code error;  // of what does not exist
+    std::error_code error;  // of a missing file
     if (output.empty() || !std::filesystem::is_regular_file(output, error)) continue;
     const auto compare = [&](const Values& values) {
       for (const auto& [other, words] : values) {

@@ -7,8 +7,8 @@
 
 namespace ventris {
 
-/// Reads the words after the command's name, and the file of --config if there is one (flags win), into the
-/// variables of the command's options. Throws Error: kUsage for a fault on the command line,
+/// Parses the arguments after the command's name, and the file of --config if given (the command line wins),
+/// into the variables of the command's options. Throws Error: kUsage for an error on the command line,
 /// kBadConfiguration for one in the file, kMissingInput if that file cannot be read.
 void parse_options(const Command& command, const std::vector<std::string>& words);
 

@@ -12,6 +12,7 @@
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "trainer/checks/training_plan.h"
+#include "trainer/checks/training_plan_table.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {
@@ -28,7 +29,7 @@ struct Options {
   double host_memory = 0.0;    // GiB; 0: of this machine
 };
 
-// What of the common options of train a plan does not depend on.
+// The common options of train on which a plan does not depend.
 bool changes_nothing(const std::string& option) {
   return option == "valid-metric" || option == "patience" || option == "valid-target" ||
          option == "log-every";
@@ -38,7 +39,7 @@ int64_t bytes_of(double gibibytes) {
   return static_cast<int64_t>(gibibytes * kGiB);
 }
 
-/// Memory that processes here may use: the machine's, or less where the control group has a limit.
+/// Memory that processes here may use: that of the machine, or the limit of the control group.
 int64_t memory_of_this_host() {
   const int64_t all = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   std::ifstream file("/sys/fs/cgroup/memory.max");
@@ -46,14 +47,14 @@ int64_t memory_of_this_host() {
   return file >> limit && limit > 0 && limit < all ? limit : all;
 }
 
-/// What is named --model-dir and is no folder, train refuses.
+/// Refuses a --model-dir that is not a folder, as train does.
 void check_model_dir(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
     fail(ExitCode::kCannotCreate, "--model-dir {}: a file has this name; give a folder", folder);
 }
 
-/// Free bytes where the folder is or will be made; 0 where that is not known.
+/// Free bytes at the location of the folder; 0 if unknown.
 int64_t free_disk_of(const std::string& folder) {
   if (folder.empty()) return 0;
   std::error_code error;
@@ -73,8 +74,8 @@ PlannedMachine machine_of(const Options& options) {
   if (machine.device == Device::kCuda) {
     if (options.device_memory == 0.0 && !reason.empty()) {
       fail(ExitCode::kUsage,
-           "--device cuda: there is no device here to look at ({}); --device-memory says how much memory "
-           "those of the run have",
+           "--device cuda: there is no device here to look at ({}); "
+           "--device-memory says how much memory those of the run have",
            reason);
     }
     machine.device_memory =
@@ -129,7 +130,7 @@ int run_plan(Options& options) {
   }
   check_model_dir(train.model_dir);
   const PlannedMachine machine = machine_of(options);
-  if (train.model_dir.empty()) train.model_dir = ".";  // which train would refuse; nothing is written here
+  if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing
   const TrainingPlan plan = plan_training(train, machine);
   write_output(options.train.json ? json_text(json_of(plan)) + "\n" : plan_table(plan));
   if (!plan.excess.empty()) fail(ExitCode::kBadConfiguration, "{}", plan.excess);
@@ -145,16 +146,13 @@ Command plan_command() {
   command.summary = "says what a training run will take, and refuses one that cannot fit";
   command.synopsis = "--corpus FILE [--preset tiny|small|base|big] [--ranks N] [options of train]";
   command.description = {
-      "Prints what 'ventris train' with the same options will take: parameters, memory by kind for one rank, "
-      "steps of an epoch, the size of a checkpoint and the disk that the run folder needs. Nothing is "
-      "trained "
-      "or written. Memory of tensors is computed by the code that allocates them; lines marked 'about' are "
-      "estimates. Steps are counted on the batches of the corpus. --initial-model is read as train would; "
-      "checkpoints of "
-      "the run folder and --resume are not looked at.",
+      "Prints what 'ventris train' with the same options will take: parameters, memory by kind "
+      "for one rank, steps of an epoch, the size of a checkpoint and the disk that the run folder needs. "
+      "Nothing is trained or written. Memory of tensors is computed by the code that allocates them; "
+      "lines marked 'about' are estimates. Steps are counted on the batches of the corpus. "
+      "--initial-model is read as train would; checkpoints of the run folder and --resume are not looked at.",
       "A run that does not fit into the memory of the device or the host, or on the disk of --model-dir, "
-      "ends "
-      "with exit code 78 and says what to change. Memory is that of this machine unless it is given."};
+      "ends with exit code 78 and says what to change. Memory is that of this machine unless it is given."};
   command.examples = {
       {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",

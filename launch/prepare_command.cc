@@ -9,8 +9,9 @@
 #include <system_error>
 
 #include "backend/error.h"
-#include "comm/mpi_environment.h"
+#include "comm/affinity.h"
 #include "data/prepare.h"
+#include "data/text/tokenizer_training.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
@@ -22,8 +23,8 @@ namespace ventris {
 
 namespace {
 
-/// SentencePiece ends the process by exit(-1) where text leaves nothing that its trainer could use, such as
-/// blanks alone. While one of these lives, such an end has a message and a documented code.
+/// SentencePiece ends the process by exit(-1) if the text has nothing that its trainer can use, such as only
+/// blanks. During the lifetime of this object, such an end has a message and a documented code.
 class LibraryExits {
  public:
   LibraryExits() {
@@ -39,9 +40,9 @@ class LibraryExits {
   static void end() {
     if (!expected) return;
     tell(
-        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text and gave up, for the "
-        "reason above. Has it characters other than blanks, and is --tokenizer-sentences large enough? "
-        "Nothing was written");
+        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text and gave up, "
+        "for the reason above. Has it characters other than blanks, "
+        "and is --tokenizer-sentences large enough? Nothing was written");
     ::_exit(static_cast<int>(ExitCode::kBadData));
   }
   static inline std::atomic<bool> expected = false;
@@ -156,7 +157,7 @@ int run_prepare(Options& options, const Job& job) {
   text += fmt::format("{}: vocabulary of {} tokens, digest {}, {:.1f} s\n", prepare.output,
                       grouped(report.vocab_size), report.digest, seconds);
   write_output(text);
-  // Open MPI starts no ranks for root without being told.
+  // Open MPI starts no ranks as root without this option.
   say(job, fmt::format("Next: mpirun{} -np 2 ventris train --corpus {} --model-dir model --preset tiny",
                        ::geteuid() == 0 ? " --allow-run-as-root" : "", shell_word(prepare.output)));
   return 0;
@@ -172,22 +173,23 @@ Command prepare_command() {
   command.name = "prepare";
   command.summary = "turns parallel text into one corpus file, with its tokenizer";
   command.synopsis =
-      "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | --tokenizer-model FILE] "
-      "--output FILE [options]";
+      "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | "
+      "--tokenizer-model FILE] --output FILE [options]";
   command.description = {
-      "Trains a SentencePiece model on both languages together, or takes a given one, checks and tokenizes "
-      "the text on all cores with memory that does not grow with the corpus, and writes one HDF5 file: the "
-      "token ids of the training and validation pairs, the tokenizer, and where it all came from "
-      "(docs/formats.md).",
-      "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, plain or "
-      "gzipped. Pairs with an empty side, with a side of more than --max-length tokens, or with lengths too "
-      "different are dropped from training and counted. A carriage return at the end of a line is removed "
-      "and NUL bytes become spaces, counted too. Invalid UTF-8, different numbers of lines, and a damaged "
-      "file are errors. Validation pairs are never dropped for their length, only cut.",
+      "Trains a SentencePiece model on both languages together, or takes a given one, "
+      "checks and tokenizes the text on all cores with memory that does not grow with the corpus, "
+      "and writes one HDF5 file: the token ids of the training and validation pairs, the tokenizer, "
+      "and where it all came from (docs/formats.md).",
+      "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, "
+      "plain or gzipped. Pairs with an empty side, with a side of more than --max-length tokens, "
+      "or with lengths too different are dropped from training and counted. "
+      "A carriage return at the end of a line is removed and NUL bytes become spaces, counted too. "
+      "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
+      "Validation pairs are never dropped for their length, only cut.",
       "Nothing is left at --output if the command fails."};
   command.examples = {
-      {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de --vocab-size 8000 --output "
-       "corpus.h5",
+      {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de "
+       "--vocab-size 8000 --output corpus.h5",
        "A joint vocabulary of 8,000 tokens:"},
       {"prepare --train-sets a.en.gz a.de.gz b.en.gz b.de.gz --tokenizer-model spm.model --output corpus.h5",
        "Two pairs of gzipped files with a tokenizer that exists already:"}};
@@ -210,10 +212,9 @@ Command prepare_command() {
   table.texts("valid-sets", "SRC TGT...", options->valid_sets, "Files to validate on.");
   table.integer("max-length", prepare.max_length, {.min = 1, .max = 65535},
                 "Longest side of a pair in tokens of the vocabulary; longer training pairs are dropped.");
-  table.number(
-      "max-length-ratio", prepare.max_length_ratio, {.min = 0, .max = 1e6},
-      "Drops training pairs whose longer side has more than X times the tokens of the shorter, both plus "
-      "one; at least 1, or 0 to keep all.");
+  table.number("max-length-ratio", prepare.max_length_ratio, {.min = 0, .max = 1e6},
+               "Drops training pairs whose longer side has more than X times the tokens of the shorter, "
+               "both plus one; at least 1, or 0 to keep all.");
   table.group("Tokenizer");
   table.integer("vocab-size", prepare.tokenizer.vocab_size, {.min = data::kMinVocabulary, .max = 1000000},
                 "Tokens of the vocabulary to train, shared by both languages.");

@@ -1,9 +1,9 @@
 #include <cpuid.h>
 #include <unistd.h>
 
-// Everything else of the program is compiled for x86-64-v3 at least; where the processor is none, this says
-// so before any of it runs, instead of the signal of an unknown instruction. Compiled for every x86-64, so
-// nothing is included of which the linker might take a copy that is not.
+// The rest of the program is compiled for x86-64-v3 or higher; on an older processor this file reports that
+// before any of it runs, instead of a crash by an illegal instruction. Compiled for every x86-64, so it
+// includes nothing for which the linker could use a copy compiled for a newer processor.
 
 namespace {
 
@@ -71,8 +71,8 @@ __attribute__((constructor(101))) void check_processor() {
   need((extended.ecx & bit_LZCNT) != 0, "LZCNT");
   if (!message.lacks()) return;
   message.add(
-      "; this program is built for processors of x86-64-v3. Build it on this machine with "
-      "-DVENTRIS_NATIVE=ON\n");
+      "; this program is built for processors of x86-64-v3. "
+      "Build it on this machine with -DVENTRIS_NATIVE=ON\n");
   message.tell();
   ::_exit(kUnavailable);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 machine to a translation: installs what is missing, builds, and trains a small Transformer on two ranks.
+# From a fresh Debian 12 machine to a translation: installs missing packages, builds, and trains a small Transformer on two ranks.
 # Usage: launch/quickstart.sh [RUN_FOLDER]      (default: quickstart-run in the project folder; recreated each time)
 set -euo pipefail
 
@@ -26,8 +26,8 @@ cmake --build "$build" --target ventris --parallel "$(cores)"
 PATH=$build:$PATH
 ventris --version
 
-# Only a folder that this script made is removed.
-if [[ -e $run && ! -e $run/$marker ]]; then die "$run exists and was not made by this script; name another folder"; fi
+# Remove only a folder that this script created.
+if [[ -e $run && ! -e $run/$marker ]]; then die "$run exists and was not created by this script; name another folder"; fi
 rm -rf "$run"
 mkdir -p "$run"
 touch "$run/$marker"
@@ -37,7 +37,7 @@ mpirun_command 2
 
 note "1. A translation task: numbers, dates, times and prices in words, English to German"
 ventris demo-corpus --output-dir demo 2>/dev/null
-printf '\nThree pairs of it:\n'
+printf '\nThree of its pairs:\n'
 paste -d '|' <(head -3 demo/train.en) <(head -3 demo/train.de) | sed 's/|/   ->   /; s/^/  /'
 
 note "2. Preparing: a shared vocabulary of 2,000 tokens, and the text as token ids in one HDF5 file"
@@ -45,27 +45,27 @@ ventris prepare --train-sets demo/train.en demo/train.de --valid-sets demo/valid
   --vocab-size 2000 --output corpus.h5 2>/dev/null
 
 note "3. Training a Transformer of 2 + 2 layers with two ranks, until 99.5 BLEU on 500 validation sentences"
-# Ctrl-C and a lost terminal reach the ranks so that they save; at those, mpirun alone ends them too soon.
+# supervise lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
 ventris supervise -- "${MPIRUN[@]}" ventris train --corpus corpus.h5 --model-dir model --preset tiny \
   --encoder-layers 2 --decoder-layers 2 --dropout 0.1 --attention-dropout 0.1 \
   --warmup-steps 400 --learning-rate-scale 1 --ema 0.99 --batch-source-tokens 1024 --batch-target-tokens 1024 \
   --valid-target 99.5 --valid-every 250 --valid-beam-size 1 --valid-max-sentences 500 --save-every 500 --log-every 250
 
-note "4. BLEU on 1,000 sentence pairs that training never saw, decoded by both ranks with beam 4"
+note "4. BLEU on 1,000 held-out sentence pairs, decoded by both ranks with beam 4"
 "${MPIRUN[@]}" ventris evaluate --model model --source demo/test.en --reference demo/test.de --output test.out
 
-note "5. Exporting the weights to one HDF5 file that h5py and h5dump read as well"
+note "5. Exporting the weights to one HDF5 file, which h5py and h5dump can read"
 ventris export --model model --output weights.h5
 
 note "6. Translating the examples of README.md"
 wrong=0
-# try ENGLISH GERMAN: whether the model translates so.
+# try ENGLISH GERMAN: translates ENGLISH, and counts an error if the result is not GERMAN.
 try() {
   local translation
   translation=$(ventris translate --model weights.h5 <<<"$1")
   printf '%s\n  -> %s\n' "$1" "$translation"
   if [[ $translation != "$2" ]]; then
-    printf '     wrong: expected is "%s"\n' "$2"
+    printf '     wrong: expected "%s"\n' "$2"
     wrong=$((wrong + 1))
   fi
 }
@@ -79,10 +79,10 @@ printf 'All 5 examples are translated as README.md says.\n'
 
 note "Done in $((SECONDS - start)) seconds. All files are in $run"
 cat <<END
-Go on from here:
+Next steps:
   cd $run && export PATH=$build:\$PATH
-  echo "half past seven" | ventris translate --model weights.h5     a sentence of yours
-  ventris inspect weights.h5                                        what the file holds
+  echo "half past seven" | ventris translate --model weights.h5     your own sentence
+  ventris inspect weights.h5                                        contents of the file
   tail -3 model/metrics.jsonl                                       the training curve
   ventris help, and ventris train --help all                        all options
   $root/launch/recipes/multi30k.sh TEXT_FOLDER                      a real corpus, see README.md

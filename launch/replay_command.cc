@@ -47,8 +47,8 @@ nlohmann::json json_of(const ReplayedStep& step) {
   return {{"step", step.step}, {"digest", step.digest}, {"recorded", recorded}, {"agrees", step.agrees()}};
 }
 
-/// Where nobody asked for other ones, the instructions of the run, if the processor of every rank has them:
-/// products of bf16 have other bits with others.
+/// By default the instruction set of the run, if the processor of every rank has it: bf16 products have other
+/// bits with others.
 std::string instructions_for(const Options& options, const Job& job, const std::string& recorded) {
   if (options.isa != "auto") return options.isa;
   const std::vector<std::string> usable = usable_instruction_sets();
@@ -96,12 +96,11 @@ int run_replay(const Options& options, Job& job) {
     say(job, fmt::format("All {} compared steps have the recorded digests", grouped(compared)));
     return 0;
   }
-  say(job,
-      fmt::format(
-          "{} of {} compared steps have other digests than those recorded, the first step {}. The same bits "
-          "need the program, the kind of device, the number of ranks and the options of the run; where these "
-          "are the same, the memory or the arithmetic of a machine was or is at fault",
-          grouped(differing), grouped(compared), first_difference));
+  say(job, fmt::format(
+               "{} of {} compared steps have other digests than those recorded, the first step {}. The same "
+               "bits need the program, the kind of device, the number of ranks and the options of the run; "
+               "where these are the same, the memory or the arithmetic of a machine was or is at fault",
+               grouped(differing), grouped(compared), first_difference));
   return static_cast<int>(ExitCode::kRanksDisagree);
 }
 
@@ -115,13 +114,11 @@ Command replay_command() {
   command.synopsis = "--checkpoint FILE [--steps K] [--corpus FILE] [options]";
   command.description = {
       "Goes on from a checkpoint in the folder of a run with the options and the instructions of that run "
-      "(config.json), and compares the digest of the parameters with every one that the run recorded: in "
-      "metrics.jsonl ('train "
-      "--digest-every') and in later checkpoints. Nothing is written in the run folder. It prints a line for "
-      "each compared step and ends with exit code 76 if one differs.",
-      "Start it on as many ranks as the run had. Options that were changed between two starts of a run, such "
-      "as "
-      "the learning rate, are those of the newest start."};
+      "(config.json), and compares the digest of the parameters with every one that the run recorded: "
+      "in metrics.jsonl ('train --digest-every') and in later checkpoints. Nothing is written in the run "
+      "folder. It prints a line for each compared step and ends with exit code 76 if one differs.",
+      "Start it on as many ranks as the run had. Options that were changed between two starts of a run, "
+      "such as the learning rate, are those of the newest start."};
   command.examples = {
       {"replay --checkpoint model/checkpoint-00012000.h5 --steps 100", "The next hundred steps:"},
       {"mpirun -np 4 ventris replay --checkpoint model/checkpoint-00012000.h5",

@@ -23,7 +23,7 @@ struct Options {
   bool json = false;
 };
 
-/// The lines of a file, read on one rank and given to all.
+/// The lines of a file, read on one rank and sent to all.
 std::vector<std::string> read_on_all_ranks(const std::string& path, Job& job) {
   std::string packed;
   if (job.speaks()) {
@@ -105,16 +105,14 @@ Command score_command() {
   command.summary = "tells how probable given translations are";
   command.synopsis = "--model FILE|DIR --source FILE --target FILE [options]";
   command.description = {
-      "Takes line i of the target as a translation of line i of the source and prints one line for each "
-      "pair: the "
-      "natural logarithm of the probability that the model gives to it, a tab, and its number of tokens, "
-      "the end mark counted. Log-probability over tokens is the mean, "
-      "and translate's score is log p / ((5 + tokens) / 6)^alpha, unless the search came to the text by "
-      "other tokens than those that the tokenizer cuts it into.",
-      "The perplexity over all tokens is printed on the standard error. Sentences that are longer than "
-      "the "
-      "model takes are cut, with a warning. The texts are read on rank 0 alone. Results depend neither on "
-      "--batch-rows nor on the number of ranks, which share the work."};
+      "Takes line i of the target as a translation of line i of the source and prints one line "
+      "for each pair: the natural logarithm of the probability that the model gives to it, "
+      "a tab, and its number of tokens, the end mark counted. "
+      "Log-probability over tokens is the mean, and translate's score is log p / ((5 + tokens) / 6)^alpha, "
+      "unless the search came to the text by other tokens than those that the tokenizer cuts it into.",
+      "The perplexity over all tokens is printed on the standard error. Sentences that are longer "
+      "than the model takes are cut, with a warning. The texts are read on rank 0 alone. "
+      "Results depend neither on --batch-rows nor on the number of ranks, which share the work."};
   command.examples = {
       {"score --model model --source test.en --target test.de", "By the best checkpoint of a run:"},
       {"ventris score --model weights.h5 --source test.en --target test.de --json --per-word > scores.jsonl",

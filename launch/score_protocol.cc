@@ -10,8 +10,7 @@ void add_protocol_options(ProtocolOptions& options, OptionTable& table) {
   table.choice<bool>(
       "protocol", options.paper, {{"sacrebleu", false}, {"paper", true}},
       "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split at "
-      "hyphens, no smoothing. Its label says so; it is no score of sacreBLEU, and not comparable with "
-      "one.");
+      "hyphens, no smoothing. Its label says so; it is no score of sacreBLEU, and not comparable with one.");
   table.text("language", "en|de|fr|cs", options.language, "Language of the text, for --protocol paper.");
   table.choice<Tokenized>(
       "tokenized", options.tokenized,

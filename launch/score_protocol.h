@@ -18,11 +18,11 @@ struct ProtocolOptions {
 
 void add_protocol_options(ProtocolOptions& options, OptionTable& table);
 
-/// The paper's protocol where it is asked for; then `bleu` becomes its BLEU. Throws Error(kUsage) where the
-/// options do not fit together.
+/// The paper's protocol if requested; then `bleu` becomes its BLEU. Throws Error(kUsage) if the options are
+/// inconsistent.
 std::optional<data::PaperProtocol> paper_protocol(const ProtocolOptions& options, data::BleuOptions& bleu);
 
-/// Lines as the protocol compares them.
+/// Lines in the form that the protocol compares.
 void to_paper_words(std::vector<std::string>& lines, const data::PaperProtocol& protocol, bool references);
 
 /// "en", "de", "fr" or "cs"; throws Error(kUsage), naming the option.

@@ -29,7 +29,7 @@ size_t characters(const std::string& text) {
   return data::unicode::decode(text).size();
 }
 
-/// The interval is told where sacreBLEU tells it.
+/// Prints the interval in the cases in which sacreBLEU does.
 bool shows_estimate(const ScoreReport& report) {
   return report.estimate && report.estimate->mean > 0;
 }
@@ -68,7 +68,7 @@ std::string rule(const std::vector<size_t>& widths, const std::array<const char*
   return line + parts[2] + "\n";
 }
 
-/// The first row is the heading. The first column stands right, the others in the middle.
+/// The first row is the heading. The first column is right-aligned, the others are centred.
 std::string table(const std::vector<std::vector<Cell>>& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
@@ -196,10 +196,10 @@ std::string comparison_text(const Comparison& comparison, int width) {
                         comparison.systems.front());
     if (intervals) text += "Mean and 95% confidence interval are those of the resamples.\n";
     text += fmt::format(
-        "p is about the probability that the difference of the scores, or a larger one, comes about by "
-        "chance if both\n"
-        "systems are the same process. * marks p of {} or less: the systems differ. It does not say which is "
-        "better.\n\n",
+        "p is about the probability that the difference of the scores, or a larger one, "
+        "comes about by chance if both\n"
+        "systems are the same process. * marks p of {} or less: the systems differ. "
+        "It does not say which is better.\n\n",
         kSignificance);
   }
   for (const Comparison::Column& column : comparison.columns)

@@ -9,34 +9,34 @@
 
 namespace ventris {
 
-/// A score of one system as it is printed.
+/// A score of one system for printing.
 struct ScoreReport {
   std::string name;  // of the metric
   double score = 0.0;
   std::string signature;
-  std::string details;  // behind the score; may be empty
+  std::string details;  // after the score; may be empty
   std::optional<data::Estimate> estimate;
   std::optional<data::BleuScore> bleu;  // of BLEU
   std::vector<double> edits;            // of TER: edits and reference length
 };
 
-/// A signature of the metrics with the program that computed: "...|version:2.6.0|ventris:0.2.0", where the
-/// version is that of the sacreBLEU which gives the same score.
+/// A signature of the metrics with the version of the program: "...|version:2.6.0|ventris:0.2.0", where the
+/// version is that of the sacreBLEU that gives the same score.
 std::string signed_by_us(const std::string& signature);
 
 ScoreReport bleu_report(const data::BleuScore& score, const data::BleuOptions& options, size_t references);
-/// `trials` stands in the signature.
+/// `trials` is part of the signature.
 ScoreReport metric_report(const data::Metric& metric, const data::Statistics& statistics, size_t references,
                           const std::string& trials = {});
 
 /// "38.2 (μ = 38.1 ± 0.6)", with `width` digits after the point.
 std::string score_text(const ScoreReport& report, int width);
-/// "BLEU|nrefs:1|... = 38.2 69.1/45.0/31.2/21.8 (BP = ...)", as sacreBLEU prints it but for the last field of
-/// the signature.
+/// "BLEU|nrefs:1|... = 38.2 69.1/45.0/31.2/21.8 (BP = ...)", as printed by sacreBLEU except for the last
+/// field of the signature.
 std::string score_line(const ScoreReport& report, int width);
-/// Lines with their equals signs under each other, each with a line end.
+/// Lines with aligned equals signs, each with a line end.
 std::string aligned_lines(const std::vector<ScoreReport>& reports, int width);
-/// An object with sacreBLEU's members; numbers are rounded only where a width is given.
+/// An object with sacreBLEU's members; numbers are rounded only if a width is given.
 std::string score_json(const ScoreReport& report, std::optional<int> width);
 
 /// Scores of several systems, the first of which may be a baseline.

@@ -1,31 +1,30 @@
-# Shared by launch/quickstart.sh, tests/run.sh and tests/lint.sh: the packages that the project needs and how they are
+# Shared by launch/quickstart.sh, tests/run.sh and tests/lint.sh: the packages that the project needs, and how they are
 # installed. Sourced, not run.
 # shellcheck shell=bash disable=SC2034
 
-# Debian 12 packages, by what needs them.
+# Debian 12 packages, by use.
 VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
   zlib1g-dev libxxhash-dev)
 VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev libboost-context-dev python3 python3-numpy python3-h5py
   mecab-utils ccache)
-# Besides them what tests/lint.sh needs; ruff comes from pip. libomp-dev has the omp.h that clang-tidy reads.
+# For tests/lint.sh, in addition; ruff comes from pip. libomp-dev has the omp.h that clang-tidy reads.
 VENTRIS_LINT_PACKAGES=(clang-format clang-tidy libomp-dev shellcheck python3-venv)
 
-# note TEXT...: a step, on a line of its own.
+# note TEXT...: prints a heading.
 note() { printf '\n== %s\n' "$*"; }
 
-# die TEXT...: the end, with a reason.
+# die TEXT...: ends with an error message.
 die() {
   printf 'error: %s\n' "$*" >&2
   exit 1
 }
 
-# install_packages PACKAGE...: installs what is missing with apt-get, as root or with sudo; else says what
-# to install.
+# install_packages PACKAGE...: installs missing packages with apt-get, as root or with sudo; otherwise names them.
 install_packages() {
   local missing=() package
   if ! command -v dpkg-query >/dev/null; then
-    printf 'This is no Debian system; install the equivalents of these packages first:\n  %s\n' "$*"
+    printf 'This is not a Debian system; install the equivalents of these packages first:\n  %s\n' "$*"
     return 0
   fi
   for package in "$@"; do
@@ -42,7 +41,7 @@ install_packages() {
     fi
     as_root=(sudo)
   fi
-  # The lists are fetched only if the first try fails: a machine that is up to date loses no time.
+  # The package lists are fetched only if the first attempt fails: that saves time on an up-to-date machine.
   local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends
     "${missing[@]}")
   if ! "${as_root[@]}" "${install[@]}"; then
@@ -54,7 +53,7 @@ install_packages() {
 # The cores that this process may use.
 cores() { nproc; }
 
-# A compiler cache is used where there is one, unless CCACHE_DISABLE is set.
+# A compiler cache is used if installed, unless CCACHE_DISABLE is set.
 compiler_cache() {
   local cache="" folder
   if [[ -z ${CCACHE_DISABLE+set} ]] && cache=$(command -v ccache); then
@@ -64,13 +63,13 @@ compiler_cache() {
   printf -- '-DCMAKE_CXX_COMPILER_LAUNCHER=%s' "$cache"
 }
 
-# has_gpu: whether a GPU of NVIDIA's is found on this machine.
+# has_gpu: whether this machine has an NVIDIA GPU.
 has_gpu() {
   [[ -e /dev/nvidia0 ]] || nvidia-smi -L 2>/dev/null | grep -q '^GPU '
 }
 
-# mpirun_command RANKS: the command that starts RANKS ranks here, in the array MPIRUN. The program shares out
-# the cores among its ranks by itself; as root Open MPI needs an option that allows it.
+# mpirun_command RANKS: sets the array MPIRUN to the command that starts RANKS ranks on this host. The program distributes the
+# cores to its ranks itself; as root, Open MPI needs an option that permits it.
 mpirun_command() {
   local ranks=$1
   MPIRUN=(mpirun -np "$ranks")

@@ -48,7 +48,7 @@ const Option* find_alias(const Command& command, const std::string& word) {
   return nullptr;
 }
 
-// Options behind the first word of a command line that is an operand would be taken for our own.
+// Options after the first operand of another command line would be parsed as our own.
 void require_dashes_before_a_command(const Command& command, const std::vector<std::string>& words,
                                      std::vector<std::string>::const_iterator first) {
   const std::vector<Option>& options = command.options.options();
@@ -110,7 +110,7 @@ std::string suggestion(const Command& command, const std::string& name, bool in_
   for (const Option& option : command.options.options()) {
     if (!option.operand) names.push_back(option.name);
   }
-  // A single dash before a long name is a slip; a letter is near to nothing.
+  // A single dash before a long name is a typing error; a single letter is not similar to any name.
   const std::string bare = name.starts_with("-") ? name.substr(1) : name;
   const std::string near = bare.size() > 1 ? nearest(bare, names) : "";
   if (near.empty()) return fmt::format("'{}' lists the options", help_in_full_line(command));
@@ -121,9 +121,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   std::string best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    // A beginning of a name is near to it, however long the rest is.
+    // A prefix of a name is similar to it, however long the rest is.
     const bool prefix = word.size() >= 3 && candidate.rfind(word, 0) == 0;
-    // Words of very different lengths are far apart; this also bounds the table for a word of any length.
+    // Words of very different lengths are not similar; this also bounds the table for a word of any length.
     const size_t longer = std::max(word.size(), candidate.size());
     if (!prefix && longer - std::min(word.size(), candidate.size()) >= best_distance) continue;
     const size_t distance = prefix ? 1 : edit_distance(word, candidate);

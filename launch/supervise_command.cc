@@ -31,9 +31,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause = 300s;
 constexpr milliseconds kLook = 1s;
-constexpr milliseconds kLookBeforeTraining = 200ms;  // ranks may live for a moment only
+constexpr milliseconds kLookBeforeTraining = 200ms;  // ranks may exist only for a moment
 constexpr int kKilled = 128 + SIGKILL;
-constexpr int kFirstOwnCode = static_cast<int>(ExitCode::kUsage);  // lower ones are of launchers
+constexpr int kFirstOwnCode = static_cast<int>(ExitCode::kUsage);  // lower codes are those of launchers
 constexpr int kLastOwnCode = static_cast<int>(ExitCode::kBadConfiguration);
 
 struct Options {
@@ -48,7 +48,7 @@ void log(const std::string& message) {
   tell(fmt::format("{:%Y-%m-%d %H:%M:%S}  supervise: {}", fmt::localtime(std::time(nullptr)), message));
 }
 
-/// What follows an option in a command, or "".
+/// The value of an option in a command, or "".
 std::string value_in(const std::vector<std::string>& words, const std::string& option) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == option && i + 1 < words.size()) return words[i + 1];
@@ -57,7 +57,7 @@ std::string value_in(const std::vector<std::string>& words, const std::string& o
   return "";
 }
 
-/// The run folder that 'ventris train' takes from a file of --config, or "". A pipe is left to it.
+/// The run folder that 'ventris train' takes from a file of --config, or "". Does not read a pipe.
 std::string model_dir_in_file(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return "";
@@ -68,7 +68,7 @@ std::string model_dir_in_file(const std::string& path) {
   add_train_options(options, train.options);
   try {
     parse_options(train, {"--config", path});
-  } catch (const Error&) {  // of an option that the command has, or one that training will tell of
+  } catch (const Error&) {  // of an option of the command, or one that training will report
   }
   return options.train.model_dir;
 }
@@ -79,17 +79,17 @@ std::string model_dir_of(const Options& options) {
   return given.empty() ? model_dir_in_file(value_in(options.words, "--config")) : given;
 }
 
-/// A start of the command, from its beginning to its end.
+/// A start of the command and its end.
 struct Attempt {
   CommandEnd end = {};
-  std::optional<StatusRecord> status = {};  // that it wrote
-  bool stopped = false;                     // a signal asked for the end
+  std::optional<StatusRecord> status = {};  // written by it
+  bool stopped = false;                     // a signal requested the end
   bool launcher_hung = false;               // and was ended
-  std::string not_started;                  // why there was no process, or ""
+  std::string not_started;                  // the reason if there was no process, or ""
 };
 
-/// When a stop is sent again: mpirun drops what comes before its ranks have started. Ranks heed the first
-/// alone.
+/// The times at which a stop is repeated: mpirun drops signals before its ranks have started. Ranks react
+/// only to the first.
 class RepeatedStop {
  public:
   bool is_due() {
@@ -114,8 +114,8 @@ class Supervisor {
           "checkpoint; give it to 'supervise' itself: ventris supervise --model-dir DIR -- COMMAND");
     }
     if (const auto status = status_now()) saved_step_ = status->saved_step();
-    // Open MPI 4 would sleep twice so many seconds between the end of one rank and that of the others. A stop
-    // reaches the ranks as SIGUSR1 and needs none of it. What the user set counts.
+    // Open MPI 4 would sleep twice this many seconds between the end of one rank and that of the others. A
+    // stop reaches the ranks as SIGUSR1 and does not need it. A value set by the user is kept.
     ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", /*replace=*/0);
   }
 
@@ -153,8 +153,7 @@ class Supervisor {
     if (options_.model_dir.empty()) return std::nullopt;
     try {
       return read_status(options_.model_dir);
-    } catch (
-        const data::NewerFormat&) {  // the command may be of a later version; one of ours refuses the file
+    } catch (const data::NewerFormat&) {  // the command may be of a later version; ours refuses the file
       return std::nullopt;
     }
   }
@@ -164,7 +163,7 @@ class Supervisor {
     const std::optional<StatusRecord> before = status_now();
     try {
       supervision_.start(options_.words);
-    } catch (const Error& error) {  // a want of processes or descriptors may pass
+    } catch (const Error& error) {  // a lack of processes or descriptors may be temporary
       if (!started_ || error.code() == ExitCode::kMissingInput) throw;
       attempt.end = {.code = static_cast<int>(error.code())};
       attempt.not_started = error.what();
@@ -181,8 +180,8 @@ class Supervisor {
         if (repeated && repeated->is_due()) supervision_.send(SIGUSR1);
         continue;
       }
-      // mpirun passes SIGUSR1 on and waits; at SIGTERM and SIGINT it leaves its ranks no time to save.
-      // A terminal that is lost may send SIGHUP more than once.
+      // mpirun forwards SIGUSR1 and waits; on SIGTERM and SIGINT it leaves its ranks no time to save. A lost
+      // terminal may send SIGHUP more than once.
       const bool hurries = attempt.stopped && (signal == SIGTERM || signal == SIGINT);
       const int passed = hurries ? SIGTERM : SIGUSR1;
       log(fmt::format("{} came; {} is passed on", name_of(signal), name_of(passed)));
@@ -200,14 +199,14 @@ class Supervisor {
     return attempt;
   }
 
-  /// What was written by another start of the run than the one that wrote `before`.
+  /// The status written by another start of the run than that of `before`.
   std::optional<StatusRecord> status_since(const std::optional<StatusRecord>& before) const {
     std::optional<StatusRecord> status = status_now();
     if (status && before && status->started == before->started && status->pid == before->pid) status.reset();
     return status;
   }
 
-  /// Ends a launcher whose ranks are gone, but not where rank 0 may be at work on another host. Whether it
+  /// Ends a launcher whose ranks are gone, unless rank 0 may be running on another host. Returns whether it
   /// did.
   bool end_idle_launcher(LauncherWatch& watch, const std::optional<StatusRecord>& before) const {
     if (options_.launcher_timeout == 0.0) return false;
@@ -226,7 +225,7 @@ class Supervisor {
     return true;
   }
 
-  /// Ends processes that the command left, and removes files of jobs that were killed.
+  /// Ends the remaining processes of the command, and removes files of killed jobs.
   void clean_up() {
     const std::vector<pid_t> ended = supervision_.end_what_is_left();
     if (!ended.empty())
@@ -239,7 +238,7 @@ class Supervisor {
     if (!attempt.not_started.empty()) return true;
     const int code = attempt.end.code;
     if (attempt.status && attempt.status->exit_code == code) return attempt.status->retryable;
-    // A launcher that lost a host has a code of its own; one that was started wrongly never begins.
+    // A launcher that lost a host has its own code; one with wrong options never starts training.
     if (code < kFirstOwnCode) return begun_ || attempt.stopped;
     return is_worth_restarting(code, attempt.status.has_value());
   }
@@ -282,7 +281,7 @@ class Supervisor {
   Supervision supervision_;
   int64_t saved_step_ = -1;
   bool begun_ = false;    // training began in some attempt
-  bool started_ = false;  // the command could be, once
+  bool started_ = false;  // the command was started at least once
 };
 
 }  // namespace
@@ -294,27 +293,22 @@ Command supervise_command() {
   command.summary = "starts a training again until it is done";
   command.synopsis = "[options] -- COMMAND...";
   command.description = {
-      "Runs the command, usually 'mpirun ... ventris train ...', and starts it again when it ended for a "
-      "reason that "
-      "a new start may mend: a rank or its host was lost, a rank was killed, a disk was full, a stop was "
-      "asked for "
-      "from elsewhere. Training goes on from its newest checkpoint. Before each new start, processes of the "
-      "old one "
-      "on this host are ended, and the shared memory and session folders that killed jobs of Open MPI left "
-      "are "
-      "removed; mpirun, where it lives on although its ranks are gone, is ended too. Reasons that stay the "
-      "same, such as a wrong option or a damaged corpus, end it at once "
-      "(docs/exit-codes.md).",
-      "The pause before a restart doubles while no new checkpoint comes, up to five minutes; a new "
-      "checkpoint makes "
-      "the count of restarts begin anew. status.json of the run folder says how far training came.",
-      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) reach the "
-      "command as SIGUSR1, at which ventris saves and mpirun waits, and so does the end of supervise itself "
-      "by SIGKILL; a second SIGTERM or SIGINT reaches it as SIGTERM. Then the exit code is 75. Each event is "
-      "one line on the standard error."};
+      "Runs the command, usually 'mpirun ... ventris train ...', and starts it again when it ended "
+      "for a reason that a new start may mend: a rank or its host was lost, a rank was killed, "
+      "a disk was full, a stop was asked for from elsewhere. Training goes on from its newest checkpoint. "
+      "Before each new start, processes of the old one on this host are ended, "
+      "and the shared memory and session folders that killed jobs of Open MPI left are removed; "
+      "mpirun, where it lives on although its ranks are gone, is ended too. Reasons that stay the same, "
+      "such as a wrong option or a damaged corpus, end it at once (docs/exit-codes.md).",
+      "The pause before a restart doubles while no new checkpoint comes, up to five minutes; "
+      "a new checkpoint makes the count of restarts begin anew. "
+      "status.json of the run folder says how far training came.",
+      "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) "
+      "reach the command as SIGUSR1, at which ventris saves and mpirun waits, and so does "
+      "the end of supervise itself by SIGKILL; a second SIGTERM or SIGINT reaches it as SIGTERM. "
+      "Then the exit code is 75. Each event is one line on the standard error."};
   command.examples = {
-      {"ventris supervise -- mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model "
-       "--preset tiny",
+      {"ventris supervise -- mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny",
        "A training that goes on after failures:"}};
   command.common = {{"max-restarts", "without a new checkpoint"},
                     {"back-off", "seconds before the first restart"},
@@ -329,10 +323,9 @@ Command supervise_command() {
   command.options.number(
       "launcher-timeout", options->launcher_timeout, {.min = 0, .max = 1e7},
       "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
-  command.options.text(
-      "model-dir", "DIR", options->model_dir,
-      "Run folder of the training. Empty is what the command has behind --model-dir, or in its "
-      "file of --config.");
+  command.options.text("model-dir", "DIR", options->model_dir,
+                       "Run folder of the training. Empty is what the command has behind --model-dir, "
+                       "or in its file of --config.");
   command.options.operands("COMMAND", options->words, "The command with its options, after '--'.")
       .is_command = true;
   command.run = [options](Job&) {

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "data/scores/moses_punctuation.h"
 #include "data/scores/moses_tokenize.h"
 #include "data/scores/score_text.h"
 #include "launch/command.h"
@@ -44,11 +45,9 @@ Command tokenize_command() {
   command.summary = "cuts text into words as the tokenizer of Moses does";
   command.synopsis = "--language en|de|fr|cs [--input FILE] [options]";
   command.description = {
-      "Writes each line with one space between words and punctuation, by the rules of the scripts of Moses "
-      "that "
-      "prepared the corpora of most papers. For text that is to be compared with theirs; `prepare` takes "
-      "text as it "
-      "is. The steps are done in the order of the options below."};
+      "Writes each line with one space between words and punctuation, by the rules of the scripts "
+      "of Moses that prepared the corpora of most papers. For text that is to be compared with theirs; "
+      "`prepare` takes text as it is. The steps are done in the order of the options below."};
   command.examples = {{"tokenize --language de --lowercase --normalize-punctuation --input train.de",
                        "Multi30k as its authors publish it:"},
                       {"tokenize --language de --ascii-punctuation --split-compounds --input newstest.de",

@@ -53,7 +53,7 @@ nlohmann::json json_of(const TrainProfile& profile) {
           {"mfu", profile.mfu()}};
 }
 
-// What training came to counts, not who reads of it: a result that cannot be written is a warning.
+// The result is in the run folder: failing to print it is only a warning.
 void write_result(const Job& job, const std::string& text) {
   try {
     write_output(text);
@@ -63,10 +63,10 @@ void write_result(const Job& job, const std::string& text) {
   }
 }
 
-/// Nothing that is read may be written over: an input that has the name of a file of the run, in its folder.
+/// No input may be overwritten: refuses one that has the name of a file of the run, in its folder.
 void check_inputs(const TrainOptions& train) {
   const auto check = [&](const char* option, const std::string& input) {
-    std::error_code error;  // of what does not exist
+    std::error_code error;  // of a missing file
     if (!is_name_of_run_file(data::without_folder(input)) ||
         !std::filesystem::equivalent(data::folder_of(input), train.model_dir, error)) {
       return;
@@ -125,8 +125,8 @@ int run_train(TrainCommandOptions& options, Job& job) {
             : "Stopped on request; the state is saved. The same command goes on from here.");
     return static_cast<int>(ExitCode::kStopped);
   }
-  say(job, fmt::format("Next: ventris translate --model {0}, or ventris evaluate --model {0} --source FILE "
-                       "--reference FILE",
+  say(job, fmt::format("Next: ventris translate --model {0}, "
+                       "or ventris evaluate --model {0} --source FILE --reference FILE",
                        shell_word(train.model_dir)));
   return 0;
 }
@@ -144,15 +144,14 @@ Command train_command() {
       "Started with mpirun or srun, all ranks train one model: each computes its share of every global "
       "batch, and gradients are summed while backward goes on. Batches are the same for any number of ranks "
       "with the same --logical-shards, and a run goes on with any number of ranks.",
-      "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON object "
-      "an interval and one a validation, and the resolved configuration with the command. On a terminal one "
-      "live line shows the progress; in a log there is one line an interval.",
-      "Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) save a checkpoint, "
-      "between two micro-batches, and "
-      "end the program with exit code 75; a second Ctrl-C ends it at once. The same command goes on from "
-      "there and comes to the same parameters, bit for bit, as a run that was never interrupted "
-      "on the same number of ranks. mpirun passes SIGUSR1 on to the ranks, and 'ventris supervise' "
-      "makes that of the other signals."};
+      "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON "
+      "object an interval and one a validation, and the resolved configuration with the command. "
+      "On a terminal one live line shows the progress; in a log there is one line an interval.",
+      "Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) "
+      "save a checkpoint, between two micro-batches, and end the program with exit code 75; "
+      "a second Ctrl-C ends it at once. The same command goes on from there and comes to the same "
+      "parameters, bit for bit, as a run that was never interrupted on the same number of ranks. "
+      "mpirun passes SIGUSR1 on to the ranks, and 'ventris supervise' makes that of the other signals."};
   command.examples = {
       {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
       {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",

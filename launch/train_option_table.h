@@ -19,20 +19,20 @@ struct TrainCommandOptions {
 
 const std::vector<std::string>& preset_names();
 
-/// Declares the options of `ventris train`: every field of TrainOptions but the size of the vocabulary, which
-/// the corpus has.
+/// Declares the options of `ventris train`: every field of TrainOptions except the size of the vocabulary,
+/// which is in the corpus.
 void add_train_options(TrainCommandOptions& options, OptionTable& table);
 
-/// Those of them that the short help shows.
+/// The options of the short help.
 std::vector<CommonOption> common_train_options();
 
-/// The options of a config.json of a run folder as a file of --config would have them, by name. Throws
+/// The options of a config.json of a run folder in the form of a file of --config, by name. Throws
 /// Error(kBadConfiguration) naming `path`.
 std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
                                                                   const std::string& path);
 
-/// Sets the defaults of a preset, or of the one that the options have where `preset` is "". A name that is
-/// none is refused when --preset itself is stored.
+/// Sets the defaults of a preset, or of the current one if `preset` is "". An unknown name is refused when
+/// --preset itself is stored.
 void take_preset(TrainCommandOptions& options, const std::string& preset);
 
 }  // namespace ventris

@@ -34,7 +34,7 @@ struct Options {
   int alignment_layer = 0;
 };
 
-/// Text of a block, whatever --block-lines is, so that long lines do not add up to any size.
+/// Maximum bytes of text of a block, for any --block-lines, so that long lines are bounded.
 constexpr size_t kBlockBytes = size_t{16} << 20;
 
 /// The standard input, and the file of prefixes, on one rank. Texts of a block end with LF, line by line.
@@ -44,7 +44,7 @@ class Input {
     if (!options.prefix.empty()) prefixes_.emplace(options.prefix);
   }
 
-  /// Reads at most `max` lines, or about kBlockBytes. Nothing is read at the end of the input.
+  /// Reads at most `max` lines, or about kBlockBytes. Empty at the end of the input.
   void read(int64_t max) {
     lines.clear();
     prefixes.clear();
@@ -102,7 +102,7 @@ std::string format(const TranslatedLine& line, const std::vector<std::string>* a
   return text;
 }
 
-/// Throws what ModelSet does. A text that was given as an argument would be a model behind --model.
+/// Throws the errors of ModelSet. A text given as an argument would be parsed as a model of --model.
 ModelSet load_models(Context& context, const DecodingOptions& decoding) {
   try {
     return ModelSet(context, decoding.models, decoding.precision);
@@ -174,32 +174,26 @@ Command translate_command() {
   command.summary = "translates the standard input line by line";
   command.synopsis = "--model FILE|DIR [options] < source > translation";
   command.description = {
-      "Reads UTF-8 text from the standard input, plain or gzipped, one sentence a line, and writes one line "
-      "of "
-      "translation for each to the standard output, in order. An empty line gives an empty line; one that is "
-      "longer than the model takes is cut, with a warning that names it; one of more than a MiB ends the "
-      "command with exit code 65. On a terminal and with --interactive every line is "
-      "translated at once; otherwise lines are read in blocks, and each block's translations are written as "
-      "soon as they are there.",
-      "Started with mpirun, the ranks share the sentences. The translation of a sentence depends neither on "
-      "the other sentences nor on the number of ranks.",
-      "With --n-best K there are K lines a sentence, best first: number of the sentence from 0, text and "
-      "score, separated by ' ||| '.",
+      "Reads UTF-8 text from the standard input, plain or gzipped, one sentence a line, "
+      "and writes one line of translation for each to the standard output, in order. "
+      "An empty line gives an empty line; one that is longer than the model takes is cut, "
+      "with a warning that names it; one of more than a MiB ends the command with exit code 65. "
+      "On a terminal and with --interactive every line is translated at once; otherwise lines are read "
+      "in blocks, and each block's translations are written as soon as they are there.",
+      "Started with mpirun, the ranks share the sentences. "
+      "The translation of a sentence depends neither on the other sentences nor on the number of ranks.",
+      "With --n-best K there are K lines a sentence, best first: number of the sentence from 0, "
+      "text and score, separated by ' ||| '.",
       "With --alignment, ' ||| ' and the word alignment follow the text (before the score, with --n-best): "
-      "with "
-      "hard, a pair SOURCE-TARGET for each word of the translation, numbers of words from 0, ordered by "
-      "source "
-      "word; with soft, for each word of the translation the weights of all words of the source, separated "
-      "by "
-      "commas. The weights are those of the decoder's attention to the source, mean over the heads of one "
-      "layer and over the models. Words are what stands between blanks (but see --alignment-unit): a "
-      "source word has the sum of its pieces' weights, a target word the mean over its pieces. What weights "
-      "lack to 1 is that of the "
-      "source's end mark.",
+      "with hard, a pair SOURCE-TARGET for each word of the translation, numbers of words from 0, "
+      "ordered by source word; with soft, for each word of the translation the weights of all words "
+      "of the source, separated by commas. The weights are those of the decoder's attention to the source, "
+      "mean over the heads of one layer and over the models. Words are what stands between "
+      "blanks (but see --alignment-unit): a source word has the sum of its pieces' weights, "
+      "a target word the mean over its pieces. What weights lack to 1 is that of the source's end mark.",
       "With --prefix FILE line i of the file is what translation i begins with, and with --prefix-column "
-      "what "
-      "follows the first tab of an input line. The prefix is part of the output and of its score. The word "
-      "that it ends with may go on. An empty prefix forces nothing."};
+      "what follows the first tab of an input line. The prefix is part of the output and of its score. "
+      "The word that it ends with may go on. An empty prefix forces nothing."};
   command.examples = {
       {"echo \"half past seven\" | ventris translate --model model",
        "One sentence, by the best checkpoint of a run:"},
@@ -207,8 +201,8 @@ Command translate_command() {
       {"ventris translate --model weights.h5 --n-best 4 < test.en > test.nbest",
        "The four best of each sentence:"},
       {"ventris translate --model a.h5 b.h5 c.h5 < test.en > test.out", "Three models as an ensemble:"},
-      {"ventris translate --model weights.h5 --sample --top-p 0.9 --seed 7 --n-best 5 < test.en > "
-       "test.samples",
+      {"ventris translate --model weights.h5 --sample --top-p 0.9 --seed 7 "
+       "--n-best 5 < test.en > test.samples",
        "Five translations of each sentence, drawn at random:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {76, "the ranks disagree on the options or the model"}};
@@ -239,19 +233,18 @@ Command translate_command() {
       .excludes = "prefix-column";
   table.toggle("prefix-column", options->prefix_column,
                "Input lines are a sentence, a tab, and what its translation begins with.");
-  table.integer(
-      "n-best", options->n_best, {.min = 0, .max = 256},
-      "Writes the N best translations of each sentence, at most --beam-size, with their scores, or N "
-      "that were drawn with --sample; 0 writes the best alone.");
+  table.integer("n-best", options->n_best, {.min = 0, .max = 256},
+                "Writes the N best translations of each sentence, at most --beam-size, with their scores, "
+                "or N that were drawn with --sample; 0 writes the best alone.");
   table.integer("block-lines", options->block_lines, {.min = 1, .max = 10000000},
                 "Lines read before they are translated. Fewer give results sooner, more are faster.");
   table.toggle("interactive", options->interactive,
                "Translates and writes every line before the next is read.");
   table.toggle(
       "statistics", options->statistics,
-      "At the end writes a JSON object to the standard error: sentences, tokens of the vocabulary in their "
-      "translations, seconds and CPU seconds spent on translating, and peak_mib, the peak memory of this "
-      "process.");
+      "At the end writes a JSON object to the standard error: sentences, "
+      "tokens of the vocabulary in their translations, seconds and CPU seconds spent on translating, "
+      "and peak_mib, the peak memory of this process.");
   table.group("Alignment");
   table.choice<AlignmentForm>(
       "alignment", options->alignment,
@@ -260,13 +253,12 @@ Command translate_command() {
   table.choice<AlignmentUnit>(
       "alignment-unit", options->alignment_unit,
       {{"auto", AlignmentUnit::kAuto}, {"word", AlignmentUnit::kWord}, {"token", AlignmentUnit::kToken}},
-      "What alignments number: words between blanks, or tokens of the vocabulary, those that 'ventris score "
-      "--per-word' shows. auto takes tokens for a side of a line most characters of which are of scripts "
-      "without spaces between words (docs/scores.md), else words.");
-  table.integer(
-      "alignment-layer", options->alignment_layer, {.min = 0, .max = 1024},
-      "The decoder layer whose attention aligns, from 1; 0 is the one before the last where there are "
-      "more than four, else the last.");
+      "What alignments number: words between blanks, or tokens of the vocabulary, "
+      "those that 'ventris score --per-word' shows. auto takes tokens for a side of a line most characters "
+      "of which are of scripts without spaces between words (docs/scores.md), else words.");
+  table.integer("alignment-layer", options->alignment_layer, {.min = 0, .max = 1024},
+                "The decoder layer whose attention aligns, from 1; "
+                "0 is the one before the last where there are more than four, else the last.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "backend/device.h"
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"

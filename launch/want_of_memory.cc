@@ -20,7 +20,7 @@ namespace {
 
 std::terminate_handler handler_before = nullptr;
 
-/// Without taking memory. Several threads may come here at a time: the first one speaks.
+/// Allocates no memory. If several threads call it, only the first one reports.
 [[noreturn]] void end(ExitCode code, const char* message) {
   static std::atomic_flag ending;
   while (ending.test_and_set()) ::pause();
@@ -33,15 +33,15 @@ std::terminate_handler handler_before = nullptr;
     if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {
     end(ExitCode::kInternal,
-        "ventris: error: out of memory in a place that cannot go on without; free memory, raise its limit "
-        "(ulimit -v), or give less work at a time (fewer --threads, smaller batches)\n");
+        "ventris: error: out of memory in a place that cannot go on without; free memory, "
+        "raise its limit (ulimit -v), or give less work at a time (fewer --threads, smaller batches)\n");
   } catch (const std::system_error& error) {
     if (error.code().value() == EAGAIN || error.code().value() == ENOMEM) {
       end(ExitCode::kUnavailable,
-          "ventris: error: the system starts no further thread; raise its limits (ulimit -v, ulimit -u) or "
-          "ask for fewer --threads\n");
+          "ventris: error: the system starts no further thread; raise its limits (ulimit -v, "
+          "ulimit -u) or ask for fewer --threads\n");
     }
-  } catch (...) {  // a fault of ours, which the handler before tells
+  } catch (...) {  // an internal error, reported by the previous handler
   }
   if (handler_before != nullptr) handler_before();
   std::abort();
@@ -51,7 +51,7 @@ std::terminate_handler handler_before = nullptr;
 
 void prepare_for_want_of_memory() {
   handler_before = std::set_terminate(at_the_end_of_memory);
-  // The C library loads what unwinds its own frames when it first needs it, and aborts where it cannot.
+  // The C library loads its unwinder at the first use, and aborts if it cannot.
   void* frame = nullptr;
   ::backtrace(&frame, 1);
 }
@@ -64,9 +64,9 @@ std::string out_of_memory_text() {
           ? std::string()
           : fmt::format(" of the {} MiB that the limit allows (ulimit -v)", limit.rlim_cur >> 20);
   return fmt::format(
-      "out of memory: the process has {} MiB of addresses{}. Use a smaller model, smaller batches "
-      "(--batch-source-tokens, --batch-target-tokens, --batch-rows), fewer --threads or fewer ranks on a "
-      "host",
+      "out of memory: the process has {} MiB of addresses{}. "
+      "Use a smaller model, smaller batches (--batch-source-tokens, --batch-target-tokens, --batch-rows), "
+      "fewer --threads or fewer ranks on a host",
       data::address_space_bytes() >> 20, max);
 }
 

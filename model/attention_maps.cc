@@ -7,7 +7,7 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kBatchRows = 1024;  // of a side, or the longest sentence that the model takes
+constexpr int64_t kBatchRows = 1024;  // of a side, or the longest sentence that the model accepts
 
 int64_t longest_source(std::span<const TokenPair> pairs) {
   size_t max = 0;

@@ -28,12 +28,12 @@ struct TokenPair {
   std::span<const int32_t> target;
 };
 
-/// Computes the attention weights of sentence pairs without dropout, the target being given (forced
-/// decoding). A source of n tokens has n + 1 keys, the end mark last. A target of m tokens has m + 1 queries:
-/// query t has token t - 1 as its input (the begin mark at 0) and predicts token t (the end mark at m).
+/// Computes the attention weights of sentence pairs without dropout, for a given target (forced decoding). A
+/// source of n tokens has n + 1 keys, the end mark last. A target of m tokens has m + 1 queries: query t has
+/// token t - 1 as its input (the begin mark at 0) and predicts token t (the end mark at m).
 class AttentionMapper {
  public:
-  /// The references outlive the object.
+  /// The references must outlive the object.
   AttentionMapper(Context& context, const TransformerConfig& config, ParameterStore& store,
                   const TransformerIds& ids, const Marks& marks);
 
@@ -49,7 +49,7 @@ class AttentionMapper {
  private:
   /// Packs the pairs and runs the model.
   void run(std::span<const TokenPair> pairs, const AttentionWeights& weights);
-  /// As many of the pairs as fit in a micro-batch, at least one.
+  /// The number of pairs that fit in a micro-batch, at least one.
   size_t fitting(std::span<const TokenPair> pairs) const;
   std::vector<AttentionMap> cross_attention_of_batch(std::span<const TokenPair> pairs, int layer);
 

@@ -13,8 +13,9 @@ enum class AttentionKind { kEncoderSelf, kDecoderSelf, kCross };
 inline constexpr std::array<AttentionKind, 3> kAttentionKinds = {
     AttentionKind::kEncoderSelf, AttentionKind::kDecoderSelf, AttentionKind::kCross};
 
-/// Where a forward pass leaves its attention weights: a tensor for each layer, [query rows, heads * max_keys]
-/// master as in AttentionForwardArgs::probabilities. Kinds and layers without one are not kept.
+/// Destination of the attention weights of a forward pass: a tensor for each layer, as
+/// AttentionForwardArgs::probabilities: [query rows, heads * max_keys] master. Kinds and layers without one
+/// are not stored.
 class AttentionWeights {
  public:
   void set(AttentionKind kind, int layer, Tensor weights) {
@@ -22,7 +23,7 @@ class AttentionWeights {
     if (of_kind.size() <= static_cast<size_t>(layer)) of_kind.resize(static_cast<size_t>(layer) + 1);
     of_kind[static_cast<size_t>(layer)] = weights;
   }
-  /// Empty where none was set.
+  /// Empty if none was set.
   Tensor of(AttentionKind kind, int layer) const {
     const std::vector<Tensor>& of_kind = tensors_[static_cast<size_t>(kind)];
     return static_cast<size_t>(layer) < of_kind.size() ? of_kind[static_cast<size_t>(layer)] : Tensor{};

@@ -8,8 +8,8 @@ namespace ventris {
 namespace {
 
 constexpr size_t kAlignment = 128;
-// Sentences are padded to a multiple of this and never fall, so that their number soon stays as it is. The
-// capacity, which allows for sentences of one token, would be many times more than there ever are.
+// The number of sentences is padded to a multiple of this and never decreases, so that it soon stays
+// constant. The capacity, which allows for sentences of one token, would be many times larger than needed.
 constexpr int kSentenceStep = 64;
 
 }  // namespace
@@ -52,13 +52,13 @@ BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, Sta
              .target_dropout = device<DropoutPosition>(layout_.target_dropout),
              .gradient_scale = device<float>(layout_.gradient_scale)} {}
 
-/// Padding is token 0 at position 0: numbers that every table has.
+/// Padding is token 0 at position 0, which every table has.
 void BatchStage::put_rows(size_t offset, std::span<const int32_t> values, int64_t rows) {
   int32_t* to = host<int32_t>(offset);
   std::fill(std::copy(values.begin(), values.end(), to), to + rows, 0);
 }
 
-/// Sentences past the last one are empty.
+/// Sentences after the last one are empty.
 void BatchStage::put_offsets(size_t offset, std::span<const int32_t> values) {
   int32_t* to = host<int32_t>(offset);
   const int32_t end = values.empty() ? 0 : values.back();
@@ -69,12 +69,11 @@ void BatchStage::fill(const HostBatch& batch) {
   const auto sentences = static_cast<int>(batch.source_offsets.size()) - 1;
   const auto source_rows = static_cast<int64_t>(batch.source_ids.size());
   const auto target_rows = static_cast<int64_t>(batch.target_ids.size());
-  VENTRIS_CHECK(sentences >= 0 && sentences <= capacity_.sentences && source_rows <= capacity_.source_rows &&
-                    target_rows <= capacity_.target_rows,
-                "a micro-batch of {} sentences, {} source rows and {} target rows; there is room for {}, {} "
-                "and {}",
-                sentences, source_rows, target_rows, capacity_.sentences, capacity_.source_rows,
-                capacity_.target_rows);
+  VENTRIS_CHECK(
+      sentences >= 0 && sentences <= capacity_.sentences && source_rows <= capacity_.source_rows &&
+          target_rows <= capacity_.target_rows,
+      "a micro-batch of {} sentences, {} source rows and {} target rows; there is room for {}, {} and {}",
+      sentences, source_rows, target_rows, capacity_.sentences, capacity_.source_rows, capacity_.target_rows);
   if (rows_ == StagedRows::kExact) {
     batch_.sentences = sentences;
     batch_.source_rows = source_rows;

@@ -60,7 +60,7 @@ void CrossAttentionLayer::forward(Pass& pass, ResidualStream& stream, ConstTenso
 /// With A = Attention(Q, K, V), branch = A W_o + b_o, Q = x W_q + b_q:
 ///   dW_o += A^T d_branch;  dA = d_branch W_o^T;  dQ, dK, dV = Attention'(dA)
 ///   dW_q += x^T dQ;  db_q += column sums of dQ;  d_x = dQ W_q^T
-/// (db_o comes out of the norm that follows the branch; dK and dV go to the projection of the encoder
+/// (db_o is computed by the norm that follows the branch; dK and dV go to the projection of the encoder
 /// output).
 void CrossAttentionLayer::backward(Pass& pass, GradientStream& gradients, Tensor d_key_value,
                                    const Saved& saved) const {

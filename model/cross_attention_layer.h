@@ -12,7 +12,7 @@ class CrossAttentionLayer {
  public:
   struct Saved {
     Tensor query;        // [capacity, d_model] T
-    Tensor attended;     // [capacity, d_model] T: heads side by side
+    Tensor attended;     // [capacity, d_model] T: adjacent heads
     Tensor log_sum_exp;  // [heads, capacity] master
     Tensor branch;       // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;

@@ -24,7 +24,7 @@ class Decoder {
   struct Saved {
     Tensor embedded;                 // [target capacity, d_model] T
     Tensor key_value;                // [source capacity, layers * 2 * d_model] T
-    Tensor d_key_value = {};         // likewise, with training: its gradient, which all layers fill
+    Tensor d_key_value = {};         // the same, with training: its gradient, which all layers fill
     std::vector<LayerSaved> layers;  // without training all in one set of memory
     ResidualNorm::Saved norm;        // pre-norm
     ConstTensor memory = {};         // [source rows, d_model] T: the encoder output

@@ -5,7 +5,7 @@
 
 namespace ventris {
 
-/// The learned positions of that name, or `sinusoids` where the model has none. Masters: the sum with the
+/// The learned positions of that name, or `sinusoids` if the model has none. Masters: the sum with the
 /// embedding is in that dtype.
 ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor sinusoids);
 
@@ -13,7 +13,7 @@ ConstTensor positions_of(const ParameterStore& store, const char* name, Tensor s
 void fill_sinusoids(Context& context, const TransformerConfig& config, Tensor sinusoids);
 
 /// out = dropout(sqrt(d_model) * table[id] + positions[position]) for one stack (sections 3.4 and 3.5 of the
-/// paper); with config.zero_start the decoder has zeros in the place of its first token.
+/// paper); with config.zero_start the decoder has zeros in place of its first token.
 class EmbeddingLayer {
  public:
   /// `positions`: [max_positions, d_model] master, sinusoids or learned; `learned` names the learned ones, or

@@ -36,7 +36,7 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
 /// With z = x W1 + b1, h = f(z), branch = h W2 + b2:
 ///   dW2 += h^T d_branch;  d_z = (d_branch W2^T) * f'(z);  dW1 += x^T d_z;  db1 += column sums of d_z;  d_x
 ///   = d_z W1^T
-/// (db2 comes out of the norm that follows the branch).
+/// (db2 is computed by the norm that follows the branch).
 void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Saved& saved) const {
   const bool pre_norm = pass.config.pre_norm;
   if (!pre_norm) norm_.backward(pass, gradients, saved.norm);

@@ -11,7 +11,7 @@ class FeedForwardLayer {
  public:
   struct Saved {
     Tensor hidden;  // [capacity, d_ff] T: f(input W1 + b1)
-    Tensor inner;   // [capacity, d_ff] T: input W1 + b1 where f is swish
+    Tensor inner;   // [capacity, d_ff] T: input W1 + b1 if f is swish
     Tensor branch;  // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;
     ConstTensor input = {};  // [rows, d_model] T

@@ -18,11 +18,11 @@ class Linear {
   void forward(Pass& pass, ConstTensor x, Tensor y, bool relu = false) const;
 
   void backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const;
-  /// db += column sums of d_y, in columns [begin, begin + count) alone.
+  /// db += column sums of d_y, only in columns [begin, begin + count).
   ///
   /// The bias of attention keys is left out everywhere: it adds the same number to all scores of a query,
-  /// which the softmax does not see, so its gradient is zero. Computed, it would be rounding noise, which
-  /// Adam scales up to whole steps.
+  /// to which the softmax is invariant, so its gradient is zero. A computed gradient would be rounding noise,
+  /// which Adam scales up to whole steps.
   void backward_bias(Pass& pass, ConstTensor d_y, int64_t begin, int64_t count) const;
   /// Backward of y = ReLU(x W + b) up to the GEMM: masks d_y in place and adds to db.
   void backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const;

@@ -8,9 +8,9 @@ namespace ventris {
 
 /// Packed sentences of one micro-batch, the source and the target each end to end, without padding between
 /// sentences. All pointers are to device memory. Source sentences end with the end mark. Target inputs are
-/// the target shifted right: begin mark, w1, ..., wn; labels are w1, ..., wn, end mark. Rows past the last
-/// token are padding: their ids, positions and labels are valid numbers, and nothing that counts reads them.
-/// Sentences past the last one are empty (equal offsets), so that one shape serves every step.
+/// the target shifted right: begin mark, w1, ..., wn; labels are w1, ..., wn, end mark. Rows after the last
+/// token are padding: their ids, positions and labels are valid numbers, and no result depends on them.
+/// Sentences after the last one are empty (equal offsets), so that one shape serves every step.
 struct MicroBatch {
   int sentences = 0;
   int64_t source_rows = 0;  // rows to compute; at least source_offsets[sentences]
@@ -28,7 +28,7 @@ struct MicroBatch {
   const float* gradient_scale = nullptr;            // factor of the gradients of this micro-batch
 };
 
-/// The largest micro-batch that a model is planned for.
+/// The largest micro-batch for which a model is planned.
 struct MicroBatchCapacity {
   int64_t source_rows = 0;
   int64_t target_rows = 0;

@@ -12,7 +12,7 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kCpuChunkRows = 512;
-/// Bytes of logits on CUDA, where small products leave most of the chip idle.
+/// Maximum bytes of logits on CUDA, where small products leave most of the chip idle.
 constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
 
 /// Rows of logits held at a time: on CUDA as few chunks of equal size as the bytes allow.

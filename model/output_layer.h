@@ -9,9 +9,8 @@
 namespace ventris {
 
 /// Output projection with the shared embedding E and label-smoothed cross-entropy: logits = h E^T + b, b only
-/// with config.output_bias. Works on a
-/// fixed number of rows at a time, forward and backward at once, so that the memory of logits and their
-/// gradient is bounded.
+/// with config.output_bias. Processes a fixed number of rows at a time, forward and backward at once, so that
+/// the memory of logits and their gradient is bounded.
 class OutputLayer {
  public:
   struct Memory {
@@ -27,8 +26,8 @@ class OutputLayer {
                      int64_t capacity);
 
   /// hidden: [target rows, d_model] T. Adds the loss to memory.totals. With d_hidden, [target rows, d_model]
-  /// T, that is overwritten by the gradient of *batch.gradient_scale times the summed loss, and the
-  /// gradients of embedding and bias get their shares.
+  /// T, it is overwritten by the gradient of *batch.gradient_scale times the summed loss, and the gradients
+  /// of embedding and bias are accumulated.
   void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.

@@ -8,13 +8,13 @@
 
 namespace ventris {
 
-/// Tokens that are not text: what a target begins with, and what follows the last token of both sides.
+/// Tokens that are not text: the first token of a target, and the one after the last token of both sides.
 struct Marks {
   int32_t begin_id = 1;
   int32_t end_id = 2;
 };
 
-/// Sentence pairs with given targets, packed end to end in host memory as model/micro_batch.h has them.
+/// Sentence pairs with given targets, packed end to end in host memory as in model/micro_batch.h.
 class PackedPairs {
  public:
   explicit PackedPairs(const Marks& marks) : marks_(marks) {}

@@ -10,9 +10,9 @@ namespace ventris {
 /// bf16.
 bool can_pack(const Context& context, const ParameterStore& store);
 
-/// Packs all weights that are multiplied, and gives back the memory that they had: the store holds a model
-/// for inference from then on. Views of its values and models made before are void. Requires can_pack() and
-/// a packing whose factor_dtype() is the store's: that of its dtype, or int8 for f32.
+/// Packs all weights that are multiplied and frees their memory: the store then holds a model for inference.
+/// Earlier views of its values and models on it are invalid. Requires can_pack() and a packing whose
+/// factor_dtype() is the store's: that of its dtype, or int8 for f32.
 void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store, Packing packing);
 
 /// A packed store with the present values of `store`. Requires the same.

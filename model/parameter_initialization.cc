@@ -21,7 +21,7 @@ uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-/// In (0, 1), never an end of it.
+/// In the open interval (0, 1).
 double unit(uint32_t bits) {
   return (bits + 0.5) * 0x1p-32;
 }

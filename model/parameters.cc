@@ -172,7 +172,7 @@ Tensor ParameterStore::logical_block(Tensor flat, const LogicalParameter& parame
 }
 
 ConstTensor ParameterStore::logical_block(ConstTensor flat, const LogicalParameter& parameter) const {
-  // A view as another kind of view: nothing is written.
+  // Converts between kinds of views; nothing is written.
   return logical_block(Tensor{const_cast<void*>(flat.data), flat.rows, flat.cols, flat.stride, flat.dtype},
                        parameter);
 }

@@ -22,7 +22,7 @@ enum class Initializer {
   kNormal,         // N(0, cols^-0.5)
 };
 
-/// One parameter as files and people know it: a block of columns of a stored tensor.
+/// One logical parameter, as in files: a block of columns of a stored tensor.
 struct LogicalParameter {
   std::string name;  // e.g. "encoder/layers/0/self_attention/query/weight"
   ParameterId tensor;
@@ -46,7 +46,7 @@ class ParameterStore {
   /// Declares a vector (padded to `padded_size` elements of storage if that is larger).
   ParameterId declare_vector(const std::string& name, int64_t size, Initializer initializer,
                              int64_t padded_size = 0);
-  /// Several parameters of equal shape, stored side by side as blocks of columns of one tensor (query, key,
+  /// Several parameters of equal shape, stored as adjacent blocks of columns of one tensor (query, key,
   /// value).
   ParameterId declare_fused_matrix(const std::vector<std::string>& names, int64_t rows, int64_t cols_each,
                                    Initializer initializer);
@@ -58,14 +58,13 @@ class ParameterStore {
   void allocate(Device device, DType dtype, bool gradients);
   /// Fills all values; a pure function of (seed, name, shape).
   void initialize(Context& context, uint64_t seed);
-  /// Rounds the masters into the bf16 copy; nothing to do for other dtypes. Call after values were written
-  /// from outside.
+  /// Rounds the masters to the bf16 copy; does nothing for other dtypes. Must be called after values were
+  /// written from outside.
   void refresh_compute_copy(Context& context);
 
-  /// A store for inference with the present values: of `weights` and of the transpose of `table`
-  /// only the packed form, all else as masters. With `emptied`, which is this
-  /// store, the memory of each tensor is given back once it was copied. dtype() is the factor_dtype() of
-  /// `packing`.
+  /// A store for inference with the current values: `weights` and the transpose of `table` only in packed
+  /// form, all others as masters. With `emptied`, which is this store, the memory of each tensor is freed
+  /// after it was copied. dtype() is the factor_dtype() of `packing`.
   ParameterStore packed_copy(Context& context, Packing packing, const std::vector<ParameterId>& weights,
                              ParameterId table, ParameterStore* emptied) const;
   bool is_packed() const { return !kept_.empty(); }
@@ -75,7 +74,7 @@ class ParameterStore {
   }
 
   DType dtype() const { return dtype_; }
-  /// Elements of the flat buffers, with gaps: the range of everything.
+  /// Elements of the flat buffers, including gaps.
   int64_t flat_size() const { return flat_size_; }
   /// Parameters of the model, without gaps and padding.
   int64_t parameter_count() const;
@@ -87,10 +86,10 @@ class ParameterStore {
   Tensor gradients() { return flat_gradients_; }   // [1, flat_size] master
   Tensor compute_copy() { return flat_compute_; }  // [1, flat_size] bf16, or empty
 
-  /// What operations read: the bf16 copy of a matrix in bf16, the master otherwise. [padded rows, cols] or
-  /// [1, size].
+  /// The values for operations: in bf16 the bf16 copy of a matrix, otherwise the master. [padded rows, cols]
+  /// or [1, size].
   ConstTensor value(ParameterId id) const;
-  /// A vector for gemm to add: as value(), but the bf16 copy on CUDA, which spares it the rounding.
+  /// A vector that gemm adds: as value(), but the bf16 copy on CUDA, which saves the rounding.
   ConstTensor bias(ParameterId id) const;
   Tensor gradient(ParameterId id) const;
 
@@ -101,7 +100,7 @@ class ParameterStore {
   /// The same in the master values or the gradients.
   Tensor logical_value(const LogicalParameter& parameter) const;
   Tensor logical_gradient(const LogicalParameter& parameter) const;
-  /// The parameter that owns an element of the flat buffers; padding belongs to the one before it.
+  /// The parameter that owns an element of the flat buffers; padding belongs to the preceding one.
   const LogicalParameter& logical_at(int64_t element) const;
   /// Null if there is none of that name.
   const LogicalParameter* find(std::string_view name) const;
@@ -126,8 +125,8 @@ class ParameterStore {
   Tensor flat_gradients_;
   Tensor flat_compute_;
   // Of a packed store, by id, in place of the flat buffers:
-  std::vector<Tensor> kept_;          // empty where packed
-  std::vector<PackedMatrix> packed_;  // empty where kept
+  std::vector<Tensor> kept_;          // empty if packed
+  std::vector<PackedMatrix> packed_;  // empty if kept
 };
 
 }  // namespace ventris

@@ -14,12 +14,12 @@
 
 namespace ventris {
 
-/// The two stacks. The encoder works on the source rows of a micro-batch, the decoder on its target rows.
+/// The two stacks. The encoder processes the source rows of a micro-batch, the decoder its target rows.
 enum class Stack : uint32_t { kEncoder = 0, kDecoder = 1 };
 
 /// All places of dropout. DropoutKey::place of one of them is dropout_place(stack, layer, site); the
-/// embedding counts as layer 0. The low 8 bits are left to attention heads. Changing a number changes every
-/// mask, and so the bits of a run.
+/// embedding counts as layer 0. The low 8 bits are reserved for attention heads. Changing a number changes
+/// every mask, and so the bits of a run.
 enum class DropoutSite : uint32_t {
   kEmbedding = 0,             // sum of embedding and position
   kSelfAttentionWeights = 1,  // attention weights
@@ -72,7 +72,7 @@ struct BatchAttentionWork {
   }
 };
 
-/// What every layer needs to know about the forward and backward pass it works for.
+/// The parameters of a forward and backward pass, for every layer.
 struct Pass {
   Context& context;
   const TransformerConfig& config;
@@ -81,8 +81,8 @@ struct Pass {
   BatchAttentionWork attention_work = {};     // listed by the stacks' forward passes
   bool dropout = false;                       // on in training
   uint64_t seed = 0;                          // of dropout
-  const AttentionWeights* weights = nullptr;  // filled on the way forward where there are any
-  const SearchAttention* search = nullptr;    // how the decoder attends, where it is to do as a search does
+  const AttentionWeights* weights = nullptr;  // filled during forward, if any
+  const SearchAttention* search = nullptr;    // attention of the decoder as in a search, or empty
 
   PackedRows packed(Stack stack) const {
     if (stack == Stack::kEncoder) {

@@ -8,18 +8,18 @@
 
 namespace ventris {
 
-/// The activations between two sublayers on the way forward. A sublayer reads `input` and leaves its output
-/// in `branch`; the next norm joins it: sum = residual + dropout(branch), input = LayerNorm(sum). Post-norm
-/// goes on with residual = input, pre-norm with residual = sum.
+/// The activations between two sublayers in forward. A sublayer reads `input` and writes its output to
+/// `branch`; the next norm adds it: sum = residual + dropout(branch), input = LayerNorm(sum). Post-norm
+/// continues with residual = input, pre-norm with residual = sum.
 struct ResidualStream {
   ConstTensor residual;     // [rows, d_model] T
   ConstTensor input;        // [rows, d_model] T
-  Tensor branch = {};       // [rows, d_model] T, empty where no sublayer has run since the last norm
+  Tensor branch = {};       // [rows, d_model] T, empty if no sublayer has run since the last norm
   DropoutKey dropout = {};  // of the branch
-  ParameterId bias = -1;    // of the linear layer that made the branch: its gradient comes out of the norm
+  ParameterId bias = -1;    // of the linear layer of the branch: the norm computes its gradient
 };
 
-/// The gradients between two sublayers on the way back. Between sublayers, post-norm holds the gradient of
+/// The gradients between two sublayers in backward. Between sublayers, post-norm holds the gradient of
 /// ResidualStream::input in `residual`; pre-norm holds those of the residual in `residual` and of the branch
 /// in `branch`.
 struct GradientStream {
@@ -33,16 +33,16 @@ struct GradientStream {
     return {residual.row_range(0, rows), branch.row_range(0, rows), input.row_range(0, rows),
             wide.row_range(0, rows)};
   }
-  /// The first rows * cols elements of `wide` as a matrix of its own.
+  /// The first rows * cols elements of `wide` as a separate matrix.
   Tensor scratch(int64_t cols) const { return {wide.data, wide.rows, cols, cols, wide.dtype}; }
-  /// Where a sublayer puts the gradient of its input: post-norm adds it to that of the residual.
+  /// Destination of the gradient of a sublayer's input: post-norm adds it to that of the residual.
   Tensor input_gradient(bool pre_norm) const { return pre_norm ? input : residual; }
 };
 
 /// sum = residual + dropout(branch); y = LayerNorm(sum). Backward:
 ///   post-norm: d_sum = LayerNorm'(d_y);                 d_residual = d_sum; d_branch = mask * d_sum
-///   pre-norm:  d_sum = LayerNorm'(d_y) + d_residual;    likewise
-/// and the bias of the linear layer that made the branch gets the column sums of d_branch.
+///   pre-norm:  d_sum = LayerNorm'(d_y) + d_residual;    the same
+/// and the gradient of the bias of the linear layer of the branch gets the column sums of d_branch.
 class ResidualNorm {
  public:
   struct Saved {
@@ -51,7 +51,7 @@ class ResidualNorm {
     Tensor rstd;           // [1, capacity] master
     ConstTensor sum = {};  // [rows, d_model] T: in the memory of the branch
     DropoutKey dropout = {};
-    ParameterId bias = -1;  // -1: there was no branch
+    ParameterId bias = -1;  // -1: no branch
   };
 
   explicit ResidualNorm(const NormIds& ids) : ids_(ids) {}
@@ -60,7 +60,7 @@ class ResidualNorm {
 
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
 
-  /// `first`: nothing downstream has used the sum itself (always so in post-norm; in pre-norm at the end of a
+  /// `first`: no later layer has used the sum itself (always true in post-norm; in pre-norm at the end of a
   /// stack).
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved, bool first = false) const;
 

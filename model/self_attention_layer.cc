@@ -63,7 +63,7 @@ void SelfAttentionLayer::forward(Pass& pass, ResidualStream& stream, Saved& save
 /// With A = Attention(Q, K, V), branch = A W_o + b_o, [Q K V] = x W + b:
 ///   dW_o += A^T d_branch;  dA = d_branch W_o^T;  [dQ dK dV] = Attention'(dA)
 ///   dW += x^T [dQ dK dV];  db_q, db_v += column sums;  d_x = [dQ dK dV] W^T
-/// (db_o comes out of the norm that follows the branch).
+/// (db_o is computed by the norm that follows the branch).
 void SelfAttentionLayer::backward(Pass& pass, GradientStream& gradients, const Saved& saved) const {
   const bool pre_norm = pass.config.pre_norm;
   if (!pre_norm) norm_.backward(pass, gradients, saved.norm);

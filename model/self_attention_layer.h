@@ -11,7 +11,7 @@ class SelfAttentionLayer {
  public:
   struct Saved {
     Tensor query_key_value;  // [capacity, 3 * d_model] T
-    Tensor attended;         // [capacity, d_model] T: heads side by side
+    Tensor attended;         // [capacity, d_model] T: adjacent heads
     Tensor log_sum_exp;      // [heads, capacity] master
     Tensor branch;           // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;

@@ -16,14 +16,14 @@
 namespace ventris {
 namespace {
 
-/// Everything a model holds beside its parameters, planned in one arena.
+/// All memory of a model except its parameters, planned in one arena.
 struct Activations {
-  Tensor sinusoids = {};  // [max_positions, d_model] master, where positions are not learned
+  Tensor sinusoids = {};  // [max_positions, d_model] master, if positions are not learned
   Encoder::Saved encoder;
   Decoder::Saved decoder;
   OutputLayer::Memory output;
   BatchAttentionWork attention_work;
-  GradientStream gradients;  // both stacks use it, one after the other
+  GradientStream gradients;  // used by both stacks, one after the other
 
   void plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
             const MicroBatchCapacity& capacity, bool training) {

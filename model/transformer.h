@@ -24,7 +24,7 @@ struct LossSums {
 /// ParameterStore.
 class Transformer {
  public:
-  /// Requires: `store` is allocated after declare_transformer gave `ids`. Both outlive the model. With
+  /// Requires: `store` is allocated after declare_transformer gave `ids`. Both must outlive the model. With
   /// `training` activations for backward are kept. Throws Error(kUnavailable) with the bytes needed if memory
   /// does not suffice.
   Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
@@ -34,14 +34,14 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
-  /// to loss_sums(). `ready` may be empty. Nothing is read back from the device.
+  /// to loss_sums(). `ready` may be empty. Reads nothing back from the device.
   void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready);
 
   /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);
 
-  /// What forward_backward() and evaluate() added since the caller cleared it: [1, 2] f64 on the device, loss
-  /// and nll; zeros at first.
+  /// The sums of forward_backward() and evaluate() since the caller cleared them: [1, 2] f64 on the device,
+  /// loss and nll; initially zero.
   Tensor loss_sums();
   /// Reads them and clears them; waits for the device.
   LossSums take_loss_sums();
@@ -61,9 +61,9 @@ class Transformer {
   void attention_weights(const MicroBatch& batch, const AttentionWeights& weights);
 
   const TransformerConfig& config() const;
-  /// Bytes of activations held.
+  /// Bytes of activations.
   size_t activation_bytes() const;
-  /// What a model would hold, by the code that allocates it.
+  /// The bytes of activations of a model, by the code that allocates them.
   static size_t planned_bytes(const TransformerConfig& config, Device device, DType dtype,
                               const MicroBatchCapacity& capacity, bool training);
 

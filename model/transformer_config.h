@@ -13,7 +13,7 @@ struct TransformerConfig {
   int heads = 8;
   int64_t vocab_size = 37000;      // tokens of the shared vocabulary
   bool pre_norm = false;           // LayerNorm before each sublayer, and once after the last layer
-  bool learned_positions = false;  // else sinusoids
+  bool learned_positions = false;  // otherwise sinusoids
   int max_positions = 1024;        // longest sentence, with its end mark
   float dropout = 0.1F;            // sublayer outputs and embedding sums
   float attention_dropout = 0.1F;  // attention weights
@@ -21,8 +21,8 @@ struct TransformerConfig {
   float layer_norm_epsilon = 1e-5F;
   int64_t zero_word = -1;         // a token whose embedding stays zero (the begin mark, as in Marian), or -1
   bool marian_positions = false;  // sinusoids of Marian's frequencies
-  bool zero_start = false;        // the decoder begins with its position alone, whatever the begin mark is
-  bool swish = false;             // x * sigmoid(x) in the feed-forward layers, else ReLU
+  bool zero_start = false;        // the decoder starts with the position alone, without the begin mark
+  bool swish = false;             // x * sigmoid(x) in the feed-forward layers, otherwise ReLU
   bool output_bias = false;       // a bias for every token in the output layer
 
   int d_head() const { return d_model / heads; }

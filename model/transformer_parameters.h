@@ -49,11 +49,11 @@ struct DecoderLayerIds {
   FeedForwardIds feed_forward;
 };
 
-/// Where every parameter of a Transformer is, in forward order of declaration. In a post-norm model `norm`
+/// The ids of all parameters of a Transformer, in forward order of declaration. In a post-norm model `norm`
 /// belongs to the end of its sublayer, in a pre-norm model to its start.
 struct TransformerIds {
   ParameterId embedding;              // [padded_vocab, d_model], shared by source, target and output
-  ParameterId source_positions = -1;  // [max_positions, d_model] where learned
+  ParameterId source_positions = -1;  // [max_positions, d_model] if learned
   ParameterId target_positions = -1;
   std::vector<EncoderLayerIds> encoder;
   NormIds encoder_norm = {-1, -1};  // pre-norm only
@@ -61,22 +61,21 @@ struct TransformerIds {
                                // 1, ...
   std::vector<DecoderLayerIds> decoder;
   NormIds decoder_norm = {-1, -1};  // pre-norm only
-  ParameterId output_bias = -1;     // [padded_vocab] where there is one
+  ParameterId output_bias = -1;     // [padded_vocab] if there is one
 };
 
 /// Declares all parameters of the model. Logical names:
-///   embedding; source_positions and target_positions where learned;
+///   embedding; source_positions and target_positions if learned;
 ///   encoder/layers/N/self_attention/{query,key,value,output}/{weight,bias};
 ///   encoder/layers/N/self_attention/norm/{gamma,beta};
 ///   encoder/layers/N/feed_forward/{inner,outer}/{weight,bias};
 ///   encoder/layers/N/feed_forward/norm/{gamma,beta};
-///   decoder/layers/N/... likewise, with cross_attention/... too;
+///   decoder/layers/N/... the same, and cross_attention/...;
 ///   encoder/norm/{gamma,beta} and decoder/norm/{gamma,beta} in a pre-norm model;
 ///   output/bias with an output bias.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
-/// Where config.zero_word is a token, clears its embedding in `flat`, the values or the gradients of the
-/// store.
+/// If config.zero_word is a token, clears its embedding in `flat`, the values or the gradients of the store.
 void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,
                      const ParameterStore& store, Tensor flat);
 

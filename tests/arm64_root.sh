@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Unpacks what the project needs of an arm64 Debian system into a folder, for cmake/aarch64-linux-gnu.cmake and QEMU.
+# Unpacks the arm64 Debian packages that the project needs into a folder, for cmake/aarch64-linux-gnu.cmake and QEMU.
 # Usage: tests/arm64_root.sh FOLDER
 # Nothing is installed: some of the packages (HDF5, SentencePiece, Open MPI) would replace those of this machine. The release is
-# that of this machine, of which arm64 must be known:
+# that of this machine, on which arm64 must be enabled:
 #   dpkg --add-architecture arm64 && apt-get update
 set -euo pipefail
 

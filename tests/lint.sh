@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Looks at the source without running it. Usage: tests/lint.sh [--if-there] [--all] [CHECK...]
+# Checks the source without running it. Usage: tests/lint.sh [--if-there] [--all] [CHECK...]
 #   format     clang-format 14, all C++ and CUDA files         shell   shellcheck
 #   python     ruff, with the rules of ruff.toml               docs    links and paths (tests/cli/docs_test.py)
-#   tidy       clang-tidy 14, with the checks of .clang-tidy: what changed, and a share of the rest that changes with the commit
-#   registers  registers, spills and shared memory of the kernels that were built against tests/lint/registers.txt
-# Without a CHECK all; registers where kernels were built. What is missing is installed.
-#   --if-there  nothing is installed: a check whose tool is missing is skipped and named
-#   --all       tidy looks at all files, however long that takes
+#   tidy       clang-tidy 14, with the checks of .clang-tidy: changed files, and a share of the rest that rotates with the commit
+#   registers  registers, spills and shared memory of the built kernels, compared with tests/lint/registers.txt
+# Default: all checks; registers only if kernels were built. Missing tools are installed.
+#   --if-there  nothing is installed: a check whose tool is missing is skipped and reported
+#   --all       tidy checks all files, without a time limit
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -40,7 +40,7 @@ if ((${#checks[@]} == 0)); then
   if [[ -n $(build_with_kernels) ]]; then checks+=(registers); fi
 fi
 
-# files PATTERN...: those of the tree that match, also new ones that are not in git yet; of an unpacked archive, all.
+# files PATTERN...: the matching files of the tree, including new ones that are not in git yet; in an unpacked archive, all.
 files() {
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     git ls-files --cached --others --exclude-standard --deduplicate -- "$@" | while read -r file; do
@@ -53,7 +53,7 @@ files() {
   fi
 }
 
-# tool_is_there CHECK PROGRAM: false where the check is skipped.
+# tool_is_there CHECK PROGRAM: false if the check is skipped.
 tool_is_there() {
   if command -v "$2" >/dev/null; then return 0; fi
   if $if_there; then
@@ -63,16 +63,16 @@ tool_is_there() {
   die "$1: there is no $2; install it with: apt-get install ${VENTRIS_LINT_PACKAGES[*]}"
 }
 
-# version_is CHECK PROGRAM VERSION: likewise. Other versions format otherwise and know other checks.
+# version_is CHECK PROGRAM VERSION: the same. Other versions format differently and have other checks.
 version_is() {
   local found
   found=$("$2" --version | grep -oE 'version [0-9]+' | head -n 1)
   if [[ $found == "version $3" ]]; then return 0; fi
   if $if_there; then
-    echo "$1: skipped, $2 is of $found and not $3"
+    echo "$1: skipped, $2 is $found and not $3"
     return 1
   fi
-  die "$1: $2 is of $found; version $3 is needed, that of Debian 12"
+  die "$1: $2 is $found; version $3 is needed, as in Debian 12"
 }
 
 check_format() {
@@ -104,7 +104,7 @@ check_python() {
 check_tidy() {
   tool_is_there tidy clang-tidy && version_is tidy clang-tidy 14 || return 0
   if ! $if_there; then install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"; fi
-  # How each file is compiled, and the one header that the build writes.
+  # The compile commands, and the one header that the build generates.
   if ! { cmake --preset release -DVENTRIS_TESTS=ON "$(compiler_cache)" && cmake --build --preset release --target ventris_commit; } \
     >build/lint.log 2>&1; then
     cat build/lint.log
@@ -125,7 +125,7 @@ check_registers() {
   local build
   build=$(build_with_kernels)
   if [[ -z $build ]]; then
-    if ! $if_there; then die "registers: no kernels were built; build them with: tests/run.sh --build, where nvcc is"; fi
+    if ! $if_there; then die "registers: no kernels were built; build them with: tests/run.sh --build, which needs nvcc"; fi
     echo "registers: skipped, no kernels were built"
     return 0
   fi
@@ -138,7 +138,7 @@ failed=()
 for check in "${checks[@]}"; do
   note "Lint: $check"
   begin=$SECONDS
-  # In a process of its own, with set -e in force.
+  # In a subshell, with set -e in force.
   set +e
   (set -e; "check_$check")
   status=$?
@@ -146,4 +146,4 @@ for check in "${checks[@]}"; do
   if ((status != 0)); then failed+=("$check"); fi
   echo "$check: $((SECONDS - begin)) s"
 done
-if ((${#failed[@]} != 0)); then die "lint: what is above is to be mended: ${failed[*]}"; fi
+if ((${#failed[@]} != 0)); then die "lint: fix the errors above: ${failed[*]}"; fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Copies programs with the shared libraries that they need, for machines that lack those.
+# Copies programs and their shared libraries, for machines that lack these libraries.
 # Usage: tests/pack.sh FOLDER PROGRAM...
-# FOLDER/NAME starts each program with the libraries in FOLDER/libs; only those of C stay the machine's own. What else
-# runs there, a Python with PyTorch for one, does not see them.
+# FOLDER/NAME starts each program with the libraries in FOLDER/libs, except the C library, which is that of the machine. Other
+# programs, such as a Python with PyTorch, do not use them.
 set -euo pipefail
 
 if (($# < 2)) || [[ $1 == --* ]]; then
@@ -16,7 +16,7 @@ for program in "$@"; do
   name=$(basename "$program")
   missing=$(ldd "$program" | awk '/not found/ {print $1}')
   if [[ -n $missing ]]; then
-    printf 'error: %s was not found, which %s needs\n' "$missing" "$program" >&2
+    printf 'error: %s was not found, but %s needs it\n' "$missing" "$program" >&2
     exit 66
   fi
   cp "$program" "$folder/libs/$name"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [--build | --test] [options of ctest]
 #   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts only
-#   --gpu   with the program built by nvcc; tests on GPUs besides, which are skipped where there is none
-#   --build  only builds     --test  only tests what was built
+#   --gpu   with the program built by nvcc; includes tests on GPUs, which are skipped if there is none
+#   --build  only builds     --test  only tests an existing build
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -30,13 +30,13 @@ install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"
 cd "$root"
 if $build; then
   note "Configuring and building (preset $preset)"
-  # Said in any case: the folder may have been configured without them.
+  # Always set: the folder may have been configured without them.
   options=(-DVENTRIS_TESTS=ON)
   case $preset in
     cuda) options+=(-DVENTRIS_BENCHMARKS=ON) ;;
-    # With the program for GPUs beside it, if nvcc is there. No GPU is needed to compile and link; the tests of this code run
-    # on the CPU (tests/emulation).
-    release) options+=(-DVENTRIS_CUDA=ALSO) ;;
+    # Also builds the program for GPUs, if nvcc is installed. Compiling and linking need no GPU; the tests of this code run
+    # on the CPU (tests/emulation). The PTX for later GPUs, a third pass of the compiler, is left out.
+    release) options+=(-DVENTRIS_CUDA=ALSO "-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real") ;;
   esac
   cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
   cmake --build --preset "$preset" --parallel "$(cores)"
@@ -44,31 +44,34 @@ if $build; then
 fi
 if ! $run_tests; then exit 0; fi
 
-# The kernels of the least set besides those that this processor takes by itself (backend/instruction_set.h). Before the
-# rest, so that what is printed last is the summary of all tests.
+# Tests of the command line mostly wait: twice as many tests as cores keep the cores busy.
+at_once=$((2 * $(cores)))
+
+# The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h). They
+# run first, so that the summary of all tests is printed last.
 if [[ $preset == release ]]; then
   kernels=$(build/release/ventris --version | sed -n 's/^ISA: *//p')
   case $kernels in
-    "avx2, of avx2,"*) echo "This processor has AVX2 alone of what the kernels are compiled for: the tests run with those of avx2" ;;
+    "avx2, of avx2,"*) echo "Of the compiled instruction sets this processor has only AVX2: the tests run with the kernels of avx2" ;;
     *", of avx2,"*)
       note "Testing the kernels of avx2"
-      VENTRIS_ISA=avx2 ctest --preset release --parallel "$(cores)" \
+      VENTRIS_ISA=avx2 ctest --preset release --parallel "$at_once" \
         -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|score)_test' "${ctest_options[@]}"
       ;;
-    *) echo "The kernels are compiled for ${kernels%%,*} alone" ;;
+    *) echo "The kernels are compiled for ${kernels%%,*} only" ;;
   esac
 fi
 
 note "Testing"
-ctest --preset "$preset" --parallel "$(cores)" "${ctest_options[@]}"
+ctest --preset "$preset" --parallel "$at_once" "${ctest_options[@]}"
 
 if [[ $preset == cuda ]]; then
   note "Checking the kernels' memory accesses"
-  # The tests end with 77 where no device works.
+  # The tests end with 77 if no device works.
   status=0
   build/cuda/tests/emulation/cuda_tests --gtest_filter=none || status=$?
   if ((status == 77)); then
-    echo "not checked: there is no GPU that works"
+    echo "not checked: no working GPU"
   elif ((status != 0)); then
     die "build/cuda/tests/emulation/cuda_tests ended with exit code $status"
   elif ! command -v compute-sanitizer >/dev/null; then

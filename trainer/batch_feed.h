@@ -16,14 +16,14 @@
 
 namespace ventris {
 
-/// A phase of training steps (backend/profile.h): what the calls of BatchFeed take.
+/// A phase of training steps (backend/profile.h): the time of the calls of BatchFeed.
 inline constexpr const char* kBatchPhase = "batch to the device";
 
-/// The arrays of a packed batch, whose memory they are.
+/// The arrays of a packed batch; the packed batch owns the memory.
 HostBatch host_batch_of(const data::PackedBatch& packed);
 
-/// Gives the batches of training step after step. A thread packs this rank's micro-batches ahead, into two
-/// stages in turn, while the device works.
+/// Provides the batches of training step by step. A thread packs this rank's micro-batches ahead, into two
+/// alternating stages, while the device works.
 class BatchFeed {
  public:
   struct Start {
@@ -35,14 +35,14 @@ class BatchFeed {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  /// A micro-batch on the device and the floating-point operations that it takes (model/flop_count.h).
+  /// A micro-batch on the device and its floating-point operations (model/flop_count.h).
   struct Piece {
     const MicroBatch& batch;
     const FlopCount& flops;
     int stage;  // 0 or 1: those of one stage have the same device addresses
   };
 
-  /// The references outlive the object. `capacity` holds every shard.
+  /// The references must outlive the object. `capacity` must hold every shard.
   BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
             const TransformerConfig& config, const MicroBatchCapacity& capacity, const Share& share,
             const Start& start);
@@ -50,7 +50,7 @@ class BatchFeed {
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
 
-  /// The batch of the next step. The micro-batches of the step before have all been taken.
+  /// The batch of the next step. Requires that all micro-batches of the previous step were taken.
   data::GlobalBatch next_step();
   /// This rank's next micro-batch of the step, in the order of the shards: its copy to the device is
   /// enqueued. Valid until the next call.
@@ -79,11 +79,11 @@ class BatchFeed {
   int64_t taken_ = 0;         // micro-batches, by the caller alone
   data::PackedBatch packed_;  // of the thread
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the following members
   std::condition_variable changed_;
   std::deque<data::GlobalBatch> steps_;  // ahead of the caller
   int64_t filled_ = 0;                   // micro-batches
-  int64_t freed_ = 0;                    // micro-batches whose host memory may be written again
+  int64_t freed_ = 0;                    // micro-batches whose host memory may be overwritten
   bool ends_ = false;
   std::exception_ptr failure_;
   std::thread thread_;

@@ -18,7 +18,7 @@ namespace {
 // The newest may turn out to be damaged when it is needed.
 constexpr int kMinKept = 2;
 
-// For the HDF5 library and the bytes that are being written; the snapshot has its own.
+// For the HDF5 library and its buffers; the snapshot has its own.
 constexpr size_t kRoomForSaving = size_t{32} << 20;
 
 constexpr std::chrono::milliseconds kLook{50};
@@ -68,10 +68,9 @@ void CheckpointSaver::check_time() {
   const double seconds = clock_.seconds();
   if (run_.limit_seconds <= 0.0 || seconds <= run_.limit_seconds) return;
   fail(ExitCode::kIo,
-       "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: its disk, or the "
-       "server of "
-       "it, may hang. Checkpoints that were saved before are intact, and the same command goes on from the "
-       "newest. "
+       "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: "
+       "its disk, or the server of it, may hang. "
+       "Checkpoints that were saved before are intact, and the same command goes on from the newest. "
        "See whether the disk can be written; where it is only slow, raise --save-timeout (0 is no limit)",
        host_name(), path_, seconds);
 }
@@ -104,7 +103,7 @@ void CheckpointSaver::write(const std::string& provenance, const std::optional<B
     check_folder();
     prune_checkpoints(run_.model_dir, std::max(run_.keep, kMinKept));
   } catch (const data::DataError&) {
-    check_folder();  // the reason of what failed, where the folder is another one
+    check_folder();  // the cause of the failure, if the folder is another one
     throw;
   }
 }
@@ -112,14 +111,14 @@ void CheckpointSaver::write(const std::string& provenance, const std::optional<B
 void CheckpointSaver::write_sound(const std::string& provenance) {
   if (const std::string fault = fault_in(snapshot_); !fault.empty()) {
     fail(ExitCode::kDiverged,
-         "training diverged: after step {} there is {}. That state is not saved. {}. Try a "
-         "smaller --learning-rate-scale, more --warmup-steps, or --clip-norm 1",
+         "training diverged: after step {} there is {}. That state is not saved. {}. "
+         "Try a smaller --learning-rate-scale, more --warmup-steps, or --clip-norm 1",
          snapshot_.state().step, fault,
          written_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + written_);
   }
-  // Where there is less, HDF5 fails in the middle, and takes that for a fault of the disk.
+  // With less, HDF5 fails in the middle and reports a disk error.
   require_memory_room(kRoomForSaving, "saving a checkpoint");
-  // A start from the checkpoint goes on behind its lines, and would never write them again.
+  // A start from the checkpoint continues after its lines, and would never write them again.
   data::sync_file(run_.model_dir + "/metrics.jsonl");
   written_ = write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizer_model, provenance);
 }

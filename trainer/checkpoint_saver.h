@@ -15,26 +15,25 @@
 
 namespace ventris {
 
-/// Writes the checkpoints of a run on a thread, from a copy on the host, while training goes on; of rank 0.
-/// The thread sees that all numbers are finite, writes the file (data/files/hdf5_file.h: without a name,
-/// fsync, the name, fsync of the folder), reads it again and compares digests; then it records the best and
-/// removes old checkpoints, but never the newest two or the best. Of a state that is not sound nothing is
-/// written and for it nothing is removed: the save ends with Error(kDiverged), which names the array and the
-/// newest sound checkpoint. The thread calls no MPI and no CUDA. All calls are of the thread that trains;
-/// those that throw what went wrong with a save also throw Error(kIo) for one that takes longer than the
-/// limit, in which time between two calls counts as a second at most. That save goes on, and so has its
-/// thread.
+/// Writes the checkpoints of a run on a thread of rank 0, from a copy on the host, during training. The
+/// thread checks that all numbers are finite, writes the file (data/files/hdf5_writer.h: unnamed, fsync, the
+/// name, fsync of the folder), reads it again and compares digests; then it records the best and removes old
+/// checkpoints, but never the newest two or the best. If the state is not sound, nothing is written or
+/// removed: the save ends with Error(kDiverged), which names the array and the newest sound checkpoint. The
+/// thread calls no MPI and no CUDA. All functions must be called by the training thread; those that throw the
+/// error of a save also throw Error(kIo) for a save that exceeds the limit, where the time between two calls
+/// counts as at most one second. Such a save and its thread continue.
 class CheckpointSaver {
  public:
-  /// What does not change from one checkpoint to the next.
+  /// The settings that are the same for all checkpoints.
   struct Run {
     std::string model_dir;
     TransformerConfig config;
     std::string tokenizer_model;
-    int keep = 2;                              // newest checkpoints; one is taken for two
+    int keep = 2;                              // newest checkpoints; at least two
     double limit_seconds = 0;                  // of one save, from its beginning to its end; 0: none
-    std::string begun_from = {};               // the checkpoint that the run goes on from, or ""
-    const data::FolderLock* folder = nullptr;  // checked before each change of a name, where there is one
+    std::string begun_from = {};               // the checkpoint from which the run resumes, or ""
+    const data::FolderLock* folder = nullptr;  // checked before each change of a name; may be null
   };
   /// The value of the validation metric that makes a checkpoint the best of the run.
   struct Best {
@@ -42,42 +41,40 @@ class CheckpointSaver {
     double value = 0.0;
   };
 
-  /// Takes host memory for all that a checkpoint holds. The store outlives the object.
+  /// Allocates host memory for a whole checkpoint. The store must outlive the object.
   CheckpointSaver(Context& context, const ParameterStore& store, bool with_average, Run run);
-  /// Waits for a save under way, without a limit; what goes wrong there is lost.
+  /// Waits for a pending save, without a limit; its errors are ignored.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  /// Waits for the save before, if one is under way, copies the state, and returns the path that the
-  /// checkpoint will have; the caller may then change everything that it gave. Throws what ended the save
-  /// before.
+  /// Waits for a pending save, copies the state, and returns the path of the future checkpoint; the caller
+  /// may then modify all arguments. Throws the error of the previous save.
   std::string save(const TrainingState& state, const OptimizerState& optimizer, const std::string& provenance,
                    const std::optional<Best>& best = {});
-  /// Whether a save has ended that was under way at the last call. Throws what went wrong with it. Takes no
-  /// time.
+  /// Whether a save that was pending at the last call has ended. Throws its error. Does not block.
   bool check();
-  /// The same of a save under way, for which it waits.
+  /// The same, but waits for a pending save.
   bool finish();
-  /// Waits for a save under way, at most so long. Whether it has ended, or there is none. Throws where it
-  /// takes longer than the limit; what else went wrong is reported by the next call.
+  /// Waits for a pending save, at most for this time. True if it has ended, or there is none. Throws if it
+  /// exceeds the limit; other errors are reported by the next call.
   bool wait(std::chrono::milliseconds max);
-  /// Waits up to the limit, without throwing. Whether the save has ended, or there is none.
+  /// Waits up to the limit, without throwing. True if the save has ended, or there is none.
   bool settle();
-  /// Waits likewise; returns the newest checkpoint that was written and verified, else Run::begun_from.
+  /// Waits in the same way; returns the newest checkpoint that was written and verified, or Run::begun_from.
   std::string last_verified();
 
  private:
   void write(const std::string& provenance, const std::optional<Best>& best);
-  /// The first part of it: the checkpoint, unless the state is not sound.
+  /// The first part of a save: writes the checkpoint if the state is sound.
   void write_sound(const std::string& provenance);
   void check_folder() const;
-  /// Throws where the save under way takes longer than the limit.
+  /// Throws if the pending save exceeds the limit.
   void check_time();
 
   const Run run_;
-  CheckpointSnapshot snapshot_;  // the thread's while a save is under way
-  std::string written_;          // likewise: the newest sound one, or ""
+  CheckpointSnapshot snapshot_;  // owned by the thread during a save
+  std::string written_;          // the newest sound one, or ""
   std::string last_verified_;
   std::future<void> under_way_;
   std::string path_;  // of the checkpoint of the newest save

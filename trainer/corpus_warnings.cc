@@ -12,15 +12,15 @@
 namespace ventris {
 namespace {
 
-// An entry of the vocabulary that comes less often is hardly learned.
+// A token that occurs less often is hardly learned.
 constexpr int64_t kFewUsesOfAToken = 50;
 constexpr int64_t kGoodUsesOfAToken = 100;
-// Enough to know how often tokens come.
+// Sufficient to estimate the frequencies of tokens.
 constexpr int64_t kSampledTokens = 1000000;
-// Nats a token by which the other side must explain a side better.
+// Nats per token by which the other side must predict a side better.
 constexpr double kClearlyBetter = 0.1;
 
-/// How often tokens come in the first sentences of a side.
+/// Token counts of the first sentences of a side.
 class TokenCounts {
  public:
   TokenCounts(const data::SentenceArray& sentences, int vocab_size)
@@ -33,14 +33,14 @@ class TokenCounts {
 
   int64_t total() const { return total_; }
 
-  /// Nats that a token of `other` takes on average, coded by these counts, each one more.
+  /// Mean nats of a token of `other` under these counts plus one.
   double cross_entropy(const TokenCounts& other) const {
     const double all = static_cast<double>(total_) + static_cast<double>(counts_.size());
     double sum = 0.0;
     for (size_t token = 0; token < counts_.size(); ++token) {
       if (other.counts_[token] == 0) continue;
-      sum -= static_cast<double>(other.counts_[token]) *
-             std::log((static_cast<double>(counts_[token]) + 1.0) / all);
+      const double probability = (static_cast<double>(counts_[token]) + 1.0) / all;
+      sum -= static_cast<double>(other.counts_[token]) * std::log(probability);
     }
     return sum / static_cast<double>(other.total_);
   }
@@ -50,12 +50,12 @@ class TokenCounts {
   int64_t total_ = 0;
 };
 
-// End marks counted, as batches count.
+// Including end marks, as in batches.
 double tokens_of(const data::SentenceArray& side) {
   return static_cast<double>(side.total_tokens() + side.size());
 }
 
-/// Of the raw text that translations are compared with.
+/// For the raw text with which translations are compared.
 void add_reference_warnings(const TrainOptions& options, const data::Corpus& corpus,
                             std::vector<std::string>& warnings) {
   if (options.valid_bleu && valid_words_are_phrases(options, corpus)) {
@@ -72,8 +72,8 @@ void add_reference_warnings(const TrainOptions& options, const data::Corpus& cor
   }
   if (!unknown.empty()) {
     warnings.push_back(fmt::format(
-        "the validation references have characters that the vocabulary lacks, so that no translation has "
-        "them: {}. 'ventris prepare --character-coverage 1' takes those that the training text has",
+        "the validation references have characters that the vocabulary lacks, so that no translation "
+        "has them: {}. 'ventris prepare --character-coverage 1' takes those that the training text has",
         data::listing(unknown)));
   }
 }
@@ -91,22 +91,22 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
   std::vector<std::string> warnings;
   if (const double steps = steps_per_epoch(options, train); steps < 1.0) {
     warnings.push_back(fmt::format(
-        "a batch is larger than the corpus: one step is {:.3g} epochs. Smaller --batch-source-tokens "
-        "and --batch-target-tokens give more steps for the same time",
+        "a batch is larger than the corpus: one step is {:.3g} epochs. "
+        "Smaller --batch-source-tokens and --batch-target-tokens give more steps for the same time",
         1.0 / steps));
   }
   const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
   if (tokens / vocab_size < kFewUsesOfAToken) {
-    warnings.push_back(
-        fmt::format("the vocabulary is large for the text: {} tokens for {}, so that each comes {} times on "
-                    "average; 'ventris prepare --vocab-size {}' or less lets more be learned of each",
-                    thousands(vocab_size), thousands(tokens), tokens / vocab_size,
-                    std::max<int64_t>(8, tokens / kGoodUsesOfAToken)));
+    warnings.push_back(fmt::format(
+        "the vocabulary is large for the text: {} tokens for {}, so that each comes {} times on average; "
+        "'ventris prepare --vocab-size {}' or less lets more be learned of each",
+        thousands(vocab_size), thousands(tokens), tokens / vocab_size,
+        std::max<int64_t>(8, tokens / kGoodUsesOfAToken)));
   }
   if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
     warnings.push_back(
-        "source and target of the validation pairs look swapped: their tokens are those of the other side of "
-        "the training pairs. Look at the order of the files after --valid-sets of 'ventris prepare'");
+        "source and target of the validation pairs look swapped: their tokens are those of the other side "
+        "of the training pairs. Look at the order of the files after --valid-sets of 'ventris prepare'");
   }
   if (options.valid_every > 0) add_reference_warnings(options, corpus, warnings);
   return warnings;

@@ -9,7 +9,7 @@
 #include "backend/error.h"
 #include "data/error.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 
 namespace ventris {
 
@@ -34,7 +34,7 @@ CorpusWatch::Facts CorpusWatch::look() const {
 
 std::string CorpusWatch::read_head() const {
   constexpr size_t kBytes = 512;
-  // What is no regular file is refused by who opens it; a pipe is not waited for here.
+  // A file that is not regular is refused when it is opened; a pipe must not block here.
   const data::FileHandle file = data::open_to_read(path_);
   if (!file.valid()) return "";
   std::string head(kBytes, '\0');
@@ -70,11 +70,9 @@ void CorpusWatch::check() const {
   }
   if (change.empty()) return;
   fail(ExitCode::kBadData,
-       "the corpus {} changed while this run read it: {}. What was trained on since the last checkpoint is "
-       "not "
-       "known, and is not saved; that checkpoint stays. Put the file back as it was ('ventris inspect "
-       "--verify' "
-       "tells whether it is sound): then the same command goes on",
+       "the corpus {} changed while this run read it: {}. What was trained on since the last checkpoint "
+       "is not known, and is not saved; that checkpoint stays. Put the file back as it was ('ventris inspect "
+       "--verify' tells whether it is sound): then the same command goes on",
        path_, change);
 }
 

@@ -6,7 +6,7 @@ namespace ventris {
 
 void DivergenceWatch::count_skipped_step(int64_t step, const std::string& place) {
   ++state_.skipped_steps;
-  // A run that goes on after some of a row does not know the first any more.
+  // A run that is resumed in the middle of a row does not know its first step.
   if (++state_.skipped_in_a_row == 1 || first_seen_.empty())
     first_seen_ = fmt::format("{} at step {}", place, step);
 }

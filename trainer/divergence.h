@@ -7,23 +7,22 @@
 
 namespace ventris {
 
-/// Counts the steps that are skipped for NaN or Inf, and knows when there are too many in a row for training
-/// to go on.
+/// Counts the steps that are skipped for NaN or Inf, and detects when there are too many in a row.
 class DivergenceWatch {
  public:
   static constexpr int64_t kMaxSkippedInARow = 10;
 
-  /// Its counts are those of the state, so that they go on with the run. The state outlives it.
+  /// Its counts are part of the state, so they survive a resume. The state must outlive it.
   explicit DivergenceWatch(TrainingState& state) : state_(state) {}
 
   void count_finite_step() { state_.skipped_in_a_row = 0; }
-  /// `place`: where the first number that is not finite stands.
+  /// `place`: the position of the first number that is not finite.
   void count_skipped_step(int64_t step, const std::string& place);
 
   bool has_diverged() const { return state_.skipped_in_a_row >= kMaxSkippedInARow; }
-  /// Of the first step that was skipped in this row, as far as it is known: "the loss at step 12".
+  /// The first skipped step of this row, if known: "the loss at step 12".
   const std::string& first_seen() const { return first_seen_; }
-  /// Throws Error(kDiverged). `last_checkpoint` is "" where there is none.
+  /// Throws Error(kDiverged). `last_checkpoint` is "" if there is none.
   [[noreturn]] void fail(const std::string& last_checkpoint) const;
 
  private:

@@ -33,24 +33,23 @@ void check_no_live_run(const std::string& folder) {
   const std::optional<Process> self = process_of(::getpid());
   if (!other || !self || other->name != self->name) return;
   fail(ExitCode::kCannotCreate,
-       "the folder {} is in use by process {} on this host, as status.json there says. Wait for the end of "
-       "that "
-       "run, or give another folder",
+       "the folder {} is in use by process {} on this host, as status.json there says. "
+       "Wait for the end of that run, or give another folder",
        folder, status->pid);
 }
 
-/// What a later version of the program wrote is not replaced. metrics.jsonl is looked at when it is read.
+/// Files of a later version of the program are not replaced. metrics.jsonl is checked when it is read.
 void check_nothing_is_of_a_later_version(const std::string& folder) {
   for (const char* name : {"config.json", "best.json", "status.json"}) {
     const std::string path = folder + "/" + name;
     std::error_code not_there;
-    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would be waited for
+    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would block
     const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
     refuse_newer_format(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), path);
   }
 }
 
-/// A config.json where no run ever was is that of an exported model, say.
+/// A config.json in a folder without a run, for example of an exported model.
 void check_config_is_ours(const std::string& folder) {
   const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
   if (!has("config.json") || has(kLockFile) || has("metrics.jsonl") || has("status.json")) return;
@@ -60,9 +59,8 @@ void check_config_is_ours(const std::string& folder) {
   } catch (const std::exception&) {  // not the options of a run
   }
   fail(ExitCode::kCannotCreate,
-       "the folder {} holds a config.json and no training run: that of an exported model? It would be "
-       "replaced. "
-       "Give another folder",
+       "the folder {} holds a config.json and no training run: "
+       "that of an exported model? It would be replaced. Give another folder",
        folder);
 }
 
@@ -77,11 +75,10 @@ std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicat
   auto lock = std::make_unique<data::FolderLock>(folder);
   if (lock->held()) return lock;
   check_no_live_run(folder);
-  progress.warning(
-      fmt::format("the file system of {} has no locks (flock: {}): a second run there is kept out by the "
-                  "file .lease alone, "
-                  "which this one renews; after a kill the next start waits until that is 30 s old",
-                  folder, lock->why_not_held()));
+  progress.warning(fmt::format(
+      "the file system of {} has no locks (flock: {}): a second run there is kept out by the file .lease "
+      "alone, which this one renews; after a kill the next start waits until that is 30 s old",
+      folder, lock->why_not_held()));
   return lock;
 }
 

@@ -8,7 +8,7 @@ namespace ventris {
 std::unique_ptr<LoadedModel> load_initial_model(const TrainOptions& options, const data::Corpus& corpus) {
   Context host(ContextOptions{.threads = 1});
   auto model = load_model(host, options.initial_model, DType::kF32);
-  // What changes no shape and no meaning of a parameter is the run's own.
+  // Settings that change neither shape nor meaning of a parameter are those of the run.
   TransformerConfig theirs = model->config;
   theirs.dropout = options.model.dropout;
   theirs.attention_dropout = options.model.attention_dropout;

@@ -8,9 +8,9 @@ namespace ventris {
 /// Whether a program of that name is mpirun, by one of its names.
 bool is_mpirun(std::string_view name);
 
-/// The command line as it was given: `command`, of this process, or that of the mpirun or `ventris supervise`
-/// of this host which started it, the outermost of them, with its options, in words for a shell. Those of
-/// other launchers, and of another host, are not known.
+/// The original command line, quoted for a shell: `command` of this process, or that of the outermost mpirun
+/// or `ventris supervise` on this host that started it, with its options. Other launchers, and those on
+/// another host, are not found.
 std::string given_command(const std::string& command);
 
 }  // namespace ventris

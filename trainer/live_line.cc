@@ -6,7 +6,7 @@ namespace ventris {
 
 std::string LiveLine::replace(const std::string& text, size_t columns) {
   const std::string before = remove(columns);
-  // A line that fills the last column may wrap and could not be written over.
+  // A line that fills the last column may wrap and could not be overwritten.
   const std::string line = columns > 0 ? text.substr(0, columns - 1) : text;
   length_ = line.size();
   return before + line;

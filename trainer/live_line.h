@@ -5,15 +5,15 @@
 
 namespace ventris {
 
-/// A line of ASCII at the end of a terminal, which is written over again and again. The functions give the
-/// bytes to write; `columns` is the width of the terminal at that moment, 0 if it does not tell.
+/// A line of ASCII at the end of a terminal, which is overwritten repeatedly. The functions return the bytes
+/// to write; `columns` is the current width of the terminal, 0 if unknown.
 class LiveLine {
  public:
-  /// `reflows`: the terminal breaks a line anew when it becomes narrower, as most do; then what stands in the
-  /// rows above is removed with it. Others cut lines off.
+  /// `reflows`: the terminal rewraps a line when it becomes narrower, as most do; then the rows above are
+  /// removed with it. Others truncate lines.
   explicit LiveLine(bool reflows = true) : reflows_(reflows) {}
 
-  /// Puts the text, cut to what fits, in the place of the line that is there.
+  /// Replaces the current line by the text, truncated to fit.
   std::string replace(const std::string& text, size_t columns);
   /// Removes the line.
   std::string remove(size_t columns);
@@ -21,7 +21,7 @@ class LiveLine {
 
  private:
   bool reflows_;
-  size_t length_ = 0;  // of the line that is there
+  size_t length_ = 0;  // of the current line
 };
 
 }  // namespace ventris

@@ -16,8 +16,8 @@
 namespace ventris {
 namespace {
 
-// Whether the parent is one that reads our standard error and writes it to its own. A shell is none: it may
-// have sent the stream to a file.
+// Whether the parent reads our standard error and writes it to its own. A shell does not: it may have
+// redirected the stream to a file.
 bool parent_passes_messages_on() {
   struct stat status = {};
   if (fstat(STDERR_FILENO, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;

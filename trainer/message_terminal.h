@@ -4,8 +4,8 @@
 
 namespace ventris {
 
-/// The terminal that shows what this process writes to its standard error: that stream itself or, where a
-/// launcher on this host passes the stream on, the launcher's.
+/// The terminal that shows what this process writes to its standard error: that stream itself or, if a
+/// launcher on this host forwards the stream, the launcher's.
 class MessageTerminal {
  public:
   MessageTerminal();
@@ -14,8 +14,8 @@ class MessageTerminal {
   MessageTerminal& operator=(const MessageTerminal&) = delete;
 
   bool exists() const { return descriptor_ >= 0; }
-  size_t columns() const;  // 0 if it does not tell
-  /// Whether it breaks lines anew when it becomes narrower.
+  size_t columns() const;  // 0 if unknown
+  /// Whether it rewraps lines when it becomes narrower.
   bool reflows() const;
 
  private:

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kValidation = "validation";
 
-// Lines of before they had types have the step and numbers of the validation alone.
+// Older lines without types have only the step and numbers of a validation.
 bool is_of_validation(const Json& line) {
   if (line.contains("type")) return line["type"] == kValidation;
   return std::all_of(line.items().begin(), line.items().end(), [](const auto& item) {
@@ -158,7 +158,7 @@ void MetricsLog::write_repair(int64_t step, const std::string& part, const std::
 
 void MetricsLog::write(const ValidationMetrics& metrics) {
   Json line = line_of(metrics.step, kValidation);
-  // A model that has diverged may have no finite loss; the object then says so by leaving it out.
+  // A diverged model may have no finite loss, which is then omitted.
   if (std::isfinite(metrics.loss)) line["valid_loss"] = metrics.loss;
   if (std::isfinite(metrics.nll)) line["valid_perplexity"] = metrics.perplexity();
   if (metrics.has_bleu) line["valid_bleu"] = metrics.bleu;

@@ -10,14 +10,13 @@
 
 namespace ventris {
 
-/// What happened since the last log line. Sums are over target tokens and all ranks; skipped steps do not
-/// count in them.
+/// Statistics since the last log line. Sums are over target tokens and all ranks, without skipped steps.
 struct IntervalSums {
   double loss = 0.0;
   double nll = 0.0;
   int64_t target_tokens = 0;
   int64_t source_tokens = 0;
-  double seconds = 0.0;  // of training steps alone, without validation and checkpoints
+  double seconds = 0.0;  // of training steps only, without validation and checkpoints
 };
 
 /// One line of metrics.jsonl for an interval.
@@ -49,11 +48,11 @@ struct ValidationMetrics {
   bool has_chrf = false;
   double chrf = 0.0;
 
-  /// The number that `metric` names: bleu, chrf, loss or perplexity.
+  /// The value of `metric`: bleu, chrf, loss or perplexity.
   double of(const std::string& metric) const;
 };
 
-/// True where `a` is better than `b` by that metric.
+/// True if `a` is better than `b` by that metric.
 bool is_better(const std::string& metric, double a, double b);
 
 /// exp(nll), kept finite.
@@ -61,13 +60,13 @@ double perplexity_of(double nll);
 
 /// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
 /// the time at which it was written (now_utc()) and its format (data/files/file_format.h). Other values are
-/// numbers, but for digests and events. A log that was removed meanwhile is begun anew, with an event that
-/// says so, unless the folder is another one. Throws Error(kIo, kCannotCreate), and data::NewerFormat where a
+/// numbers, except for digests and events. A log that was removed meanwhile is restarted, with an event that
+/// reports it, unless the folder was replaced. Throws Error(kIo, kCannotCreate), and data::NewerFormat if a
 /// line is of a later version of the program.
 class MetricsLog {
  public:
-  /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others; where that
-  /// step is to be validated anew, also the line of a validation of it that is not in the checkpoint.
+  /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others; if that
+  /// step must be validated again, also the line of its validation, which is not in the checkpoint.
   MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step = false);
   void write(const IntervalMetrics& metrics);
   void write(const ValidationMetrics& metrics);

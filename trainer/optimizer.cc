@@ -9,7 +9,7 @@ namespace ventris {
 namespace {
 
 constexpr size_t kAlignment = 128;  // of pieces of an arena
-constexpr size_t kSmallPieces = 5;  // besides the moments
+constexpr size_t kSmallPieces = 5;  // in addition to the moments
 
 }  // namespace
 

@@ -40,12 +40,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLivePeriod{500};
 
-// A model that is diverging has a perplexity of hundreds of digits.
+// The perplexity of a diverging model has hundreds of digits.
 std::string perplexity_text(double perplexity) {
   return perplexity < 1e7 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
 }
 
-// Training's loss is that with smoothed labels, whose exponential is no perplexity.
+// The training loss has smoothed labels, so its exponential is not a perplexity.
 std::string loss_text(double loss, double perplexity, bool smooths) {
   return fmt::format("{}loss {:.4f}  perplexity {}", smooths ? "smoothed " : "", loss,
                      perplexity_text(perplexity));
@@ -56,7 +56,7 @@ std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
   return metrics.skipped_steps > 0 ? "loss not finite" : "loss not read yet";
 }
 
-// What matters most comes first: a narrow terminal cuts the end off.
+// The most important numbers come first: a narrow terminal truncates the line.
 std::string short_progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
   return fmt::format("step {}/{}  {}  {} left  {:.0f} tokens/s", metrics.step, max_steps,
                      loss_text(metrics, false), duration_text(seconds_left),
@@ -82,9 +82,9 @@ struct Progress::Impl {
   const int64_t max_steps;
   const bool smooths;
   const double log_seconds;
-  mutable std::mutex mutex;  // of the rest: a thread tells of a stop while another trains
+  mutable std::mutex mutex;  // of the other members: a thread reports a stop while another trains
   LiveLine live_line{terminal.reflows()};
-  Clock::time_point last_word = Clock::now();  // when something was said
+  Clock::time_point last_word = Clock::now();  // time of the last message
   spdlog::logger log{"ventris", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
 
   Impl(bool speaks, const TrainOptions& options)

@@ -27,7 +27,7 @@ std::string digest_of(Context& context, ConstTensor range) {
   return digest.hexadecimal();
 }
 
-/// What all ranks hold of every part.
+/// The digests of every part on all ranks.
 struct Holdings {
   std::vector<std::string> hosts;                 // by rank
   std::vector<std::vector<std::string>> digests;  // by part, then by rank
@@ -63,11 +63,11 @@ std::string text_of(const std::vector<int>& ranks, const std::vector<std::string
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(each, " and "));
 }
 
-/// A part of which not all ranks hold the same.
+/// A part that differs between ranks.
 struct Difference {
   size_t part;
-  std::vector<int> majority;   // empty where no more than half of the ranks agree
-  std::vector<int> differing;  // the others; all where there is no majority
+  std::vector<int> majority;   // empty if no more than half of the ranks agree
+  std::vector<int> differing;  // the others; all if there is no majority
   std::string text;
 };
 
@@ -105,11 +105,9 @@ std::vector<Difference> differences_of(const Holdings& all, const std::vector<Re
   std::vector<std::string> texts;
   for (const Difference& difference : differences) texts.push_back(difference.text);
   fail(ExitCode::kRanksDisagree,
-       "after step {} the ranks hold different bits: {}. The memory or the arithmetic of a machine is at "
-       "fault, "
-       "or the ranks run on different processors. Saved checkpoints are of steps at which all ranks agreed; "
-       "the "
-       "same command, without the faulty machine, goes on from the newest",
+       "after step {} the ranks hold different bits: {}. The memory or the arithmetic of a machine "
+       "is at fault, or the ranks run on different processors. Saved checkpoints are of steps at which all "
+       "ranks agreed; the same command, without the faulty machine, goes on from the newest",
        step, fmt::join(texts, "; "));
 }
 

@@ -12,7 +12,7 @@
 #include "data/error.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::string_view kDamaged = ".damaged";  // behind the name of a checkpoint that is set aside
+constexpr std::string_view kDamaged = ".damaged";  // suffix of the name of a checkpoint that is set aside
 
 int read_logical_shards(const data::Hdf5Reader& reader) {
   if (!reader.has_attribute("/", "logical_shards")) return 0;
@@ -41,7 +41,7 @@ int read_logical_shards(const data::Hdf5Reader& reader) {
   return static_cast<int>(shards);
 }
 
-/// Checkpoints that do not tell are from when BLEU was the metric unless another was given.
+/// Checkpoints without a metric are from versions in which BLEU was the default.
 std::string read_valid_metric(const data::Hdf5Reader& reader) {
   return reader.has_attribute("/", "valid_metric") ? reader.string_attribute("/", "valid_metric") : "bleu";
 }
@@ -61,8 +61,8 @@ bool is_set_aside(const std::string& name) {
   return name.ends_with(kDamaged) && step_of_checkpoint(name.substr(0, name.size() - kDamaged.size())) >= 0;
 }
 
-/// Keeps of all checkpoints that were ever set aside those of this start alone: a disk that damages files is
-/// not to be filled by them too.
+/// Keeps only the checkpoints that this start set aside: a disk that damages files must not be filled by
+/// them.
 void remove_damaged_but(const std::vector<std::string>& kept, const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -77,13 +77,13 @@ std::string without_full_stop(std::string text) {
   return text;
 }
 
-/// The checkpoints that a run may go on from, the newest first, and what came of those that it may not.
+/// The checkpoints from which a run may resume, newest first, and the reasons against the others.
 class CheckpointSearch {
  public:
   CheckpointSearch(const TrainOptions& options, Progress& progress, std::vector<std::string> set_aside = {})
       : options_(options), progress_(progress), set_aside_(std::move(set_aside)) {}
 
-  /// Renames a checkpoint, so that it is not met again, and tells why.
+  /// Renames a checkpoint, so that it is not found again, and reports the reason.
   void set_aside(const std::string& path, const std::string& why) {
     why_ = without_full_stop(why);
     const std::string aside = path + std::string(kDamaged);
@@ -94,8 +94,8 @@ class CheckpointSearch {
                                   error ? "passed over" : "renamed to " + aside));
   }
 
-  /// The newest of these that is one of ours, as it was written, and tells of a sound state; others are set
-  /// aside. Where there is none: the file that the run begins with, or else no point if none was set aside.
+  /// The newest of these that is one of ours, unchanged and with a sound state; others are set aside. If
+  /// there is none: the file from which the run begins, or no point if none was set aside.
   ResumePoint newest_of(std::vector<std::string> checkpoints) {
     for (; !checkpoints.empty(); checkpoints.pop_back()) {
       const std::string& newest = checkpoints.back();
@@ -133,8 +133,7 @@ class CheckpointSearch {
   std::string why_;                     // the last of them
 };
 
-/// That of the file, or of its name where it is gone or damaged: then the run may have come further all the
-/// same.
+/// The step of the file, or of its name if it is gone or damaged: the run may still have later checkpoints.
 int64_t step_in(const std::string& checkpoint) {
   const int64_t named = step_of_checkpoint(checkpoint);
   try {
@@ -150,13 +149,13 @@ bool began_from_the_same(const TrainOptions& options) {
   if (!data::is_there(path_of_config(options.model_dir))) return false;
   try {
     return recorded_options(options.model_dir).resume == options.resume;
-  } catch (const std::exception&) {  // what options changed is not known either, and is reported
+  } catch (const std::exception&) {  // changed options are not known either, and are reported
     return false;
   }
 }
 
-/// The checkpoints of the folder that the run goes on from: of a run that begins from a file those after it,
-/// and they are its own where its last start here began from that file, too.
+/// The checkpoints of the folder from which the run may resume: for a run that begins from a file those after
+/// it, which belong to the run if its last start here also began from that file.
 std::vector<std::string> own_checkpoints(const TrainOptions& options) {
   std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
   if (options.resume == "auto" || checkpoints.empty()) return checkpoints;
@@ -167,22 +166,22 @@ std::vector<std::string> own_checkpoints(const TrainOptions& options) {
   return checkpoints;
 }
 
-/// Checkpoints of a later version would go one by one as new ones are saved. The newest is looked at when it
-/// is read.
+/// Checkpoints of a later version would be removed one by one as new ones are saved. The newest is checked
+/// when it is read.
 void refuse_newer_checkpoints(const TrainOptions& options) {
   std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
   if (options.resume == "auto" && !checkpoints.empty()) checkpoints.pop_back();
   for (const std::string& path : checkpoints) data::refuse_newer_file(path);
 }
 
-/// Of rank 0.
+/// On rank 0.
 ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
   if (options.resume == "never") {
     const std::vector<std::string> checkpoints = list_checkpoints(options.model_dir);
     if (!checkpoints.empty()) {
       fail(ExitCode::kBadConfiguration,
-           "{} holds {} checkpoints of an earlier run, the newest {}. Go on from it with --resume auto, or "
-           "give another --model-dir",
+           "{} holds {} checkpoints of an earlier run, the newest {}. "
+           "Go on from it with --resume auto, or give another --model-dir",
            options.model_dir, checkpoints.size(), checkpoints.back());
     }
     return {};
@@ -194,15 +193,15 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     const std::string name = entry.path().filename().string();
     if (!is_set_aside(name)) continue;
     fail(ExitCode::kBadData,
-         "{} holds damaged checkpoints of an earlier run and no other, such as {}. To start anew remove "
-         "them, or give another --model-dir",
+         "{} holds damaged checkpoints of an earlier run and no other, such as {}. "
+         "To start anew remove them, or give another --model-dir",
          options.model_dir, name);
   }
   return {};
 }
 
-/// Of rank 0: the one before a checkpoint of which loading found that its state is not sound. What the run
-/// was made for must hold of it too.
+/// On rank 0: the checkpoint before one whose state was found not sound at loading. It must fit the settings
+/// for which the run was set up.
 ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault, const TrainOptions& options,
                            Progress& progress) {
   CheckpointSearch search(options, progress, unsound.set_aside);
@@ -214,42 +213,42 @@ ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault,
   ResumePoint point = search.newest_of(earlier);
   if (point.logical_shards != unsound.logical_shards || point.valid_metric != unsound.valid_metric) {
     fail(ExitCode::kUnavailable,
-         "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, of {} "
-         "and {}. Start the same command again: it goes on from the former",
+         "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, "
+         "of {} and {}. Start the same command again: it goes on from the former",
          point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
          unsound.valid_metric);
   }
   return point;
 }
 
-/// A file given by name may lie anywhere, but the folder must not hold a later state of the run, which "auto"
-/// would take next time.
+/// A file given by name may be anywhere, but the folder must not have a later state of the run, which "auto"
+/// would use next time.
 void check_nothing_newer(const TrainOptions& options, const std::string& path, int64_t step) {
   for (const std::string& other : list_checkpoints(options.model_dir)) {
     if (step_of_checkpoint(other) <= step) continue;
     if (step_of_checkpoint(path) > step && fs::path(path).parent_path() == fs::path(other).parent_path()) {
       fail(ExitCode::kBadConfiguration,
-           "{} holds step {}, not that of its name, as a copy under another name does. Move it out of the "
-           "folder, or give it the name of its step",
+           "{} holds step {}, not that of its name, as a copy under another name does. "
+           "Move it out of the folder, or give it the name of its step",
            path, step);
     }
     fail(ExitCode::kBadConfiguration,
-         "{} is newer than {}, from which the run is to go on. Move the newer one out of the folder, or give "
-         "another --model-dir",
+         "{} is newer than {}, from which the run is to go on. "
+         "Move the newer one out of the folder, or give another --model-dir",
          other, path);
   }
 }
 
-/// The best checkpoint may be among those that were set aside: then the best before it counts again. Or the
-/// run ended after it wrote the best and before it recorded that.
+/// The best checkpoint may have been set aside: then the previous best is used again. Or the run ended after
+/// it wrote the best and before it recorded that.
 void restore_best(const TrainOptions& options, const TrainingState& state) {
   const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
   if (state.best_step == 0 || read_best(options.model_dir) == best || !data::is_there(best)) return;
   write_best(options.model_dir, best, options.valid_metric, state.best_metric);
 }
 
-/// Of a run that went to another folder, or whose best checkpoint was removed: one that is better than what
-/// is not there would be waited for while worse ones are not kept.
+/// For a run that moved to another folder, or whose best checkpoint was removed: otherwise no checkpoint
+/// would be kept until one is better than the missing one.
 void forget_lost_best(const TrainOptions& options, TrainingState& state, Progress& progress) {
   if (state.best_step == 0 || options.valid_every == 0 ||
       data::is_there(path_of_checkpoint(options.model_dir, state.best_step)))
@@ -260,7 +259,7 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
   state.best_step = 0;
 }
 
-/// Removes what earlier processes of the run left half-written.
+/// Removes half-written files of earlier processes of the run.
 void remove_leftovers(const TrainOptions& options, bool alone, Progress& progress) {
   const std::vector<std::string> removed =
       data::remove_abandoned_files(options.model_dir, is_name_of_run_file, alone);
@@ -274,7 +273,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
                         Progress& progress) {
   const std::string& path = reader.path();
   // Before anything is loaded, so that the message names the option. A file of another kind has none; loading
-  // says so.
+  // reports that.
   if (reader.has_attribute("/", "resume_signature")) {
     check_same_signature(path, reader.string_attribute("/", "resume_signature"), state.resume_signature);
   }
@@ -297,9 +296,8 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   const std::string changes = environment_changes(loaded.environment, state.environment);
   if (!changes.empty()) {
     progress.warning(
-        fmt::format("{} was computed with other libraries or instructions: {}. Steps from here on may differ "
-                    "in last bits "
-                    "from those that would have followed there",
+        fmt::format("{} was computed with other libraries or instructions: {}. "
+                    "Steps from here on may differ in last bits from those that would have followed there",
                     path, changes));
   }
   loaded.environment = state.environment;
@@ -321,7 +319,7 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   ResumePoint point;
   if (communicator.rank() == 0) {
     remove_leftovers(options, alone, progress);
-    static_cast<void>(read_best(options.model_dir));  // a bad one now, not at the first save
+    static_cast<void>(read_best(options.model_dir));  // an error now, not at the first save
     point = find_checkpoint(options, progress);
   }
   point.path = communicator.broadcast(point.path, 0);

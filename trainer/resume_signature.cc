@@ -26,7 +26,7 @@ Signature parse_signature(const std::string& text) {
   return lines;
 }
 
-/// Lines that are there only where an option does not have its default, with the option and its value.
+/// Lines that exist only for options without their default, with the option and its value.
 struct ToldOption {
   std::string_view key;
   std::string_view option;
@@ -44,7 +44,7 @@ const ToldOption* told_option(std::string_view key) {
   return found == std::end(kToldOptions) ? nullptr : found;
 }
 
-/// The value of what `key` stands for, in words.
+/// The value of the option of `key`, as text.
 std::string told_value(const Signature& lines, const std::string& key) {
   const ToldOption* option = told_option(key);
   for (const auto& [name, value] : lines) {
@@ -74,8 +74,8 @@ std::string resume_signature(const TrainOptions& options) {
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
                          const std::string& ours) {
   fail(ExitCode::kBadConfiguration,
-       "{} was written with {} {}, but this run has {}. Give the same option, or another --model-dir to "
-       "start anew",
+       "{} was written with {} {}, but this run has {}. "
+       "Give the same option, or another --model-dir to start anew",
        path, key, theirs, ours);
 }
 

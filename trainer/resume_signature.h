@@ -15,8 +15,8 @@ std::string resume_signature(const TrainOptions& options);
 [[noreturn]] void refuse_other_option(const std::string& path, const std::string& option,
                                       const std::string& theirs, const std::string& ours);
 
-/// Compares what resume_signature() gave for the run that wrote the checkpoint at the path, and gives for
-/// this one. Throws as above, naming the first option that differs and both values.
+/// Compares the resume_signature() of the run that wrote the checkpoint at the path with that of this run.
+/// Throws as above, naming the first option that differs and both values.
 void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours);
 
 }  // namespace ventris

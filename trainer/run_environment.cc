@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/device.h"
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
@@ -26,7 +26,7 @@ constexpr const char* kCompiler = "Clang " __clang_version__;
 constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 
-// As messages call them.
+// Names for messages.
 constexpr std::pair<const char*, const char*> kNames[] = {{"instruction_set", "instruction set"},
                                                           {"kernels", "kernels"},
                                                           {"onednn", "oneDNN"},

@@ -9,10 +9,10 @@
 namespace ventris {
 namespace {
 
-// Where --micro-batch-tokens is 0. A GPU takes the batches of the paper in one piece.
+// If --micro-batch-tokens is 0. A GPU processes the batches of the paper in one piece.
 constexpr int64_t kCpuMicroBatchTokens = 4096;
 constexpr int64_t kCudaMicroBatchTokens = 32768;
-// The fewest where they must not depend on the ranks: up to this many ranks all have the same work.
+// The minimum if they must not depend on the ranks: up to this many ranks, powers of two have equal work.
 constexpr int64_t kReproducibleShards = 8;
 
 }  // namespace
@@ -24,8 +24,8 @@ void complete_model(TransformerConfig& model, const TrainOptions& options, const
   model.validate();
   if (corpus.max_length() >= model.max_positions) {
     fail(ExitCode::kBadConfiguration,
-         "the longest sentence of {} has {} tokens; with its end mark it needs --max-positions {} or more, "
-         "not {}",
+         "the longest sentence of {} has {} tokens; "
+         "with its end mark it needs --max-positions {} or more, not {}",
          corpus.path(), corpus.max_length(), corpus.max_length() + 1, model.max_positions);
   }
 }

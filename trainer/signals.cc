@@ -20,7 +20,7 @@ std::atomic<bool> sigterm_ends = false;
 std::mutex notice_mutex;
 const std::function<void(int)>* current_notice = nullptr;
 
-/// Lets the signal have its default action, which ends the process and tells its parent so, on this thread.
+/// Executes the default action of the signal on this thread, which ends the process with that signal.
 void unblock(int signal) {
   sigset_t set;
   sigemptyset(&set);
@@ -40,7 +40,7 @@ void wait_for_signals(sigset_t set) {
       std::raise(SIGTERM);
     }
     const bool first = last_signal.exchange(signal) == 0;
-    if (signal == SIGINT) {  // the next one is not waited for, even if telling of this one should hang
+    if (signal == SIGINT) {  // does not wait for the next one, even if the report of this one hangs
       sigdelset(&set, SIGINT);
       unblock(SIGINT);
     }

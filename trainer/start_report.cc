@@ -10,7 +10,7 @@
 #include "backend/context.h"
 #include "backend/device.h"
 #include "backend/error.h"
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "backend/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
@@ -80,13 +80,13 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
   return text;
 }
 
-/// Ranks may have different processors: f32 has the same bits there, products of bf16 have not.
+/// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
 void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
   if (libraries.size() < 2) return;
   progress.warning(fmt::format(
-      "products of bf16 are computed by {} on others: which rank computes what decides the bits. The same "
-      "DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
+      "products of bf16 are computed by {} on others: which rank computes what decides the bits. "
+      "The same DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
       fmt::join(libraries, " on some ranks and by ")));
 }
 

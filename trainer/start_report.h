@@ -13,17 +13,17 @@ class Communicator;
 class Context;
 class Progress;
 
-/// Says what is about to be trained, as a table, and what is probably not meant. Called on all ranks.
-/// `options` are resolved; `first_step` is the one that the run begins after.
+/// Prints the settings of the training as a table, and warnings of probable mistakes. Must be called on all
+/// ranks. `options` are resolved; `first_step` is the step after which the run begins.
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const data::Corpus& corpus, int64_t parameters,
                   int64_t first_step);
 
-/// Warns of options that are not what config.json in the run folder, of the last start there, says.
+/// Warns of options that differ from config.json of the last start in the run folder.
 void warn_of_changed_options(Progress& progress, const TrainOptions& options);
 
 /// "--max-steps from 100 to 200": each option that differs, as the user writes it, in the order of names.
-/// Where the run is kept and where it goes on from do not count.
+/// Without the run folder and the file of --resume.
 std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now);
 
 }  // namespace ventris

@@ -9,32 +9,31 @@
 
 namespace ventris {
 
-/// A step whose report is on its way to the host.
+/// A step whose report is being copied to the host.
 struct ReportedStep {
   int64_t step = 0;
   int64_t target_tokens = 0;  // of the global batch
   int64_t source_tokens = 0;
 };
 
-/// Brings the reports of steps to the host some steps later, so that it need not wait for the device. How
-/// much later depends on the calls alone: all ranks read a report in the same step, and come to the same end.
+/// Copies the reports of steps to the host some steps later, so that it does not wait for the device. The
+/// delay depends only on the calls: all ranks read a report in the same step, and end in the same step.
 class StepReports {
  public:
-  static constexpr size_t kMax = 2;  // on their way at a time
+  static constexpr size_t kMax = 2;  // pending at a time
 
   struct Arrived {
     ReportedStep of;
     StepReport report;
   };
 
-  /// The context outlives the object.
+  /// The context must outlive the object.
   explicit StepReports(Context& context)
       : slots_{HostBuffer(context, sizeof(StepReport)), HostBuffer(context, sizeof(StepReport))} {}
 
-  /// Enqueues the copy of the report of the step that the device was given last. Requires that fewer than
-  /// kMax are on their way.
+  /// Enqueues the copy of the report of the last enqueued step. Requires that fewer than kMax are pending.
   void request(Optimizer& optimizer, const ReportedStep& step);
-  /// The oldest report, while more than `max` are on their way, else nothing. Waits for that step.
+  /// The oldest report if more than `max` are pending, otherwise empty. Waits for that step.
   std::optional<Arrived> next(size_t max);
 
  private:

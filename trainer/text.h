@@ -20,7 +20,7 @@ std::string now_utc();
 /// A number of things as "1 rank" or "2 ranks"; of a noun whose plural ends in s.
 std::string counted(int64_t count, std::string_view noun);
 
-/// A word of a command line as a shell takes it: in quotes where it needs them.
+/// An argument of a command line, quoted for a shell if necessary.
 std::string shell_word(const std::string& word);
 
 }  // namespace ventris

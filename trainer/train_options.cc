@@ -8,7 +8,7 @@
 namespace ventris {
 namespace {
 
-// Of a global batch: offsets of sentences and the rows that key dropout are of 32 bits.
+// Of a global batch: offsets of sentences and the rows that key dropout have 32 bits.
 constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 
 void set_shape(TransformerConfig& model, int layers, int d_model, int d_ff, int heads, float dropout) {

@@ -9,12 +9,12 @@
 
 namespace ventris {
 
-/// How gradients are summed: each rank over its shards and then over the ranks, as the library does it, or in
-/// one binary tree over the shards whatever the number of ranks is.
+/// The order in which gradients are summed: each rank over its shards and then over the ranks in the order of
+/// the library, or in one binary tree over the shards for any number of ranks.
 enum class Reduction { kFast, kReproducible };
 const char* name_of(Reduction reduction);
 
-/// Everything that `ventris train` can be told. Defaults are the base preset of the paper.
+/// The options of `ventris train`. Defaults are the base preset of the paper.
 struct TrainOptions {
   std::string corpus;
   std::string model_dir;
@@ -25,8 +25,8 @@ struct TrainOptions {
   // Data and batches
   int64_t batch_source_tokens = 25000;  // of a global batch
   int64_t batch_target_tokens = 25000;
-  int logical_shards = 0;          // micro-batches of a global batch; 0: those of the checkpoint, else as
-                                   // resolved_shards() says
+  int logical_shards = 0;          // micro-batches of a global batch; 0: those of the checkpoint, or by
+                                   // resolved_shards()
   int64_t micro_batch_tokens = 0;  // 0: 4096 on the CPU, 32768 on CUDA
   uint64_t seed = 1;
 
@@ -53,36 +53,36 @@ struct TrainOptions {
   bool valid_chrf = false;
   int64_t valid_max_sentences = 0;       // sentences translated for BLEU and chrF; 0: all
   std::string valid_tokenize = "13a";    // of BLEU: a name of data/scores/bleu.h
-  std::string valid_tokenize_with = {};  // its file, where it needs one
-  std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or as
-                                         // resolve_valid_metric() says
+  std::string valid_tokenize_with = {};  // its file, if it needs one
+  std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or by
+                                         // resolve_valid_metric()
   int patience = 0;                      // stop after this many validations without a better one; 0: never
-  double valid_target = 0.0;             // end where valid_metric is as good as this; 0: never
+  double valid_target = 0.0;             // end when valid_metric is as good as this; 0: never
   int64_t save_every = 1000;             // steps; 0: only at the end
-  int keep_checkpoints = 10;             // the newest; the best stays besides
+  int keep_checkpoints = 10;             // the newest; the best is kept in addition
   int64_t log_every = 50;
-  double log_seconds = 10.0;         // after which something is said, though no interval ends; 0: never
+  double log_seconds = 10.0;         // after which a message is printed within an interval; 0: never
   std::string progress = "auto";     // auto, live, lines or none
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
   OnDivergence on_divergence = OnDivergence::kStop;
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
   std::string resume = "auto";  // auto, never, or a checkpoint file
-  std::string initial_model;    // whose parameters a new run begins with; empty: random ones
+  std::string initial_model;    // source of the parameters of a new run; empty: random
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda
-  bool no_cuda_graph = false;    // enqueue every step anew
+  bool no_cuda_graph = false;    // enqueue every step without a graph
   bool profile = false;          // measure the phases of steps
-  double comm_timeout = 300.0;   // seconds that a rank waits for others in a collective; 0: for ever
-  double save_timeout = 1800.0;  // seconds that one checkpoint may take to be on the disk; 0: for ever
-  int threads = 0;               // CPU threads a rank; 0: what the rank may use
+  double comm_timeout = 300.0;   // seconds that a rank waits for others in a collective; 0: no limit
+  double save_timeout = 1800.0;  // seconds for writing one checkpoint to the disk; 0: no limit
+  int threads = 0;               // CPU threads a rank; 0: all that the rank may use
 };
 
 /// The settings of a preset of the design: tiny, small, base or big. Throws Error(kBadConfiguration) for
 /// another name.
 TrainOptions preset_options(const std::string& name);
 
-/// The options, or Error(kBadConfiguration) for one that no run can have.
+/// Checks and returns the options. Throws Error(kBadConfiguration) for an invalid one.
 TrainOptions checked_options(const TrainOptions& options);
 
 }  // namespace ventris

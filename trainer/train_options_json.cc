@@ -24,7 +24,7 @@ constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
 
-// All but the model. Files from before an option was there lack it, and then it has its default.
+// All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
 void visit_options(Options& options, Visit&& visit) {
   visit("corpus", options.corpus);
@@ -108,7 +108,7 @@ bool read_name(const json& from, T& to) {
   return false;
 }
 
-/// False if the JSON value is none of that type, or out of its range.
+/// False if the JSON value is not of that type, or out of its range.
 template <typename T>
 bool read_value(const json& from, T& to) {
   if constexpr (std::is_enum_v<T>) {
@@ -118,7 +118,7 @@ bool read_value(const json& from, T& to) {
   }
 }
 
-/// What read_value() takes, in words.
+/// Description of the values that read_value() accepts.
 template <typename T>
 std::string expected_value() {
   if constexpr (std::is_enum_v<T>) {

@@ -6,14 +6,15 @@
 
 namespace ventris {
 
-/// The options of a run as one JSON object with sorted keys (exact round trip), as config.json has them. With
+/// The options of a run as one JSON object with sorted keys (exact round trip), as in config.json. With
 /// `environment` (trainer/run_environment.h), if there is one, under that key.
 std::string to_json(const TrainOptions& options, const std::string& environment = "");
-/// Of what to_json() gives. Options that are missing have their defaults: a file of an older version. Throws
-/// Error(kBadData) naming `origin` and the key that is unknown or of another type, and data::NewerFormat
-/// where the text is of a later version.
+/// Reads the result of to_json(). Missing options (a file of an older version) have their defaults. Throws
+/// Error(kBadData) naming `origin` and the key that is unknown or of another type, and data::NewerFormat if
+/// the text is of a later version.
 TrainOptions train_options_from_json(const std::string& json, const std::string& origin);
-/// Of the newest start in a run folder, by its config.json. Throws DataError where that cannot be read, too.
+/// The options of the newest start in a run folder, by its config.json. Also throws DataError if that cannot
+/// be read.
 TrainOptions recorded_options(const std::string& folder);
 
 }  // namespace ventris

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int64_t kSmallestProduct = 256;
 constexpr int64_t kLargestProduct = 8192;
-constexpr double kLongEnough = 5e-3;  // seconds of a product that larger ones would not be faster than
+constexpr double kLongEnough = 5e-3;  // seconds of a product beyond which larger ones are not faster
 constexpr double kRoundSeconds = 0.1;
 constexpr int kRounds = 3;
 
-/// Numbers like those of a model: a device may be faster on zeros.
+/// Numbers similar to those of a model: a device may be faster on zeros.
 void fill(Context& context, Tensor tensor) {
   const auto count = static_cast<size_t>(tensor.size());
   std::vector<char> bytes(count * size_of(tensor.dtype));
@@ -70,7 +70,7 @@ double flops_of_product(int64_t size) {
   return 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
 }
 
-/// Grows the product until it is as large as the device needs to be fast.
+/// Increases the product until the device reaches its full speed.
 void measure_product(Context& context, TrainProfile& profile) {
   synchronize(context);
   for (int64_t size = kSmallestProduct; size <= kLargestProduct; size *= 2) {
@@ -87,7 +87,7 @@ void measure_product(Context& context, TrainProfile& profile) {
       if (once >= kLongEnough) return;
     } catch (const Error& error) {
       if (error.code() != ExitCode::kUnavailable) throw;
-      return;  // no memory beside the model: the one before has to do
+      return;  // no memory left beside the model: the previous one is used
     }
   }
 }

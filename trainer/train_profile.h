@@ -10,13 +10,13 @@
 
 namespace ventris {
 
-/// Where the time of training steps goes, on one rank. Operations are those of the model
+/// The time of the phases of training steps, on one rank. Operations are those of the model
 /// (training_flops()): padding, norms and the like do not count.
 struct TrainProfile {
   struct Row {
     std::string name;
     double seconds = 0.0;  // a step
-    double flops = 0.0;    // a step; 0 where a phase has no matrix products
+    double flops = 0.0;    // a step; 0 if a phase has no matrix products
   };
   int64_t steps = 0;  // that were measured
   std::vector<Row> phases;
@@ -25,7 +25,7 @@ struct TrainProfile {
 
   /// A product of two square matrices of the run's precision.
   DType product_dtype = DType::kF32;
-  int64_t product_size = 0;  // rows; 0: there was no memory for one
+  int64_t product_size = 0;  // rows; 0: not enough memory
   double product_flops_per_second = 0.0;
 
   double step_flops_per_second() const { return step_seconds > 0.0 ? step_flops / step_seconds : 0.0; }
@@ -35,10 +35,10 @@ struct TrainProfile {
   double other_seconds() const;
 };
 
-/// Of what the context measured. `flops` are those of all measured steps. Multiplies matrices of `dtype` for
-/// half a second or so.
+/// From the measurements of the context. `flops` are those of all measured steps. Multiplies matrices of
+/// `dtype` for about half a second.
 TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype);
-/// For a person.
+/// As text for the user.
 std::string profile_table(const TrainProfile& profile);
 
 }  // namespace ventris

@@ -8,8 +8,8 @@ namespace ventris {
 
 namespace {
 
-// Section 5 of the paper, on batches of sentence pairs that the ranks share. A device is given step after
-// step without being waited for: compute_step() enqueues, and the result of a step is read later.
+// Section 5 of the paper, on batches of sentence pairs that the ranks share. Steps are enqueued on a device
+// without waiting for it: compute_step() enqueues, and the result of a step is read later.
 TrainResult train(TrainingRun& run) {
   if (run.validation_is_pending()) run.validate();
   while (run.goes_on()) {
@@ -30,7 +30,7 @@ TrainResult train(Context& context, Communicator& communicator, const TrainOptio
   try {
     return train(*run);
   } catch (...) {
-    // A thread that hangs in the file system would be waited for, or left without its memory.
+    // Otherwise the destructor would wait for a thread that hangs in the file system, or free its memory.
     if (!run->settle()) static_cast<void>(run.release());
     throw;
   }

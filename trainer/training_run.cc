@@ -28,7 +28,7 @@
 namespace ventris {
 namespace {
 
-// Of rank 0, which waits for a disk, towards the others.
+// Interval of the messages of rank 0 to the others while it waits for a disk.
 constexpr std::chrono::milliseconds kLongestSilence{50};
 
 // Steps that a profile measures: none of the first ones of a run, in which memory grows and algorithms are
@@ -119,7 +119,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .begun_from = resume_point_.path,
                                         .folder = folder_lock_.get()});
   }
-  // Not before: a run that is refused leaves what describes the one it found.
+  // Not before: a refused start leaves the files of the previous one.
   if (!nothing_to_do_) describe_run();
   if (status_ != nullptr) {
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
@@ -135,7 +135,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     report_start(progress_, communicator_, context_, options_, corpus_, store_.parameter_count(),
                  state_.step);
   }
-  double asked = stop_requested() ? 1.0 : 0.0;  // while all this was made
+  double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
   stop_ = asked > 0.0;
 }
@@ -242,10 +242,10 @@ bool TrainingRun::agree_with_all_ranks(const TrainingStep::Enqueued& step) {
 
 void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
   const auto [begin, end] = step_->share();
-  progress_.message(fmt::format(
-      "step {} is abandoned for the stop, {} of {} micro-batches of this rank done; the next start "
-      "does it anew",
-      state_.step, step.micro_batches, end - begin));
+  progress_.message(
+      fmt::format("step {} is abandoned for the stop, {} of {} micro-batches of this rank done; "
+                  "the next start does it anew",
+                  state_.step, step.micro_batches, end - begin));
   // Nothing else waits for the sums of this step: no rank may leave while the device of another is at them.
   synchronize(context_);
   step_->check_sums();
@@ -311,8 +311,8 @@ void TrainingRun::validate() {
 }
 
 bool TrainingRun::save_is_due() const {
-  // The last state is saved by finish(), after its validation: a checkpoint of the last step tells a program
-  // that is started again that nothing is left to do.
+  // The last state is saved by finish(), after its validation: a restarted program takes a checkpoint of the
+  // last step as complete.
   return options_.save_every > 0 && state_.step % options_.save_every == 0 && saved_step_ != state_.step &&
          goes_on();
 }
@@ -348,7 +348,7 @@ void TrainingRun::check_surroundings() const {
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_surroundings();
-  check_ranks();  // a checkpoint is of a state on which all agree
+  check_ranks();  // a checkpoint requires a state on which all ranks agree
   wait_for_save();
   std::string path;
   if (saver_) {

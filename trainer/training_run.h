@@ -26,34 +26,34 @@
 
 namespace ventris {
 
-/// What train() works with: the parts of a training run and the chores between its steps. Every call is made
-/// on all ranks.
+/// The parts of a training run and the work between its steps, for train(). All functions must be called on
+/// all ranks.
 class TrainingRun {
  public:
-  /// Reads the corpus, compares the ranks, makes the model and goes on from a checkpoint if there is one.
+  /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
               const std::string& command, RunStatus* status = nullptr);
 
   /// False at the end of training: by steps, epochs, minutes, patience, target or request.
   bool goes_on() const;
-  /// Counts the step and gives its sentence pairs.
+  /// Counts the step and returns its sentence pairs.
   data::GlobalBatch begin_step();
-  /// Gives the device the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep).
-  /// False where it was abandoned for a stop, on all ranks: then the state is that after the step before.
+  /// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
+  /// was abandoned for a stop, on all ranks: then the state is that after the previous step.
   bool compute_step(const data::GlobalBatch& batch);
-  /// Moves on past the batch and tells what is due. Throws Error(kDiverged) when the tenth step in a row had
-  /// a loss or gradient that is not finite.
+  /// Advances past the batch and returns the work that is due. Throws Error(kDiverged) when the tenth step in
+  /// a row had a loss or gradient that is not finite.
   void complete_step(const data::GlobalBatch& batch);
-  bool validation_is_pending() const;  // the run before this one was stopped in it
+  bool validation_is_pending() const;  // the previous start was stopped during it
   bool validation_is_due() const;
-  /// Validates; the best model so far is saved. Where a stop is asked for it is abandoned, and pending.
+  /// Validates; the best model so far is saved. On a stop request it is abandoned, and marked as pending.
   void validate();
   bool save_is_due() const;
-  /// Copies the state; rank 0 writes it while training goes on.
+  /// Copies the state; rank 0 writes it during training.
   void save(const std::optional<CheckpointSaver::Best>& best = {});
   TrainResult finish();
-  /// Waits, on rank 0, for a checkpoint under way, but not for ever. False where its thread hangs in a call
-  /// of the system: then the object must outlive it.
+  /// Waits, on rank 0 and with a limit, for a pending checkpoint. False if its thread hangs in a system call:
+  /// then the object must outlive it.
   bool settle();
 
   int64_t step() const { return state_.step; }  // steps done
@@ -64,15 +64,15 @@ class TrainingRun {
   using Clock = std::chrono::steady_clock;
 
   void make_model();
-  /// Whether the profile measures the step that begins.
+  /// Whether the profile measures the next step.
   bool measures_step() const;
-  /// Whether this rank or another is asked to stop; then they all know soon.
+  /// Whether this rank or another received a stop request, which is then passed on to all.
   bool stop_is_asked_for();
-  /// Sums the numbers of a step that the hosts have, without waiting for the device. Returns whether a rank
+  /// Sums the numbers of a step on the hosts, without waiting for the device. Returns whether a rank
   /// abandoned the step.
   bool agree_with_all_ranks(const TrainingStep::Enqueued& step);
   void take_step_back(const TrainingStep::Enqueued& step);
-  /// Reads the reports of steps, waiting for the device, until at most `max_left` are on their way.
+  /// Reads the reports of steps, waiting for the device, until at most `max_left` are pending.
   void read_reports(size_t max_left);
   void count_step(const StepReports::Arrived& arrived);
   void count_skipped_step(const StepReports::Arrived& arrived);
@@ -81,18 +81,18 @@ class TrainingRun {
   bool digest_is_due() const;
   void report_digest();
   bool rank_check_is_due() const;
-  /// Compares the training state of all ranks, once after a step (trainer/replicas.h).
+  /// Compares the training state of all ranks, at most once after a step (trainer/replicas.h).
   void check_ranks();
-  /// Throws where the corpus changed, or the run folder is not the one that rank 0 holds any more.
+  /// Throws if the corpus changed, or the run folder is no longer the one that rank 0 holds.
   void check_surroundings() const;
-  /// Whether something follows the step that needs the numbers of all steps.
+  /// Whether the work after the step needs the numbers of all steps.
   bool reports_are_due() const;
-  /// Puts the average of the parameters, where there is one, in their place, and back.
+  /// Swaps the parameters with their average, if there is one.
   void exchange_with_average();
   void describe_run();
-  /// Of a run that does not go on: which of its limits it reached.
+  /// The limit that a finished run reached.
   std::string what_is_done() const;
-  /// Waits for the checkpoint under way; meanwhile the ranks hear of one another.
+  /// Waits for a pending checkpoint; meanwhile the ranks exchange messages.
   void wait_for_save();
   void record_save();  // in status.json: the last checkpoint is on the disk
   double seconds_of_run() const;
@@ -120,20 +120,20 @@ class TrainingRun {
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;
-  std::optional<Validation> validation_;  // where there are validation pairs
+  std::optional<Validation> validation_;  // if there are validation pairs
   std::optional<MetricsLog> metrics_;     // of rank 0
-  std::optional<CheckpointSaver> saver_;  // likewise
+  std::optional<CheckpointSaver> saver_;  // on rank 0
   std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;
-  std::optional<TrainingStep> step_;  // the last: it lets go of what holds the memory of the others
+  std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
 
   IntervalSums interval_;
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0;
   double last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_};
-  bool nothing_to_do_ = false;  // the checkpoint to go on from is the last
-  bool stop_ = false;           // asked for on some rank
+  bool nothing_to_do_ = false;  // the checkpoint to resume from is that of the last step
+  bool stop_ = false;           // requested on some rank
   bool told_stop_ = false;      // to the other ranks
   bool out_of_time_ = false;    // by max_minutes, on the clock of rank 0
   double elapsed_before_ = 0.0, first_epoch_ = 0.0;

@@ -55,7 +55,7 @@ void TrainingRun::report_digest() {
 }
 
 std::string TrainingRun::digest() {
-  read_reports(0);  // a sum over the ranks that failed is noticed first
+  read_reports(0);  // a failed sum over the ranks is detected first
   return parameter_digest(context_, store_);
 }
 
@@ -90,7 +90,7 @@ void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
   progress_.warning(fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step,
                                 divergence_.first_seen()));
   if (!divergence_.has_diverged()) return;
-  // All ranks come here in the same step. None leaves while another waits for sums with it.
+  // All ranks reach this point in the same step. None leaves while another waits for sums with it.
   while (reports_->next(0)) {
   }
   communicator_.barrier();

@@ -48,8 +48,8 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
   const auto [begin, end] = share();
   Enqueued step;
   const bool may_stop = !context_.profile().measuring();
-  // Sums between devices are captured with the last micro-batch, at its stage; it therefore is computed in
-  // any case, and those before it are taken.
+  // Sums between devices are captured with the last micro-batch, at its stage; it is therefore always
+  // computed, and those before it are skipped.
   const bool last_is_due = device_communicator_ != nullptr;
   for (int64_t s = begin; s < end; ++s) {
     const bool last = s + 1 == end;
@@ -64,18 +64,18 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
       transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady());
       if (last) finish();
     });
-    if (!last && tree_reducer_) {  // outside of graphs: what is added to depends on the shard
+    if (!last && tree_reducer_) {  // outside of graphs: the operands depend on the shard
       const ProfileRange range(context_, kSumsPhase);
       tree_reducer_->set_aside(s);
     }
     step.flops += piece.flops.total();
     enqueued(++step.micro_batches, end - begin);
   }
-  if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards takes part all the same
+  if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards still takes part
     reduce(0);
     finish();
   }
-  check_sums();  // a replayed graph does not look for failures
+  check_sums();  // a replayed graph does not check for failures
   return step;
 }
 
@@ -98,8 +98,7 @@ void TrainingStep::reduce(int64_t begin) {
   }
 }
 
-/// What follows the last backward pass: gradients and loss become those of the global batch, and Adam uses
-/// them.
+/// The work after the last backward pass: sums gradients and loss over the ranks, and updates with Adam.
 void TrainingStep::finish() {
   {
     const ProfileRange range(context_, kSumsPhase);
@@ -107,7 +106,7 @@ void TrainingStep::finish() {
       tree_reducer_->finish();
     } else {
       sums().start_all_reduce_sum(transformer_.loss_sums());
-      reducer_->finish();  // with all sums under way
+      reducer_->finish();  // with all sums pending
     }
   }
   optimizer_.update(transformer_.loss_sums());
@@ -131,8 +130,8 @@ StepGraph& TrainingStep::graph_of(const BatchFeed::Piece& piece, bool last) {
   const MicroBatchCapacity shape = {piece.batch.source_rows, piece.batch.target_rows, piece.batch.sentences};
   if (!shaped.graph || shape != shaped.shape) {
     shaped.shape = shape;
-    // NCCL wants a sum to be captured on all ranks or on none; ranks with other numbers of shards come to the
-    // same stage in other steps.
+    // NCCL requires that a sum is captured on all ranks or on none; ranks with different numbers of shards
+    // reach the same stage in different steps.
     const bool alike = !last || shards_ % communicator_.size() == 0;
     shaped.graph.emplace(context_, alike && captures_);
   }

@@ -18,14 +18,14 @@
 namespace ventris {
 
 /// The device's work of a training step: forward and backward of this rank's micro-batches, the sums over the
-/// ranks, and the update. The host gives it to the device and reads nothing back; on CUDA it is captured once
-/// as a graph for each stage of a batch and replayed, sums over the ranks included.
+/// ranks, and the update. The host enqueues it and reads nothing back; on CUDA it is captured once as a graph
+/// for each stage of a batch and replayed, including the sums over the ranks.
 class TrainingStep {
  public:
-  /// `shards` are those of a global batch. The references outlive the object. All ranks make it together.
+  /// `shards` are those of a global batch. The references must outlive the object. All ranks must create it.
   TrainingStep(Context& context, Communicator& communicator, const TrainOptions& options, int shards,
                ParameterStore& store, Transformer& transformer, Optimizer& optimizer);
-  /// Lets go of sums over the ranks that an exception leaves under way.
+  /// Aborts sums over the ranks that are pending after an exception.
   ~TrainingStep();
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
@@ -37,20 +37,17 @@ class TrainingStep {
     int64_t micro_batches = 0;  // of this rank
     bool abandoned = false;     // on this rank
   };
-  /// Enqueues a step with the next micro-batches of the feed. Waits only where the device is two
-  /// micro-batches behind (BatchFeed::next_micro_batch). Tells after each how many of this rank's are
-  /// enqueued.
-  ///
-  /// Where `stops` is true before a micro-batch, on some rank, the step is abandoned: this rank leaves out
-  /// the micro-batches that are left, takes part in the sums, and makes the loss not finite, so that the step
-  /// updates nothing on any rank (Optimizer::update). Whether a rank did so the others have to be told
-  /// before they go on, and after it no step follows. A step that the profile measures is done to its end.
+  /// Enqueues a step with the next micro-batches of the feed. Waits only if the device is two micro-batches
+  /// behind (BatchFeed::next_micro_batch). After each, reports the number of this rank's that are enqueued.
+  /// If `stops` is true before a micro-batch on some rank, the step is abandoned: this rank skips the
+  /// remaining micro-batches, takes part in the sums, and makes the loss not finite, so that the step updates
+  /// nothing on any rank (Optimizer::update). The caller must notify the other ranks before they continue; no
+  /// step follows. A step that the profile measures is completed.
   Enqueued enqueue(BatchFeed& feed, double learning_rate, const std::function<bool()>& stops,
                    const std::function<void(int64_t done, int64_t of)>& enqueued);
-  /// Throws Error(kUnavailable) if a sum over the ranks has failed: what the device told since is worth
-  /// nothing.
+  /// Throws Error(kUnavailable) if a sum over the ranks has failed: later results of the device are invalid.
   void check_sums();
-  /// Of the steps that the profile measured.
+  /// For the steps that the profile measured.
   const FlopCount& measured_flops() const { return measured_flops_; }
 
  private:
@@ -76,7 +73,7 @@ class TrainingStep {
   const bool captures_;
   Transformer& transformer_;
   Optimizer& optimizer_;
-  std::unique_ptr<Communicator> device_communicator_;  // of the sums, where the device has its own
+  std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
   std::optional<GradientReducer> reducer_;             // of the fast reduction
   std::optional<TreeReducer> tree_reducer_;            // of the reproducible one
   std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step

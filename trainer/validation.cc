@@ -16,7 +16,7 @@
 namespace ventris {
 namespace {
 
-// Greedy, in the order of the corpus: a batch ends where the next pair would not fit.
+// Greedy, in the order of the corpus: a batch ends when the next pair does not fit.
 std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pairs, int64_t max) {
   std::vector<std::vector<int64_t>> batches;
   int64_t source_rows = 0;
@@ -73,7 +73,7 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
   const data::SentencePairs& pairs = corpus_.valid();
   const auto ranks = static_cast<size_t>(communicator_.size());
   // Each rank fills in the sums of its batches; added in the order of the batches they are the same for any
-  // number of ranks. The last number counts ranks that were asked to stop.
+  // number of ranks. The last number counts ranks with a stop request.
   std::vector<double> sums(2 * batches_.size() + 1, 0.0);
   data::PackedBatch packed;
   for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches_.size(); b += ranks) {

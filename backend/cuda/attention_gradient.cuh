@@ -2,7 +2,7 @@
 
 #include "backend/cuda/attention_mma.cuh"
 
-/// What the kernels for the gradients of attention on tensor cores share.
+/// Shared by the kernels for the gradients of attention on tensor cores.
 namespace ventris::cuda {
 
 struct TensorBackward {
@@ -29,7 +29,7 @@ struct Tiles {
   BF16* d_score = weight + kTileElements<kTileRows>;  // dS
 };
 
-/// Log-sum-exps of this lane's two rows of the warp's 16 queries, for powers of two; 0 past the last query.
+/// Log-sum-exps of this lane's two rows of the warp's 16 queries, for powers of two; 0 after the last query.
 __device__ __forceinline__ void load_log_sums(const TensorBackward& f, const Span& span, int own, int head,
                                               float (&log_sum)[2]) {
   for (int h = 0; h < 2; ++h) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void load_log_sums(const TensorBackward& f, const Spa
 }
 
 /// For 16 queries (the first is `own`) and `used` pairs of columns, the first of which is key `key`:
-/// s: Q K^T, becomes P; d_p: dO V^T, becomes M * dP; kept: the bits of M. Zero where a query does not see the
+/// s: Q K^T, becomes P; d_p: dO V^T, becomes M * dP; kept: the bits of M. Zero if a query does not see the
 /// key.
 template <int kPairs>
 __device__ __forceinline__ void weigh(const TensorBackward& f, const Span& span, int own, int key, int head,
@@ -96,7 +96,7 @@ __device__ __forceinline__ void differentiate(const Mask& mask, int used, const 
   }
 }
 
-/// The warp: results as bf16 to its 16 rows of shared memory, `to` being the first column.
+/// The warp: writes results as bf16 to its 16 rows of shared memory; `to` is the first column.
 template <int kPairs>
 __device__ __forceinline__ void keep_pairs(const float (&v)[2 * kPairs][4], int used, BF16* to, int stride) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;

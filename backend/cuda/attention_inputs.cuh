@@ -6,10 +6,10 @@
 #include "backend/attention.h"
 #include "backend/cuda/elements.cuh"
 
-/// What all attention kernels take.
+/// Inputs of all attention kernels.
 namespace ventris::cuda {
 
-/// Where one sentence and one head lie.
+/// The rows of one sentence and the columns of one head.
 struct Span {
   int64_t query_begin;
   int queries;
@@ -48,7 +48,7 @@ struct AttentionInputs {
     return {query_offsets[sentence], query_offsets[sentence + 1] - query_offsets[sentence],
             key_offsets[sentence], key_offsets[sentence + 1] - key_offsets[sentence], int64_t{head} * d_head};
   }
-  /// How many keys query i of a sentence sees.
+  /// The number of keys that query i of a sentence sees.
   __device__ __forceinline__ int limit(int i, int keys) const {
     return causal && i + 1 < keys ? i + 1 : keys;
   }

@@ -3,7 +3,7 @@
 #include "backend/cuda/attention_gradient.cuh"
 
 /// Gradients of sentences with more than 64 queries or keys, by tiles. Scores are computed twice, once for
-/// the gradient of the queries and once for that of the keys, so that nothing is summed by two blocks.
+/// the gradient of the queries and once for that of the keys, so that no sum is shared by two blocks.
 namespace ventris::cuda {
 
 /// D = rowsum(dO * O) of this lane's two rows of the warp's 16 queries. `d_out`: their rows in shared memory.

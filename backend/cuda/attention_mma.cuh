@@ -5,8 +5,7 @@
 
 /// Matrix products of attention on tensor cores. A block has kTileRows rows of each operand in shared memory:
 /// kTile rows for each of its heads, one head after the other. A warp owns 16 of these rows, those from
-/// 16 * warp on. In comments A, B and D are the operands of multiply_16x8x16; a pair is 16 columns, which two
-/// of its results cover.
+/// 16 * warp on. A, B and D are the operands of multiply_16x8x16; a pair is 16 columns, two of its results.
 namespace ventris::cuda {
 
 inline constexpr int kWarpRows = 16;
@@ -14,13 +13,13 @@ inline constexpr float kLog2E = 1.44269504088896F;  // exponentials are powers o
 inline constexpr float kLn2 = 0.693147180559945F;
 
 /// Elements between rows of kCols in shared memory: 16 bytes more than the row, so that eight rows of a
-/// matrix lie in different banks.
+/// matrix are in different banks.
 template <int kCols>
 inline constexpr int kPaddedRow = kCols + kPack;
 template <int kCols>
 inline constexpr int kTileElements = kTileRows* kPaddedRow<kCols>;
 
-/// What a thread does in its warp and block.
+/// The position of a thread in its warp and block.
 template <int kTile>
 struct WarpPlace {
   int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -35,8 +34,8 @@ __device__ __forceinline__ constexpr int pairs_of(int columns) {
   return (columns + kWarpRows - 1) / kWarpRows;
 }
 
-/// The block: begins to copy rows [begin, begin + rows), at most kTile, of heads `head`, `head` + 1, ... to
-/// shared memory, with zeros up to a multiple of 16 rows, and for heads that there are not.
+/// The block: starts to copy rows [begin, begin + rows), at most kTile, of heads `head`, `head` + 1, ... to
+/// shared memory, with zeros up to a multiple of 16 rows, and for missing heads.
 template <int kHead, int kTile>
 __device__ __forceinline__ void stage_tile(const Rows<const BF16>& from, int64_t begin, int rows, int head,
                                            int heads, BF16* to) {
@@ -93,7 +92,7 @@ __device__ __forceinline__ void multiply_rows(const uint32_t (&a)[4], const BF16
   }
 }
 
-/// Results D of one pair of columns as the operand A of the next product.
+/// The results D of one pair of columns as the operand A of the next product.
 __device__ __forceinline__ void as_left(const float (&low)[4], const float (&high)[4], uint32_t (&a)[4]) {
   a[0] = to_bf16_pair(low[0], low[1]);
   a[1] = to_bf16_pair(low[2], low[3]);
@@ -115,14 +114,14 @@ __device__ __forceinline__ constexpr int mask_bit(int n, int e) {
   return 8 * (e / 2 + 2 * n) + e % 2;
 }
 
-/// Over the four lanes that share rows of results; every one gets the result.
+/// Reduces over the four lanes that share rows of results; each gets the result.
 __device__ __forceinline__ float quad_sum(float value) {
   value += shuffle_xor(value, 1);
   return value + shuffle_xor(value, 2);
 }
 
-/// The warp: to[i, c] = factor[...] * sum[i, c] for i < rows, by way of `room`, 16 rows of shared memory that
-/// no other warp uses. factor: of rows `row` and `row` + 8.
+/// The warp: to[i, c] = factor[...] * sum[i, c] for i < rows, through `room`, 16 rows of shared memory that
+/// no other warp uses. factor: those of rows `row` and `row` + 8.
 template <int kHead>
 __device__ __forceinline__ void store_tile(const float (&sum)[kHead / 8][4], const float (&factor)[2],
                                            BF16* room, int rows, BF16* to, int64_t stride) {

@@ -5,10 +5,9 @@
 #include "backend/cuda/attention_inputs.cuh"
 #include "backend/cuda/launch.cuh"
 
-/// What the attention kernels that take any dtype, head size and alignment share. All sums and products are
-/// f32. A block works for one sentence and one head; its warps hold kOwn rows each ("own" rows: queries, or
-/// keys for the gradient of keys) against tiles of kTile rows of the other side in shared memory, one for
-/// each lane.
+/// Shared by the attention kernels for any dtype, head size and alignment. All sums and products are f32. A
+/// block processes one sentence and one head; its warps hold kOwn rows each ("own" rows: queries, or keys for
+/// the gradient of keys) against tiles of kTile rows of the other side in shared memory, one for each lane.
 namespace ventris::cuda {
 
 inline constexpr int kAttentionWarps = 4;
@@ -29,7 +28,7 @@ struct Place {
   __device__ __forceinline__ explicit Place(const AttentionInputs<T>& in)
       : span(in.span(static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y))), stride(in.d_head + 1) {}
 
-  /// Lanes 4 q + b: the mask of query `first` + q and of block b of eight keys of the tile that begins at
+  /// Lane 4 q + b: the mask of query `first` + q and of block b of eight keys of the tile that begins at
   /// `tile`.
   __device__ __forceinline__ uint32_t kept(const Mask& mask, int first, int tile) const {
     if (mask.threshold == 0) return 0xFFU;
@@ -42,7 +41,7 @@ dim3 grid_of(const AttentionInputs<T>& in) {
   return {static_cast<unsigned>(in.sentences), static_cast<unsigned>(in.heads)};
 }
 
-/// The whole block: to[i, c] = factor * from[i, c] for i < rows; zeros for the rows from there to `room`.
+/// The whole block: to[i, c] = factor * from[i, c] for i < rows; zeros for rows from `rows` to `room`.
 /// Coalesced.
 template <typename T>
 __device__ __forceinline__ void stage(const Rows<const T>& from, int64_t begin, int rows, int64_t column,

@@ -7,12 +7,12 @@
 #include "backend/cuda/attention_inputs.cuh"
 #include "backend/cuda/launch.cuh"
 
-/// Which pieces of attention there are to do. Lengths are known on the device alone, and a launch has the
-/// same shape whatever they are: so a small kernel lists the pieces, and the blocks of the next kernels take
-/// one after another by drawing tickets. Neither the order of a list nor who does what changes a result.
+/// The pieces of work of attention. Lengths are known only on the device, and the shape of a launch does not
+/// depend on them: so a small kernel lists the pieces, and the blocks of the next kernels take them one by
+/// one by drawing tickets. Results depend neither on the order of a list nor on the assignment to blocks.
 namespace ventris::cuda {
 
-inline constexpr int kTileRows = 64;  // queries (keys) of the tile of a block, of all its heads together
+inline constexpr int kTileRows = 64;  // queries (keys) of the tile of a block, over all its heads
 inline constexpr int kTensorWarps = 4;
 inline constexpr int kTensorThreads = kTensorWarps * kWarp;
 
@@ -20,7 +20,7 @@ inline constexpr int kTensorThreads = kTensorWarps * kWarp;
 /// of its heads share a block. Longer ones are cut into tiles of 64 queries, and into tiles of 64 keys.
 enum WorkList { kSentences16, kSentences32, kSentences64, kQueryTiles, kKeyTiles, kWorkLists };
 
-/// All that a block has to know, so that it waits for one load and not for two.
+/// All data of an item, so that a block waits for one load and not for two.
 struct WorkItem {
   int32_t query_begin;
   int32_t queries;
@@ -34,13 +34,13 @@ struct WorkItem {
 };
 struct WorkLists {
   int32_t* counts;  // [kWorkLists] items of each list
-  int32_t* ticket;  // of the next piece, and how many blocks have found none left
+  int32_t* ticket;  // of the next piece, and the number of blocks that have found none left
   WorkItem* items[kWorkLists];
 };
 WorkLists lists_of(const AttentionWork& work);
 
-/// The lists that the caller of an operation has made; else enqueues the listing, into the scratch arena, for
-/// which there is an ArenaScope.
+/// The lists of the caller of an operation, if given; otherwise enqueues the listing, into the scratch arena,
+/// which needs an ArenaScope.
 template <typename Args>
 WorkLists work_of(Context& context, const Args& args) {
   if (args.work) return lists_of(args.work);
@@ -52,24 +52,25 @@ WorkLists work_of(Context& context, const Args& args) {
                                      .work = work});
   return lists_of(work);
 }
-/// Scratch that work_of() takes.
+/// Scratch bytes that work_of() allocates.
 template <typename Args>
 size_t work_scratch_bytes(const Args& args) {
   return args.work ? 0 : attention_work_bytes_cuda(args.sentences, args.query.rows, args.key.rows);
 }
-/// No more items, and tiles of padding, than this: what the shapes alone say.
+/// Upper bounds on items and tiles of padding, by the shapes alone.
 template <typename Args>
 int64_t max_tiles(const Args& args) {
   return 2 * int64_t{args.sentences} + args.query.rows / kTileRows + args.key.rows / kTileRows + 2;
 }
 
-/// Blocks that keep the device busy with `turns` pieces of work; more than run at once do no harm.
+/// The number of blocks that keep the device busy with `turns` pieces of work; it may exceed those that run
+/// at a time.
 unsigned blocks_for_turns(int64_t turns);
 
-/// Deals out the work of a grid: calls body(kind, turn) in one block for every turn below turns[kind], for
+/// Distributes the work of a grid: calls body(kind, turn) in one block for every turn below turns[kind], for
 /// all kinds, in this order. turns: [kKinds] in shared memory, written by thread 0 before; not in registers,
-/// which the body needs. All threads of all blocks call. Between two turns the block is synchronised. The
-/// last block to leave puts the tickets back, since the lists serve other kernels too.
+/// which the body needs. All threads of all blocks must call. Between two turns the block is synchronised.
+/// The last block to leave resets the tickets, since the lists serve other kernels too.
 template <int kKinds, typename Body>
 __device__ __forceinline__ void take_turns(int32_t* ticket, const int (&turns)[kKinds], const Body& body) {
   __shared__ int32_t next;
@@ -101,11 +102,11 @@ __device__ __forceinline__ int head_groups(int heads) {
   return (heads + kHeadsOfTile<kTile> - 1) / kHeadsOfTile<kTile>;
 }
 
-/// Tiles of rows past the last token, which are set to zero.
+/// Tiles of rows after the last token, which are set to zero.
 __device__ __forceinline__ int padding_tiles(int64_t rows, int32_t begin) {
   return static_cast<int>((rows - begin + kTileRows - 1) / kTileRows);
 }
-/// The block: zeros for the rows of padding tile `tile`. Rows must be fit for vectors.
+/// The block: zeros for the rows of padding tile `tile`. Rows must be aligned for vectors.
 __device__ __forceinline__ void clear_padding(const Rows<BF16>& tensor, int64_t rows, int cols, int32_t begin,
                                               int tile) {
   const int64_t first = begin + int64_t{tile} * kTileRows;

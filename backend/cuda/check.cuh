@@ -6,8 +6,8 @@
 
 namespace ventris::cuda {
 
-/// Throws Error for a CUDA call that did not succeed: kUnavailable where the device or its memory is at
-/// fault, kInternal otherwise. `call` is its source text.
+/// Throws Error for a failed CUDA call: kUnavailable if the device or its memory is the cause, otherwise
+/// kInternal. `call` is its source text.
 inline void check(cudaError_t status, const char* call, const char* file, int line) {
   if (status == cudaSuccess) [[likely]]
     return;
@@ -20,5 +20,5 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
 
 }  // namespace ventris::cuda
 
-/// Every CUDA call stands in this: its failure is an Error that names the call, the place and CUDA's reason.
+/// Wraps every CUDA call: a failure is an Error that names the call, the place and CUDA's reason.
 #define VENTRIS_CUDA_CHECK(call) ::ventris::cuda::check((call), #call, __FILE__, __LINE__)

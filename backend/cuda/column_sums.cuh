@@ -7,7 +7,7 @@
 
 namespace ventris::cuda {
 
-/// Where the sums of groups of columns go, side by side; groups without a place are left out.
+/// Destinations of the sums of adjacent groups of columns; groups without one are skipped.
 struct ColumnSums {
   float* to[3] = {};
 };
@@ -15,7 +15,7 @@ struct ColumnSums {
 void add_column_sums(Context& context, const float* partial, int64_t count, int64_t stride, int64_t cols,
                      const ColumnSums& sums);
 
-/// Rows of one block of a kernel that makes partial column sums: depends on the number of rows alone.
+/// Rows of one block of a kernel that computes partial column sums: depends only on the number of rows.
 constexpr int64_t rows_of_partial(int64_t rows) {
   constexpr int64_t kMax = 264;  // blocks; twice the multiprocessors of the largest chips
   constexpr int64_t kMin = 32;

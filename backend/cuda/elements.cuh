@@ -9,11 +9,11 @@
 #include "backend/error.h"
 #include "backend/tensor.h"
 
-/// What the CUDA kernels share: rows of elements eight at a time, the dropout mask, sums over warps and
+/// Shared by the CUDA kernels: rows of elements eight at a time, the dropout mask, sums over warps and
 /// blocks.
 namespace ventris::cuda {
 
-/// Elements that a thread takes at a time: 16 bytes of bf16, 32 of f32, and one block of dropout numbers.
+/// Elements that a thread processes at a time: 16 bytes of bf16, 32 of f32, and one block of dropout numbers.
 inline constexpr int kPack = 8;
 
 __device__ __forceinline__ float load(float value) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ void store(BF16& to, float value) {
   to.bits = to_bf16_bits(value);
 }
 
-/// A matrix as kernels see it.
+/// A matrix as an argument of kernels.
 template <typename T>
 struct Rows {
   T* data = nullptr;
@@ -46,8 +46,7 @@ Rows<const T> rows_of(const ConstTensor& tensor) {
   return {tensor ? tensor.as<T>() : nullptr, tensor.stride};
 }
 
-/// Whether the packs of a row that are whole can be moved as vectors of 16 bytes (a missing matrix counts as
-/// fit).
+/// Whether the whole packs of a row can be moved as vectors of 16 bytes (true for a missing matrix).
 inline bool vectors_fit(const ConstTensor& tensor) {
   return !tensor || (reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 &&
                      (tensor.rows <= 1 || tensor.stride % kPack == 0));
@@ -57,7 +56,7 @@ bool all_vectors_fit(const Tensors&... tensors) {
   return (vectors_fit(tensors) && ...);
 }
 
-/// Elements [begin, begin + kPack) of a row of `cols`; zeros past its end. With kVectors the row is aligned
+/// Elements [begin, begin + kPack) of a row of `cols`; zeros after its end. With kVectors the row is aligned
 /// to 16 bytes.
 template <bool kVectors>
 __device__ __forceinline__ void load_pack(const float* row, int64_t begin, int64_t cols, float (&v)[kPack]) {
@@ -102,7 +101,7 @@ __device__ __forceinline__ void store_pack(BF16* row, int64_t begin, int64_t col
   }
 }
 
-/// v as it reads back after a store to T.
+/// v after a store to T and a load.
 template <typename T>
 __device__ __forceinline__ float rounded(float value) {
   T stored;
@@ -128,8 +127,7 @@ struct Mask {
         place(key.place),
         position(key.position) {}
 
-  /// Bit i is set where column kPack * block + i of the row is kept (backend/dropout.h). Requires a
-  /// threshold.
+  /// Bit i is set if column kPack * block + i of the row is kept (backend/dropout.h). Requires a threshold.
   __device__ __forceinline__ uint32_t kept(uint32_t row, uint32_t block, uint32_t head = 0) const {
     uint32_t c0 = block, c1 = read_only(&position->row_base) + row;
     uint32_t c2 = place + head, c3 = read_only(&position->step);
@@ -160,7 +158,7 @@ struct Mask {
   }
 };
 
-/// Over the lanes of a warp, as a fixed tree; every lane gets the result.
+/// Reduces over the lanes of a warp, as a fixed tree; every lane gets the result.
 template <typename V>
 __device__ __forceinline__ V warp_sum(V value) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) value += shuffle_xor(value, mask);
@@ -174,8 +172,8 @@ __device__ __forceinline__ float warp_max(float value) {
   return value;
 }
 
-/// Over a block of whole warps, as a fixed tree; every thread gets the result. `room`: one V per warp of
-/// shared memory, free again after the next sync_threads.
+/// Reduces over a block of whole warps, as a fixed tree; every thread gets the result. `room`: one V per warp
+/// of shared memory, free again after the next sync_threads.
 template <typename V>
 __device__ __forceinline__ V block_sum(V value, V* room) {
   const int warps = static_cast<int>(blockDim.x) / kWarp;

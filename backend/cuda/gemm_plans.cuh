@@ -17,7 +17,8 @@ namespace ventris {
 
 struct CudaDevice;
 
-/// Largest powers of two, up to 16, that divide the addresses of a GEMM; kernels are chosen for them.
+/// The largest powers of two, up to 16, that divide the addresses of a GEMM; the choice of kernels depends on
+/// them.
 struct GemmAlignment {
   uint32_t a = 16, b = 16, c = 16, bias = 16;
 
@@ -34,7 +35,7 @@ struct GemmPlanKeyHash {
   size_t operator()(const GemmPlanKey& key) const;
 };
 
-/// How one shape is computed: descriptors and algorithm of cuBLASLt, which knows matrices by columns. A
+/// The plan for one shape: descriptors and algorithm of cuBLASLt, whose matrices are column-major. A
 /// row-major matrix is its transpose there, so it computes c^T = op(b)^T op(a)^T: its first operand is our b.
 struct GemmPlan {
   struct Destroy {
@@ -53,22 +54,22 @@ struct GemmPlan {
   GemmAlgorithm algorithm = {};
 };
 
-/// The plans of a device, by shape. A plan is made when its shape is first met, which must not happen while a
-/// graph is captured. Of the first candidates of cuBLASLt's heuristic the fastest is taken, which
-/// synchronises with the device to time them; or the first, where VENTRIS_TUNE_GEMM is 0 and for shapes that
-/// are not made of multiples of 64: those are no shapes of training, but of decoding, which meets a new one
-/// in nearly every step.
+/// The plans of a device, by shape. A plan is created when its shape first occurs, which must not happen
+/// while a graph is captured. Of the first candidates of cuBLASLt's heuristic the fastest is chosen, which
+/// synchronises with the device to time them; the first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and
+/// for shapes that are not multiples of 64: these occur in decoding, not in training, and a new one in nearly
+/// every step.
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
-/// and between runs on one kind of device with one cuBLASLt and driver because what was chosen by time is
-/// kept in a file (backend/gemm_algorithm_file.h). Algorithms that add up parts of a sum do so in f32 and in
-/// a fixed order.
+/// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
+/// file (backend/gemm_algorithm_file.h). Algorithms that add parts of a sum do so in f32 and in a fixed
+/// order.
 class GemmPlans {
  public:
   explicit GemmPlans(CudaDevice& device);
 
-  /// Where a plan is made, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
-  /// n] of c's dtype, which is what cuBLASLt takes, or null.
+  /// If a plan is created, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
+  /// n] of c's dtype, as cuBLASLt requires, or null.
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   /// Enqueues the product.
   void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;

@@ -4,19 +4,19 @@
 
 #include <cstdint>
 
-/// The instructions of the GPU that C++ lacks, under names of ours. Kernels use these, those of
-/// mma.cuh, and no others; tests/emulation has a file of the same name with the same functions for the CPU.
+/// GPU instructions that C++ lacks, under our own names. Kernels use only these and those of mma.cuh;
+/// tests/emulation has a file of the same name with the same functions for the CPU.
 namespace ventris::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
-/// Waits for all threads of the block; what they wrote to shared and global memory is then visible to all of
+/// Waits for all threads of the block; their writes to shared and global memory are then visible to all of
 /// them.
 __device__ __forceinline__ void sync_threads() {
   __syncthreads();
 }
-/// Likewise for the lanes of a warp.
+/// The same for the lanes of a warp.
 __device__ __forceinline__ void sync_warp() {
   __syncwarp(kAllLanes);
 }
@@ -28,7 +28,7 @@ __device__ __forceinline__ T* dynamic_shared() {
   return reinterpret_cast<T*>(ventris_dynamic_shared);
 }
 
-/// Exchanges between the 32 lanes of a warp; all lanes must call. T: 4 or 8 bytes.
+/// Exchanges values between the 32 lanes of a warp; all lanes must call. T: 4 or 8 bytes.
 template <typename T>
 __device__ __forceinline__ T shuffle(T value, int lane) {
   return __shfl_sync(kAllLanes, value, lane);
@@ -52,7 +52,7 @@ __device__ __forceinline__ bool all_lanes(bool predicate) {
   return __all_sync(kAllLanes, predicate) != 0;
 }
 
-/// Integers only: sums and extremes of them do not depend on the order.
+/// Integers only, as their sums and extremes do not depend on the order.
 __device__ __forceinline__ int atomic_add(int* to, int value) {
   return atomicAdd(to, value);
 }
@@ -74,7 +74,7 @@ __device__ __forceinline__ uint16_t to_bf16_bits(float value) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 }
-/// Two of them; `low` in the low half.
+/// Two values; `low` in the low half.
 __device__ __forceinline__ uint32_t to_bf16_pair(float low, float high) {
   uint32_t bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));

@@ -14,7 +14,7 @@ class Context;
 
 namespace ventris::cuda {
 
-/// The stream that the operations of a context on CUDA run in.
+/// The stream of the operations of a context on CUDA.
 cudaStream_t stream_of(Context& context);
 
 /// Name and shape of a kernel launch.
@@ -31,13 +31,13 @@ constexpr unsigned blocks_for(int64_t count, int64_t unit) {
 }
 
 /// Launches a kernel. All kernels are launched here, so that one place checks them and the tests can run them
-/// without a GPU (tests/emulation). A grid without blocks is no launch. Throws Error naming the kernel, its
-/// shape and CUDA's reason.
+/// without a GPU (tests/emulation). A grid without blocks is not launched. Throws Error naming the kernel,
+/// its shape and CUDA's reason.
 template <typename... Parameters, typename... Arguments>
 void launch(const Shape& shape, cudaStream_t stream, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
-  constexpr size_t kWithoutAsking = 48 << 10;  // more dynamic shared memory has to be asked for
+  constexpr size_t kWithoutAsking = 48 << 10;  // more dynamic shared memory must be requested
   cudaError_t status = cudaSuccess;
   if (shape.shared_bytes > kWithoutAsking) {
     status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -53,8 +53,8 @@ void launch(const Shape& shape, cudaStream_t stream, void (*kernel)(Parameters..
   }
   if (status != cudaSuccess) [[unlikely]] {
     fail(status == cudaErrorNoKernelImageForDevice ? ExitCode::kUnavailable : ExitCode::kInternal,
-         "kernel {}: launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes of shared memory "
-         "failed: {} ({})",
+         "kernel {}: launch of {} x {} x {} blocks of {} x {} x {} threads with {} bytes "
+         "of shared memory failed: {} ({})",
          shape.name, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
          shape.shared_bytes, cudaGetErrorString(status), cudaGetErrorName(status));
   }

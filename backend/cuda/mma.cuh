@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-/// Tensor cores and asynchronous copies: instructions that compute capability 8.0 and newer have, under names
-/// of ours; tests/emulation has a file of the same name with the same functions for the CPU. The layouts are
+/// Tensor cores and asynchronous copies: instructions of compute capability 8.0 and newer, under our own
+/// names; tests/emulation has a file of the same name with the same functions for the CPU. The layouts are
 /// those of the PTX ISA: "cp.async", "ldmatrix", and "Matrix Fragments for mma.m16n8k16 with floating point
 /// type".
 namespace ventris::cuda {
 
-/// Copies 16 bytes, both ends aligned to 16, from global to shared memory without waiting; zeros where not
-/// `valid` (nothing is read then). The copy is there after async_wait of its group and a sync.
+/// Copies 16 bytes, both ends aligned to 16, from global to shared memory without waiting; zeros if not
+/// `valid` (then nothing is read). The copy is complete after async_wait of its group and a sync.
 __device__ __forceinline__ void async_copy_16(void* shared, const void* global, bool valid = true) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int bytes = valid ? 16 : 0;
@@ -21,7 +21,7 @@ __device__ __forceinline__ void async_copy_16(void* shared, const void* global, 
 __device__ __forceinline__ void async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits until at most the last kGroups groups of this thread are under way.
+/// Waits until at most the last kGroups groups of this thread are pending.
 template <int kGroups>
 __device__ __forceinline__ void async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");

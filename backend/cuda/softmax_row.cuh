@@ -9,16 +9,17 @@
 namespace ventris::cuda {
 
 inline constexpr int kRowThreads = 256;
-inline constexpr int64_t kRowPack = int64_t{kRowThreads} * kPack;  // columns that a block takes at a time
+inline constexpr int64_t kRowPack = int64_t{kRowThreads} * kPack;  // columns that a block processes at a time
 
 struct RowSums {
   float max;
   double exp;      // sum of e^(x - max)
-  double shifted;  // sum of x - max; 0 unless asked for
+  double shifted;  // sum of x - max; 0 unless requested
 };
 
-/// Of the first n columns, in one pass: every thread scales its sum anew when its maximum grows. All threads
-/// of a block of kRowThreads call and get the result. `room`: shared memory for one double per warp.
+/// The sums of the first n columns, in one pass: every thread rescales its sum when its maximum grows. All
+/// threads of a block of kRowThreads must call, and get the result. `room`: shared memory for one double per
+/// warp.
 template <bool kShifted, bool kVectors, typename T>
 __device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* room) {
   float max = -INFINITY;
@@ -41,7 +42,7 @@ __device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* roo
     }
     for (int i = 0; i < kPack; ++i) exp_sum += v[i] == -INFINITY ? 0.0F : expf(v[i] - max);
   }
-  // The maximum over the block, through the same room.
+  // The maximum over the block, through the same shared memory.
   float block_max = warp_max(max);
   sync_threads();
   if (threadIdx.x % kWarp == 0) room[threadIdx.x / kWarp] = static_cast<double>(block_max);

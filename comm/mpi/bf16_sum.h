@@ -4,10 +4,10 @@
 
 namespace ventris {
 
-/// MPI's sum of bf16, which MPI has no type for: an operation on MPI_UINT16_T that adds two numbers in f32
-/// and rounds to the nearest, ties to even. a + b and b + a have the same bits, also where one is NaN, so
-/// that algorithms in which several ranks form the same sum come to the same bits. Lives between MPI's start
-/// and end.
+/// MPI sum of bf16, for which MPI has no type: an operation on MPI_UINT16_T that adds two numbers in f32 and
+/// rounds to the nearest, ties to even. a + b and b + a have the same bits, also if one is NaN, so that
+/// algorithms in which several ranks compute the same sum give the same bits. Must be used between MPI's
+/// start and end.
 class Bf16Sum {
  public:
   Bf16Sum();

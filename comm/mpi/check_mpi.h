@@ -9,7 +9,7 @@
 
 namespace ventris {
 
-/// Throws Error(kUnavailable) with MPI's message if `code`, which the call named `what` returned, is not
+/// Throws Error(kUnavailable) with MPI's message if `code`, the result of the call named `what`, is not
 /// MPI_SUCCESS.
 inline void check_mpi(int code, const char* what) {
   if (code == MPI_SUCCESS) return;

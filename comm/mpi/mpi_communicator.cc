@@ -26,8 +26,8 @@ constexpr int kStopTag = 2;
 constexpr int kFirstTreeTag = 16;                // after those of other messages
 constexpr int64_t kMaxCount = int64_t{1} << 30;  // elements of one call: MPI counts are int
 
-/// Waits by polling. Ranks that share a core must let each other run, which the blocking calls of MPI do not:
-/// after a short while each poll yields, and in a long wait it sleeps.
+/// Waits by polling. Ranks that share a core must let each other run, which the blocking calls of MPI do not
+/// do: after a short time each poll yields, and later it sleeps.
 class Waiting {
  public:
   void pause() {
@@ -56,7 +56,7 @@ MPI_Datatype mpi_type(DType dtype) {
   return dtype == DType::kF32 ? MPI_FLOAT : dtype == DType::kBF16 ? MPI_UINT16_T : MPI_DOUBLE;
 }
 
-// A communicator of its own keeps our messages apart from those of other users of MPI.
+// A separate communicator keeps our messages apart from those of other users of MPI.
 MPI_Comm duplicate_of_world(const MpiEnvironment& environment) {
   MPI_Comm comm = MPI_COMM_NULL;
   const std::unique_ptr<Guard> guard = environment.guard("MPI_Comm_dup");
@@ -76,7 +76,7 @@ class MpiCommunicator : public Communicator {
     const std::vector<std::string> hosts = MpiCommunicator::all_gather(environment.host());
     for (size_t rank = 0; rank < hosts.size(); ++rank) ranks_.push_back({hosts[rank], std::stoi(pids[rank])});
   }
-  // Freeing waits for all ranks: where one leaves with an exception, the job is about to be aborted.
+  // Freeing waits for all ranks; if one leaves with an exception, the job is about to be aborted.
   ~MpiCommunicator() override {
     if (std::uncaught_exceptions() > 0) return;
     const std::unique_ptr<Guard> guard = environment_.guard("MPI_Comm_free");
@@ -110,7 +110,7 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  // Every sum has two tags of its own, as messages of one may come before those of another begun earlier.
+  // Every sum has its own two tags, as its messages may arrive before those of a sum started earlier.
   void start_tree_sum(const TreeSum& sum) override {
     VENTRIS_CHECK(tree_sums_.size() < static_cast<size_t>(kMaxTreeSums), "{} sums are under way",
                   tree_sums_.size());
@@ -138,7 +138,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void receive_stops(int ranks) override {
-    if (ranks == 0) return;  // a message may have come already from a rank in its next step
+    if (ranks == 0) return;  // a message may already have arrived from a rank in its next step
     const auto done = [&] {
       static_cast<void>(stop_was_passed_on());
       return stops_heard_ + (told_stop_ ? 1 : 0) >= ranks;
@@ -214,8 +214,8 @@ class MpiCommunicator : public Communicator {
     tree_sums_.clear();
   }
 
-  // The first rank that waits tells it; the others speak where it does not. Who is called when it has only
-  // begun to wait comes too late itself.
+  // The first rank that waits reports it; the others report only if it does not. A rank that is polled when
+  // it has just started to wait is late itself.
   [[noreturn]] void give_up(const std::string& collective, double waited) {
     const std::vector<bool> present = roll_call_.call();
     const auto first = std::find(present.begin(), present.end(), true) - present.begin();
@@ -261,7 +261,7 @@ class MpiCommunicator : public Communicator {
   int size_ = 1;
   std::vector<MPI_Request> requests_;
   std::vector<RankPlace> ranks_;
-  std::deque<MpiTreeSum> tree_sums_;  // under way, and those done since finish()
+  std::deque<MpiTreeSum> tree_sums_;  // pending, and those completed since finish()
   bool told_stop_ = false;
   int stops_heard_ = 0;  // of other ranks
   Bf16Sum bf16_sum_;

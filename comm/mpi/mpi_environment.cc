@@ -21,7 +21,7 @@
 namespace ventris {
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would tell the same
+constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would report the same
 constexpr int kTurns = 2;
 constexpr std::chrono::milliseconds kEndOfJob{3000};  // after the first rank has ended
 constexpr std::chrono::milliseconds kLook{10};
@@ -31,7 +31,7 @@ bool set(const char* variable) {
   return std::getenv(variable) != nullptr;
 }
 
-// A Slurm batch script has SLURM_PROCID too, so what counts is a step of several tasks.
+// A Slurm batch script has SLURM_PROCID too, so the condition is a step of several tasks.
 int slurm_step_tasks() {
   const char* text = std::getenv("SLURM_STEP_NUM_TASKS");
   return text == nullptr || !set("SLURM_PROCID") ? 0 : std::atoi(text);
@@ -89,15 +89,13 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   if (size_ > 1 && level < MPI_THREAD_SERIALIZED) {
     fail(ExitCode::kUnavailable,
-         "this MPI library gives {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with "
-         "threads",
+         "this MPI library gives {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with threads",
          thread_level_);
   }
   if (size_ == 1 && slurm_step_tasks() > 1 && !set("OMPI_COMM_WORLD_SIZE")) {
     fail(ExitCode::kUnavailable,
-         "Slurm started {} tasks, but each is alone in its MPI job: MPI and srun do not know each other. Try "
-         "srun --mpi=pmix, "
-         "or mpirun inside the allocation",
+         "Slurm started {} tasks, but each is alone in its MPI job: MPI and srun do not know each other. "
+         "Try srun --mpi=pmix, or mpirun inside the allocation",
          slurm_step_tasks());
   }
   MPI_Comm host = MPI_COMM_NULL;
@@ -111,7 +109,7 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
 
 MpiEnvironment::~MpiEnvironment() {
   if (!active_) return;
-  // MPI_Finalize waits for the other ranks, which wait for this one where it leaves with an exception.
+  // MPI_Finalize waits for the other ranks, which wait for this one if it leaves with an exception.
   if (std::uncaught_exceptions() > 0) abort(static_cast<int>(ExitCode::kInternal));
   const std::unique_ptr<Guard> ended = guard("MPI_Finalize");
   if (MPI_Finalize() != MPI_SUCCESS) std::fputs("ventris: MPI_Finalize failed\n", stderr);
@@ -136,19 +134,20 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
     }
   };
   const auto late = [this, call, rank, wait_for_end_of_job] {
-    // One rank tells, the first that waits. That ends the job: the launcher, which may take a second for it,
-    // sends SIGTERM to those whose turn comes then.
+    // Only the first rank that waits reports. That ends the job: the launcher, which may take a second for
+    // it, sends SIGTERM to the others before their turn.
     wait_for_end_of_job(kTurn * std::min(rank, kTurns));
     if (a_local_rank_is_gone()) wait_for_end_of_job(kEndOfJob);
     const std::string known = describe_local_ranks();
-    std::fputs(fmt::format(
-                   "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks"
-                   "{}. A process may be stopped or hang, or a host cannot be reached. Saved checkpoints are "
-                   "intact; --comm-timeout of train sets how long ranks wait, 0 for ever\n",
-                   rank, host_, rank, ::getpid(), limits_.seconds, call,
-                   known.empty() ? "" : "; on this host " + known)
-                   .c_str(),
-               stderr);
+    std::fputs(
+        fmt::format(
+            "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks{}. "
+            "A process may be stopped or hang, or a host cannot be reached. "
+            "Saved checkpoints are intact; --comm-timeout of train sets how long ranks wait, 0 for ever\n",
+            rank, host_, rank, ::getpid(), limits_.seconds, call,
+            known.empty() ? "" : "; on this host " + known)
+            .c_str(),
+        stderr);
     std::_Exit(static_cast<int>(ExitCode::kUnavailable));
   };
   const bool starts = !active_;
@@ -163,7 +162,7 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
 
 void MpiEnvironment::abort(int code) const {
   std::fflush(nullptr);
-  // The launcher may be gone, or the network.
+  // The launcher or the network may be gone.
   const Guard guard(kLongestAbort, {.late = [code] { std::_Exit(code); }});
   if (active_ && size_ > 1) MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);

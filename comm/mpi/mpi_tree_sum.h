@@ -8,10 +8,10 @@
 
 namespace ventris {
 
-/// A TreeSum of memory of the host that is under way: it goes on when it is asked.
+/// A pending TreeSum of host memory; it makes progress when polled.
 class MpiTreeSum {
  public:
-  /// `tag` and the one after it are those of no other sum under way in `comm`.
+  /// `tag` and `tag` + 1 must not be used by another pending sum in `comm`.
   MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag);
 
   /// Whether the sum is complete.

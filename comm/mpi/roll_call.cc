@@ -33,7 +33,7 @@ std::vector<bool> RollCall::call() const {
   present[static_cast<size_t>(rank)] = true;
   for (int other = 0; other < size; ++other) {
     if (other == rank) continue;
-    MPI_Request request = MPI_REQUEST_NULL;  // a stopped rank never takes the message: nothing waits for it
+    MPI_Request request = MPI_REQUEST_NULL;  // not waited for: a stopped rank never receives the message
     check_mpi(MPI_Isend(nullptr, 0, MPI_CHAR, other, kTag, comm_, &request), "MPI_Isend");
     check_mpi(MPI_Request_free(&request), "MPI_Request_free");
   }

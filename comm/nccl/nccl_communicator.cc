@@ -35,7 +35,7 @@ class Event {
   ~Event() { static_cast<void>(cudaEventDestroy(event_)); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  /// What `later` is given from now on comes after what `earlier` was given before.
+  /// Work enqueued on `later` from now on waits for the work enqueued on `earlier` so far.
   void order(cudaStream_t earlier, cudaStream_t later) {
     VENTRIS_CUDA_CHECK(cudaEventRecord(event_, earlier));
     VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(later, event_, 0));
@@ -45,7 +45,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// The identity that rank 0 makes, on every rank.
+/// The identity created by rank 0, on every rank.
 ncclUniqueId agree_on_id(Communicator& control) {
   ncclUniqueId id = {};
   if (control.rank() == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -62,8 +62,7 @@ class NcclCommunicator : public Communicator {
       : control_(control),
         context_stream_(cuda::stream_of(context)),
         link_(agree_on_id(control), control.rank(), control.size(), host_name(), control.wait_limit()) {}
-  // What is under way ends first. Where an exception is on its way it never may, as the other ranks may not
-  // be there any more.
+  // Pending work ends first. During an exception it may never end, as the other ranks may be gone.
   ~NcclCommunicator() override {
     if (std::uncaught_exceptions() > 0) link_.abandon();
     static_cast<void>(cudaStreamSynchronize(stream_.get()));
@@ -71,11 +70,11 @@ class NcclCommunicator : public Communicator {
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
-  // Each sum is a kernel on every rank, which has to be worth its start.
+  // Each sum is a kernel on every rank, so it must be large enough for the cost of a launch.
   int64_t bucket_bytes() const override { return int64_t{16} << 20; }
 
   void all_reduce_sum(Tensor data) override {
-    link_.check();  // after an error what was under way stays so
+    link_.check();  // after an error pending reductions stay pending
     VENTRIS_CHECK(!under_way_, "other reductions are under way");
     start_all_reduce_sum(data);
     finish_reductions();
@@ -126,8 +125,8 @@ class NcclCommunicator : public Communicator {
  private:
   Communicator& control_;
   cudaStream_t context_stream_;
-  Event begin_;    // of the reductions: the gradients are there
-  Event end_;      // of the reductions: the sums are there
+  Event begin_;    // of the reductions: the gradients are ready
+  Event end_;      // of the reductions: the sums are ready
   Stream stream_;  // of the reductions
   NcclLink link_;
   bool under_way_ = false;
@@ -149,9 +148,7 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Co
   const std::string shared = shared_device(control, device);
   if (!shared.empty()) {
     fail(ExitCode::kUnavailable,
-         "{}. NCCL needs a device for each rank: start fewer ranks on a host, or use "
-         "--device cpu",
-         shared);
+         "{}. NCCL needs a device for each rank: start fewer ranks on a host, or use --device cpu", shared);
   }
   return std::make_unique<NcclCommunicator>(control, context);
 }

@@ -19,10 +19,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPollInterval{100};
 constexpr int kPollsWithoutSleep = 1000;
-constexpr std::chrono::seconds kGrace{20};  // for the host to meet a failure
-// The first rank gives up on late ranks first, and tells it; the others see its leaving as a failure.
+constexpr std::chrono::seconds kGrace{20};  // for the host to detect a failure
+// The first rank gives up on late ranks first and reports it; the others see its leaving as a failure.
 constexpr double kSecondsAfterFirstRank = 0.5;
-// The rank that met the cause of a failure tells it; those that see another one leave do not know it.
+// The rank that detected the cause of a failure reports it; those that see another rank leave do not know it.
 constexpr std::chrono::milliseconds kPatienceForFirstRank{300};
 constexpr std::chrono::milliseconds kPatienceForCause{1500};
 
@@ -47,7 +47,7 @@ NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::strin
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  // It would win over the configuration, and nobody could abort a call that blocks.
+  // It would override the configuration, and a blocking call could not be aborted.
   ::setenv("NCCL_COMM_BLOCKING", "0", /*overwrite=*/1);
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
   settle(status, "ncclCommInitRankConfig");
@@ -56,7 +56,7 @@ NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::strin
 }
 
 NcclLink::~NcclLink() {
-  // Finalizing waits for all ranks: where one leaves with an exception, the job is about to be aborted.
+  // Finalizing waits for all ranks; if one leaves with an exception, the job is about to be aborted.
   if (std::uncaught_exceptions() > 0) abandon();
   {
     const std::lock_guard lock(mutex_);
@@ -120,7 +120,7 @@ void NcclLink::watch(cudaStream_t stream, int64_t step) {
   {
     const std::lock_guard lock(mutex_);
     mark = &marks_[marks_[watched_].pending ? 1 - watched_ : watched_];
-    mark->pending = false;  // the thread looks at no event that is being recorded
+    mark->pending = false;  // the thread does not query an event that is being recorded
   }
   VENTRIS_CUDA_CHECK(cudaEventRecord(mark->event, stream));
   const std::lock_guard lock(mutex_);
@@ -141,7 +141,7 @@ void NcclLink::check() {
   check_locked();
 }
 
-/// Polls until the call that gave `status` is done. Throws where it fails or takes too long.
+/// Polls until the call that returned `status` is complete. Throws if it fails or times out.
 void NcclLink::settle(ncclResult_t status, const char* call) {
   WaitClock waiting;
   int polls = 0;
@@ -168,7 +168,7 @@ void NcclLink::settle(ncclResult_t status, const char* call) {
 }
 
 void NcclLink::run_watchdog() {
-  // A failure to set the device shows in the calls that follow.
+  // A failure to set the device is reported by the calls that follow.
   static_cast<void>(cudaSetDevice(device_));
   std::unique_lock lock(mutex_);
   while (!stop_word_.wait_for(lock, kPollInterval, [this] { return stopping_; })) {
@@ -176,7 +176,7 @@ void NcclLink::run_watchdog() {
     poll_marks_locked();
     if (failure_.empty()) continue;
     stop_word_.wait_for(lock, kGrace, [this] { return stopping_ || told_; });
-    // A host that has met the failure lets go of graphs and memory first, and that waits for the device.
+    // A host that has detected the failure first frees graphs and memory, which waits for the device.
     if (stopping_ || (told_ && stop_word_.wait_for(lock, kGrace, [this] { return stopping_; }))) return;
     std::fprintf(stderr, "[rank %d on %s] ventris: error: %s\n", rank_, host_.c_str(), failure_.c_str());
     std::fflush(stderr);
@@ -195,7 +195,7 @@ void NcclLink::poll_locked() {
 void NcclLink::poll_marks_locked() {
   if (comm_ == nullptr) return;
   Mark& watched = marks_[watched_];
-  // An error of the device is met by the host, in its next call of CUDA.
+  // The host detects an error of the device in its next call of CUDA.
   if (watched.pending && cudaEventQuery(watched.event) != cudaErrorNotReady) watched.pending = false;
   if (!watched.pending) {
     if (!marks_[1 - watched_].pending) return;
@@ -218,8 +218,8 @@ void NcclLink::give_up_locked(const std::string& what, bool remote) {
     remote_ = remote;
   }
   if (comm_ == nullptr) return;
-  // On a thread of its own: the kernels end at once, but the call may wait for graphs that hold our sums,
-  // which the host lets go only when it has met the failure.
+  // On a separate thread: the kernels end immediately, but the call may wait for graphs that hold our sums,
+  // which the host frees only after it has detected the failure.
   std::thread([comm = std::exchange(comm_, nullptr)] { static_cast<void>(ncclCommAbort(comm)); }).detach();
 }
 
@@ -236,11 +236,10 @@ std::string NcclLink::describe_locked(const char* call, ncclResult_t status) con
   const char* detail = ncclGetLastError(comm_);
   std::string text = detail == nullptr || *detail == '\0' ? "no details" : detail;
   while (text.ends_with('\n')) text.pop_back();
-  const std::string sums = started_ == 0 ? ""
-                                         : fmt::format(
-                                               ", in a sum of gradients over the ranks (the last had {} "
-                                               "numbers)",
-                                               last_count_);
+  const std::string sums =
+      started_ == 0
+          ? ""
+          : fmt::format(", in a sum of gradients over the ranks (the last had {} numbers)", last_count_);
   return fmt::format(
       "{} failed on rank {} of {}, CUDA device {}{}: {} ({}). Another rank, a device or the network "
       "may have failed: look for the first message of the job, or start again with NCCL_DEBUG=WARN. "

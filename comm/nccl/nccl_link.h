@@ -15,37 +15,37 @@
 
 namespace ventris {
 
-/// A communicator of NCCL that no rank waits in for ever. Its calls never block (NCCL's own non-blocking
-/// mode) and are polled until they are done, with a limit on the time. A thread looks for errors that come
-/// while the device works, and for sums that do not end: it then aborts the communicator, which ends the
-/// kernels that wait for a lost peer, so that the host gets out of its wait for the device and meets the
-/// error in its next call here. Where it meets none in some seconds, because it waits for a rank that waits
-/// in turn, the thread ends the process with the message.
+/// An NCCL communicator in which no rank waits forever. Its calls never block (NCCL's non-blocking mode) and
+/// are polled until they are complete, with a timeout. A thread checks for errors while the device works, and
+/// for sums that do not end: it then aborts the communicator, which ends the kernels that wait for a lost
+/// peer, so that the host stops waiting for the device and receives the error in its next call here. If the
+/// host makes no call for some seconds, because it waits for a rank that also waits, the thread ends the
+/// process with the message.
 class NcclLink {
  public:
   /// Joins `ranks` ranks, each on the current CUDA device of its thread; this one is on `host`. `wait_limit`
-  /// is that of Communicator. Throws LateRanks where that fails or takes too long.
+  /// is that of Communicator. Throws LateRanks if that fails or times out.
   NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit);
-  /// Requires that the sums are done, unless an exception is on its way.
+  /// Requires that the sums are complete, except during an exception.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
 
   /// Enqueues data = sum over ranks. All ranks enqueue the same sums in the same order.
   void all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream);
-  /// Enqueues the messages, all of them at once. Between two ranks both enqueue the same ones in one order.
+  /// Enqueues all messages as one group. For a pair of ranks both enqueue the same ones in the same order.
   void exchange(const TreeMessages& messages, cudaStream_t stream);
-  /// The work that `stream` was given until now, of training step `step`, holds sums: from now on it is
-  /// watched and has to be done within the limit. Does nothing while the stream is captured. All calls are
-  /// made with the same stream.
+  /// Watches the sums in the work enqueued on `stream` so far, for training step `step`: they must complete
+  /// within the limit from now on. Does nothing while the stream is captured. All calls must use the same
+  /// stream.
   void watch(cudaStream_t stream, int64_t step);
   /// Throws LateRanks if the communicator has failed or sums were not done in time.
   void check();
-  /// Ends the sums under way, without results, for a rank that leaves with an exception.
+  /// Aborts the pending sums, for a rank that leaves with an exception.
   void abandon();
 
  private:
-  /// A point in a stream, and whether the device has yet to come to it.
+  /// A point in a stream, and whether the device has not reached it yet.
   struct Mark {
     cudaEvent_t event = nullptr;
     bool pending = false;
@@ -69,21 +69,21 @@ class NcclLink {
   ncclComm_t comm_ = nullptr;  // null once aborted
   size_t started_ = 0;         // sums that were enqueued, for messages
   size_t last_count_ = 0;
-  std::mutex mutex_;                   // guards all calls of NCCL and what follows
+  std::mutex mutex_;                   // guards all calls of NCCL and the following members
   std::array<Mark, 2> marks_;          // of watch(): one that is waited for, and the newest
   size_t watched_ = 0;                 // of marks_
   WaitClock since_;                    // the watched mark is waited for
-  std::string failure_;                // "" while all is well
-  bool remote_ = false;                // another rank met it first
-  bool told_ = false;                  // the host has met the failure
-  bool stopping_ = false;              // the thread is to end
+  std::string failure_;                // "" while there is none
+  bool remote_ = false;                // another rank detected it first
+  bool told_ = false;                  // the host has detected the failure
+  bool stopping_ = false;              // the thread must end
   std::condition_variable stop_word_;  // stopping_ or told_ changed
   std::thread watchdog_;
 };
 
 ncclDataType_t nccl_type(DType dtype);
 
-/// Throws Error(kUnavailable) with NCCL's message for a call, named `call`, that did not succeed.
+/// Throws Error(kUnavailable) with NCCL's message for a failed call, named `call`.
 void check_nccl(ncclResult_t status, const char* call);
 
 }  // namespace ventris

@@ -2,7 +2,8 @@
 
 #include <unordered_set>
 
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/phrases.h"
+#include "data/demo_corpus/sentences.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/folders.h"
@@ -18,7 +19,7 @@ DemoPair fresh_pair(demo::Random& random, std::unordered_set<std::string>& seen)
   }
 }
 
-/// A set that is not there yet.
+/// A set that does not exist yet.
 struct WrittenSet {
   WrittenSet(const std::string& stem, int64_t pairs, demo::Random& random,
              std::unordered_set<std::string>& seen)
@@ -58,7 +59,7 @@ void write_demo_corpus(const DemoCorpusOptions& options) {
   WrittenSet test(options.output_dir + "/test", options.test_pairs, random, seen);
   WrittenSet valid(options.output_dir + "/valid", options.valid_pairs, random, seen);
   WrittenSet train(options.output_dir + "/train", options.train_pairs, random, seen);
-  // Sets of other options may be there, with lines that are in these: all get their names in one moment.
+  // Sets of other options may exist, with lines that are in these: all get their names at the same time.
   for (WrittenSet* set : {&test, &valid, &train}) set->sync();
   test.commit();
   valid.commit();

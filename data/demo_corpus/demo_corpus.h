@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace ventris::data {
 
@@ -23,11 +22,5 @@ struct DemoPair {
 /// short sentences in words, with their German translations; a pure function of the options. No English line
 /// is in two sets.
 void write_demo_corpus(const DemoCorpusOptions& options);
-
-/// German and English number words, for the generator and its tests. Requires 0 <= n <= 999,999,999.
-std::string english_cardinal(int64_t n);
-std::string german_cardinal(int64_t n);
-std::string english_ordinal(int64_t n);
-std::string german_ordinal(int64_t n);  // without ending, e.g. "einundzwanzigst"
 
 }  // namespace ventris::data

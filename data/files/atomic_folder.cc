@@ -26,7 +26,7 @@ std::string without_slash(const std::string& path) {
   return end == std::string::npos ? "/" : path.substr(0, end + 1);
 }
 
-/// Whether a folder cannot get another name: a mount point, or one of whose name others may have no use.
+/// Whether a folder cannot be renamed: a mount point, or one that other processes use by its name.
 bool stays_in_place(const std::string& path) {
   struct statx status {};
   constexpr unsigned kNothing = 0;
@@ -60,7 +60,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// Whether there are other names, or such that are not of regular files.
+/// Whether the folder has other names, or names that are not regular files.
 bool holds_more_than(const std::string& folder, const std::vector<std::string>& names) {
   const std::vector<std::string> found = names_in(folder);
   return std::any_of(found.begin(), found.end(), [&](const std::string& name) {
@@ -124,14 +124,14 @@ void AtomicFolder::commit(const std::string& needed) {
   temporary_.clear();
 }
 
-/// Whether it has its name now. False if it is to be done file by file.
+/// Whether it has its name now. False if the files must be replaced one by one.
 bool AtomicFolder::exchange(const std::vector<std::string>& names) {
   const FileHandle old = open_folder(path_);
   if (!old.valid()) {
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_publishing("cannot get its name", errno);
   } else {
     if (temporary_.starts_with(path_ + "/") || holds_more_than(path_, names)) return false;
-    mark_as_being_written(old.fd());  // it is to have the temporary name
+    mark_as_being_written(old.fd());  // it gets the temporary name
     if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
       constexpr std::array kOfThePlace = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EACCES, EBUSY};
       const int error = errno;
@@ -140,13 +140,13 @@ bool AtomicFolder::exchange(const std::vector<std::string>& names) {
     }
   }
   if (const int error = sync_folder(folder_of(path_)); error != 0) {
-    temporary_.clear();  // the old one, which a loss of power may bring back
+    temporary_.clear();  // the old one, which may reappear after a power loss
     fail_publishing("is complete, but its name cannot be written to the disk", error);
   }
   if (!old.valid()) return true;
   for (const std::string& name : names) ::unlink((temporary_ + "/" + name).c_str());
   if (::rmdir(temporary_.c_str()) == 0) return true;
-  // What somebody put there in the meantime.
+  // Files that others created in the meantime.
   for (const std::string& name : names_in(temporary_)) {
     ::rename((temporary_ + "/" + name).c_str(), (path_ + "/" + name).c_str());
   }
@@ -162,11 +162,10 @@ void AtomicFolder::move_files(const std::vector<std::string>& names, const std::
   };
   const auto move = [&](const std::string& name) {
     if (::rename((temporary_ + "/" + name).c_str(), (path_ + "/" + name).c_str()) != 0) {
-      fail_publishing(
-          fmt::format("is without {}, so that nobody reads a mixture of two, and must be written again: {} "
-                      "cannot get its place",
-                      needed, name),
-          errno);
+      fail_publishing(fmt::format("is without {}, so that nobody reads a mixture of two, "
+                                  "and must be written again: {} cannot get its place",
+                                  needed, name),
+                      errno);
     }
   };
   for (const std::string& name : names) check_is_no_other_thing(path_ + "/" + name);

@@ -10,27 +10,25 @@ namespace ventris::data {
 
 class FileHandle;
 
-/// A folder of files that appears under its name, whole and on the disk, with commit(), in place of one that
-/// had it. It is written beside that one under a temporary name (data/files/temporary_name.h), removed
-/// without commit(); what a process that was killed left behind is removed by the next that writes PATH.
-///
-/// The two are exchanged in one call where the old one holds nothing but files of the new one's names. Else,
-/// where the file system exchanges no names, where PATH is a mount point or the working folder, and where
-/// nothing may be made beside it, the files change places one by one in the old folder, and what else it
-/// holds stays: without the needed file first, and with the new one of that name last, so that nobody reads a
-/// mixture.
+/// A folder of files that appears under its name, complete and synced, at commit(), in place of an existing
+/// one. It is written beside that one under a temporary name (data/files/temporary_name.h), and removed
+/// without commit(); the remains of a killed process are removed by the next one that writes PATH. The two
+/// are exchanged in one call if the old one has only files of the new one's names. Otherwise, and if the file
+/// system cannot exchange names, if PATH is a mount point or the working folder, or if its parent is not
+/// writable, the files are replaced one by one in the old folder, and other files stay. Then the needed file
+/// is removed first and its new version is written last, so that no reader accepts a mixture.
 class AtomicFolder {
  public:
-  /// Makes the folders above PATH. Throws DataError kCannotCreate where PATH is a file or a link, or where
-  /// nothing can be made.
+  /// Creates the folders above PATH. Throws DataError kCannotCreate if PATH is a file or a link, or cannot be
+  /// created.
   explicit AtomicFolder(const std::string& path);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  /// Where its files are to be written, each whole and synced (data/files/atomic_file.h).
+  /// The folder to write its files to, each complete and synced (data/files/atomic_file.h).
   const std::string& written_in() const { return temporary_; }
-  /// `needed`: the name of a file without which nobody reads such a folder. Throws DataError kIo.
+  /// `needed`: the name of a file without which no reader accepts such a folder. Throws DataError kIo.
   void commit(const std::string& needed);
 
  private:
@@ -40,8 +38,8 @@ class AtomicFolder {
 
   std::string path_;                    // without a slash at its end
   std::string temporary_;               // "" after commit()
-  std::unique_ptr<FileHandle> opened_;  // holds the mark that it is being written
-  struct stat made_ {};  // the temporary folder, whose files nobody else reads until it is whole
+  std::unique_ptr<FileHandle> opened_;  // holds the lock that marks it as being written
+  struct stat made_ {};  // the temporary folder, which only this user can read until it is complete
 };
 
 }  // namespace ventris::data

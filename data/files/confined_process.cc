@@ -25,11 +25,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kPipe = 3;            // the child's descriptor of its answer; 0 to 2 are /dev/null
+constexpr int kPipe = 3;            // the child's descriptor for its answer; 0 to 2 are /dev/null
 constexpr int kMaxDescriptors = 5;  // one more file may be open
-constexpr int kNotConfined = 2;     // what a child ends with that has fewer
+constexpr int kNotConfined = 2;     // exit code of a child with fewer
 
-/// What the work itself may end with. All others but SIGKILL are blocked in the child.
+/// Signals that the work itself may cause. All others except SIGKILL are blocked in the child.
 constexpr int kSignalsOfTheWork[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL, SIGABRT,
                                      SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ};
 
@@ -52,8 +52,8 @@ rlim_t max_cpu_seconds() {
   return bound.rlim_max;
 }
 
-/// At the lower of the two limits comes SIGXCPU, at the upper SIGKILL, as from outside. A lower one of 0
-/// would end the process at the next tick of the clock.
+/// The soft limit sends SIGXCPU, the hard limit SIGKILL, as from outside. A soft limit of 0 would end the
+/// process at the next clock tick.
 void limit_cpu_to(rlim_t seconds) {
   rlimit bound{};
   bound.rlim_max = std::min(max_cpu_seconds(), seconds + 1);
@@ -61,8 +61,8 @@ void limit_cpu_to(rlim_t seconds) {
   ::setrlimit(RLIMIT_CPU, &bound);
 }
 
-/// The child ends by its own fault as it would have, and by another's signal as by SIGKILL: then the file is
-/// not to blame.
+/// A fault of the child's own ends it as usual; a signal from another process ends it as SIGKILL does: then
+/// the file is not the cause.
 void tell_own_from_sent(int number, siginfo_t* signal, void*) {
   const bool sent = signal->si_code <= 0 && signal->si_pid != ::getpid();
   const int saved = errno;
@@ -71,9 +71,9 @@ void tell_own_from_sent(int number, siginfo_t* signal, void*) {
   errno = saved;
 }
 
-/// False where the process may not have the descriptors that it needs.
+/// False if the process cannot have the descriptors that it needs.
 bool confine(int answer, const ConfinedLimits& limits) {
-  // Handlers of this program, of MPI or of a sanitizer would tell of a crash that is expected here.
+  // Handlers of this program, of MPI or of a sanitizer would report a crash that is expected here.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &standard, nullptr);
@@ -81,7 +81,7 @@ bool confine(int answer, const ConfinedLimits& limits) {
   telling.sa_sigaction = tell_own_from_sent;
   telling.sa_flags = SA_SIGINFO;
   for (const int own : kSignalsOfTheWork) ::sigaction(own, &telling, nullptr);
-  // What is sent to the process group, by mpirun or a terminal, is for this program, which ends the child
+  // Signals to the process group, from mpirun or a terminal, are for this program, which ends the child
   // itself.
   sigset_t sent;
   ::sigfillset(&sent);
@@ -164,7 +164,7 @@ std::string reason_of_death(int status) {
   return number == SIGXCPU ? "it took too long" : fmt::format("it ended with {}", ::strsignal(number));
 }
 
-/// Whether a child whose pipe is closed ends of itself: at once, unless it closed the pipe and stays.
+/// Whether a child whose pipe is closed ends by itself: immediately, unless it closed the pipe and continues.
 bool ends_soon(pid_t child) {
   constexpr auto kSoon = std::chrono::seconds(1);
   constexpr int kLookEveryMs = 5;
@@ -190,7 +190,7 @@ size_t address_space_bytes() {
 }
 
 bool has_room(size_t bytes) {
-  // Private and writable, which counts for the limit on data, too.
+  // Private and writable, which also counts for the limit on data.
   void* const base =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return false;
@@ -206,7 +206,7 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
   }
   const FileHandle from(ends[0]);
   FileHandle to(ends[1]);
-  // In the child until it has its own.
+  // In effect in the child until it has its own handlers.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -232,15 +232,15 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
   }
   const bool too_late = !answer.complete && !too_long && Clock::now() >= deadline;
   const bool stays = !answer.complete && !too_long && !too_late && !ends_soon(child);
-  // It may still wait: to write the rest, for a lock, or because a hostile file told it to. One that is
-  // ending keeps the reason that it has.
+  // It may still wait: to write the rest, for a lock, or because of a hostile file. A child that is ending
+  // keeps its status.
   ::kill(child, SIGKILL);
   int status = 0;
   pid_t ended = 0;
   do {
     ended = ::waitpid(child, &status, 0);
   } while (ended < 0 && errno == EINTR);
-  // Where the process ignores SIGCHLD there is no status; whether the answer came counts.
+  // If the process ignores SIGCHLD there is no status; then the answer decides.
   if (too_long) {
     answer.text = "its answer is too long";
   } else if (too_late) {

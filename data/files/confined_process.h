@@ -7,20 +7,20 @@
 
 namespace ventris::data {
 
-/// Bytes of addresses that this process uses, or 0 where the system does not tell. Takes no memory.
+/// Bytes of address space that this process uses, or 0 if unknown. Allocates no memory.
 size_t address_space_bytes();
-/// Whether the limits of this process (on addresses, on data) allow that many bytes of memory more. Takes no
-/// memory, and asks for none that would have to be there.
+/// Whether the limits of this process (on address space and data) allow `bytes` more. Allocates no memory,
+/// and requests none that must be physically present.
 bool has_room(size_t bytes);
 
 inline constexpr int kConfinedInput = 0;
 
 struct ConfinedLimits {
-  int input;            // a descriptor that the child has too, as kConfinedInput; -1: none
-  size_t memory_bytes;  // that may be added to what the process has
+  int input;            // a descriptor for the child, as kConfinedInput; -1: none
+  size_t memory_bytes;  // in addition to those of the process
   unsigned cpu_seconds;
   size_t answer_bytes;
-  std::chrono::milliseconds patience;  // a child that has not answered by then is ended
+  std::chrono::milliseconds patience;  // a child without an answer by then is killed
 };
 
 struct ConfinedAnswer {
@@ -37,11 +37,11 @@ struct ConfinedAnswer {
 
 /// Runs `work` in a child process (fork without exec) and returns its answer, for code of a library that may
 /// crash on hostile input. For a process of one thread, since what another one holds at the fork stays locked
-/// in the child. The child has no file of this process but the input and the pipe of its answer, can open one
-/// file and write none, prints nothing, dies silently and with this process, is ended by no signal that
-/// others send but SIGKILL and those of crashes, and never returns from here. `work` may start no thread and
-/// use no stdio. Throws DataError kIo where no process can be made, or none with the descriptors that it
-/// needs.
+/// in the child. The child has no file of this process except the input and the pipe of its answer, can open
+/// one file and write none, prints nothing, ends silently and together with this process, is ended by no
+/// signal of others except SIGKILL and those of crashes, and never returns from here. `work` must not start
+/// threads or use stdio. Throws DataError kIo if no process can be created, or none with the necessary
+/// descriptors.
 ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<std::string()>& work);
 
 }  // namespace ventris::data

@@ -7,7 +7,7 @@
 
 namespace ventris::data {
 
-/// XXH3-128 of bytes that come in pieces.
+/// XXH3-128 of bytes in pieces.
 class Digest {
  public:
   Digest();

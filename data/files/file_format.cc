@@ -8,22 +8,17 @@ namespace ventris::data {
 namespace {
 
 /// The newest version of each that this program reads.
-constexpr std::string_view kNewest[] = {"ventris-corpus 1",
-                                        "ventris weights 2",
-                                        "ventris checkpoint 1",
-                                        "ventris safetensors 2",
-                                        kConfigFormat,
-                                        kMetricsFormat,
-                                        kBestFormat,
-                                        kStatusFormat,
-                                        kProbesFormat};
+constexpr std::string_view kNewest[] = {
+    "ventris-corpus 1", "ventris weights 2", "ventris checkpoint 1", "ventris safetensors 2", kConfigFormat,
+    kMetricsFormat,     kBestFormat,         kStatusFormat,          kProbesFormat,
+};
 
 struct Format {
   std::string_view name;
   int64_t version = 0;
 };
 
-/// Nothing where the text does not end in a number.
+/// Empty if the text does not end in a number.
 std::optional<Format> parse(std::string_view text) {
   const size_t space = text.rfind(' ');
   if (space == std::string_view::npos) return std::nullopt;
@@ -33,7 +28,7 @@ std::optional<Format> parse(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(format) : std::nullopt;
 }
 
-/// The newest version that this program reads, where that of the text is later.
+/// The newest version that this program reads, if that of the text is later.
 std::optional<Format> newest_below(const Format& format) {
   for (const std::string_view text : kNewest) {
     const std::optional<Format> newest = parse(text);
@@ -53,11 +48,11 @@ void refuse_newer_format(std::string_view format, const std::string& path) {
   const std::optional<Format> parsed = parse(format);
   const std::optional<Format> newest = parsed ? newest_below(*parsed) : std::nullopt;
   if (!newest) return;
-  throw NewerFormat(fmt::format(
-      "{}: its format is '{}', version {}, and this program reads versions up to {}: the file was "
-      "made by a newer ventris. Use that version of the program or a newer one ('ventris "
-      "--version' tells which this is)",
-      path, parsed->name, parsed->version, newest->version));
+  throw NewerFormat(
+      fmt::format("{}: its format is '{}', version {}, and this program reads versions up to {}: "
+                  "the file was made by a newer ventris. "
+                  "Use that version of the program or a newer one ('ventris --version' tells which this is)",
+                  path, parsed->name, parsed->version, newest->version));
 }
 
 }  // namespace ventris::data

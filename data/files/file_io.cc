@@ -79,7 +79,7 @@ void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::stri
 
 namespace {
 
-/// A path by which the system finds an open file, whatever its name.
+/// A path by which the system finds an open file, independent of its name.
 std::string path_of(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
@@ -105,7 +105,7 @@ void take_rights(int fd, const struct stat& of, mode_t bits) {
   mode_t mode = of.st_mode & bits;
   if (::fchown(fd, of.st_uid, of.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), of.st_gid) != 0)
     mode = (mode & ~(S_ISGID | 070U)) | (mode & 07U) << 3;
-  static_cast<void>(::fchmod(fd, mode));  // a file system may have no modes
+  static_cast<void>(::fchmod(fd, mode));  // a file system may not support modes
 }
 
 void take_rights_of(const std::string& path, int fd) {
@@ -133,7 +133,7 @@ void fail_opening(const std::string& path, int error) {
 
 void check_is_no_other_thing(const std::string& path) {
   struct stat status {};
-  // A name of an open file, such as /dev/stdout: to replace it would take it from all programs.
+  // A name of an open file, such as /dev/stdout: replacing it would affect all programs.
   constexpr int kMaxLinks = 40;
   std::filesystem::path name = path;
   for (int links = 0; links < kMaxLinks && ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
@@ -142,8 +142,8 @@ void check_is_no_other_thing(const std::string& path) {
     const std::filesystem::path target = std::filesystem::read_symlink(name, error);
     if (name.native().starts_with("/proc/") || target.native().starts_with("/proc/")) {
       fail(ErrorKind::kCannotCreate,
-           "{}: cannot create the file: the name stands for an open file of a process. Give the name of a "
-           "file",
+           "{}: cannot create the file: the name stands for an open file of a process. "
+           "Give the name of a file",
            path);
     }
     name = target.is_absolute() ? target : name.parent_path() / target;

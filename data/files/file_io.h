@@ -31,7 +31,7 @@ class FileHandle {
   int fd() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   void close();
-  /// Gives up ownership.
+  /// Releases ownership.
   int release() { return std::exchange(fd_, -1); }
 
  private:
@@ -41,52 +41,53 @@ class FileHandle {
 /// The digest of bytes [begin, end) of an open file, read in pieces. Throws DataError kIo, naming `path`.
 XXH128_canonical_t digest_of_range(int fd, int64_t begin, int64_t end, const std::string& path);
 
-/// Writes all the bytes at an offset. Returns "", or the system's reason why they could not be written.
+/// Writes all the bytes at an offset. Returns "", or the system's reason for a failure.
 std::string write_all(int fd, const void* data, int64_t bytes, int64_t offset);
 /// Reads all the bytes at an offset. Throws DataError kIo with the path and the system's reason.
 void read_all(int fd, void* data, int64_t bytes, int64_t offset, const std::string& path);
 
-/// A new file of the folder to be written and read, with a mode by the umask, that has no name and is gone
-/// with its last descriptor; none where the file system has no such files, or where link_unnamed() could not
-/// name it (without /proc).
+/// A new unnamed file in the folder for writing and reading, with a mode by the umask, that is removed with
+/// its last descriptor; not valid if the file system has no such files, or link_unnamed() could not name it
+/// (without /proc).
 FileHandle open_unnamed(const std::string& folder);
-/// Gives such a file its first name, if nothing has it. Returns 0, or -1 and errno.
+/// Gives such a file its first name, if that does not exist. Returns 0, or -1 and errno.
 int link_unnamed(int fd, const std::string& path);
 
-/// Writes the names in a folder to the disk. Returns 0 or errno. A folder that the file system cannot sync
-/// (EINVAL) counts as synced.
+/// Syncs the names in a folder. Returns 0 or errno. A folder that the file system cannot sync (EINVAL) counts
+/// as synced.
 int sync_folder(const std::string& folder);
 
-/// The kind of failure of making a file or folder: kIo where the system has no room, inode or descriptor left
-/// or its disk fails, which may pass; else kCannotCreate, which is of the place.
+/// The kind of failure of creating a file or folder: kIo if the system has no space, inode or descriptor left
+/// or its disk fails, which may be temporary; otherwise kCannotCreate, which depends on the path.
 ErrorKind kind_of_creating(int error);
 
-/// Throws for a file that could not be opened to be read: DataError kMissingInput where errno speaks of the
-/// path, else kIo: a disk that fails, or no descriptor left.
+/// Throws for a file that could not be opened for reading: DataError kMissingInput if errno concerns the
+/// path, otherwise kIo: a failing disk, or no descriptor left.
 [[noreturn]] void fail_opening(const std::string& path, int error);
 
-/// Requires that a file may be made at the path by renaming: nothing is there, or a regular file. Throws
-/// DataError kCannotCreate for a folder, a device or a pipe.
+/// Checks that a file can be renamed to the path: it does not exist or is a regular file. Throws DataError
+/// kCannotCreate for a folder, a device or a pipe.
 void check_is_no_other_thing(const std::string& path);
 
-/// A file to be read, not valid where it cannot be opened (errno tells why). A pipe without a writer is not
-/// waited for: that it is no regular file is for the caller to see.
+/// A file for reading, not valid if it cannot be opened (see errno). Does not wait for the writer of a pipe:
+/// the caller must check that it is a regular file.
 FileHandle open_to_read(const std::string& path);
 
 /// XXH3-128 of all bytes of a file, in hexadecimal digits. Throws DataError kMissingInput or kIo.
 std::string digest_of_file(const std::string& path);
 
-/// Whether something is at the path, or a folder. False also where it may not be looked at: opening it tells
-/// why.
+/// Whether the path exists, or is a folder. Also false without permission to check: opening it gives the
+/// reason.
 bool is_there(const std::string& path);
-/// Gives what is open the owner, the group and these bits of the mode of another file or folder, as far as
-/// the process may; where the group cannot be kept, it may do what all may.
+/// Gives an open file or folder the owner, the group and these bits of the mode of another one, if permitted;
+/// if the group cannot be kept, it gets the permissions of others.
 void take_rights(int fd, const struct stat& of, mode_t bits);
-/// The same of the file at `path`, if there is a regular one, without the bits that change who a program is.
+/// The same with those of the file at `path`, if it is a regular file, without the set-user-id and
+/// set-group-id bits.
 void take_rights_of(const std::string& path, int fd);
 bool is_folder(const std::string& path);
 
-/// The folder of a path, "." if it names none; and the path without its folder.
+/// The folder of a path, "." if it has none; and the path without its folder.
 std::string folder_of(const std::string& path);
 std::string without_folder(const std::string& path);
 

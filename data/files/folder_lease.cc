@@ -42,7 +42,7 @@ Seen look_at(const std::string& path) {
   return {true, text_in(file.fd()), modified(status)};
 }
 
-/// What time it is for the file system of the path.
+/// The current time of the file system of the path.
 nanoseconds time_there(const std::string& path) {
   const std::string name = temporary_name(path);
   const FileHandle file(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
@@ -88,9 +88,8 @@ void FolderLease::take(const std::string& folder) {
     if (!now.there) continue;
     if (before.there && (now.text != before.text || now.modified != before.modified)) {
       fail(ErrorKind::kCannotCreate,
-           "the folder {} is in use by {}, which renews the file .lease there. Wait for the end of that run, "
-           "or "
-           "give another folder",
+           "the folder {} is in use by {}, which renews the file .lease there. "
+           "Wait for the end of that run, or give another folder",
            folder, first_line(now.text));
     }
     before = now;
@@ -115,7 +114,7 @@ bool FolderLease::make() const {
 
 bool FolderLease::renew() const {
   const FileHandle file(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid()) return errno != ENOENT;  // a disk that fails is no other holder
+  if (!file.valid()) return errno != ENOENT;  // a failing disk is not another holder
   if (text_in(file.fd()) != text_) return false;
   ::futimens(file.fd(), nullptr);
   return true;

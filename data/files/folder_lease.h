@@ -14,10 +14,10 @@ namespace ventris::data {
 
 class FileHandle;
 
-/// Holds a folder for one process where the file system has no locks: the file `.lease` in it, whose time of
-/// modification a thread renews. It holds for other hosts too: ages are differences of times that the file
-/// system itself gave, so that clocks need not agree. Unlike a lock it is not given up by a process that is
-/// killed: others wait until it has not been renewed for long.
+/// Holds a folder for one process on a file system without locks: by the file `.lease` in it, whose
+/// modification time a thread renews. It also excludes other hosts: ages are differences of times of the file
+/// system itself, so that clocks need not agree. Unlike a lock it is not released when the process is killed:
+/// others wait until it is stale.
 class FolderLease {
  public:
   struct Times {
@@ -25,28 +25,28 @@ class FolderLease {
     std::chrono::milliseconds stale_after{30000};
   };
 
-  /// `holder`: what is told of this process. Waits for a lease that is not renewed to become stale. Throws
-  /// DataError kCannotCreate, naming the holder, for one that is renewed meanwhile.
+  /// `holder`: the description of this process for others. Waits for an existing lease to become stale.
+  /// Throws DataError kCannotCreate, naming the holder, if it is renewed meanwhile.
   FolderLease(const std::string& folder, const std::string& holder, const Times& times);
-  /// Gives it up.
+  /// Releases the lease.
   ~FolderLease();
   FolderLease(const FolderLease&) = delete;
   FolderLease& operator=(const FolderLease&) = delete;
 
-  /// Whether another process took the lease, since this one did not renew it for long, or someone removed it.
-  /// From any thread.
+  /// Whether another process took the lease, because it was not renewed in time, or it was removed. From any
+  /// thread.
   bool lost() const { return lost_; }
 
  private:
   void take(const std::string& folder);
-  /// False where the file is there already.
+  /// False if the file already exists.
   bool make() const;
-  /// Whether the file holds the text of this process; then with the time of now.
+  /// Whether the file holds the text of this process; if so, sets its time to now.
   bool renew() const;
   void keep();
 
   const std::string path_;
-  const std::string text_;  // of this process alone
+  const std::string text_;  // unique to this process
   const Times times_;
   std::atomic<bool> lost_ = false;
   std::mutex mutex_;

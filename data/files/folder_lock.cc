@@ -40,7 +40,7 @@ bool is_at(int fd, const std::string& path) {
          there.st_ino == open.st_ino;
 }
 
-/// The path by which an open folder is found now, or "".
+/// The current path of an open folder, or "".
 std::string path_now(int fd) {
   std::array<char, PATH_MAX> path{};
   const ssize_t bytes = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path.data(), path.size());
@@ -132,7 +132,7 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
   directory_ = std::make_unique<FileHandle>(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   file_ = std::make_unique<FileHandle>(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!file_->valid() && (errno == EACCES || errno == EPERM)) {
-    // Of another user of the group, who has it by a umask that lets others read: that suffices for a lock.
+    // Owned by another user of the group, and only readable for this one: that suffices for a lock.
     const int error = errno;
     *file_ = FileHandle(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file_->valid()) errno = error;
@@ -161,37 +161,38 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
   }
   held_folders().add(folder, *identity_);
   const std::string text = this_process() + "\n";
-  // Only a message of another process is at stake.
+  // Only a message of another process depends on this.
   if (::ftruncate(file_->fd(), 0) == 0 && ::pwrite(file_->fd(), text.data(), text.size(), 0) < 0) return;
 }
 
 void FolderLock::check() const {
   if (lease_ && lease_->lost()) {
-    fail(ErrorKind::kIo,
-         "another process took the run folder {}, or its file .lease was removed: this run did not renew "
-         "it for long, as where the process was stopped. Nothing more is written there",
-         folder_);
+    fail(
+        ErrorKind::kIo,
+        "another process took the run folder {}, or its file .lease was removed: "
+        "this run did not renew it for long, as where the process was stopped. Nothing more is written there",
+        folder_);
   }
   if (identity_->holds()) return;
   const int fd = directory_->fd();
   if (is_gone(fd)) {
     fail(ErrorKind::kIo,
-         "the run folder {} was removed while this run worked in it, and its checkpoints with it. Nothing "
-         "more is written there. The same command starts anew",
+         "the run folder {} was removed while this run worked in it, and its checkpoints with it. "
+         "Nothing more is written there. The same command starts anew",
          folder_);
   }
   if (is_at(fd, folder_)) {
     fail(ErrorKind::kIo,
-         "the file .lock of the run folder {} was removed or replaced while this run worked in it, as where "
-         "the folder is being removed or another run begins there. Nothing more is written there. The same "
-         "command goes on from the newest checkpoint that is left",
+         "the file .lock of the run folder {} was removed or replaced while this run worked in it, "
+         "as where the folder is being removed or another run begins there. Nothing more is written there. "
+         "The same command goes on from the newest checkpoint that is left",
          folder_);
   }
   const std::string now = path_now(fd);
   fail(ErrorKind::kIo,
-       "the run folder {} was moved, removed or replaced while this run worked in it. Nothing more is "
-       "written there. {}The same command with --model-dir where the folder is now goes on from its newest "
-       "checkpoint",
+       "the run folder {} was moved, removed or replaced while this run worked in it. "
+       "Nothing more is written there. "
+       "{}The same command with --model-dir where the folder is now goes on from its newest checkpoint",
        folder_, now.empty() ? "" : fmt::format("The folder of this run is now {}. ", now));
 }
 

@@ -15,7 +15,7 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// The folder `path`, which `wanted` is or lies in, without a slash at its end.
+/// The folder `path`, an ancestor of `wanted` or itself, without a trailing slash.
 void make(const std::string& path, const std::string& wanted) {
   const std::string parent = folder_of(path);
   const bool there = is_folder(path);
@@ -27,7 +27,7 @@ void make(const std::string& path, const std::string& wanted) {
            path == wanted ? "" : " " + path, error == EEXIST ? "a file has this name" : system_reason(error));
     }
   }
-  // Of a folder that is there, too: a process that was killed may have made it.
+  // Also for an existing folder: a killed process may have created it.
   const int error = sync_folder(parent);
   if (error != 0 && !there) {
     fail(ErrorKind::kIo, "{}: the folder is made, but its name cannot be written to the disk: {}", path,

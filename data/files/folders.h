@@ -4,9 +4,9 @@
 
 namespace ventris::data {
 
-/// Makes a folder and those above it that are missing, with modes by the umask, and writes their names to the
-/// disk: what is synced in the folder later is found after a loss of power. Throws DataError kCannotCreate
-/// where one cannot be made, kIo where its name cannot be written to the disk.
+/// Creates a folder and its missing ancestors, with modes by the umask, and syncs their names: files that are
+/// later synced in the folder survive a power loss. Throws DataError kCannotCreate if one cannot be created,
+/// kIo if its name cannot be synced.
 void make_folders(const std::string& path);
 
 }  // namespace ventris::data

@@ -7,12 +7,13 @@
 #include <numeric>
 
 #include "data/error.h"
+#include "data/files/hdf5_listing.h"
 #include "data/files/hdf5_process.h"
 
 namespace ventris::data {
 namespace {
 
-/// Takes a listing apart. The process that wrote it met a file from outside: nothing in it is trusted.
+/// Parses a listing. The process that wrote it has read an untrusted file: nothing in it is trusted.
 class Unpacker {
  public:
   Unpacker(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -45,7 +46,7 @@ class Unpacker {
   const std::string& path_;
 };
 
-/// Whether the elements lie in the file, so that a dataset is never larger than the file.
+/// Whether the elements are inside the file, so that a dataset is never larger than the file.
 bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
   const bool none =
       std::find(dataset.dimensions.begin(), dataset.dimensions.end(), 0) != dataset.dimensions.end();
@@ -81,7 +82,7 @@ Hdf5Dataset dataset_of(Unpacker& from) {
 Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
   constexpr size_t kConstantBytes = size_t{64} << 20;    // tables of the library, and of the allocator
   constexpr unsigned kSeconds = 5;                       // thousands of datasets take milliseconds
-  constexpr auto kPatience = std::chrono::seconds(120);  // that may only be waited for a processor
+  constexpr auto kPatience = std::chrono::seconds(120);  // most of which may be a wait for a processor
   const auto size = static_cast<size_t>(bytes);
   const ConfinedLimits limits = {.input = fd,
                                  .memory_bytes = 4 * size + kConstantBytes,
@@ -91,22 +92,21 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
   const ConfinedAnswer answer = Hdf5Process::of_program().list(path, fd, bytes, limits);
   if (!answer.complete && answer.short_of_time) {
     fail(ErrorKind::kUnavailable,
-         "{}: cannot be read within the limit on the processor's time, which leaves less than the {} s that "
-         "reading takes at most: {}. Raise it (ulimit -t); whether the file is sound is not known",
+         "{}: cannot be read within the limit on the processor's time, which leaves less than the {} s "
+         "that reading takes at most: {}. Raise it (ulimit -t); whether the file is sound is not known",
          path, kSeconds, answer.killed_by != 0 ? "it was ended" : answer.text);
   }
   if (answer.killed_by != 0) {
     fail(ErrorKind::kIo,
-         "{}: the process that reads it was ended by signal {} ({}), which others sent{}. The file is "
-         "not to blame: start the same command again",
+         "{}: the process that reads it was ended by signal {} ({}), which others sent{}. "
+         "The file is not to blame: start the same command again",
          path, answer.killed_by, ::strsignal(answer.killed_by),
          answer.killed_by == SIGKILL ? ", such as a system that is out of memory" : "");
   }
   if (!answer.complete && answer.cramped) {
     fail(ErrorKind::kUnavailable,
          "{}: cannot be read within the limit on memory, which leaves less than reading takes at most: {}. "
-         "Raise it "
-         "(ulimit -v, ulimit -d); whether the file is sound is not known",
+         "Raise it (ulimit -v, ulimit -d); whether the file is sound is not known",
          path, answer.text);
   }
   if (!answer.complete) {

@@ -7,36 +7,32 @@
 #include <variant>
 #include <vector>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
 
-// Private to data/files/hdf5_*.cc: what stands in an HDF5 file.
+// Private to data/files/hdf5_*.cc: the contents of an HDF5 file.
 
 namespace ventris::data {
 
-inline constexpr ElementType kElementTypes[] = {ElementType::kF32, ElementType::kF64, ElementType::kI32,
-                                                ElementType::kI64, ElementType::kU8,  ElementType::kI8,
-                                                ElementType::kBF16};
-
 struct Hdf5Dataset {
   std::string name;                 // path
-  std::optional<ElementType> type;  // none of ours if it is not there
+  std::optional<ElementType> type;  // empty: not one of our types
   std::vector<int64_t> dimensions;
-  int64_t offset = 0;  // of its data in the file, in one piece
+  int64_t offset = 0;  // of its contiguous data in the file
 };
 
 struct Hdf5Attribute {
   std::string object;  // path of the group or dataset
   std::string name;
-  std::variant<std::monostate, std::string, int64_t, double> value;  // nothing: of another type
+  std::variant<std::monostate, std::string, int64_t, double> value;  // empty: of another type
 };
 
-/// Groups, datasets and attributes of an HDF5 file, with all values but the data of datasets.
+/// Groups, datasets and attributes of an HDF5 file, with all values except the data of datasets.
 class Hdf5Contents {
  public:
-  /// Lists an open file of `bytes` bytes. The HDF5 library (1.10.8) crashes on some forged files, so that it
-  /// sees the file in a confined process only, which tells what it found. Links to other places, data outside
-  /// of the file or not in one piece, circles of groups, and more names than the file has room for are
-  /// refused. The path is for messages: read is what is open. Throws DataError kBadData.
+  /// Lists an open file of `bytes` bytes. The HDF5 library (1.10.8) crashes on some forged files, so it reads
+  /// the file only in a confined process, which returns a listing. External links, data outside of the file
+  /// or not contiguous, cycles of groups, and more names than fit in the file are refused. The path is only
+  /// for messages: the open file is read. Throws DataError kBadData.
   Hdf5Contents(const std::string& path, int fd, int64_t bytes);
 
   const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }  // in creation order
@@ -52,20 +48,5 @@ class Hdf5Contents {
   std::vector<Hdf5Attribute> attributes_;
   std::vector<uint32_t> by_name_;  // datasets
 };
-
-// The listing that passes between the processes: records of a mark and its fields. Numbers have 8 bytes, a
-// text has its length before it.
-namespace listing {
-constexpr char kGroup = 'G';    // name
-constexpr char kDataset = 'D';  // name, type or -1, offset, rank, dimensions
-constexpr char kString = 'S';   // object, name, value; and so on:
-constexpr char kInteger = 'I';
-constexpr char kDouble = 'F';
-constexpr char kOther = 'O';    // object, name
-constexpr char kRefusal = 'R';  // why; nothing follows
-}  // namespace listing
-
-/// The listing of a file, or a refusal. Runs where the library may crash; under Hdf5Lock.
-std::string list_hdf5(const std::string& path, int fd, int64_t bytes);
 
 }  // namespace ventris::data

@@ -14,8 +14,8 @@
 #include <H5FDdevelop.h>  // since 1.14
 #endif
 
-// A driver of the HDF5 library. Its own ones open a file by name, and cannot by one of /proc/self/fd where
-// the file has no other.
+// A driver of the HDF5 library. Its own drivers open a file by name, and fail for /proc/self/fd/N of an
+// unnamed file.
 
 namespace ventris::data {
 namespace {
@@ -26,12 +26,12 @@ struct Properties {
   int fd;
 };
 
-/// Begins, as the library wants it, with what all drivers have.
+/// Starts, as the library requires, with the common part of all drivers.
 struct File {
   H5FD_t common;
   int fd;
-  haddr_t allocated;  // bytes that the library means to have
-  haddr_t end;        // of the file, as far as this driver knows
+  haddr_t allocated;  // bytes that the library has allocated
+  haddr_t end;        // of the file, as known to this driver
 };
 
 File& of(H5FD_t* file) {
@@ -41,7 +41,7 @@ const File& of(const H5FD_t* file) {
   return *reinterpret_cast<const File*>(file);
 }
 
-/// Leaves the reason where hdf5_reason() finds it.
+/// Stores the reason for hdf5_reason().
 herr_t failed(const std::string& reason) {
   H5Epush2(H5E_DEFAULT, __FILE__, "descriptor", 0, H5E_ERR_CLS, H5E_VFL, H5E_WRITEERROR,
            "error message = '%s'", reason.c_str());
@@ -70,7 +70,7 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
   return of(a).fd < of(b).fd ? -1 : static_cast<int>(of(a).fd > of(b).fd);
 }
 
-/// Those of the library's own driver for files, so that equal content is laid out as it does.
+/// Those of the library's own file driver, so that the layout is the same.
 herr_t query(const H5FD_t*, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
@@ -90,7 +90,7 @@ haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) {
   return of(file).end;
 }
 
-/// Behind the end of the file are zeros.
+/// Bytes after the end of the file are zero.
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t bytes, void* data) {
   char* to = static_cast<char*>(data);
   while (bytes > 0) {
@@ -128,7 +128,7 @@ hid_t driver() {
     static H5FD_class_t all{};
 #ifdef H5FD_CLASS_VERSION
     all.version = H5FD_CLASS_VERSION;
-    all.value = H5_VFD_RESERVED + 1;  // of those for tests and drivers that are not shared
+    all.value = H5_VFD_RESERVED + 1;  // from the range for tests and unpublished drivers
 #endif
     all.name = "descriptor";
     all.maxaddr = kMaxBytes;

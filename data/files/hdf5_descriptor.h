@@ -6,9 +6,9 @@
 
 namespace ventris::data {
 
-/// Lets files that are made or opened with these properties of file access be written and read through a
-/// descriptor, which stays the caller's and outlives them. The name that the library is given is for messages
-/// alone: nothing is opened. Under Hdf5Lock.
+/// Makes files that are created or opened with these file access properties use a descriptor, which the
+/// caller owns and must keep open. The name passed to the library is only for messages: nothing is opened.
+/// Under Hdf5Lock.
 void use_descriptor(hid_t access, int fd);
 
 }  // namespace ventris::data

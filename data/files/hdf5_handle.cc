@@ -21,8 +21,8 @@ herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-/// The upper half of an f32. The library has no name for it before version 2, but converts every
-/// floating-point type that is described to it: h5py gives f32.
+/// The upper half of an f32. The library has no name for it before version 2, but converts every described
+/// floating-point type: h5py returns f32.
 hid_t bf16_type() {
   static const hid_t type = [] {
     constexpr size_t kBits = 16, kExponentBits = 8, kMantissaBits = 7;
@@ -89,43 +89,6 @@ hid_t hdf5_type(ElementType type) {
       return bf16_type();
   }
   return -1;
-}
-
-const char* name_of(ElementType type) {
-  switch (type) {
-    case ElementType::kF32:
-      return "f32";
-    case ElementType::kF64:
-      return "f64";
-    case ElementType::kI32:
-      return "i32";
-    case ElementType::kI64:
-      return "i64";
-    case ElementType::kU8:
-      return "u8";
-    case ElementType::kI8:
-      return "i8";
-    case ElementType::kBF16:
-      return "bf16";
-  }
-  return "?";
-}
-
-size_t size_of(ElementType type) {
-  switch (type) {
-    case ElementType::kF64:
-    case ElementType::kI64:
-      return 8;
-    case ElementType::kF32:
-    case ElementType::kI32:
-      return 4;
-    case ElementType::kBF16:
-      return 2;
-    case ElementType::kU8:
-    case ElementType::kI8:
-      return 1;
-  }
-  return 0;
 }
 
 }  // namespace ventris::data

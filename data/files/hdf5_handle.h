@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
 
 // Private to data/files/hdf5_*.cc: the HDF5 C library behind owning handles.
 
 namespace ventris::data {
 
-/// Held around every call of the HDF5 library, which need not be built thread-safe. The first lock, of a
-/// thread or of all, also silences the library's own error print-out and its exit handler, which would try to
-/// finish a file that could not be written.
+/// Held around every call of the HDF5 library, which may not be thread-safe. The first lock (per thread or
+/// process) also disables the library's error output and its exit handler, which would try to complete a file
+/// that could not be written.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -24,7 +24,7 @@ class Hdf5Lock {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// Owns one HDF5 identifier. Made, used and destroyed under Hdf5Lock.
+/// Owns one HDF5 identifier. Created, used and destroyed under Hdf5Lock.
 class Hdf5Handle {
  public:
   using Closer = herr_t (*)(hid_t);
@@ -43,7 +43,7 @@ class Hdf5Handle {
 
   hid_t id() const { return id_; }
   bool valid() const { return id_ >= 0; }
-  /// False if the library could not close it; the identifier is given up either way.
+  /// False if the library could not close it; the identifier is released in either case.
   bool close() {
     const hid_t id = std::exchange(id_, -1);
     return id < 0 || closer_(id) >= 0;
@@ -54,7 +54,7 @@ class Hdf5Handle {
   Closer closer_ = nullptr;
 };
 
-/// The reason of the last failed HDF5 call: the system's message where there is one, else the innermost of
+/// The reason of the last failed HDF5 call: the system's message if there is one, otherwise the innermost of
 /// the library's.
 std::string hdf5_reason();
 

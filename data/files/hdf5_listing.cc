@@ -1,8 +1,11 @@
+#include "data/files/hdf5_listing.h"
+
 #include <bit>
+#include <vector>
 
 #include "data/error.h"
+#include "data/files/element_type.h"
 #include "data/files/file_format.h"
-#include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
 
@@ -27,7 +30,7 @@ herr_t collect_attribute(hid_t, const char* name, const H5A_info_t*, void* names
   return static_cast<Names*>(names)->add(name);
 }
 
-/// Walks through all objects of a file and writes the listing.
+/// Visits all objects of a file and writes the listing.
 class Walk {
  public:
   Walk(const std::string& path, int fd, int64_t bytes)
@@ -87,7 +90,7 @@ class Walk {
   size_t records_ = 0;
 };
 
-/// A hostile file may link its groups in circles, or give few datasets many names; both are refused.
+/// A hostile file may link its groups in cycles, or give few datasets many names; both are refused.
 void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   constexpr int kMaxDepth = 16;
   if (depth > kMaxDepth) {
@@ -95,7 +98,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   }
   record(listing::kGroup, name);
   attributes(object, name);
-  if (is_newer_format(format_)) return;  // the reader refuses it, whatever follows
+  if (is_newer_format(format_)) return;  // the reader refuses it in any case
   Names members = names();
   if (H5Literate(object.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_link, &members) < 0) {
     fail_here(fmt::format("cannot list {}", name));
@@ -137,7 +140,7 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
   if (rank < 0 || H5Sget_simple_extent_type(space.id()) == H5S_NULL) fail_here(what);
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
   if (rank > 0 && H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr) < 0) fail_here(what);
-  // What does not fit becomes negative, and the reader refuses it.
+  // Values that do not fit become negative, and the reader refuses them.
   const std::vector<int64_t> dimensions(extents.begin(), extents.end());
   record(listing::kDataset, name, type, static_cast<int64_t>(H5Dget_offset(object.id())), dimensions);
   attributes(object, name);

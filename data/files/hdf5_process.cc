@@ -20,8 +20,8 @@
 #include <type_traits>
 
 #include "data/error.h"
-#include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_handle.h"
+#include "data/files/hdf5_listing.h"
 
 namespace ventris::data {
 namespace {
@@ -30,15 +30,15 @@ constexpr char kName[] = "hdf5-reader";
 constexpr int kSocket = 3;  // of the process; 0 to 2 are /dev/null
 constexpr int kNoError = 0;
 
-// What passes between the two, which are one program: the bytes of these, then of the text. The descriptor
-// of the file comes with the first byte.
+// Messages between the two, which are the same program: the bytes of these structs, then of the text. The
+// descriptor of the file is sent with the first byte.
 struct Request {
   ConfinedLimits limits;
   int64_t file_bytes;
   size_t path_bytes;
 };
 struct Reply {
-  int error;  // an ErrorKind, of which the text is the message, or kNoError
+  int error;  // an ErrorKind with the text as message, or kNoError
   bool complete;
   bool cramped;
   bool short_of_time;
@@ -73,7 +73,7 @@ bool receive_all(int socket, void* data, size_t bytes) {
   return true;
 }
 
-/// A request as a message that has room for one descriptor beside it.
+/// A request as a message with room for one descriptor.
 class Message {
  public:
   explicit Message(Request& request) : part_{.iov_base = &request, .iov_len = sizeof(request)} {
@@ -110,7 +110,7 @@ bool send_request(int socket, const Request& request, const std::string& path, i
          send_all(socket, path.data(), path.size());
 }
 
-/// False at the end of the socket. The descriptor is -1 where the process may have no more of them.
+/// False at the end of the socket. The descriptor is -1 if the process has reached its limit.
 bool receive_request(int socket, Request& request, std::string& path, FileHandle& file) {
   Message message(request);
   ssize_t done = 0;
@@ -141,7 +141,7 @@ bool send_failure(int socket, ErrorKind kind, const std::string& message) {
   return send_reply(socket, reply, message);
 }
 
-/// One file; false where the program is gone.
+/// Handles one file; false if the program is gone.
 bool serve_one(int socket) {
   Request request;
   std::string path;
@@ -174,7 +174,7 @@ bool serve_one(int socket) {
 
 [[noreturn]] void be_the_process(int socket, pid_t program, std::span<char> shown) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != program) ::_exit(0);  // it has ended already
+  if (::getppid() != program) ::_exit(0);  // it has already ended
   ::prctl(PR_SET_NAME, kName);
   ::clearenv();
   std::fill(shown.begin(), shown.end(), '\0');
@@ -204,7 +204,7 @@ Hdf5Process::Hdf5Process(std::span<char> shown) {
   } else {
     socket_ = FileHandle(ends[0]);
     const FileHandle other(ends[1]);
-    // What is sent to the process group, by mpirun or a terminal, is for the program alone.
+    // Signals to the process group, from mpirun or a terminal, are only for the program.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -255,8 +255,8 @@ ConfinedAnswer Hdf5Process::list(const std::string& path, int fd, int64_t bytes,
   if (!answered) {
     socket_.close();
     fault_ =
-        "the process of this program that looks into HDF5 files is gone or stands still; was it killed? "
-        "Start the same command again";
+        "the process of this program that looks into HDF5 files is gone or stands still; "
+        "was it killed? Start the same command again";
     fail(ErrorKind::kIo, "{}: {}", path, fault_);
   }
   if (reply.error != kNoError) fail(static_cast<ErrorKind>(reply.error), "{}: {}", path, text);

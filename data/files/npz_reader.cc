@@ -1,10 +1,11 @@
+#include "data/files/npz_reader.h"
+
 #include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "data/error.h"
-#include "data/files/npz.h"
 
 // Formats: PKWARE's APPNOTE.TXT (zip), and NEP 1 of NumPy (npy).
 
@@ -23,7 +24,7 @@ constexpr size_t kMaxDimensions = 8;
 constexpr std::string_view kSuffix = ".npy";
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-/// Little-endian numbers; the caller has checked that they are there.
+/// Little-endian numbers; the caller has checked the length.
 template <typename T>
 T number_at(std::span<const uint8_t> bytes, size_t at) {
   T value = 0;
@@ -31,7 +32,7 @@ T number_at(std::span<const uint8_t> bytes, size_t at) {
   return value;
 }
 
-/// The place of the end record: the last one whose comment reaches exactly to the end of the file.
+/// The position of the end record: the last one whose comment reaches exactly to the end of the file.
 size_t find_end_record(std::span<const uint8_t> bytes) {
   if (bytes.size() < kEndBytes) return SIZE_MAX;
   const size_t last = bytes.size() - kEndBytes;
@@ -127,7 +128,7 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
-/// Bytes of an element of a type such as "<f4", or 0 if it is not one that is read.
+/// Bytes of an element of a type such as "<f4", or 0 if it is not supported.
 size_t element_bytes(std::string_view type) {
   if (type.size() != 3 || (type[0] != '<' && type[0] != '|')) return 0;
   const size_t bytes = static_cast<size_t>(type[2] - '0');
@@ -189,8 +190,7 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
   const uint64_t needed = array_bytes_ + 2 * largest;
   if (needed > kMaxGrowth * bytes.size()) {
     refuse(fmt::format(
-        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of "
-        "the file",
+        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of the file",
         needed, kMaxGrowth, bytes.size()));
   }
   std::vector<std::string_view> sorted(names_.begin(), names_.end());
@@ -261,7 +261,7 @@ NpzArray NpzFile::read(std::string_view name) const {
   const size_t data_at = header_at + header_bytes;
   uint64_t needed = width;
   for (const int64_t extent : array.shape) {
-    // The product stays below 2^64: both factors are below 2^32 where it is not refused.
+    // The product stays below 2^64: both factors are below 2^32, or the array is refused.
     if (extent > int64_t{UINT32_MAX} || needed > UINT32_MAX) refuse("its shape is too large");
     needed *= static_cast<uint64_t>(extent);
   }

@@ -1,17 +1,18 @@
+#include "data/files/npz_writer.h"
+
 #include <zlib.h>
 
 #include <limits>
 
 #include "data/error.h"
 #include "data/files/atomic_file.h"
-#include "data/files/npz.h"
 
 namespace ventris::data {
 namespace {
 
 constexpr uint16_t kVersion = 20;         // of the zip format: folders and deflate
 constexpr uint16_t kDate = (1 << 5) | 1;  // 1980-01-01, the first day that the format knows
-constexpr size_t kAlignment = 64;         // of the data of an npy file, counted from its beginning
+constexpr size_t kAlignment = 64;         // of the data of an npy file, from its beginning
 
 template <typename T>
 void put(std::string& bytes, T value) {
@@ -37,7 +38,7 @@ std::string npy_header(std::string_view type, std::span<const int64_t> shape) {
 
 struct NpzWriter::Impl {
   explicit Impl(const std::string& name) : path(name), file(name) {}
-  /// The fields that the local header and the directory have in common.
+  /// The fields common to the local header and the directory.
   static std::string common_fields(uint32_t crc, uint32_t bytes, size_t name_bytes) {
     std::string fields;
     put(fields, kVersion);

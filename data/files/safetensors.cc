@@ -47,8 +47,8 @@ const Type* find_type(std::string_view name) {
   return found == kTypes.end() ? nullptr : &*found;
 }
 
-/// Takes the header as the parser meets it: nothing but the form of the format is accepted, so that no tree
-/// of JSON values is built.
+/// Handles the events of the parser: only the structure of the format is accepted, and no tree of JSON values
+/// is built.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderReader(std::vector<SafeTensor>& tensors, SafeMetadata& metadata)
@@ -135,7 +135,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     what_ = fmt::format("no valid JSON at byte {}", position);
     return false;
   }
-  /// What was found that should not be there.
+  /// Description of an unexpected element.
   const std::string& what() const { return what_; }
 
  private:
@@ -165,7 +165,7 @@ size_t count(std::string_view text, std::string_view part) {
 }
 
 constexpr size_t kDigestDigits = 32;
-/// What stands before the digest in the header of a file of ours.
+/// The bytes before the digest in the header of a file of ours.
 std::string digest_prefix() {
   return fmt::format("{{\"{}\":{{\"digest\":\"", kMetadataKey);
 }
@@ -203,13 +203,13 @@ SafetensorsFile::SafetensorsFile(std::span<const uint8_t> bytes, std::string ori
   check_layout();
   if (!is_as_written()) {
     fail(ErrorKind::kBadData,
-         "{}: the file was changed or damaged since it was written: its digest does not match. Export it "
-         "again; or remove the digest from its metadata if the change is intended",
+         "{}: the file was changed or damaged since it was written: its digest does not match. "
+         "Export it again; or remove the digest from its metadata if the change is intended",
          origin_);
   }
 }
 
-/// Not where the file is damaged: then the version is, perhaps.
+/// Not if the file is damaged: then the version may be, too.
 void SafetensorsFile::refuse_newer() const {
   const std::string* format = find_metadata(kFormatKey);
   if (format != nullptr && is_newer_format(*format) && is_as_written()) refuse_newer_format(*format, origin_);
@@ -252,7 +252,7 @@ void SafetensorsFile::check_layout() {
   if (twice != names.end()) fail(ErrorKind::kBadData, "{}: tensor {} is there twice", origin_, *twice);
 }
 
-/// Whether its digest is right, or it has none.
+/// Whether its digest matches, or it has none.
 bool SafetensorsFile::is_as_written() const {
   const std::string* stored = find_metadata("digest");
   if (stored == nullptr) return true;

@@ -22,16 +22,16 @@ struct SafeTensor {
 
 using SafeMetadata = std::vector<std::pair<std::string, std::string>>;
 
-/// A safetensors file in memory: 8 bytes length of the header, the header (JSON), the data. The bytes outlive
-/// the object. Everything is checked before it is used: lengths, types, shapes, and that the tensors cover
-/// the data section without gap or overlap. Where the metadata hold a digest, it is checked (see
-/// write_safetensors()). Throws DataError kBadData, naming `origin`, NewerFormat where the metadata hold a
-/// later format of ours than this program reads; allocates less than twice the header.
+/// A safetensors file in memory: 8 bytes length of the header, the header (JSON), the data. The bytes must
+/// outlive the object. Everything is checked before it is used: lengths, types, shapes, and that the tensors
+/// cover the data section without gap or overlap. If the metadata have a digest, it is checked (see
+/// write_safetensors()). Throws DataError kBadData, naming `origin`, NewerFormat if the metadata name a later
+/// format of ours than this program reads; allocates less than twice the header.
 class SafetensorsFile {
  public:
   SafetensorsFile(std::span<const uint8_t> bytes, std::string origin);
 
-  const std::vector<SafeTensor>& tensors() const { return tensors_; }  // by rising offset
+  const std::vector<SafeTensor>& tensors() const { return tensors_; }  // by increasing offset
   const SafeMetadata& metadata() const { return metadata_; }
   /// Null if there is none of that name.
   const SafeTensor* find(std::string_view name) const;
@@ -52,11 +52,11 @@ class SafetensorsFile {
   SafeMetadata metadata_;
 };
 
-/// Writes a safetensors file: metadata in the order given, with "digest" before them, then the tensors, whose
-/// data follow one another in that order (SafeTensor::begin and end are ignored). `write_data` is called once
-/// for each tensor and gives its bytes; they are read before it is called again. The digest is the
-/// hexadecimal XXH3-128 of everything after the length of the header, with 32 zeros in its own place. The
-/// file appears under its name when it is complete.
+/// Writes a safetensors file: metadata in the order given, with "digest" before them, then the tensors, with
+/// their data in that order (SafeTensor::begin and end are ignored). `write_data` is called once for each
+/// tensor and returns its bytes; they are read before it is called again. The digest is the hexadecimal
+/// XXH3-128 of everything after the length of the header, with 32 zeros in its own place. The file appears
+/// under its name when it is complete.
 void write_safetensors(const std::string& path, const SafeMetadata& metadata,
                        const std::vector<SafeTensor>& tensors,
                        const std::function<std::string_view(const SafeTensor&)>& data_of);

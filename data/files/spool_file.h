@@ -4,23 +4,24 @@
 #include <string>
 #include <vector>
 
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_writer.h"
 
 // Private to data/.
 
 namespace ventris::data {
 
-/// A row of elements that grows on the disk until its length is known. The file has no name, or, where the
-/// file system has none without, only for a moment: nothing is left of it however the process ends. Errors:
-/// DataError kCannotCreate, kIo, naming the output that it is for.
+/// A list of elements that grows on the disk until its length is known. The file has no name (or one only for
+/// a moment, if the file system has no unnamed files), so nothing remains of it when the process ends in any
+/// way. Errors: DataError kCannotCreate, kIo, naming the output that it is for.
 class SpoolFile {
  public:
   SpoolFile(const std::string& output, ElementType type);
 
   void append(const void* data, int64_t count);
   int64_t size() const { return written_ / width_ + static_cast<int64_t>(buffer_.size()) / width_; }
-  /// Appends everything as a new dataset.
+  /// Writes all elements as a new dataset.
   void copy_to(Hdf5Writer& writer, const std::string& name);
 
  private:

@@ -38,14 +38,14 @@ void TemporaryFile::check_folder() const {
 }
 
 void TemporaryFile::create_named() {
-  constexpr int kAttempts = 8;  // a name that is there already is none that chance gave
+  constexpr int kAttempts = 8;  // an existing name is no coincidence
   int error = EEXIST;
   for (int attempt = 0; attempt < kAttempts && error == EEXIST; ++attempt) {
     const std::string name = temporary_name(path_);
     file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (file_.valid()) {
       temporary_ = name;
-      take_rights_of(path_, file_.fd());  // before there is anything to read
+      take_rights_of(path_, file_.fd());  // before there are data to read
       mark_as_being_written(file_.fd());
       return;
     }
@@ -104,8 +104,8 @@ void TemporaryFile::fail_writing(const std::string& what, const std::string& rea
   struct stat status {};
   const int64_t written = ::fstat(file_.fd(), &status) == 0 ? int64_t{status.st_blocks} * 512 : 0;
   fail(ErrorKind::kIo,
-       "{}: {}: {}. The file needs {}{} bytes, of which {} are on the disk.{} Free some space or write "
-       "elsewhere",
+       "{}: {}: {}. The file needs {}{} bytes, "
+       "of which {} are on the disk.{} Free some space or write elsewhere",
        path_, what, reason, size_is_known_ ? "" : "at least ", expected_bytes_,
        std::min(written, expected_bytes_), room_at(path_));
 }

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMark = ".tmp.";
 constexpr size_t kRandomDigits = 16;
 
-/// The name, or where nothing could be added to it (names end at 255 bytes), its beginning and a digest.
+/// The name, or if it is too long for a suffix (limit: 255 bytes), its beginning and a digest.
 std::string room_for_mark(const std::string& name) {
   constexpr size_t kMax = 150;
   constexpr size_t kDigits = 16;
@@ -52,11 +52,11 @@ uint64_t random_number() {
   return number;
 }
 
-/// Whose a temporary file is.
+/// The owner of a temporary file.
 struct Owner {
-  std::string of;  // the name that the file was to get
+  std::string of;  // the final name of the file
   std::string host;
-  pid_t pid = 0;  // 0: the name is none of a temporary file
+  pid_t pid = 0;  // 0: not the name of a temporary file
 };
 
 bool is_random_part(std::string_view part) {
@@ -82,7 +82,7 @@ enum class Mark { kSet, kNotSet, kUnknown };
 
 Mark mark_of(const fs::path& path) {
   constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  FileHandle file(::open(path.c_str(), O_RDWR | kFlags));  // NFS locks nothing that is only read
+  FileHandle file(::open(path.c_str(), O_RDWR | kFlags));  // NFS locks only files open for writing
   if (!file.valid()) file = FileHandle(::open(path.c_str(), O_RDONLY | kFlags));
   if (!file.valid()) return Mark::kUnknown;
   if (::flock(file.fd(), LOCK_EX | LOCK_NB) == 0) return Mark::kNotSet;
@@ -100,7 +100,7 @@ bool is_abandoned(const Owner& owner, const fs::path& path) {
   return !error && fs::file_time_type::clock::now() - changed > std::chrono::hours(24);
 }
 
-/// Paths of a folder that a process left behind, where `is_ours` holds for what they were to become.
+/// Paths of a folder that a process left behind and for whose final names `is_ours` is true.
 std::vector<fs::path> abandoned_in(const std::string& folder,
                                    const std::function<bool(const std::string&)>& is_ours, bool alone) {
   std::vector<fs::path> found;

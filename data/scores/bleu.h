@@ -42,10 +42,10 @@ const char* name_of(BleuSmoothing smoothing);
 
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::k13a;
-  std::string tokenizer_path = {};  // what the tokenizer works with, where it needs a file
-  std::shared_ptr<const LineTokenizer> line_tokenizer = {};  // made of it by load_line_tokenizer()
+  std::string tokenizer_path = {};                           // the file of the tokenizer, if it needs one
+  std::shared_ptr<const LineTokenizer> line_tokenizer = {};  // loaded from it by load_line_tokenizer()
   BleuSmoothing smoothing = BleuSmoothing::kExp;
-  double smoothing_value = -1.0;  // of floor (0.1 unless given) and add-k (1 unless given)
+  double smoothing_value = -1.0;  // of floor (default 0.1) and add-k (default 1)
   bool lowercase = false;
   bool effective_order = false;
   int max_ngram_order = 4;  // 1 to kMaxBleuOrder
@@ -71,9 +71,6 @@ struct BleuScore {
 /// release 2.6.0, whose number bleu_signature() gives. Bytes that are not UTF-8, which sacreBLEU refuses,
 /// count as characters of no class.
 
-/// The words of a line, one space between them: lower case where asked for, white space at the end removed,
-/// tokenized.
-std::string bleu_tokenize(std::string_view line, const BleuOptions& options);
 /// Throws DataError kBadData without references. The reference length is the closest; the shorter of two
 /// equally close ones.
 BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std::string>& references,
@@ -92,19 +89,19 @@ double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& 
 BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
                       const std::vector<std::vector<std::string>>& references, const BleuOptions& options);
 
-/// The tokenizer in signatures: its name, with what it works with where that decides. Requires that it is
+/// The tokenizer in signatures: its name, with its file if the words depend on it. Requires that it is
 /// loaded.
 std::string tokenizer_label(const BleuOptions& options);
 
 /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
-/// with. `trials`, if any, stands after nrefs: "bs:1000|seed:12345".
+/// with. `trials`, if any, follows nrefs: "bs:1000|seed:12345".
 std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials = {});
 /// "BLEU = 27.30 58.1/32.9/20.9/13.8 (BP = 1.000 ratio = 1.007 hyp_len = 65000 ref_len = 64500)"
 std::string bleu_verbose(const BleuScore& score);
-/// What follows the score in that line.
+/// The part after the score in that line.
 std::string bleu_details(const BleuScore& score);
 
-/// The release of sacreBLEU whose results the tests hold BLEU, chrF and TER to.
+/// The release of sacreBLEU with which the tests compare BLEU, chrF and TER.
 inline constexpr const char* kSacrebleuVersion = "2.6.0";
 
 }  // namespace ventris::data

@@ -11,10 +11,10 @@
 
 namespace ventris::data {
 
-/// sentence_counts() for many sentences, with memory that is used again.
+/// sentence_counts() for many sentences, with reused memory.
 class BleuCounter {
  public:
-  /// Throws DataError kUsage where max_ngram_order is out of range.
+  /// Throws DataError kUsage if max_ngram_order is out of range.
   explicit BleuCounter(const BleuOptions& options);
   /// Throws DataError kBadData without references.
   BleuCounts count(std::string_view hypothesis, std::span<const std::string_view> references);

@@ -30,8 +30,9 @@ void tokenize_13a(std::string& text, std::string& scratch) {
   separate_numbers(text, scratch);
 }
 
-/// The characters that stand alone for sacreBLEU's tokenizer zh. Its table means to hold the supplementary
-/// ideographs (U+20000 to U+2A6D6 and U+2F800 to U+2FA1D) but has U+2001 to U+2A6D and U+2F81 to U+2FA1.
+/// The characters that are separate words for sacreBLEU's tokenizer zh. Its table is meant to have the
+/// supplementary ideographs (U+20000 to U+2A6D6 and U+2F800 to U+2FA1D) but has U+2001 to U+2A6D and U+2F81
+/// to U+2FA1.
 bool stands_alone_in_chinese(char32_t c) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
       {0x2001, 0x2A6D}, {0x2E80, 0x2EFF}, {0x2F00, 0x2FDF}, {0x2FF0, 0x2FFF}, {0x3000, 0x303F},
@@ -78,8 +79,8 @@ void classify(std::string_view text, std::vector<Line::Character>& characters) {
   characters.push_back({static_cast<uint32_t>(text.size()), Line::kSpace, false});  // the end
 }
 
-/// mteval-v14 --international-tokenization: three substitutions that write spaces, one after the other; the
-/// matches of one do not overlap. The words are found without the text being written.
+/// mteval-v14 --international-tokenization: three consecutive substitutions that insert spaces; the matches
+/// of one do not overlap. The words are found without writing the text.
 ///   (not N)(P) -> \1 " " \2 " "     (P)(not N) -> " " \1 " " \2     (S) -> " " \1 " "
 void tokenize_international(TokenizedLine& line) {
   std::vector<Line::Character>& characters = line.characters;

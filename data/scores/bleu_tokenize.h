@@ -9,7 +9,7 @@
 
 namespace ventris::data {
 
-/// A line cut into words; reused from line to line for its memory.
+/// A line split into words; reused for its memory.
 struct TokenizedLine {
   enum Class : unsigned char { kOther, kSpace, kPunctuation, kSymbol, kNumber };
   struct Character {
@@ -26,5 +26,9 @@ struct TokenizedLine {
 
 /// The words of bleu_tokenize(). Requires a loaded tokenizer.
 void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine& result);
+
+/// The words of a line, one space between them: in lower case if requested, without white space at the end,
+/// tokenized.
+std::string bleu_tokenize(std::string_view line, const BleuOptions& options);
 
 }  // namespace ventris::data

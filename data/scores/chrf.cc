@@ -17,8 +17,8 @@ bool is_ascii_punctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-/// The F score of each order's counts, 0 to 100. Every operation is in the type that sacreBLEU has there: an
-/// order without n-grams takes part with 1e-16.
+/// The F score of each order's counts, 0 to 100. Every operation is in the same type as in sacreBLEU: an
+/// order without n-grams counts as 1e-16.
 template <typename Real>
 ResampleScore f_score(std::span<const Real> statistics, const ChrfOptions& options) {
   const auto factor = static_cast<Real>(options.beta * options.beta);
@@ -79,7 +79,7 @@ void ChrfCounter::cut(std::string_view line, Sentence& sentence) {
   }
   sentence.words.clear();
   if (options_.word_order == 0) return;
-  // One punctuation mark is cut from the end of a word, or else from its beginning.
+  // One punctuation mark is split from the end of a word, or otherwise from its beginning.
   const auto add = [&](std::string_view word) { sentence.words.push_back(numbers_.number(word)); };
   pieces_.clear();
   split_words(sentence.text, pieces_);

@@ -18,15 +18,15 @@ struct ChrfOptions {
   int beta = 2;             // weight of recall over precision
   bool whitespace = false;  // character n-grams may hold white space
   bool lowercase = false;
-  bool eps_smoothing = false;  // orders without n-grams count a little, instead of not at all
+  bool eps_smoothing = false;  // orders without n-grams have a small weight instead of none
 };
 
 inline constexpr int kMaxChrfOrder = 20;
 
-/// Throws DataError kUsage where an order is out of range.
+/// Throws DataError kUsage if an order is out of range.
 void check_chrf_options(const ChrfOptions& options);
 
-/// Counts n-grams of many sentences, with memory that is used again.
+/// Counts n-grams of many sentences, with reused memory.
 class ChrfCounter {
  public:
   explicit ChrfCounter(const ChrfOptions& options);
@@ -56,7 +56,7 @@ class ChrfCounter {
 double chrf_of_statistics(std::span<const double> statistics, const ChrfOptions& options);
 
 /// A score computed in single precision from sums in single precision, as sacreBLEU does for resamples.
-/// `single` is false where its arithmetic ends in double precision; the value is exact either way.
+/// `single` is false if its arithmetic ends in double precision; the value is exact in both cases.
 struct ResampleScore {
   double value = 0.0;
   bool single = false;

@@ -1,13 +1,12 @@
 #include "data/scores/line_tokenizer.h"
 
-#include <sentencepiece_processor.h>
 #include <xxhash.h>
 
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "data/error.h"
-#include "data/files/file_io.h"
 #include "data/scores/bleu.h"
 #include "data/scores/mecab.h"
 #include "data/scores/score_text.h"
@@ -17,11 +16,11 @@ namespace ventris::data {
 namespace {
 
 constexpr const char* kDebianIpadic = "/var/lib/mecab/dic/ipadic-utf8";
-// The sizes of the dictionaries that sacreBLEU asks for.
+// The sizes of the dictionaries that sacreBLEU requires.
 constexpr unsigned kWordsOfIpadic = 392126;
 constexpr unsigned kWordsOfKoreanDictionary = 811795;
 
-/// Cuts lines into the pieces of a SentencePiece model, as sacreBLEU does.
+/// Splits lines into the pieces of a SentencePiece model, as sacreBLEU does.
 LineTokenizer sentencepiece_tokenizer(const BleuOptions& options) {
   const auto tokenizer = std::make_shared<const Tokenizer>(Tokenizer::from_file(options.tokenizer_path));
   std::string label = name_of(options.tokenizer);
@@ -77,8 +76,10 @@ void load_line_tokenizer(BleuOptions& options, const std::string& option) {
     return;
   }
   const bool japanese = options.tokenizer == BleuTokenizer::kJapaneseMecab;
-  if (japanese && options.tokenizer_path.empty() && is_there(kDebianIpadic))
+  if (std::error_code error;
+      japanese && options.tokenizer_path.empty() && std::filesystem::exists(kDebianIpadic, error)) {
     options.tokenizer_path = kDebianIpadic;
+  }
   const bool mecab = japanese || options.tokenizer == BleuTokenizer::kKoreanMecab;
   if (options.tokenizer_path.empty()) {
     fail(ErrorKind::kUsage, "the tokenizer {0} needs {2}; name it with {1}", name, option,

@@ -3,12 +3,12 @@
 #include <dlfcn.h>
 
 #include <cctype>
+#include <filesystem>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "data/error.h"
-#include "data/files/file_io.h"
 
 namespace ventris::data {
 namespace {
@@ -50,9 +50,8 @@ struct Mecab::Library {
     void* const handle = ::dlopen(kLibraryName, RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       fail(ErrorKind::kMissingInput,
-           "the tokenizers ja-mecab and ko-mecab need MeCab, whose library cannot be loaded ({}); on Debian "
-           "and "
-           "Ubuntu it is in the package libmecab2",
+           "the tokenizers ja-mecab and ko-mecab need MeCab, whose library cannot be loaded ({}); "
+           "on Debian and Ubuntu it is in the package libmecab2",
            ::dlerror());
     }
     const auto find = [&](auto& function, const char* name) {
@@ -79,10 +78,10 @@ Mecab::Mecab(const std::string& dictionary)
       dictionary_(dictionary),
       version_(library_.version()),
       model_(nullptr, library_.destroy) {
-  if (!is_folder(dictionary)) {
+  if (std::error_code error; !std::filesystem::is_directory(dictionary, error)) {
     fail(ErrorKind::kMissingInput, "{}: no such folder, where a MeCab dictionary is expected", dictionary);
   }
-  // Nothing is read from the settings of the user or of the system.
+  // User and system settings are not read.
   std::vector<std::string> words = {"ventris", "-r", "/dev/null", "-d", dictionary, "-O", "wakati"};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -96,8 +95,8 @@ Mecab::Mecab(const std::string& dictionary)
   const DictionaryInfo* const info = library_.dictionary(model_.get());
   if (info == nullptr || letters_of(info->charset) != "utf8") {
     fail(ErrorKind::kBadData,
-         "{}: the dictionary is of {} text; expected one of UTF-8, such as that of Debian's "
-         "package mecab-ipadic-utf8",
+         "{}: the dictionary is of {} text; expected one of UTF-8, "
+         "such as that of Debian's package mecab-ipadic-utf8",
          dictionary, info == nullptr ? "unknown" : info->charset);
   }
   words_ = info->size;

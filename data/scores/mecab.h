@@ -8,18 +8,18 @@
 
 namespace ventris::data {
 
-/// MeCab, which cuts Japanese and Korean into words by a dictionary. Its library is looked for when the first
-/// one is made, so that the program does not need it.
+/// MeCab, which splits Japanese and Korean into words by a dictionary. Its library is loaded when the first
+/// object is created, so that the program does not depend on it.
 class Mecab {
  public:
-  /// With the compiled dictionary of a folder. Throws DataError kMissingInput where the library or the folder
-  /// is not there, kBadData where the folder has no UTF-8 dictionary that the library can read.
+  /// With the compiled dictionary of a folder. Throws DataError kMissingInput if the library or the folder is
+  /// missing, kBadData if the folder has no UTF-8 dictionary that the library can read.
   explicit Mecab(const std::string& dictionary);
 
   const std::string& version() const { return version_; }  // of the library
   unsigned words() const { return words_; }                // in the dictionary
 
-  /// The words of a line, a space behind each. Not for two threads at once.
+  /// The words of a line, each followed by a space. Not thread-safe.
   std::string cut(std::string_view line) const;
 
  private:

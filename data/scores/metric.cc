@@ -37,8 +37,8 @@ void check_references(const std::vector<std::vector<std::string>>& references, s
   for (size_t r = 0; r < references.size(); ++r) {
     if (references[r].size() == lines) continue;
     fail(ErrorKind::kBadData,
-         "reference {} has {} lines, but there are {} lines to score: every sentence needs one line in each "
-         "file",
+         "reference {} has {} lines, but there are {} lines to score: "
+         "every sentence needs one line in each file",
          r + 1, references[r].size(), lines);
   }
 }

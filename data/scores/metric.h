@@ -18,7 +18,7 @@ struct MetricOptions {
   TerOptions ter;
 };
 
-/// What a metric counts in each sentence. Sums of rows are all that a score depends on.
+/// The counts of a metric for each sentence. A score depends only on sums of rows.
 struct Statistics {
   size_t columns = 0;
   std::vector<double> values;  // [sentences, columns]
@@ -53,7 +53,7 @@ class Metric {
   MetricOptions options_;
 };
 
-/// Throws DataError kBadData where there is no reference, or one that has not `lines` lines.
+/// Throws DataError kBadData if there is no reference, or one does not have `lines` lines.
 void check_references(const std::vector<std::vector<std::string>>& references, size_t lines);
 
 }  // namespace ventris::data

@@ -1,22 +1,21 @@
+#include "data/scores/moses_prefixes.h"
+
 #include <algorithm>
 #include <array>
 #include <span>
-#include <string_view>
-
-#include "data/scores/moses_tokenize.h"
 
 namespace ventris::data {
 namespace {
 
 using Words = std::span<const std::u32string_view>;
 
-/// What a language writes with a period that does not end a sentence. Case counts.
+/// Abbreviations of a language, whose period does not end a sentence. Case-sensitive.
 struct Prefixes {
   Words always;
   Words before_numbers;
 };
 
-// Words of the lists of Moses that occur in the corpora that the tests know, and the most frequent others.
+// Words of the lists of Moses that occur in the corpora of the tests, and the most frequent others.
 constexpr std::u32string_view kEnglish[] = {
     // Titles
     U"Adm", U"Bart", U"Brig", U"Bros", U"Capt", U"Cmdr", U"Col", U"Corp", U"Dr", U"Gen", U"Gov", U"Hon",

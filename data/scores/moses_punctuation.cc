@@ -1,8 +1,8 @@
+#include "data/scores/moses_punctuation.h"
+
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "data/scores/moses_tokenize.h"
 #include "data/scores/score_text.h"
 
 namespace ventris::data {
@@ -20,7 +20,7 @@ void single_spaces(std::string& text) {
              text.end());
 }
 
-/// Replaces `between`, where a character of a class stands before and after it; the match takes all of them.
+/// Replaces `between` if preceded and followed by a character of a class; the match includes all of them.
 template <typename Class>
 void replace_between(std::string& text, std::string_view between, Class&& member, std::string_view by) {
   for (size_t at = text.find(between, 1); at != std::string::npos; at = text.find(between, at)) {
@@ -31,12 +31,12 @@ void replace_between(std::string& text, std::string_view between, Class&& member
       continue;
     }
     text.replace(at, between.size(), by);
-    at += by.size() + 2;  // the character after it is taken; another match has one before it
+    at += by.size() + 2;  // the following character is consumed; another match needs one before it
     if (at > text.size()) return;
   }
 }
 
-/// Brackets with a space outside and none inside, nor before the punctuation that follows.
+/// Brackets with a space outside, and none inside or before following punctuation.
 void set_brackets(std::string& text) {
   replace_all(text, "(", " (");
   replace_all(text, ")", ") ");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "data/scores/moses_prefixes.h"
 #include "data/scores/score_text.h"
 #include "data/scores/unicode_pairs.h"
 #include "data/text/unicode.h"
@@ -12,7 +13,7 @@ namespace {
 
 using Text = std::u32string;
 
-/// Stands for a run of n periods, as kDots + n, while single periods are looked at; above all characters.
+/// Represents a run of n periods, as kDots + n, while single periods are processed; above all characters.
 constexpr char32_t kDots = 0x110000;
 
 bool is_letter(char32_t c) {
@@ -39,7 +40,7 @@ Text clean(std::string_view line) {
   return text;
 }
 
-/// Two periods or more, which stay together, with spaces around.
+/// Separates runs of two or more periods by spaces, without splitting them.
 Text join_dots(const Text& text) {
   Text result;
   for (size_t i = 0; i < text.size();) {
@@ -65,7 +66,7 @@ Text separate_commas(const Text& text) {
   return result;
 }
 
-/// Replaces an apostrophe between members of two classes; the three characters of a match are taken once.
+/// Replaces an apostrophe between members of two classes; the three characters of a match are consumed once.
 template <typename First, typename Second>
 Text replace_apostrophe(const Text& text, First&& first, Second&& second, std::u32string_view by) {
   Text result;

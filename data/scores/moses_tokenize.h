@@ -6,9 +6,9 @@
 
 namespace ventris::data {
 
-/// The rules of the tokenizer and of the two punctuation scripts of Moses (Koehn et al. 2007), by which the
-/// text of most papers on translation was prepared. Lines are UTF-8 without LF; bytes that are not UTF-8
-/// stay.
+/// The rules of the tokenizer and of the two punctuation scripts of Moses (Koehn et al. 2007), with which the
+/// text of most papers on translation was prepared. Lines are UTF-8 without LF; bytes that are not UTF-8 are
+/// kept.
 enum class MosesLanguage { kEnglish, kGerman, kFrench, kCzech };
 
 /// "en", "de", "fr", "cs"
@@ -22,23 +22,12 @@ struct MosesOptions {
 /// Words and punctuation with one space between them.
 std::string moses_tokenize(std::string_view line, const MosesOptions& options);
 
-/// Quotes, dashes and spaces of each language in ASCII, as normalize-punctuation does before tokenization.
-std::string moses_normalize_punctuation(std::string_view line, MosesLanguage language);
-
-/// Full-width and typographic punctuation in ASCII, as replace-unicode-punctuation does; a full-width 1
-/// becomes a quotation mark there, and here.
-std::string moses_replace_unicode_punctuation(std::string_view line);
-
 /// The characters that the tokenizer escapes, instead of their entities.
 std::string moses_unescape(std::string_view tokenized);
 
 /// "rich-text" as "rich ##AT##-##AT## text": a hyphen between characters of one word, from left to right,
-/// each character taken once (so that of "a-b-c" only the first is split). The form of the scores of the
+/// each character consumed once (so that in "a-b-c" only the first is split). The form of the scores of the
 /// Transformer paper for German, and of the papers before it.
 std::string split_compounds(std::string_view tokenized);
-
-/// Whether a period after `word` belongs to it: always, before numbers only, or never.
-enum class PeriodRule { kNever, kBeforeNumbers, kAlways };
-PeriodRule moses_period_rule(std::u32string_view word, MosesLanguage language);
 
 }  // namespace ventris::data

@@ -6,19 +6,19 @@
 
 namespace ventris::data {
 
-/// The n-grams of a hypothesis, of all orders up to a largest one, and how many of them references have. A
-/// trie: an n-gram is the node of its first n - 1 symbols and its last symbol, which a hash table leads to.
+/// The n-grams of a hypothesis, of all orders up to a maximum, and their matches in references. A trie: an
+/// n-gram is the node of its first n - 1 symbols and its last symbol, found by a hash table.
 class NgramMatches {
  public:
-  /// Takes a new hypothesis of symbols >= 0 and forgets the references.
+  /// Sets a new hypothesis of symbols >= 0 and discards the references.
   void set_hypothesis(std::span<const int32_t> symbols, int max_order);
 
-  /// Adds to matches[n - 1], for every order n, how many more n-grams of the hypothesis are matched with this
-  /// reference than with the references before it: an n-gram that occurs h times in the hypothesis and r
-  /// times in the reference that has it most often counts min(h, r) times over all.
+  /// Adds to matches[n - 1], for every order n, the number of n-grams of the hypothesis that match this
+  /// reference in addition to the previous ones: an n-gram that occurs h times in the hypothesis and r times
+  /// in the reference that has it most often counts min(h, r) times over all.
   void add_reference(std::span<const int32_t> symbols, int64_t* matches);
-  /// As add_reference(), for a hypothesis that has met no reference; the matches of earlier references are
-  /// not subtracted.
+  /// As add_reference(), for a hypothesis without references; matches of earlier references are not
+  /// subtracted.
   void add_reference_alone(std::span<const int32_t> symbols, int64_t* matches);
 
  private:

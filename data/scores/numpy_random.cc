@@ -1,6 +1,6 @@
-#include <array>
+#include "data/scores/numpy_random.h"
 
-#include "data/scores/significance.h"
+#include <array>
 
 namespace ventris::data {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "data/scores/moses_punctuation.h"
+
 namespace ventris::data {
 
 BleuOptions paper_bleu_options() {
@@ -9,7 +11,7 @@ BleuOptions paper_bleu_options() {
 }
 
 std::string paper_words(std::string_view line, MosesLanguage language, bool is_tokenized) {
-  // Entities on one side only would make words differ that are the same.
+  // Entities on one side only would make equal words differ.
   const std::string words =
       is_tokenized ? moses_unescape(line)
                    : moses_tokenize(moses_replace_unicode_punctuation(line), {language, /*escape=*/false});

@@ -10,18 +10,18 @@ namespace ventris::data {
 
 /// Tokenised BLEU by the protocol of the Transformer paper (Vaswani et al. 2017, section 6.1), as the
 /// authors' script get_ende_bleu computes it: typographic punctuation in ASCII, the tokenizer of Moses,
-/// compounds split at hyphens, BLEU of these words without smoothing, with case. Not to be
-/// compared with sacreBLEU's.
+/// compounds split at hyphens, BLEU of these words without smoothing, with case. Not comparable with
+/// sacreBLEU's.
 struct PaperProtocol {
   MosesLanguage language = MosesLanguage::kGerman;
-  bool hypotheses_are_tokenized = false;  // by Moses, before; entities are characters again, compounds split
-  bool references_are_tokenized = false;  // likewise
+  bool hypotheses_are_tokenized = false;  // already tokenised by Moses; entities are decoded, compounds split
+  bool references_are_tokenized = false;  // the same
 };
 
 /// BLEU of the words of paper_words().
 BleuOptions paper_bleu_options();
 
-/// The words of a line, one space between them.
+/// The words of a line, separated by one space.
 std::string paper_words(std::string_view line, MosesLanguage language, bool is_tokenized);
 
 inline constexpr const char* kPaperBleuName = "paper-BLEU";

@@ -27,7 +27,7 @@ constexpr auto kSeparated = make_table([](unsigned char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
 });
-/// ASCII white space and the first bytes of the other white space characters.
+/// ASCII white space and the first bytes of other white space characters.
 constexpr auto kMayBeSpace = make_table([](unsigned char c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0xC2 || c == 0xE1 || c == 0xE2 ||
          c == 0xE3;
@@ -38,8 +38,8 @@ unsigned char byte_at(std::string_view text, size_t i) {
 }
 
 /// re.sub of a pattern of two characters, the one at `at` and the next: writes `text` with matches separated
-/// by spaces. A match takes two bytes, so that matches do not overlap; a first or last byte of a character of
-/// several bytes stands for the whole character, of which the other bytes match nothing.
+/// by spaces. A match takes two bytes, so that matches do not overlap; the first or last byte of a multi-byte
+/// character represents the whole character; its other bytes match nothing.
 template <typename First, typename Second>
 void separate_pairs(const std::string& text, std::string& out, First&& first, Second&& second,
                     std::string_view before, std::string_view after) {

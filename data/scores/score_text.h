@@ -7,7 +7,7 @@
 
 namespace ventris::data {
 
-/// The text handling that the metrics share, on UTF-8 bytes.
+/// Text functions shared by the metrics, on UTF-8 bytes.
 
 /// Bytes of the white space character (as Python's str.split understands it) that begins at `at`, or 0.
 size_t space_length(std::string_view text, size_t at);
@@ -23,13 +23,13 @@ void replace_all(std::string& text, std::string_view from, std::string_view to);
 /// &quot; &amp; &lt; &gt; in that order.
 void replace_entities(std::string& text);
 
-/// The two halves of the tokenizer of mteval-v13a, which sacreBLEU's 13a, zh and TER tokenizers share: spaces
+/// The two halves of the tokenizer of mteval-v13a, shared by sacreBLEU's 13a, zh and TER tokenizers: spaces
 /// around ASCII punctuation other than ' . , - and around spaces; then periods and commas that are not inside
 /// numbers, and a dash after a digit. `scratch` is overwritten.
 void separate_punctuation(std::string& text, std::string& scratch);
 void separate_numbers(std::string& text, std::string& scratch);
 
-/// Numbers the different words of one sentence and its references from 0.
+/// Numbers the distinct words of one sentence and its references from 0.
 class WordNumbers {
  public:
   void clear();

@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "data/error.h"
+#include "data/scores/numpy_random.h"
 
 namespace ventris::data {
 namespace {
 
-/// Scores of resamples or trials. `single` says that numpy would hold them in single precision, and so
-/// compute with them.
+/// Scores of resamples or trials. `single`: numpy would store them and compute in single precision.
 struct Scores {
   std::vector<double> values;
   bool single = true;
@@ -48,14 +48,14 @@ Real mean(const std::vector<double>& values) {
   return pairwise_sum(reals.data(), reals.size()) / static_cast<Real>(reals.size());
 }
 
-/// Half the distance between the scores that cut off a 40th at each end of the sorted ones.
+/// Half the distance between the 2.5th and 97.5th percentile of the sorted scores.
 double half_width(const Scores& scores) {
   const size_t lower = scores.values.size() / 40;
   const double width = scores.values[scores.values.size() - lower - 1] - scores.values[lower];
   return 0.5 * (scores.single ? static_cast<double>(static_cast<float>(width)) : width);
 }
 
-/// numpy's mean, which in single precision depends on the order: it is that of sorted scores.
+/// numpy's mean of the sorted scores; in single precision it depends on the order.
 Estimate numpy_estimate(Scores scores) {
   std::sort(scores.values.begin(), scores.values.end());
   return {scores.single ? static_cast<double>(mean<float>(scores.values)) : mean<double>(scores.values),
@@ -105,15 +105,15 @@ std::vector<Scores> bootstrap(const Metric& metric, std::span<const Statistics> 
   return scores;
 }
 
-/// The share of `differences` above the real one; both counts are one higher, so that the p-value is not too
-/// low.
+/// The share of `differences` above the real one; both counts are increased by one, so that the p-value is
+/// not too low.
 double p_value(const std::vector<double>& differences, double real_difference) {
   const auto above = std::count_if(differences.begin(), differences.end(),
                                    [real_difference](double d) { return d > real_difference; });
   return static_cast<double>(above + 1) / static_cast<double>(differences.size() + 1);
 }
 
-/// How far each difference of scores of two systems is above the mean one.
+/// Each difference of scores of two systems minus their mean.
 template <typename Real>
 std::vector<double> centred_differences(const Scores& a, const Scores& b) {
   std::vector<double> differences;
@@ -124,7 +124,7 @@ std::vector<double> centred_differences(const Scores& a, const Scores& b) {
   return differences;
 }
 
-/// sacreBLEU keeps the counts of a trial as whole numbers, which lose the fraction of add-k's k.
+/// sacreBLEU keeps the counts of a trial as whole numbers, which drops the fraction of add-k's k.
 Metric with_whole_smoothing(const Metric& metric) {
   MetricOptions options = metric.options();
   if (options.bleu.smoothing == BleuSmoothing::kAddK && options.bleu.smoothing_value > 0)

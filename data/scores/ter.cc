@@ -8,6 +8,7 @@
 
 #include "data/error.h"
 #include "data/scores/bleu.h"
+#include "data/scores/ter_edits.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {
@@ -38,7 +39,7 @@ void normalize(std::string& text) {
   separate_numbers(text, scratch);
 }
 
-/// `text` with the members of a class between spaces, or without them.
+/// `text` with the members of a class separated by spaces, or removed.
 template <typename Class>
 std::string separate_or_remove(std::string_view text, bool remove, Class&& member) {
   std::u32string result;
@@ -108,7 +109,7 @@ std::vector<double> TerCounter::count(std::string_view hypothesis,
   int64_t fewest = std::numeric_limits<int64_t>::max();
   size_t lengths = 0;
   for (size_t r = 0; r < references.size(); ++r) {
-    // sacreBLEU tokenizes a reference twice, which shows where normalization is not idempotent.
+    // sacreBLEU tokenizes a reference twice, which matters if normalization is not idempotent.
     const std::string once =
         options_.normalized ? ter_tokenize(references[r], options_) : std::string(references[r]);
     number(once, texts_[r + 1], reference_);

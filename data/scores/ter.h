@@ -19,19 +19,15 @@ struct TerOptions {
   bool case_sensitive = false;
 };
 
-/// The words of a line as TER compares them, one space between them.
+/// The words of a line as TER compares them, separated by one space.
 std::string ter_tokenize(std::string_view line, const TerOptions& options);
 
-/// Insertions, deletions, substitutions and shifts of word sequences that turn the hypothesis into the
-/// reference, found greedily: the shift that saves most is made until none saves anything.
-int64_t translation_edits(const std::vector<int32_t>& hypothesis, const std::vector<int32_t>& reference);
-
-/// Counts edits of many sentences, with memory that is used again.
+/// Counts edits of many sentences, with reused memory.
 class TerCounter {
  public:
   explicit TerCounter(const TerOptions& options) : options_(options) {}
-  /// The fewest edits over the references, and the mean reference length. Throws DataError kBadData without
-  /// references.
+  /// The minimum of the edits over the references, and the mean reference length. Throws DataError kBadData
+  /// without references.
   std::vector<double> count(std::string_view hypothesis, std::span<const std::string_view> references);
 
  private:

@@ -1,16 +1,16 @@
+#include "data/scores/ter_edits.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <vector>
 
 #include "data/error.h"
-#include "data/scores/ter.h"
 
 namespace ventris::data {
 namespace {
 
-// The limits of tercom and of sacreBLEU, which decide what is found.
+// The limits of tercom and of sacreBLEU, on which the result depends.
 constexpr int kMaxShiftSize = 10;
 constexpr int kMaxShiftDistance = 50;
 constexpr int kBeamWidth = 25;
@@ -29,7 +29,7 @@ enum Operation : char {
 using Words = std::vector<int32_t>;
 
 /// Edit distances of hypotheses of one length to a reference, within a beam around the diagonal. Holds the
-/// table of one hypothesis, the base; another one shares the rows up to the first word that differs.
+/// table of one hypothesis, the base; others share its rows up to the first different word.
 class EditDistance {
  public:
   EditDistance(const Words& reference, size_t hypothesis_length)
@@ -57,7 +57,7 @@ class EditDistance {
     }
   }
 
-  /// Makes `hypothesis` the base; rows before `first`, from 0, are known to be right. Returns its distance.
+  /// Makes `hypothesis` the base; rows before `first`, from 0, are already valid. Returns its distance.
   int set_base(const Words& hypothesis, size_t first) {
     for (size_t i = first + 1; i < rows_; ++i) {
       int* row = &costs_[i * columns_];
@@ -76,7 +76,7 @@ class EditDistance {
     for (size_t i = begin + 1; i < rows_; ++i) {
       std::fill(row_.begin(), row_.end(), kInfinity);
       const int min = fill_row(hypothesis[i - 1], i, above, row_.data(), nullptr);
-      if (min > limit) return min;  // every path goes through a cell of this row
+      if (min > limit) return min;  // every path passes through a cell of this row
       if (i >= end && std::equal(row_.begin(), row_.end(), &costs_[i * columns_])) return costs_.back();
       row_.swap(previous_);
       above = previous_.data();
@@ -102,8 +102,8 @@ class EditDistance {
   }
 
  private:
-  /// One row of the table of costs; where costs are equal, a substitution is preferred to a deletion and that
-  /// to an insertion. Returns the least cost.
+  /// One row of the table of costs; if costs are equal, a substitution is preferred to a deletion and that to
+  /// an insertion. Returns the minimum cost.
   int fill_row(int32_t word, size_t i, const int* above, int* row, char* operations) const {
     int min = kInfinity;
     for (int j = begins_[i]; j < ends_[i]; ++j) {
@@ -133,15 +133,15 @@ class EditDistance {
   size_t rows_;
   size_t columns_;
   std::vector<int> costs_;        // [rows, columns] of the base
-  std::vector<char> operations_;  // likewise
+  std::vector<char> operations_;  // [rows, columns] of the base
   std::vector<int> begins_;       // of the beam in each row
   std::vector<int> ends_;
   std::vector<int> row_;
   std::vector<int> previous_;
 };
 
-/// Where the reference's words stand in the hypothesis, -1 for before it, and the number of errors before
-/// each position of both.
+/// The positions of the reference's words in the hypothesis, -1 for before it, and the number of errors
+/// before each position of both.
 struct Alignment {
   std::vector<int> to_hypothesis;
   std::vector<int> hypothesis_errors;
@@ -190,13 +190,13 @@ void shift(const Words& words, int start, int length, int target, Words& result)
 }
 
 struct Best {
-  int gain = 0;  // a shift that gains nothing is as good as none
+  int gain = 0;  // a shift without gain equals none
   int length = 0;
   int start = 0;
   int target = 0;
   Words words;
 
-  /// Tercom's order: most gained, then longest, then earliest.
+  /// Tercom's order: largest gain, then longest, then earliest.
   bool is_worse_than(int other_gain, int other_length, int other_start, int other_target) const {
     if (gain != other_gain) return gain < other_gain;
     if (length != other_length) return length < other_length;
@@ -235,8 +235,8 @@ class Shifts {
   }
 
  private:
-  /// Tries to move the words start to start + length of the hypothesis to where the equal words of the
-  /// reference from `from` on are aligned.
+  /// Tries to move the words start to start + length of the hypothesis to the positions to which the equal
+  /// words of the reference from `from` on are aligned.
   void try_targets(const Alignment& alignment, int before, int start, int from, int length, Best& best) {
     const auto errors = [length](const std::vector<int>& sums, int begin) {
       return sums[begin + length] - sums[begin];
@@ -252,7 +252,7 @@ class Shifts {
       tried = target;
       ++candidates_;
       shift(hypothesis_, start, length, target, shifted_);
-      // Words outside of these two positions stay where they are.
+      // Words outside of these two positions are not moved.
       const int begin = std::min(start, target);
       const int end = std::min(static_cast<int>(hypothesis_.size()), std::max(start, target) + length);
       const int wanted = std::max(best.gain, 1);

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-// Private to data/: replacements that tokenizers share.
+// Private to data/: replacements shared by tokenizers.
 
 namespace ventris::data {
 
@@ -32,7 +32,7 @@ std::u32string separate_pairs(const std::u32string& text, First&& first, Second&
   return result;
 }
 
-/// Each character of a class between spaces.
+/// Separates each character of a class by spaces.
 template <typename Class>
 std::u32string separate_single(const std::u32string& text, Class&& member) {
   std::u32string result;

@@ -17,7 +17,7 @@ constexpr size_t kLines = 1000;
 constexpr int64_t kLettersOfAWord = 5;  // of a language whose words are long, on average
 
 struct Characters {
-  int64_t all = 0;  // but for white space
+  int64_t all = 0;  // except white space
   int64_t unspaced = 0;
   int64_t unspaced_letters = 0;  // without marks above and below them
   bool mostly_unspaced() const { return 2 * unspaced > all; }
@@ -53,7 +53,7 @@ bool is_unspaced(std::string_view text) {
 }
 
 bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions& options) {
-  if (needs_line_tokenizer(options)) return false;  // it knows the words
+  if (needs_line_tokenizer(options)) return false;  // it finds the words
   Characters characters;
   int64_t words = 0;  // with such letters
   TokenizedLine tokenized;
@@ -70,10 +70,9 @@ bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions&
 
 std::string warning_of_phrases(const std::string& what, const BleuOptions& options) {
   return fmt::format(
-      "{} put no spaces between words, so that BLEU with the tokenizer {} takes whole phrases for words and "
-      "is "
-      "near 0 whatever the translations are. chrF needs no words; ja-mecab cuts Japanese, zh Chinese, char "
-      "and flores200 every text",
+      "{} put no spaces between words, so that BLEU with the tokenizer {} takes "
+      "whole phrases for words and is near 0 whatever the translations are. "
+      "chrF needs no words; ja-mecab cuts Japanese, zh Chinese, char and flores200 every text",
       what, name_of(options.tokenizer));
 }
 

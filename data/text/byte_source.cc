@@ -61,7 +61,7 @@ bool ByteSource::fill(int64_t lines) {
 }
 
 void ByteSource::find_form(int64_t lines) {
-  // One byte that is not the first of the mark settles it, so that nobody waits for a second.
+  // One byte that is not the first of the mark decides, without waiting for a second.
   while (end_ < kMagicBytes && (end_ == 0 || input_[0] == 0x1F) && fill(lines)) {
   }
   if (has_magic(input_.data(), end_)) {
@@ -111,7 +111,7 @@ void ByteSource::refuse(const char* what, const char* reason, int64_t lines) con
 
 bool ByteSource::begin_next_member(int64_t lines) {
   while (true) {
-    while (begin_ < end_ && input_[begin_] == 0) ++begin_;  // zeros fill up blocks of a tape
+    while (begin_ < end_ && input_[begin_] == 0) ++begin_;  // zero padding of tape blocks
     if (end_ - begin_ >= kMagicBytes) break;
     std::memmove(input_.data(), input_.data() + begin_, end_ - begin_);
     end_ -= begin_;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kPlaces = size_t{1} << 18;
 constexpr size_t kMaxWords = kPlaces / 2;
-constexpr size_t kLongestWord = 64;  // bytes: so that the memory of all words is bounded
+constexpr size_t kLongestWord = 64;  // bytes: bounds the memory of all words
 
 }  // namespace
 

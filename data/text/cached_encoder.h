@@ -11,9 +11,9 @@
 
 namespace ventris::data {
 
-/// Encodes lines of valid UTF-8 as the tokenizer does, id for id, and remembers the words it has seen where
-/// the model encodes words independently (word_independence.h); else each line goes to the tokenizer whole.
-/// One for each thread; bounded memory.
+/// Encodes lines of valid UTF-8 as the tokenizer does, id for id, and caches words if the model encodes words
+/// independently (word_independence.h); otherwise whole lines are passed to the tokenizer. One for each
+/// thread; bounded memory.
 class CachedEncoder {
  public:
   /// `independent_words` is words_are_independent() of the tokenizer's model, found once for all threads.

@@ -84,7 +84,7 @@ bool ReplacementTable::is_sound() const {
   for (size_t i = 0; i < units_.size(); ++i) {
     const uint32_t unit = units_[i];
     if (is_value(unit)) continue;
-    // A search looks at the place of any byte, children and others alike.
+    // A search accesses the position of any byte, of children and others.
     const size_t base = i ^ offset(unit);
     if ((base | 0xff) >= units_.size()) return false;
     if (has_leaf(unit) && (units_[base] & 0x7fffffffu) >= replacements_.size()) return false;
@@ -130,8 +130,8 @@ bool ReplacementTable::stays_space(size_t node) const {
 
 namespace {
 
-// What the library takes for a piece, some 200 bytes, and for a name in the options of the training is many
-// times what they take in the file.
+// The memory of the library for a piece, about 200 bytes, and for a name in the training options is many
+// times their size in the file.
 constexpr size_t kMaxPieces = 1'000'000;
 constexpr size_t kMaxOtherBytes = size_t{256} << 10;
 

@@ -16,11 +16,11 @@ class ProtoFields {
  public:
   explicit ProtoFields(std::string_view bytes) : rest_(bytes) {}
 
-  /// Goes to the next field; false at the end, or where the bytes are no message (then ok() is false).
+  /// Advances to the next field; false at the end, or if the bytes are not a message (then ok() is false).
   bool next();
   uint64_t number() const { return number_; }
-  uint64_t value() const { return value_; }          // of a whole number
-  std::string_view bytes() const { return bytes_; }  // of anything else
+  uint64_t value() const { return value_; }          // of an integer
+  std::string_view bytes() const { return bytes_; }  // of any other type
   bool ok() const { return ok_; }
 
  private:
@@ -47,14 +47,14 @@ inline constexpr uint64_t kReplacementsField = 2;
 /// The normaliser's table: the length of a trie in bytes (u32), the trie, and the replacements, each ended by
 /// a zero byte. The trie is a double array (Darts-clone) of u32 units: the child of unit u at position p for
 /// a byte is at p ^ offset(u) ^ byte and has that byte as its label; a unit with a leaf has its value, the
-/// place of the replacement, at p ^ offset(u).
+/// position of the replacement, at p ^ offset(u).
 class ReplacementTable {
  public:
   static std::optional<ReplacementTable> parse(std::string_view bytes);
 
-  /// Every step of a search stays inside the trie, and every value is the place of a replacement.
+  /// Whether every step of a search stays inside the trie, and every value is the position of a replacement.
   bool is_sound() const;
-  /// No key has a space but " " itself, which stays " ". Requires a sound table.
+  /// Whether no key has a space except " " itself, which maps to " ". Requires a sound table.
   bool keeps_spaces_apart() const;
   bool replacements_have(std::string_view text) const {
     return replacements_.find(text) != std::string_view::npos;
@@ -70,10 +70,9 @@ class ReplacementTable {
   std::string_view replacements_;
 };
 
-/// Throws DataError kBadData, naming `origin`, for bytes that SentencePiece would read past their end or
-/// cannot use: no message, a table that is not sound, a piece that is no text, is empty or there twice, or
-/// whose score is no number; and for more pieces or options of the training than it is worth giving memory
-/// to.
+/// Throws DataError kBadData, naming `origin`, for bytes beyond which SentencePiece would read or that it
+/// cannot use: not a message, a table that is not sound, a piece that is not UTF-8, empty or duplicate, or
+/// whose score is NaN; and for too many pieces or training options.
 void check_sentencepiece_model(std::string_view model, const std::string& origin);
 
 }  // namespace ventris::data

@@ -23,7 +23,7 @@ struct TextReader::Impl {
 
   explicit Impl(const std::string& path) : source(path) {}
 
-  /// Reads on; false at the end of the text.
+  /// Reads more; false at the end of the text.
   bool fill() {
     begin = 0;
     end = source.read(buffer, line_number);
@@ -87,8 +87,8 @@ int64_t find_invalid_utf8(std::string_view text) {
       ++i;
       continue;
     }
-    // RFC 3629: how many bytes follow, and the bounds of the first of them (no overlong forms, surrogates, or
-    // above 10FFFF).
+    // RFC 3629: the number of following bytes, and the bounds of the first of them (no overlong forms,
+    // surrogates, or above 10FFFF).
     size_t following = 0;
     unsigned char low = 0x80;
     unsigned char high = 0xBF;

@@ -8,13 +8,12 @@
 
 namespace ventris::data {
 
-/// Bytes of the longest line that any command reads.
+/// Maximum bytes of a line, for all commands.
 inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
-/// Reads lines of a plain or gzipped file ("-" is the standard input), each as soon as it is there. A last
-/// line without LF counts as a line. It holds a line and a buffer, however long the text is. Errors:
-/// DataError kMissingInput, kIo, kBadData (truncated or corrupt gzip, a line over kMaxLineBytes) with file
-/// and line.
+/// Reads lines of a plain or gzipped file ("-" is the standard input), each as soon as it is available. A
+/// last line without LF counts as a line. Memory: one line and a buffer. Errors: DataError kMissingInput,
+/// kIo, kBadData (truncated or corrupt gzip, a line over kMaxLineBytes) with file and line.
 class TextReader {
  public:
   explicit TextReader(const std::string& path);
@@ -22,7 +21,7 @@ class TextReader {
   TextReader(const TextReader&) = delete;
   TextReader& operator=(const TextReader&) = delete;
 
-  /// False at the end. The LF is removed; a CR before it stays.
+  /// False at the end. The LF is removed; a CR before it is kept.
   bool next(std::string& line);
   int64_t line_number() const;      // of the last line read, from 1
   const std::string& path() const;  // "standard input" for "-"

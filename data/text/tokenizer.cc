@@ -65,8 +65,8 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
   const auto require = [&](int id, const char* mark) {
     if (id < 0) {
       fail(ErrorKind::kBadData,
-           "{}: the SentencePiece model has no {}; train it with --unk_id=0 --bos_id=1 --eos_id=2, or give "
-           "none",
+           "{}: the SentencePiece model has no {}; "
+           "train it with --unk_id=0 --bos_id=1 --eos_id=2, or give none",
            origin, mark);
     }
   };
@@ -154,7 +154,7 @@ std::string Tokenizer::piece(int32_t id) const {
 }
 
 int32_t Tokenizer::find(std::string_view piece) const {
-  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown token where there is none
+  const int32_t id = impl_->processor.PieceToId(piece);  // the unknown token if there is none
   return impl_->processor.IdToPiece(id) == piece ? id : -1;
 }
 

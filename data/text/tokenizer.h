@@ -9,22 +9,20 @@
 
 namespace ventris::data {
 
-/// How often each character comes.
+/// Counts of characters.
 using CharacterCounts = std::map<char32_t, int64_t>;
-/// "3 characters, 12 times: 猫 U+732B 8, U+200B 3, ...", the most frequent first, at most twenty. Characters
-/// that are not seen have their number alone.
+/// "3 characters, 12 times: 猫 U+732B 8, U+200B 3, ...", the most frequent first, at most twenty. Invisible
+/// characters are shown only by their number.
 std::string listing(const CharacterCounts& counts);
 
-enum class TokenizerKind { kBpe, kUnigram };
-
 /// A SentencePiece model: text to token ids and back. Marks: unknown 0, begin 1, end 2 in models that we
-/// train; a given model may have others, but must have the first and the last. Where it has no begin mark, as
-/// those that Marian trains, the unknown token stands in its place: both are never given. Thread-safe for
+/// train; a given model may have others, but must have the first and the last. If it has no begin mark, as
+/// those trained by Marian, the unknown token takes its place: neither is ever produced. Thread-safe for
 /// const use.
 class Tokenizer {
  public:
-  /// From the bytes of a SentencePiece model. Throws DataError kBadData, naming `origin`, if they are none or
-  /// a mark is missing.
+  /// From the bytes of a SentencePiece model. Throws DataError kBadData, naming `origin`, if they are not a
+  /// model or a mark is missing.
   Tokenizer(std::string model, const std::string& origin);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
@@ -34,11 +32,11 @@ class Tokenizer {
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const;  // overwrites ids; no marks
   std::vector<int32_t> encode(std::string_view text) const;
-  /// The pieces that the ids of a line stand for; an unknown one is what stands in the text.
+  /// The pieces of a line's ids; for the unknown token the text itself.
   std::vector<std::string> pieces(std::string_view text) const;
-  /// Adds the characters of a line, normalised, that the vocabulary has no piece for.
+  /// Adds the characters of the normalised line for which the vocabulary has no piece.
   void count_unknown(std::string_view text, CharacterCounts& counts) const;
-  /// One line: line feeds, which a model with pieces for bytes can make, become blanks.
+  /// One line: line feeds, which a model with byte pieces can produce, become spaces.
   std::string decode(const std::vector<int32_t>& ids) const;
   std::string piece(int32_t id) const;
   /// The id of a piece, or -1 if there is none of that text.
@@ -55,25 +53,7 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The first difference between two vocabularies, in words or marks, for a message; empty where there is
-/// none.
+/// The first difference between two vocabularies, in tokens or marks, for a message; empty if there is none.
 std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b);
-
-/// Three of them are marks.
-constexpr int kMinVocabulary = 8;
-
-struct TokenizerTraining {
-  TokenizerKind kind = TokenizerKind::kBpe;
-  int vocab_size = 32000;
-  double character_coverage = 1.0;
-  int64_t max_sentences = 2000000;  // sampled evenly from the text
-  bool lowercase = false;           // normalisation nmt_nfkc_cf instead of nmt_nfkc
-  bool identity = false;            // no normalisation, for text that is tokenised already
-};
-
-/// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of
-/// cores. Throws DataError kBadConfiguration if the vocabulary is too large for the text, saying the largest
-/// that works, and kBadData where not even kMinVocabulary tokens can be made of it.
-std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options);
 
 }  // namespace ventris::data

@@ -1,3 +1,5 @@
+#include "data/text/tokenizer_training.h"
+
 #include <sentencepiece_trainer.h>
 
 #include <charconv>
@@ -5,13 +7,12 @@
 #include <unordered_map>
 
 #include "data/error.h"
-#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 
 namespace {
 
-// The unigram trainer adds in one order for each number of threads: a constant gives the same model on any
+// The sums of the unigram trainer depend on the number of threads: a constant gives the same model on any
 // machine.
 constexpr int kTrainingThreads = 8;
 
@@ -68,7 +69,7 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
       {"bos_id", "1"},
       {"eos_id", "2"},
       {"pad_id", "-1"},
-      {"minloglevel", "3"},  // no talk on the standard error
+      {"minloglevel", "3"},  // no output on the standard error
   };
   Sentences iterator(sentences);
   std::string model;
@@ -79,24 +80,20 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
   const std::string message = status.error_message();
   if (const auto largest = number_after(message, "set it to a value <= ")) {
     if (*largest < kMinVocabulary) {
-      fail(
-          ErrorKind::kBadData,
-          "the text has too few different characters to train a tokenizer on: {} sentences, for a vocabulary "
-          "of at most {} tokens, and the least is {}",
-          sentences.size(), *largest, kMinVocabulary);
+      fail(ErrorKind::kBadData,
+           "the text has too few different characters to train a tokenizer on: "
+           "{} sentences, for a vocabulary of at most {} tokens, and the least is {}",
+           sentences.size(), *largest, kMinVocabulary);
     }
-    fail(
-        ErrorKind::kBadConfiguration,
-        "a vocabulary of {} tokens is too large for this text of {} sentences; the largest that works is {}: "
-        "pass "
-        "--vocab-size {}",
-        options.vocab_size, sentences.size(), *largest, *largest);
+    fail(ErrorKind::kBadConfiguration,
+         "a vocabulary of {} tokens is too large for this text of {} sentences; "
+         "the largest that works is {}: pass --vocab-size {}",
+         options.vocab_size, sentences.size(), *largest, *largest);
   }
   if (const auto needed = number_after(message, fmt::format("required_chars. {} vs ", options.vocab_size))) {
     fail(ErrorKind::kBadConfiguration,
-         "a vocabulary of {} tokens is too small: the characters of the text alone take {}. Pass a larger "
-         "--vocab-size, "
-         "or a lower --character-coverage to leave out rare characters",
+         "a vocabulary of {} tokens is too small: the characters of the text alone take {}. "
+         "Pass a larger --vocab-size, or a lower --character-coverage to leave out rare characters",
          options.vocab_size, *needed);
   }
   if (message.find("!sentences_.empty()") != std::string::npos) {

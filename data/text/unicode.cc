@@ -12,7 +12,7 @@ struct Range {
   char32_t last;
 };
 
-/// Code points first, first + step, ..., last whose lower case is `difference` away.
+/// Code points first, first + step, ..., last with lower case at a distance of `difference`.
 struct LowerRun {
   char32_t first;
   char32_t last;

@@ -13,7 +13,7 @@ std::string encode(std::u32string_view text);
 /// Length of the valid UTF-8 sequence at `at`, which becomes `c`, or 0.
 size_t decode_one(std::string_view text, size_t at, char32_t& c);
 
-/// White space as Python's str.split and str.rstrip understand it.
+/// White space as in Python's str.split and str.rstrip.
 bool is_space(char32_t c);
 bool is_punctuation(char32_t c);  // general category P*
 bool is_symbol(char32_t c);       // S*
@@ -24,7 +24,7 @@ bool is_lowercase(char32_t c);
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
-/// The same of UTF-8 text.
+/// The same for UTF-8 text.
 std::string lower_utf8(std::string_view text);
 
 }  // namespace ventris::data::unicode

@@ -5,7 +5,7 @@
 
 #include "data/text/sentencepiece_format.h"
 
-// Why words can be encoded alone. SentencePiece encodes in two steps.
+// Proof that words can be encoded separately. SentencePiece encodes in two steps.
 //
 // 1. The normaliser replaces, from left to right, the longest key of a table that the rest of the line begins
 // with.

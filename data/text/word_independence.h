@@ -7,7 +7,7 @@
 namespace ventris::data {
 
 /// Whether a SentencePiece model encodes any line of valid UTF-8 without U+2581 as it encodes its
-/// space-separated words one by one, with the ids set end to end. Answers false where that is not proved;
+/// space-separated words one by one, with the ids concatenated. False if that is not proved;
 /// word_independence.cc has the proof.
 bool words_are_independent(std::string_view model);
 

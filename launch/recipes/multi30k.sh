@@ -4,8 +4,8 @@
 # TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset
 # (data/task1/tok), plain or with .gz:
 #   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}
-# Run again, it goes on where it stopped. The environment may give RANKS (default 2; 1 needs no MPI), MAX_MINUTES (110),
-# MAX_STEPS (8000), DEVICE (auto), PRECISION (bf16 where the processor multiplies it, else f32), and VENTRIS, the program.
+# A second run resumes where the first stopped. Environment variables: RANKS (default 2; 1 needs no MPI), MAX_MINUTES (110),
+# MAX_STEPS (8000), DEVICE (auto), PRECISION (bf16 if the processor has bf16 products, otherwise f32), and VENTRIS, the program.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -46,22 +46,22 @@ if [[ ! -e $run/corpus.h5 ]]; then
     --vocab-size 10000 --no-normalization --output "$run/corpus.h5"
 fi
 
-# bf16 where the processor multiplies it; elsewhere it is emulated and slow.
+# bf16 if the processor has bf16 products; on others it is emulated and slow.
 if grep -q avx512_bf16 /proc/cpuinfo; then precision=bf16; else precision=f32; fi
 precision=${PRECISION:-$precision}
 
 note "Training on $ranks ranks, $precision"
-# Ctrl-C and a lost terminal reach the ranks so that they save; at those, mpirun alone ends them too soon.
+# supervise lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
 "$ventris" supervise -- "${MPIRUN[@]}" "$ventris" train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
   --device "${DEVICE:-auto}" --max-steps "${MAX_STEPS:-8000}" --max-minutes "${MAX_MINUTES:-110}" \
   --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
 
-# Ten where training was long enough to leave them.
+# Ten if training was long enough.
 last=$(find "$run/model" -name 'checkpoint-*.h5' | wc -l)
 if ((last > 10)); then last=10; fi
 note "Averaging the last $last checkpoints"
 "$ventris" average --model-dir "$run/model" --last "$last" --output "$run/averaged.h5"
 
-note "BLEU on test_2016, beam 5: the text is tokenised and lowercased already"
+note "BLEU on test_2016, beam 5: the text is already tokenised and lowercased"
 "${MPIRUN[@]}" "$ventris" evaluate --model "$run/averaged.h5" --source "$test_en" --reference "$test_de" \
   --device "${DEVICE:-auto}" --beam-size 5 --tokenize none --lowercase --output "$run/test_2016.out"

@@ -36,7 +36,7 @@ BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& co
   return options;
 }
 
-/// A sentence in a batch, and where its live hypotheses are among the rows of the step.
+/// A sentence in a batch, and the rows of its live hypotheses in the step.
 struct Running {
   BeamSearchSentence sentence;
   size_t index;  // in the sources
@@ -63,9 +63,9 @@ struct BeamSearch::Impl {
                        Results& results);
   void begin(std::span<const SourceSentence> sources, std::span<const size_t> batch);
   int max_tokens(const SourceSentence& source) const;
-  /// Adds what holds for the live hypotheses of a sentence to the rules of the step.
+  /// Adds the rules for the live hypotheses of a sentence to those of the step.
   void add_rules(const Running& running, uint64_t number);
-  /// `draw`: the first of the sentence's draws, moved on to that of the next sentence.
+  /// `draw`: the first of the sentence's draws, advanced to that of the next sentence.
   std::vector<BeamSearchSentence::Candidate> candidates_of(const Running& running, size_t& draw) const;
 
   const BeamSearchOptions options;
@@ -74,7 +74,7 @@ struct BeamSearch::Impl {
   TokenScores scores;
 };
 
-/// Runs the encoders and gives their output to the decoders.
+/// Runs the encoders and passes their output to the decoders.
 void BeamSearch::Impl::begin(std::span<const SourceSentence> sources, std::span<const size_t> batch) {
   std::vector<int32_t> ids;
   std::vector<int32_t> position;
@@ -183,8 +183,7 @@ void BeamSearch::Impl::translate_batch(std::span<const SourceSentence> sources, 
   }
 }
 
-/// A processor has enough to do with few rows, which stay in its caches; a GPU needs a few thousand
-/// hypotheses.
+/// On a CPU few rows are efficient, as they stay in its caches; a GPU needs a few thousand hypotheses.
 int64_t rows_that_suit(Device device) {
   return device == Device::kCpu ? 1024 : 16384;
 }
@@ -233,7 +232,7 @@ std::vector<std::vector<Hypothesis>> BeamSearch::translate(std::span<const Sourc
       order.push_back(i);
     }
   }
-  // Sentences of like length together, so that they end at about the same step.
+  // Sentences of similar length together, so that they end at about the same step.
   const auto rows_of = [&](size_t index) { return static_cast<int64_t>(sources[index].tokens.size()) + 1; };
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return rows_of(x) > rows_of(y); });
   const int64_t limit = impl_->options.batch_sentences;

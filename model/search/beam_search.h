@@ -19,26 +19,26 @@ struct BeamSearchOptions {
   float length_penalty = 0.6F;
   int max_extra_length = 50;  // output is at most source length + this many tokens
   int max_length = 0;         // and at most this many tokens; 0: no such limit
-  int min_length = 0;       // the end mark does not come before this many tokens, unless at the limits above
-  int no_repeat_ngram = 0;  // no n-gram of this many tokens occurs twice in an output; 0: no limit
-  /// Logits of tokens that the output has already are divided by this where positive, else multiplied.
-  /// Probabilities and scores are those after it; 1 changes nothing.
+  int min_length = 0;         // no end mark before this many tokens, except at the limits above
+  int no_repeat_ngram = 0;    // no n-gram of this many tokens occurs twice in an output; 0: no limit
+  /// Logits of tokens that are already in the output are divided by this if positive, otherwise multiplied by
+  /// it. Probabilities and scores include it; 1 has no effect.
   float repetition_penalty = 1.0F;
   int n_best = 1;  // at most beam_size
-  /// Draws n_best outputs at random, independent of one another, instead of searching; beam_size is unused.
+  /// Draws n_best independent random outputs instead of searching; beam_size is unused.
   bool sample = false;
   SamplingOptions sampling = {};
-  int64_t batch_rows = 0;  // most source rows translated together (one sentence may have more); 0: what suits
-  int64_t batch_sentences = 0;  // and most sentences; 0: no such limit
+  int64_t batch_rows = 0;  // maximum source rows translated together (one sentence may have more); 0: default
+  int64_t batch_sentences = 0;  // and maximum sentences; 0: no limit
   int32_t begin_id = 1;
   int32_t end_id = 2;
-  int32_t unknown_id = 0;  // never produced, but where a prefix holds it
+  int32_t unknown_id = 0;  // never produced, except in a prefix
 };
 
-/// Rows that are computed together where no number is given.
+/// The default number of rows that are computed together.
 int64_t rows_that_suit(Device device);
 
-/// What is translated, as token ids without marks.
+/// A sentence to translate, as token ids without marks.
 struct SourceSentence {
   std::vector<int32_t> tokens;       // fewer than max_positions
   std::vector<int32_t> prefix = {};  // every output begins with it; fewer than max_positions
@@ -46,25 +46,25 @@ struct SourceSentence {
 };
 
 struct Hypothesis {
-  std::vector<int32_t> tokens;  // without the marks, the prefix among them
+  std::vector<int32_t> tokens;  // without the marks, including the prefix
   double log_probability = 0.0;
   double score = 0.0;  // with the length penalty
 };
 
-/// A model to search with. The references outlive the search.
+/// A model of a search. The references must outlive the search.
 struct SearchModel {
   const TransformerConfig& config;
-  ParameterStore& store;  // values of any dtype that the backend computes
+  ParameterStore& store;  // values of any dtype that the backend supports
   const TransformerIds& ids;
 };
 
-/// Translates with beam search (section 6.1 of the paper). At each step the beam_size best continuations
-/// stay; those that end are finished hypotheses. A sentence is done when no live hypothesis can get into its
-/// n_best finished ones any more, or at its maximum length, where live hypotheses are ended. The result for a
-/// sentence does not depend on the others (on CUDA but for rounding, as products depend on their shape).
+/// Translates with beam search (section 6.1 of the paper). At each step the beam_size best continuations are
+/// kept; those that end are finished hypotheses. A sentence is complete when no live hypothesis can enter its
+/// n_best finished ones, or at its maximum length, where live hypotheses are ended. The result for a sentence
+/// does not depend on the others (on CUDA except for rounding, as products depend on their shape).
 ///
 /// Several models make an ensemble: the probability of a token is the mean of theirs. They share one
-/// vocabulary; the smallest max_positions holds.
+/// vocabulary; the smallest max_positions is the limit.
 class BeamSearch {
  public:
   /// Throws Error(kBadConfiguration) for an option out of range or models of unequal vocabularies or dtypes.
@@ -75,8 +75,8 @@ class BeamSearch {
   BeamSearch(const BeamSearch&) = delete;
   BeamSearch& operator=(const BeamSearch&) = delete;
 
-  /// The caller cuts what is too long. Returns n_best hypotheses a sentence, best first, in the order of the
-  /// sources. An empty source gives one empty hypothesis.
+  /// The caller must truncate sentences that are too long. Returns n_best hypotheses a sentence, best first,
+  /// in the order of the sources. An empty source gives one empty hypothesis.
   std::vector<std::vector<Hypothesis>> translate(std::span<const SourceSentence> sources);
   /// Without prefixes; the number of a sentence is its index.
   std::vector<std::vector<Hypothesis>> translate(std::span<const std::vector<int32_t>> sources);

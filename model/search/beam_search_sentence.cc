@@ -21,15 +21,15 @@ int32_t BeamSearchSentence::last_token(int hypothesis) const {
   return tokens.empty() ? options_.begin_id : tokens.back();
 }
 
-/// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the end mark counts in the length.
+/// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the length includes the end mark.
 double BeamSearchSentence::score(double log_probability, int tokens) const {
-  return log_probability /
-         portable_pow((5.0 + tokens + 1.0) / 6.0, static_cast<double>(options_.length_penalty));
+  const double alpha = static_cast<double>(options_.length_penalty);
+  return log_probability / portable_pow((5.0 + tokens + 1.0) / 6.0, alpha);
 }
 
-/// Whether a live hypothesis may still get into the result. Its probability cannot grow, but the penalty of a
-/// longer output may make its score better: so the best that it can reach is its present probability at its
-/// next or at the greatest length.
+/// Whether a live hypothesis can still enter the result. Its probability cannot increase, but the penalty of
+/// a longer output may improve its score: so its best score is that of its current probability at the next or
+/// at the maximum length.
 bool BeamSearchSentence::can_improve() const {
   if (finished_.size() < static_cast<size_t>(options_.n_best)) return true;
   for (const Live& hypothesis : live_) {

@@ -8,7 +8,7 @@
 
 namespace ventris {
 
-/// The beam of one sentence: its live hypotheses and the finished ones. Knows nothing of the model.
+/// The beam of one sentence: its live hypotheses and the finished ones. Independent of the model.
 class BeamSearchSentence {
  public:
   /// A continuation of a live hypothesis.
@@ -16,22 +16,22 @@ class BeamSearchSentence {
     int hypothesis;
     int32_t token;
     double log_probability;  // of the whole
-    uint32_t stream = 0;     // random numbers of an output that is drawn
+    uint32_t stream = 0;     // random numbers of a sampled output
   };
 
-  /// At most `max_tokens` tokens, without the marks; at least those of the prefix. Both references outlive
-  /// the object.
+  /// At most `max_tokens` tokens, without the marks; at least those of the prefix. Both references must
+  /// outlive the object.
   BeamSearchSentence(const BeamSearchOptions& options, std::span<const int32_t> prefix, int max_tokens);
 
   int live() const { return static_cast<int>(live_.size()); }
   bool done() const { return live_.empty(); }
-  /// All live hypotheses have as many tokens as are allowed: only the end mark may follow.
+  /// All live hypotheses have the maximum number of tokens: only the end mark may follow.
   bool full() const { return tokens_ == max_tokens_; }
-  /// The only token that may follow: of the prefix, or the end mark where full(); else -1.
+  /// The only token that may follow: that of the prefix, or the end mark if full(); otherwise -1.
   int32_t forced_token() const;
-  /// Nothing but the prefix is there, so that several outputs that are drawn have one beginning.
+  /// Only the prefix is present, so that all sampled outputs have the same start.
   bool at_first_free_token() const { return tokens_ == static_cast<int>(prefix_.size()); }
-  /// The last token of a live hypothesis, the begin mark at first.
+  /// The last token of a live hypothesis, initially the begin mark.
   int32_t last_token(int hypothesis) const;
   std::span<const int32_t> tokens(int hypothesis) const {
     return live_[static_cast<size_t>(hypothesis)].tokens;
@@ -41,10 +41,10 @@ class BeamSearchSentence {
   }
   uint32_t stream(int hypothesis) const { return live_[static_cast<size_t>(hypothesis)].stream; }
 
-  /// Keeps the beam_size best of `candidates`, which hold at least the beam_size best of all continuations,
-  /// ordered by hypothesis. Those that end are finished; the rest lives on. Returns, for each hypothesis that
-  /// lives on, the one that it continues. Ends the search where no live hypothesis can change the n_best
-  /// result any more.
+  /// Keeps the beam_size best of `candidates`, which contain at least the beam_size best of all
+  /// continuations, ordered by hypothesis. Those that end are finished; the others stay live. Returns, for
+  /// each live hypothesis, the one that it continues. Ends the search when no live hypothesis can change the
+  /// n_best result.
   std::vector<int> advance(std::vector<Candidate> candidates);
 
   /// The n_best finished hypotheses, best first.

@@ -13,8 +13,7 @@ namespace {
 
 constexpr const char* kPurpose = "beam search";
 
-/// Tokens of room in a new cache. On the CPU room costs nothing before it is used, but a larger cache later
-/// does.
+/// Capacity of a new cache in tokens. On the CPU unused capacity is free, but growing the cache is not.
 constexpr int64_t cache_steps(Device device) {
   return device == Device::kCpu ? 32 : 16;
 }
@@ -73,7 +72,7 @@ IncrementalDecoder::Activations IncrementalDecoder::plan_activations(Arena& aren
 
 void IncrementalDecoder::reserve_activations(int64_t hypotheses) {
   if (hypotheses <= activation_capacity_) return;
-  synchronize(context_);  // work under way may use the old memory
+  synchronize(context_);  // pending work may use the old memory
   activation_capacity_ = std::max(hypotheses, activation_capacity_ * 3 / 2);
   Arena measure;
   plan_activations(measure, activation_capacity_);
@@ -114,8 +113,8 @@ void IncrementalDecoder::begin(ConstTensor memory, std::span<const int32_t> sour
   position_ = 0;
 }
 
-/// Makes sure that the cache has `rows` free rows at its end. When it is full, the rows that some hypothesis
-/// still uses move, in order, to the front of a new one, which is at least twice as large as they are.
+/// Ensures that the cache has `rows` free rows at its end. When it is full, the rows that are still in use
+/// move, in order, to the front of a new one, which is at least twice their size.
 void IncrementalDecoder::make_room(int64_t rows) {
   if (cache_used_ + rows <= cache_capacity_) return;
   std::vector<int32_t> moved_to(static_cast<size_t>(cache_used_), -1);

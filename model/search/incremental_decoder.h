@@ -15,35 +15,35 @@
 
 namespace ventris {
 
-/// The decoder one token at a time, for search: every step gives each live hypothesis one more token and
-/// computes its one new row. Keys and values of earlier tokens stay in a cache. A hypothesis is a list of
-/// rows of the cache, so that those with a common beginning share it without copies.
+/// The decoder for search, one token at a time: every step appends one token to each live hypothesis and
+/// computes its new row. Keys and values of earlier tokens stay in a cache. A hypothesis is a list of rows of
+/// the cache, so that those with a common beginning share it without copies.
 class IncrementalDecoder {
  public:
-  /// Most rows that one call of logits() computes. On the CPU those that a task of the packed GEMM takes:
-  /// more would leave the caches before they are read, and first use of memory has its price; a GPU wants few
-  /// calls.
+  /// The maximum number of rows of one call of logits(). On the CPU those of a task of the packed GEMM: more
+  /// would be evicted from the caches before they are read, and first use of memory is expensive; a GPU needs
+  /// few calls.
   static constexpr int64_t logit_rows(Device device) { return device == Device::kCpu ? 96 : 256; }
 
-  /// The references outlive the object.
+  /// The references must outlive the object.
   IncrementalDecoder(Context& context, const TransformerConfig& config, ParameterStore& store,
                      const TransformerIds& ids);
 
   /// Begins with one hypothesis without tokens for each sentence, hypothesis s for sentence s. `memory` is
-  /// the encoder output, [source rows, d_model] T, read here only; source_offsets: [sentences + 1], in host
-  /// memory. At most `max_hypotheses` will live.
+  /// the encoder output, [source rows, d_model] T, read only here; source_offsets: [sentences + 1], in host
+  /// memory. At most `max_hypotheses` are live at a time.
   void begin(ConstTensor memory, std::span<const int32_t> source_offsets, int64_t max_hypotheses);
 
   /// New hypothesis i continues hypothesis parents[i] of the last step (or of begin()) with tokens[i]; those
-  /// that nobody continues are forgotten. The first token is the begin mark. Requires position() <
-  /// max_positions.
+  /// that are not continued are dropped. The first token is the begin mark.
+  /// Requires position() < max_positions.
   void step(std::span<const int32_t> parents, std::span<const int32_t> tokens);
 
   /// Logits of hypotheses [begin, begin + rows) of the last step, [rows, padded_vocab] T (master dtype with a
   /// packed store), which the caller may change; valid until the next call.
   Tensor logits(int64_t begin, int64_t rows);
 
-  /// Tokens that every hypothesis has, the begin mark among them.
+  /// The number of tokens of every hypothesis, including the begin mark.
   int64_t position() const { return position_; }
 
  private:
@@ -56,7 +56,7 @@ class IncrementalDecoder {
     ResidualNorm cross_norm;
     FeedForwardLayer feed_forward;
   };
-  /// Activations of one step; all layers use them in turn.
+  /// Activations of one step; used by one layer after the other.
   struct Activations {
     Tensor embedded;         // [capacity, d_model] T
     Tensor query_key_value;  // [capacity, 3 * d_model] T: of self-attention
@@ -70,7 +70,7 @@ class IncrementalDecoder {
     ResidualNorm::Saved final_norm;
     Tensor logits;  // [logit_rows(), padded_vocab] T, master with a packed store
   };
-  /// What the operations of a step read, on the device.
+  /// Inputs of the operations of a step, on the device.
   struct Lists {
     const int32_t* tokens;         // [hypotheses]
     const int32_t* positions;      // [hypotheses]
@@ -93,7 +93,7 @@ class IncrementalDecoder {
   const TransformerConfig config_;
   ParameterStore& store_;
   Arena sinusoid_memory_;
-  Tensor sinusoids_;  // [max_positions, d_model] master, where positions are not learned
+  Tensor sinusoids_;  // [max_positions, d_model] master, if positions are not learned
   EmbeddingLayer embedding_;
   Linear memory_projection_;
   OutputLayer output_;

@@ -12,7 +12,7 @@ namespace {
 
 using Candidate = std::pair<double, int32_t>;
 
-/// The more probable first, of equal ones the token of the smaller number.
+/// Orders by descending probability, then by ascending token.
 bool before(const Candidate& x, const Candidate& y) {
   return x.first > y.first || (x.first == y.first && x.second < y.second);
 }
@@ -31,7 +31,7 @@ double uniform_number(uint64_t seed, const DrawKey& key) {
   return static_cast<double>(number) * 0x1p-53;
 }
 
-/// Leaves the top_k candidates, the most probable first.
+/// Keeps the top_k candidates, the most probable first.
 void TokenSampler::keep_most_probable() {
   const auto k = static_cast<size_t>(options_.top_k);
   if (k == 0) return;
@@ -55,7 +55,7 @@ DrawnToken TokenSampler::draw(ConstTensor logits, std::span<const int32_t> banne
       candidates_.emplace_back(static_cast<double>(load(x[token])), token);
     }
   });
-  // From the end, so that the tokens before keep their places.
+  // From the end, so that the preceding tokens keep their positions.
   std::vector<int32_t> gone(banned.begin(), banned.end());
   std::sort(gone.begin(), gone.end());
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
@@ -72,7 +72,7 @@ DrawnToken TokenSampler::draw(ConstTensor logits, std::span<const int32_t> banne
   double total = 0.0;
   for (const Candidate& candidate : candidates_) total += weight(candidate);
   if (options_.top_p < 1.0F) {
-    // The most probable come to the end of the list one after the other, until there are enough.
+    // Moves the most probable to the end of the list one by one, until their sum is sufficient.
     const double enough = static_cast<double>(options_.top_p) * total;
     total = 0.0;
     std::make_heap(candidates_.begin(), candidates_.end(), after);

@@ -9,8 +9,8 @@
 
 namespace ventris {
 
-/// Tokens are drawn from softmax(logits / temperature), of which first the top_k most probable tokens are
-/// kept, and of these the fewest that together have the probability top_p (Holtzman et al. 2020, "nucleus").
+/// Tokens are drawn from softmax(logits / temperature), restricted first to the top_k most probable tokens,
+/// and then to the fewest of these with a total probability of top_p (Holtzman et al. 2020, "nucleus").
 struct SamplingOptions {
   float temperature = 1.0F;  // > 0
   int top_k = 0;             // 0: all
@@ -18,7 +18,7 @@ struct SamplingOptions {
   uint64_t seed = 1;
 };
 
-/// What a random number belongs to: so that it is the same in any batch, on any rank.
+/// The key of a random number, which makes it independent of batch and rank.
 struct DrawKey {
   uint64_t sentence;  // in the input
   uint32_t stream;    // of several outputs of a sentence

@@ -24,7 +24,7 @@ class SearchModels {
   /// At most `source_rows` rows of sources in a batch. Requires check_models().
   SearchModels(Context& context, std::span<const SearchModel> models, int64_t source_rows);
 
-  /// Encodes packed source sentences, in host memory, and begins as IncrementalDecoder::begin() does.
+  /// Encodes packed source sentences, in host memory, and starts as IncrementalDecoder::begin().
   void begin(const HostBatch& sources, int64_t max_hypotheses);
   /// As IncrementalDecoder::step().
   void step(std::span<const int32_t> parents, std::span<const int32_t> tokens);
@@ -41,7 +41,7 @@ class SearchModels {
  private:
   struct Member {
     Member(Context& context, const SearchModel& model, int64_t source_rows);
-    std::optional<ParameterStore> packed;  // where the store of the model can be packed and is not
+    std::optional<ParameterStore> packed;  // if the store of the model can be packed and is not
     ParameterStore& store;
     Transformer encoder;
     IncrementalDecoder decoder;

@@ -10,17 +10,17 @@
 
 namespace ventris {
 
-/// Lists of numbers that the host makes anew for every step and the device reads: laid end to end in a
-/// staging buffer, so that one copy brings all of them.
+/// Lists of numbers that the host creates for every step and the device reads: consecutive in a staging
+/// buffer, so that one copy transfers all of them.
 class StagedArrays {
  public:
   explicit StagedArrays(Context& context) : context_(context) {}
 
-  /// Begins a set of arrays with `numbers` numbers together; those of the set before are gone.
+  /// Starts a set of arrays with `numbers` numbers in total; discards the previous set.
   void begin(size_t numbers) {
     const size_t bytes = numbers * sizeof(int32_t);
     if (!buffer_ || buffer_->size() < bytes) {
-      synchronize(context_);  // work under way may read the old buffer
+      synchronize(context_);  // pending work may read the old buffer
       const size_t room = std::max(bytes, buffer_ ? buffer_->size() * 3 / 2 : size_t{0});
       buffer_.reset();
       buffer_ = std::make_unique<StagingBuffer>(context_, room);
@@ -29,7 +29,7 @@ class StagedArrays {
     }
     used_ = 0;
   }
-  /// Adds an array and returns where it will be on the device after send().
+  /// Adds an array and returns its address on the device after send().
   const int32_t* add(std::span<const int32_t> values) {
     const size_t offset = used_;
     VENTRIS_CHECK(offset + values.size_bytes() <= buffer_->size(), "{} bytes of arrays, room for {}",

@@ -35,7 +35,7 @@ struct TargetScores::Impl {
     return min;
   }
 
-  /// Of every target row of the packed batch: the mean of the models' probabilities, as a logarithm.
+  /// For every target row of the packed batch the logarithm of the mean of the models' probabilities.
   std::vector<float> log_probabilities(const PackedPairs& packed);
 
   Context& context;

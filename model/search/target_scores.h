@@ -22,8 +22,8 @@ struct TargetScoreOptions {
   Marks marks = {};
 };
 
-/// The probability that models give to given translations (force-decoding). Several models make an ensemble,
-/// as in BeamSearch.
+/// The probability of given translations under one or several models (forced decoding). Several models make
+/// an ensemble, as in BeamSearch.
 class TargetScores {
  public:
   /// Throws as BeamSearch does.
@@ -32,8 +32,8 @@ class TargetScores {
   TargetScores(const TargetScores&) = delete;
   TargetScores& operator=(const TargetScores&) = delete;
 
-  /// For each pair log p(token | source, tokens before) of every token of the target, then of the end mark.
-  /// What a pair gets does not depend on the others.
+  /// For each pair log p(token | source, previous tokens) of every token of the target, then of the end mark.
+  /// The result of a pair does not depend on the others.
   std::vector<std::vector<float>> score(std::span<const SentencePair> pairs);
 
  private:

@@ -19,8 +19,8 @@ void TokenRules::clear() {
   draws_.clear();
 }
 
-/// Bans the tokens that would make the last no_repeat_ngram - 1 tokens and themselves a sequence that is
-/// there already.
+/// Bans the tokens that would make the last no_repeat_ngram - 1 tokens and themselves a sequence that already
+/// occurs.
 void TokenRules::ban_repeated_ngrams(std::span<const int32_t> tokens) {
   const auto kept = static_cast<size_t>(options_.no_repeat_ngram) - 1;
   if (tokens.size() <= kept) return;
@@ -39,7 +39,8 @@ void TokenRules::add(std::span<const int32_t> tokens, int32_t forced) {
     if (options_.no_repeat_ngram > 0) ban_repeated_ngrams(tokens);
     std::sort(banned_.begin() + first, banned_.end());
     banned_.erase(std::unique(banned_.begin() + first, banned_.end()), banned_.end());
-    // All but the begin mark, the unknown token and the end mark: then the output ends, however short it is.
+    // All except the begin mark, the unknown token and the end mark: then the output ends, even below the
+    // minimum length.
     const bool nothing_else = banned_.end() - banned_.begin() - first >= vocab_size_ - 3;
     if (static_cast<int64_t>(tokens.size()) < options_.min_length && !nothing_else) {
       banned_.push_back(options_.end_id);

@@ -9,17 +9,18 @@
 
 namespace ventris {
 
-/// What may follow each hypothesis of one step, beside what the model says, in host memory.
+/// The constraints on the next token of each hypothesis of one step, independent of the model, in host
+/// memory.
 class TokenRules {
  public:
-  /// `options` outlive the object.
+  /// `options` must outlive the object.
   TokenRules(const BeamSearchOptions& options, int64_t vocab_size);
 
-  /// Begins a step.
+  /// Starts a step.
   void clear();
   /// Adds the next row: a hypothesis with these tokens. `forced`: the only token that may follow, or -1.
   void add(std::span<const int32_t> tokens, int32_t forced);
-  /// Asks for a token drawn for the row that was added last.
+  /// Requests a sampled token for the last row added.
   void add_draw(const DrawKey& key) { draws_.push_back({static_cast<int32_t>(labels_.size()) - 1, key}); }
 
   struct Draw {
@@ -31,9 +32,9 @@ class TokenRules {
   bool any_forced() const { return any_forced_; }
   bool any_banned() const { return !banned_.empty(); }
   bool any_repeated() const { return !repeated_.empty(); }
-  /// For each row the token that is forced, 0 where none is.
+  /// For each row the forced token, or 0.
   const std::vector<int32_t>& labels() const { return labels_; }
-  /// Lists of tokens, one after the other, and where those of row r begin and end: [r], [r + 1].
+  /// Concatenated lists of tokens, and for row r their begin [r] and end [r + 1].
   const std::vector<int32_t>& banned() const { return banned_; }
   const std::vector<int32_t>& banned_begin() const { return banned_begin_; }
   const std::vector<int32_t>& repeated() const { return repeated_; }

@@ -37,12 +37,12 @@ TokenScores::Scores TokenScores::pieces(void* block, int64_t rows) const {
 void TokenScores::reserve(int64_t rows) {
   if (rows <= capacity_) return;
   capacity_ = std::max(rows, capacity_ * 3 / 2);
-  synchronize(context_);  // work under way may use the old memory
+  synchronize(context_);  // pending work may use the old memory
   memory_ = Arena(context_.device(), bytes(capacity_), "beam search");
   block_ = memory_.allocate(bytes(capacity_));
 }
 
-/// Nothing where no row has a rule, as is usual.
+/// Empty if no row has a rule, the usual case.
 void TokenScores::send_lists(const TokenRules& rules) {
   lists_ = {};
   const bool labels = rules.any_forced();

@@ -13,34 +13,34 @@
 
 namespace ventris {
 
-/// Scores the tokens that may follow each hypothesis, on the device, and brings the best of them to the host;
-/// or draws tokens, from logits that it brings to the host.
+/// Scores the permitted next tokens of each hypothesis on the device and copies the best of them to the host;
+/// or samples tokens from logits that it copies to the host.
 class TokenScores {
  public:
-  /// The references outlive the object.
+  /// The references must outlive the object.
   TokenScores(Context& context, int64_t vocab_size, const BeamSearchOptions& options);
 
   /// Scores the hypotheses of the last step of the models, one for each row of the rules.
   void compute(SearchModels& models, const TokenRules& rules);
 
-  /// Without sampling: the best tokens of hypothesis `row`, best first, and their log-probabilities; -1 where
-  /// the rules leave fewer. They are beam_size, or all that can be produced if these are fewer.
+  /// Without sampling: the best tokens of hypothesis `row`, best first, and their log-probabilities; -1 if
+  /// the rules leave fewer. Their number is beam_size, or that of all tokens that can be produced if smaller.
   int tokens_per_row() const { return static_cast<int>(tokens_per_row_); }
   const int32_t* tokens(int64_t row) const { return scores_.tokens + row * tokens_per_row_; }
   const float* log_probabilities(int64_t row) const { return scores_.values + row * tokens_per_row_; }
-  /// Of the token that the rules force on this row; requires that there is one.
+  /// That of the forced token of this row; requires that there is one.
   float forced_log_probability(int64_t row) const { return scores_.forced[row]; }
-  /// With sampling: the tokens that the rules asked for, in their order.
+  /// With sampling: the tokens requested by the rules, in their order.
   const DrawnToken& drawn(size_t draw) const { return drawn_[draw]; }
 
  private:
-  /// Pieces of one block, so that one copy brings all.
+  /// Pieces of one block, so that one copy transfers all.
   struct Scores {
     float* values;    // [rows, tokens_per_row]
     int32_t* tokens;  // [rows, tokens_per_row]
     float* forced;    // [rows]
   };
-  /// What the operations of a step read, on the device.
+  /// Inputs of the operations of a step, on the device.
   struct Lists {
     const int32_t* labels;
     const int32_t* banned;
@@ -59,7 +59,7 @@ class TokenScores {
   const int64_t vocab_size_;
   const int64_t tokens_per_row_;
   Arena banned_memory_;
-  int32_t* banned_;  // tokens that no row may have, -1 at the end
+  int32_t* banned_;  // tokens that no row may produce, -1 at the end
   StagedArrays staged_;
   Lists lists_ = {};
   std::vector<TokenSampler> samplers_;  // of the threads

@@ -114,8 +114,8 @@ TEST(SinusoidalPositions, FollowThePaper) {
       sinusoidal_positions(positions.view(), Sinusoids::kPaper);
       for (int64_t p = 0; p < 300; p += 23) {
         for (int64_t i = 0; 2 * i < d; ++i) {
-          const double angle = static_cast<double>(p) /
-                               std::pow(10000.0, 2.0 * static_cast<double>(i) / static_cast<double>(d));
+          const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(d);
+          const double angle = static_cast<double>(p) / std::pow(10000.0, exponent);
           ASSERT_NEAR(positions.get(p, 2 * i), std::sin(angle), 1e-6);
           if (2 * i + 1 < d) {
             ASSERT_NEAR(positions.get(p, 2 * i + 1), std::cos(angle), 1e-6);

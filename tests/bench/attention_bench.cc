@@ -1,9 +1,8 @@
-// Time of attention on the CPU or on a GPU (there between events of the stream), forward and backward, at
-// lengths made up around a mean, or at those of given sentences:
+// Time of attention on the CPU or on a GPU (there between events of the stream), forward and backward, for
+// random lengths around a mean, or for those of given sentences:
 //   attention_bench [--device cpu|cuda] [--pairs FILE] [options of Google Benchmark]
 // FILE: a line "source target" with the tokens of each sentence pair of a batch. Then the three attentions of
-// a layer are measured, forward and backward together, in bf16: of the encoder, of the decoder, and between
-// them.
+// a layer are measured, forward plus backward, in bf16: in the encoder, in the decoder, and between them.
 
 #include <benchmark/benchmark.h>
 
@@ -27,7 +26,7 @@ namespace {
 
 enum class Passes { kForward, kBackward, kBoth };
 
-/// Who attends to whom.
+/// The queries and keys of an attention.
 struct Sides {
   std::vector<int32_t> query_offsets;
   std::vector<int32_t> key_offsets;  // empty: the queries' own
@@ -112,7 +111,7 @@ class Attention {
                                   .d_key = block(d_key_, 1),
                                   .d_value = block(d_key_, 2)});
   }
-  /// Seconds of one call of each, the mean of so many.
+  /// Seconds of one call of each, the mean over `calls`.
   double seconds(Passes passes, int calls) {
     Profile& profile = context_.profile();
     profile.clear();
@@ -153,7 +152,7 @@ class Attention {
     position_ = arena.allocate_array<DropoutPosition>(1);
     work_ = plan_attention_work(arena, context_.device(), dtype_, sides_.sentences(), rows(), key_rows);
   }
-  /// Numbers of even distribution in [-1, 1].
+  /// Uniformly distributed numbers in [-1, 1].
   void fill(const Tensor& tensor) {
     std::minstd_rand generator(1);
     std::vector<char> bytes(static_cast<size_t>(tensor.size()) * size_of(tensor.dtype));
@@ -193,7 +192,7 @@ struct Case {
 void run(benchmark::State& state, Device device, const Case& c) {
   Context context({.device = device});
   Attention attention(context, c.sides, c.shape, c.dtype, c.rate);
-  const int calls = device == Device::kCpu ? 1 : 10;  // so that the host keeps ahead of the device
+  const int calls = device == Device::kCpu ? 1 : 10;  // so that the host stays ahead of the device
   for (auto _ : state) state.SetIterationTime(attention.seconds(c.passes, calls));
   state.counters["GFLOP/s"] =
       benchmark::Counter(1e-9 * attention.flops(c.passes), benchmark::Counter::kIsIterationInvariantRate);
@@ -209,7 +208,7 @@ void add(Device device, const Case& c) {
       ->UseManualTime();
 }
 
-/// Sentences of about `length` tokens, `tokens` together.
+/// Sentences of about `length` tokens, `tokens` in total.
 Sides made_up(int length, int64_t tokens, bool causal) {
   std::mt19937 generator(1);
   Sides sides{.query_offsets = {0}, .key_offsets = {}, .causal = causal};

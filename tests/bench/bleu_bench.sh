@@ -1,6 +1,6 @@
 #!/bin/bash
-# Seconds of processor time of `ventris bleu` against sacreBLEU's command on one core, start of the program included, in turns: the best of some
-# runs each, and the ratio. The systems are scored as one text, so that no line is met twice on the side of the systems.
+# Seconds of processor time of `ventris bleu` against sacreBLEU's command on one core, including the start of the program, alternating: the best of
+# several runs each, and the ratio. All systems are scored as one text, so that no line of the systems is repeated.
 # usage: bleu_bench.sh VENTRIS PYTHON REFERENCE SYSTEM...
 #   VENTRIS  the program; PYTHON  an interpreter with sacrebleu; REFERENCE, SYSTEM  text of as many lines, plain or gzipped
 #   RUNS     from the environment: runs of each (3);  CORE  the core to use (0)
@@ -19,7 +19,7 @@ for system in "$@"; do
   gzip -cdf "$reference" >> "$work/reference"
 done
 lines=$(wc -l < "$work/system")
-# least FILE: the least sum of a line
+# least FILE: the smallest sum of a line
 least() { awk '{ print $1 + $2 }' "$1" | sort -g | head -n 1; }
 
 # compare TITLE "OPTIONS OF VENTRIS" "OPTIONS OF SACREBLEU"

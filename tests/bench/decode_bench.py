@@ -4,13 +4,13 @@
     python3 tests/bench/decode_bench.py --ventris build/release/ventris --model weights.h5 --peer-python PYTHON \
         --source test_2016_flickr.lc.norm.tok.en.gz --sentences 1000 --output table.md
 
-PYTHON needs ctranslate2 and sentencepiece; its model folder comes from `ventris export`. For each width of the beam, number of sentences
-translated together and number of threads all programs run in turn, `--rounds` times; the table has medians, of ratios those of the rounds.
-Both search without a length penalty, and the lines unlike those of the peer in the precision of `--base` are counted. "By CPU time" is the
-same ratio by the time that the threads of the process had a core, which other programs on the machine disturb less. `--isa` holds both
-programs to the same instructions: the peer's libraries know more than one variable for that. Neither reading the model nor starting counts;
-ours tokenizes and detokenizes within the measured time, the peer gets and gives pieces. Peak memory is the resident set of the whole
-process: for the peer that includes Python, whose part (the packages imported, no model) is shown in a line of its own.
+PYTHON needs ctranslate2 and sentencepiece; its model folder comes from `ventris export`. For each beam size, number of sentences
+translated together and number of threads all programs run alternately, `--rounds` times; the table has medians, for ratios the medians over
+the rounds. Both search without a length penalty; lines that differ from those of the peer in the precision of `--base` are counted. "By CPU
+time" is the same ratio of the CPU time of the process, which other programs on the machine disturb less. `--isa` limits both programs to the
+same instructions (the peer's libraries need several variables for that). Start and loading of the model are not timed; ours tokenizes and
+detokenizes within the measured time, the input and output of the peer are tokens. Peak memory is the resident set of the whole process: for
+the peer that includes Python, whose share (packages imported, no model) is shown in a separate line.
 """
 import argparse
 import gzip
@@ -47,11 +47,11 @@ def run_peer(arguments):
     hypotheses = [result.hypotheses[0] for result in results]
     with open(arguments.output, "w", encoding="utf-8") as file:
         file.writelines(processor.decode(pieces) + "\n" for pieces in hypotheses)
-    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "words": sum(map(len, hypotheses)), "peak_mib": peak_mib(), "own_mib": own,
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "tokens": sum(map(len, hypotheses)), "peak_mib": peak_mib(), "own_mib": own,
                       "version": ctranslate2.__version__}))
 
 
-# What holds the peer to the instructions of --isa: its own kernels and the libraries of its products.
+# Variables that limit the peer's own kernels and its libraries to the instructions of --isa.
 PEER_LIMITS = {
     "auto": {},
     "avx2": {"CT2_FORCE_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
@@ -96,8 +96,8 @@ def measure(arguments, folder):
     systems = [("ventris", precision) for precision in arguments.precisions]
     systems += [("CTranslate2", compute_type) for compute_type in arguments.peer_types]
     base = ("CTranslate2", arguments.base)
-    header = (f"| beam | sentences at a time | threads | program | precision | sentences/s | words/s | of CTranslate2 {arguments.base} | by CPU time | "
-              f"peak MiB | of CTranslate2 {arguments.base} | lines unlike CTranslate2 {arguments.base} |")
+    header = (f"| beam | sentences at a time | threads | program | precision | sentences/s | tokens/s | of CTranslate2 {arguments.base} | by CPU time | "
+              f"peak MiB | of CTranslate2 {arguments.base} | lines that differ from CTranslate2 {arguments.base} |")
     rows = [header, "|" + "---|" * 12]
     print("\n".join(rows), flush=True)
     own = 0
@@ -123,14 +123,14 @@ def measure(arguments, folder):
                     return statistics.median(theirs[field] / ours[field] for theirs, ours in zip(runs[base], runs[system], strict=True))
 
                 for system in systems:
-                    seconds, words, memory = (median(system, field) for field in ("seconds", "words", "peak_mib"))
+                    seconds, tokens, memory = (median(system, field) for field in ("seconds", "tokens", "peak_mib"))
                     name = system[0] if system[0] == "ventris" else f"{system[0]} {runs[system][0]['version']}"
                     unlike = different_lines(outputs[system], outputs[base])
                     rows.append(f"| {beam} | {batch} | {threads} | {name} | {system[1]} | {len(lines) / seconds:,.1f} | "
-                                f"{words / seconds:,.0f} | {ratio(system, 'seconds'):.2f} | {ratio(system, 'cpu_seconds'):.2f} | {memory:,.0f} | "
+                                f"{tokens / seconds:,.0f} | {ratio(system, 'seconds'):.2f} | {ratio(system, 'cpu_seconds'):.2f} | {memory:,.0f} | "
                                 f"{memory / median(base, 'peak_mib'):.2f} | {unlike} of {len(lines)} |")
                     print(rows[-1], flush=True)
-    rows.append(f"| | | | Python with the peer's packages, no model | | | | | | {own:,.0f} | | |")
+    rows.append(f"| | | | Python with the peer's packages, without a model | | | | | | {own:,.0f} | | |")
     print(rows[-1], flush=True)
     return "\n".join(rows) + "\n"
 
@@ -141,17 +141,17 @@ def main():
     parser.add_argument("--source", help="text, one sentence a line; may be gzipped")
     parser.add_argument("--ventris", default="build/release/ventris")
     parser.add_argument("--peer-python", default=sys.executable, help="python that has ctranslate2")
-    parser.add_argument("--peer-types", nargs="+", default=["float32", "int8"], help="its compute types; --base among them")
+    parser.add_argument("--peer-types", nargs="+", default=["float32", "int8"], help="its compute types, including --base")
     parser.add_argument("--precisions", nargs="+", default=["f32", "bf16", "int8"], help="ours")
-    parser.add_argument("--base", default="float32", help="the compute type of the peer that ratios are to")
-    parser.add_argument("--isa", default="auto", choices=list(PEER_LIMITS), help="instructions that both may use")
+    parser.add_argument("--base", default="float32", help="the compute type of the peer to which ratios refer")
+    parser.add_argument("--isa", default="auto", choices=list(PEER_LIMITS), help="instruction set that both may use")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32, 256])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--output", help="file for the table")
-    inner = parser.add_argument_group("the part that runs in the peer's python")
+    inner = parser.add_argument_group("run the part for the peer's python")
     inner.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     for name, kind in (("folder", str), ("compute-type", str), ("beam", int), ("batch", int)):
         inner.add_argument(f"--{name}", type=kind, help=argparse.SUPPRESS)

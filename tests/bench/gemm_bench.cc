@@ -1,6 +1,6 @@
-// Rates of gemm() at the shapes of training, against the best large square product of oneDNN itself of the
-// same dtype in the same run ("of_large"). One thread; rates are per second of CPU time, the best of several
-// repetitions, so that other programs on the machine disturb little.
+// Rates of gemm() at the shapes of training, relative to the best large square product of oneDNN itself of
+// the same dtype in the same run ("of_large"). One thread; rates are per second of CPU time, the best of
+// several repetitions, so that other programs on the machine have little effect.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -35,7 +35,7 @@ struct Matrix {
   Tensor view;
 };
 
-// GFLOP/s of a square product by oneDNN itself, the best of a few; 0 where it has none for this processor.
+// GFLOP/s of a square product by oneDNN itself, the best of a few; 0 if it has none for this processor.
 double square_rate(DType dtype, int64_t size) {
   Matrix a(size, size, dtype);
   Matrix b(size, size, dtype);
@@ -120,8 +120,8 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t tokens, in
   state.counters["of_large"] = rates[rates.size() / 2] / large;
 }
 
-// packed_gemm() against gemm() with the same weights, in turn: how often as fast ("of_gemm"; not where gemm()
-// has no product of oneDNN to take). int8 is compared with f32.
+// packed_gemm() relative to gemm() with the same weights, alternating ("of_gemm"; omitted if oneDNN has no
+// such product for gemm()). int8 is compared with f32.
 void measure_packed(benchmark::State& state, Packing packing, int64_t rows, int64_t in, int64_t out) {
   const DType dtype = factor_dtype(packing);
   Context context({.threads = 1});
@@ -186,7 +186,7 @@ int register_all() {
       }
       for (const Layer& layer : vocabularies) {
         add(layer, "forward", Form::kLogits, dtype, tokens, layer.in, layer.out);
-        // The gradient by h is dlogits [tokens, vocab] times E [vocab, d], and that by E is dlogits^T h.
+        // The gradient of h is dlogits [tokens, vocab] times E [vocab, d], and that of E is dlogits^T h.
         add(layer, "data gradient", Form::kForward, dtype, tokens, layer.out, layer.in);
         add(layer, "weight gradient", Form::kWeightGradient, dtype, tokens, layer.out, layer.in);
       }

@@ -3,8 +3,8 @@
 # Usage: tests/bench/gpu.sh CORPUS PYTHON [TABLE] [--multi30k TEXT_FOLDER] [options of gpu_bench.py]
 #   CORPUS      corpus.h5 of 'ventris prepare' with sentences of usual length
 #   PYTHON      has PyTorch for CUDA and h5py
-#   TABLE       the file for the tables (Markdown); gpu.md unless given
-#   --multi30k  trains on the text of launch/recipes/multi30k.sh besides, for at most 5 minutes more
+#   TABLE       the file for the tables (Markdown); default: gpu.md
+#   --multi30k  also trains on the text of launch/recipes/multi30k.sh, for at most 5 more minutes
 # VENTRIS and ATTENTION_BENCH in the environment: programs built elsewhere, instead of those of build/cuda.
 set -euo pipefail
 

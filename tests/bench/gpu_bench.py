@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Everything that is measured on one GPU, as one file in Markdown. tests/bench/gpu.sh calls it; it takes under 8 minutes.
+"""All measurements on one GPU, as one file in Markdown. tests/bench/gpu.sh calls it; it takes under 8 minutes.
 
     python3 tests/bench/gpu_bench.py --ventris build/cuda/ventris --attention-bench build/cuda/tests/bench/attention_bench \
         --corpus corpus.h5 --pytorch PYTHON --output table.md [--multi30k TEXT_FOLDER]
 
 ventris trains in bf16 with a CUDA graph per step; PyTorch trains the same model on length-bucketed padded batches of the same sentences,
 eager and with torch.compile, bf16 by autocast, fused Adam, scaled_dot_product_attention. The first steps are not counted. Then attention
-alone, against PyTorch's on a padded batch, on bucketed batches and on tensors without padding. With --multi30k the recipe trains on
-that text besides, for at most 5 minutes more. What is left out for want of time or because it fails has a row that says why.
+alone, against PyTorch's on a padded batch, on bucketed batches and on tensors without padding. With --multi30k the recipe also trains on
+that text, for at most 5 more minutes. A measurement that fails or is omitted for lack of time has a row with the reason.
 """
 import argparse
 import json
@@ -23,21 +23,21 @@ import table
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SIDES = ("encoder", "decoder", "cross")
-FORMULA = """Model FLOPs of a step, with n source and m target words of a sentence, sums over the sentences of the batch, d = d_model, L layers a
-stack, V words of the vocabulary; a product is 2 operations for each multiplication and addition, and backward has two products for
-each one of forward, so all is times 6; norms, softmax, dropout, padding and Adam do not count:
+FORMULA = """Model FLOPs of a step, with n source and m target tokens of a sentence, sums over the sentences of the batch, d = d_model, L layers a
+stack, V tokens of the vocabulary. A multiplication and an addition of a product are 2 operations, and backward has two products for
+each one of forward, hence the factor 6. Norms, softmax, dropout, padding and Adam are not counted:
 
     encoder             6 L sum n (4 d^2 + 2 d d_ff)
     decoder             6 L (sum m (6 d^2 + 2 d d_ff) + sum n 2 d^2)
     output projection   6 sum m d V
     attention           12 L d sum (n^2 + m (m + 1) / 2 + m n)
 
-MFU is the rate of the model FLOPs over that of the large product in bf16 measured in the same run.
+MFU is the rate of the model FLOPs divided by that of the large product in bf16, measured in the same run.
 """
 
 
 class Clock:
-    """The time that is left of the minutes that all takes."""
+    """The remaining part of the total time."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -47,8 +47,8 @@ class Clock:
 
 
 class DeviceMemory:
-    """The most memory in use on the first GPU while something runs, over what was in use before, in MiB; None where nvidia-smi is missing.
-    A ventris process holds from its start what it needs, so that looking twice a second misses nothing."""
+    """Peak memory in use on the first GPU during a run, above that in use before, in MiB; None if nvidia-smi is missing.
+    A ventris process allocates its memory at the start, so two samples a second are enough."""
 
     QUERY = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
 
@@ -89,7 +89,7 @@ def ratio(value, other):
 
 
 def attempt(name, measure):
-    """What measure() gives, with the most memory meanwhile, or {"failed": why}; that is said on stderr, too."""
+    """The result of measure() with the peak memory, or {"failed": reason}, which is also printed on stderr."""
     with DeviceMemory() as memory:
         try:
             found = measure()
@@ -118,7 +118,7 @@ def measure_training(arguments, clock, preset):
 
     found = [("ventris", attempt(f"ventris, {preset}", ventris))]
     for name, more in (("eager", []), ("torch.compile", ["--compile", "--compile-seconds", arguments.compile_seconds])):
-        # A peer that hangs in its compiler does not take the time of what follows.
+        # A peer that hangs in its compiler must not use up the time of the others.
         most = arguments.warmup_seconds + arguments.seconds + (arguments.compile_seconds if more else 0) + 40
         got = attempt(f"PyTorch, {name}, {preset}", lambda more=more, most=most: pytorch(more, most))
         found.append((f"PyTorch {got['version']}, {name}" if "version" in got else f"PyTorch, {name}", got))
@@ -126,7 +126,7 @@ def measure_training(arguments, clock, preset):
 
 
 def training_table(gemm, training):
-    header = ["preset", "trainer", "ms a step", "target words a step", "target words/s", "of best PyTorch", "model FLOPs", "MFU",
+    header = ["preset", "trainer", "ms a step", "target tokens a step", "target tokens/s", "of best PyTorch", "model FLOPs", "MFU",
               "MiB on the device", "MiB of tensors"]
     rows = []
     for preset, found in training.items():
@@ -144,7 +144,7 @@ def training_table(gemm, training):
 
 
 def phase_table(gemm, preset, profile):
-    """Where the time of a step goes; the floor is the time of the phase's products at the rate of the large product."""
+    """The phases of a step; the floor is the time of the phase's products at the rate of the large product."""
     rate = gemm or profile["product_flops_per_second"] or None
     rows, beyond = [], {}
     for phase in profile["phases"] + [{"phase": "other", "ms": profile["other_ms"]}]:
@@ -156,7 +156,7 @@ def phase_table(gemm, preset, profile):
     step_floor = profile["model_flops_per_second"] * profile["step_ms"] / rate if rate else 0.0
     rows.append(["step", f"{profile['step_ms']:.3f}", "100 %", f"{step_floor:.3f}", f"{profile['step_ms'] - step_floor:.3f}"])
     most = max(beyond, key=beyond.get)
-    return (f"### Phases of a step of {preset}\n\nMean of {profile['steps']} profiled steps, which are not replayed as graphs. Floor: the model "
+    return (f"### Phases of a step of {preset}\n\nMean of {profile['steps']} profiled steps, not replayed as graphs. Floor: the model "
             "FLOPs of the phase at the rate of the large product.\n\n" + table.markdown(["phase", "ms", "share", "floor, ms", "beyond it, ms"], rows) +
             f"\nMost of the time beyond the floor: {most}, {beyond[most]:.3f} ms of {profile['step_ms'] - step_floor:.3f}. MFU of these "
             f"steps: {100 * profile['mfu']:.1f} % of a product of {profile['product_size']} cubed at "
@@ -164,11 +164,11 @@ def phase_table(gemm, preset, profile):
 
 
 def measure_attention(arguments, clock, folder):
-    """The words of the batch, {(preset, dropout): {way: {side: ms or why there is none}}}, and [(who, why)] of what did not come to its end."""
+    """Token counts of the batch, {(preset, dropout): {way: {side: ms or the reason of a failure}}}, and [(program, reason)] of failures."""
     pairs = os.path.join(folder, "pairs.txt")
     common = ["--corpus", arguments.corpus, "--batch-tokens", arguments.attention_tokens, "--most-pairs", arguments.most_pairs]
     try:
-        words = table.run_json(table.peer_command(arguments.pytorch, "peer_attention.py", common + ["--write-pairs", pairs]), clock.left())
+        tokens = table.run_json(table.peer_command(arguments.pytorch, "peer_attention.py", common + ["--write-pairs", pairs]), clock.left())
     except table.Failed as error:
         return None, {}, [("lengths of the sentences", str(error))]
     found, ended = {}, []
@@ -196,7 +196,7 @@ def measure_attention(arguments, clock, folder):
         ended.append(("PyTorch", reason))
     for who, why in ended:
         print(f"attention, {who}: {why}", file=sys.stderr)
-    return words, found, ended
+    return tokens, found, ended
 
 
 def times_of(sides):
@@ -213,7 +213,7 @@ def best_of(ways, prefix):
     return best
 
 
-def attention_table(words, found, ended):
+def attention_table(tokens, found, ended):
     rows, reasons = [], []
 
     def cell(ms):
@@ -240,11 +240,11 @@ def attention_table(words, found, ended):
     text = table.markdown(["preset", "dropout", "way", *SIDES, "sum", "over ventris"], rows)
     if reasons:
         text += "\nNot measured:\n\n" + "".join(f"{number}. {why}\n" for number, why in enumerate(reasons, 1))
-    if words is None:
+    if tokens is None:
         return text
-    return (f"Forward and backward of the three attentions of a layer, ms, bf16, {words['pairs']:,} sentence pairs as they come, {words['source']:,} "
-            f"source and {words['target']:,} target words with their marks, head size 64. Bucketed: eight batches of like lengths, for as many target "
-            "words. The last column is the time over that of ventris.\n\n" + text)
+    return (f"Forward and backward of the three attentions of a layer, ms, bf16, {tokens['pairs']:,} sentence pairs in random order, {tokens['source']:,} "
+            f"source and {tokens['target']:,} target tokens with their marks, head size 64. Bucketed: eight batches of similar lengths, scaled to the same "
+            "target tokens. The last column is the time divided by that of ventris.\n\n" + text)
 
 
 def multi30k(arguments, folder):
@@ -273,7 +273,7 @@ def multi30k(arguments, folder):
         if reached is None and line["valid_bleu"] >= arguments.multi30k_bleu:
             reached = elapsed / 60
     when = "was not reached" if reached is None else f"was reached after {reached:.2f} minutes of training"
-    return (f"`launch/recipes/multi30k.sh`, preset tiny, bf16, one process; {seconds / 60:.2f} minutes for text, training, average and test together. "
+    return (f"`launch/recipes/multi30k.sh`, preset tiny, bf16, one process; {seconds / 60:.2f} minutes for text, training, average and test in total. "
             f"Validation BLEU {arguments.multi30k_bleu:g} {when}. Test:\n\n    {table.last_words(printed)}\n\n" +
             table.markdown(["step", "minutes", "valid loss", "valid BLEU"], rows))
 
@@ -285,7 +285,7 @@ def options():
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--pytorch", required=True, help="python with PyTorch for CUDA and h5py")
     parser.add_argument("--presets", nargs="+", default=["base", "big"])
-    parser.add_argument("--batch-tokens", type=int, default=25344, help="rows of a side; 198 x 128, so that nothing is padded to 128")
+    parser.add_argument("--batch-tokens", type=int, default=25344, help="rows of a side; 198 x 128, so that no padding to 128 is needed")
     parser.add_argument("--gemm-size", type=int, default=8192, help="rows of the large product")
     parser.add_argument("--seconds", type=float, default=16.0)
     parser.add_argument("--warmup-seconds", type=float, default=6.0)
@@ -293,16 +293,16 @@ def options():
     parser.add_argument("--attention-seconds", type=float, default=60.0)
     parser.add_argument("--attention-min-seconds", type=float, default=0.1)
     parser.add_argument("--attention-tokens", type=int, default=25344)
-    parser.add_argument("--most-pairs", type=int, default=300000, help="of the corpus, that PyTorch loads")
+    parser.add_argument("--most-pairs", type=int, default=300000, help="of the corpus, for PyTorch to load")
     parser.add_argument("--log-every", type=int, default=10)
-    parser.add_argument("--budget-seconds", type=float, default=470.0, help="for all but Multi30k")
-    parser.add_argument("--multi30k", help="folder of text (launch/recipes/multi30k.sh): train on it, too")
-    parser.add_argument("--multi30k-bleu", type=float, default=39.0, help="validation BLEU to be reached")
+    parser.add_argument("--budget-seconds", type=float, default=470.0, help="for all measurements except Multi30k")
+    parser.add_argument("--multi30k", help="folder of text (launch/recipes/multi30k.sh): also train on it")
+    parser.add_argument("--multi30k-bleu", type=float, default=39.0, help="target validation BLEU")
     parser.add_argument("--multi30k-minutes", type=float, default=5.0)
-    parser.add_argument("--multi30k-steps", type=int, help="other than the recipe's, to try the script")
+    parser.add_argument("--multi30k-steps", type=int, help="in place of the recipe's, to test the script")
     parser.add_argument("--device", default="cuda", help="of ventris")
-    parser.add_argument("--peer-device", default="cuda", help="cpu, to try the script without a GPU")
-    parser.add_argument("--ventris-options", default="", help="more options of ventris train, to try the script")
+    parser.add_argument("--peer-device", default="cuda", help="cpu, to test the script without a GPU")
+    parser.add_argument("--ventris-options", default="", help="more options of ventris train, to test the script")
     parser.add_argument("--output", help="file for the tables")
     return parser.parse_args()
 
@@ -321,7 +321,7 @@ def report(arguments, product, training, attention, more):
 
 
 def measure_product(arguments, clock):
-    """Operations a second of the large product, and None or why there is no such number."""
+    """Operations a second of the large product, and None or the reason why it was not measured."""
     more = ["--gemm", "--gemm-size", arguments.gemm_size, "--device", arguments.peer_device, "--precision", "bf16"]
     try:
         return 1e9 * table.run_json(table.peer_command(arguments.pytorch, "peer_pytorch.py", more), min(60, clock.left()))["gflops"], None
@@ -339,7 +339,7 @@ def main():
     product = measure_product(arguments, clock)
     training, attention, more = {}, None, ""
     with tempfile.TemporaryDirectory(prefix="ventris-gpu-") as folder:
-        # Attention before the second preset: it is short, and compiling may take all the time there is.
+        # Attention before the second preset: it is short, and compiling may take all the remaining time.
         for preset in arguments.presets:
             training[preset] = measure_training(arguments, clock, preset)
             table.save(report(arguments, product, training, attention, more), arguments.output)
@@ -349,7 +349,7 @@ def main():
         seconds = arguments.budget_seconds - clock.end + time.monotonic()
         if arguments.multi30k:
             more = "\n## Multi30k\n\n" + multi30k(arguments, folder)
-    more += f"\nAll but Multi30k took {seconds / 60:.1f} minutes.\n\n    " + version.strip().replace("\n", "\n    ") + "\n"
+    more += f"\nAll except Multi30k took {seconds / 60:.1f} minutes.\n\n    " + version.strip().replace("\n", "\n    ") + "\n"
     table.write(report(arguments, product, training, attention, more), arguments.output)
 
 

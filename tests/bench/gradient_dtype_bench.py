@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What --gradient-dtype bf16 costs or gains between two MPI ranks on the CPU, as a table in Markdown.
+"""Cost or gain of --gradient-dtype bf16 between two MPI ranks on the CPU, as a table in Markdown.
 
     python3 tests/bench/gradient_dtype_bench.py --ventris build/release/ventris --corpus corpus.h5
 
-Runs with f32 and bf16 sums take turns, in both precisions of the model; medians of target tokens/s, the first seconds not counted, and the
-loss of the last interval that all runs of a row reached.
+Runs with f32 and bf16 sums alternate, in both precisions of the model. The table has medians of target tokens/s, without the first seconds, and
+the loss of the last interval that all runs of a row reached.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ def run(arguments, preset, precision, dtype):
     begin = lines[0]["elapsed_seconds"] + arguments.warmup_seconds
     counted = [line for line in lines if line["elapsed_seconds"] >= begin]
     if len(counted) < 2:
-        raise SystemExit(f"{len(lines)} steps in {arguments.seconds:g} s are too few to measure: give more --seconds")
+        raise SystemExit(f"{len(lines)} steps in {arguments.seconds:g} s are too few to measure: increase --seconds")
     tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]
     return {"rate": tokens / (counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"]),
             "losses": [line["loss"] for line in lines]}

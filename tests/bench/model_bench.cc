@@ -32,7 +32,7 @@ TransformerConfig config_of(int64_t preset) {
   return config;
 }
 
-/// Sentence pairs with a mean length of 14 words, as in Multi30k, until the target tokens are reached.
+/// Sentence pairs with a mean length of 14 tokens, as in Multi30k, until the target tokens are reached.
 testing::PackedBatch make_batch() {
   std::mt19937 generator(1);
   std::vector<std::pair<int, int>> lengths;

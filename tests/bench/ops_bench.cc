@@ -1,6 +1,6 @@
-// Time per element of the operations that are not GEMM, beside that of a plain copy of the same bytes: what
-// the memory of the machine allows. Counters: `ns/element`, and `of_copy`, the time of a copy of the bytes
-// that the operation must read and write over its own time (1 is as fast as memory).
+// Time per element of the operations that are not GEMM, compared with a plain copy of the same bytes, the
+// limit set by memory. Counters: `ns/element`, and `of_copy`, the time of a copy of the bytes that the
+// operation must read and write, divided by its own time (1 is as fast as memory).
 
 #include <benchmark/benchmark.h>
 
@@ -43,7 +43,7 @@ void report(benchmark::State& state, int64_t elements, double bytes_per_element)
   state.counters["of_copy"] = benchmark::Counter(copy, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// A tensor of normal numbers in memory of its own.
+/// A tensor of normally distributed numbers that owns its memory.
 class Data {
  public:
   Data(int64_t rows, int64_t cols, DType dtype)
@@ -230,7 +230,7 @@ void sum_of_squares_bench(benchmark::State& state) {
   report(state, n, 4.0);
 }
 
-// Arguments: bits of the activations, columns, per cent of dropout.
+// Arguments: bits of the activations, columns, percentage of dropout.
 BENCHMARK(layer_norm_forward_bench)->Name("layer_norm_forward")->ArgsProduct({{32, 16}, {128, 512}, {0, 10}});
 BENCHMARK(layer_norm_backward_bench)
     ->Name("layer_norm_backward")

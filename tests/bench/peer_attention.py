@@ -4,12 +4,12 @@
     python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --write-pairs pairs.txt
     python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --pairs pairs.txt --device cuda
 
-The first call writes the numbers of words of a batch of sentence pairs as they come, end and begin marks included: what
-`attention_bench --pairs` takes. The second measures, and prints a JSON object a line as it goes, one for each (preset, side, dropout, way,
-backend): "ms" for as many sentences as the pairs of the file, or "failed" with the reason where such tensors are not taken, or where no time
-was left ("way" and "backend" are empty then). Ways:
+The first call writes the token counts of a batch of sentence pairs in random order, including end and begin marks, in the format of
+`attention_bench --pairs`. The second measures, and prints one JSON object a line for each (preset, side, dropout, way, backend): "ms" for all
+pairs of the file, or "failed" with the reason if the backend does not support such tensors or no time was left (then "way" and "backend" are
+empty). Ways:
   padded     the same sentences, padded to the longest of them
-  bucketed   batches of sentences of like length, as a trainer makes them (peer_pytorch.py), eight of the corpus, scaled by target words
+  bucketed   batches of sentences of similar length, as a trainer makes them (peer_pytorch.py), eight of the corpus, scaled by target tokens
   nested     the same sentences as a nested tensor without padding
   varlen     the same sentences with torch.nn.attention.varlen, which has no dropout
 """
@@ -57,7 +57,7 @@ def backends():
 
 
 class Refused(Exception):
-    """A way or backend does not take such tensors."""
+    """A way or backend does not support such tensors."""
 
 
 REFUSALS = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError, ImportError, AssertionError)
@@ -76,7 +76,7 @@ class Measurement:
         return torch.randn(*shape, device=self.device, dtype=torch.bfloat16).requires_grad_()
 
     def attempt(self, work):
-        """work() gives the output to differentiate; the time of both passes. Raises Refused."""
+        """The time of both passes of work(), which returns the output to differentiate. Raises Refused."""
         def both():
             out, inputs, gradient = work()
             torch.autograd.grad(out, inputs, gradient)
@@ -98,7 +98,7 @@ class Measurement:
         return min(times)
 
     def padded(self, pairs, shape, side, rate):
-        """Tensors of the three ways that pad: masks where a key is padding. The work of one batch of pairs."""
+        """Tensors of one batch of pairs for the ways that pad, with masks of padding keys."""
         heads, d_head = shape
         queries = [pair[0 if side == "encoder" else 1] for pair in pairs]
         keys = [pair[1 if side == "decoder" else 0] for pair in pairs]
@@ -111,7 +111,7 @@ class Measurement:
             mask = (torch.arange(max(keys), device=self.device) < lengths[:, None])[:, None, None, :]
             if side == "decoder":
                 mask = mask & torch.ones(max(keys), max(keys), dtype=torch.bool, device=self.device).tril()
-        # Past a sentence's end a causal query sees padding only after its own words: no mask of padding is needed.
+        # A causal query of a sentence sees no padding, which is after its tokens: no mask of padding is needed.
         causal = side == "decoder"
 
         def masked():
@@ -161,18 +161,18 @@ class Measurement:
         of_queries, of_keys = offsets(queries), offsets(keys)
         gradient = torch.ones_like(query)
 
-        def with_words(**words):
-            out = varlen_attn(query, key_, value, of_queries, of_keys, max(queries), max(keys), **words)
+        def with_options(**options):
+            out = varlen_attn(query, key_, value, of_queries, of_keys, max(queries), max(keys), **options)
             return out, (query, key_, value), gradient
 
         if side != "decoder":
-            return self.attempt(with_words)
+            return self.attempt(with_options)
         # Releases of PyTorch differ in the name.
-        return self.fastest([lambda: with_words(is_causal=True), lambda: with_words(window_size=(-1, 0))])
+        return self.fastest([lambda: with_options(is_causal=True), lambda: with_options(window_size=(-1, 0))])
 
 
 def tell(key, measure):
-    """Prints the result at once: whoever ends this program has what came before."""
+    """Prints the result immediately, so that it is not lost if this program is ended."""
     try:
         key["ms"] = measure()
     except Refused as error:
@@ -197,13 +197,13 @@ def batch_as_it_comes(source, target, tokens):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True)
-    parser.add_argument("--batch-tokens", type=int, default=25344, help="most words of a side")
+    parser.add_argument("--batch-tokens", type=int, default=25344, help="most tokens of a side")
     parser.add_argument("--most-pairs", type=int, default=300000, help="of the corpus")
     parser.add_argument("--write-pairs")
     parser.add_argument("--pairs")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--presets", nargs="+", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--seconds", type=float, default=60.0, help="nothing new is begun after so long")
+    parser.add_argument("--seconds", type=float, default=60.0, help="start no measurement after this time")
     arguments = parser.parse_args()
     begin = time.monotonic()
     source, target, _ = peer_pytorch.load(arguments.corpus, arguments.most_pairs)
@@ -211,16 +211,16 @@ def main():
         pairs = batch_as_it_comes(source, target, arguments.batch_tokens)
         with open(arguments.write_pairs, "w", encoding="utf-8") as file:
             file.writelines(f"{n} {m}\n" for n, m in pairs)
-        words = [sum(pair[side] for pair in pairs) for side in (0, 1)]
-        print(json.dumps({"pairs": len(pairs), "source": words[0], "target": words[1]}))
+        tokens = [sum(pair[side] for pair in pairs) for side in (0, 1)]
+        print(json.dumps({"pairs": len(pairs), "source": tokens[0], "target": tokens[1]}))
         return
     with open(arguments.pairs, encoding="utf-8") as file:
         pairs = [tuple(map(int, line.split())) for line in file]
-    words = sum(pair[1] for pair in pairs)
+    tokens = sum(pair[1] for pair in pairs)
     groups = peer_pytorch.bucket(source, target, arguments.batch_tokens, random.Random(1))
     random.Random(2).shuffle(groups)
     groups = [[(len(source[i]) + 1, len(target[i]) + 1) for i in group] for group in groups[:8]]
-    grouped_words = sum(pair[1] for group in groups for pair in group)
+    grouped_tokens = sum(pair[1] for group in groups for pair in group)
     measurement = Measurement(arguments)
     for preset in arguments.presets:
         for rate in (0.0, 0.1):
@@ -232,7 +232,7 @@ def main():
                 shape = SHAPES[preset]
 
                 def of_groups():
-                    return sum(measurement.padded(group, shape, side, rate) for group in groups) * words / grouped_words
+                    return sum(measurement.padded(group, shape, side, rate) for group in groups) * tokens / grouped_tokens
 
                 for name, backend in backends():
                     with backend():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer that training speed is measured against: a clean PyTorch loop of the same Transformer.
+"""The peer for training speed: a plain PyTorch loop of the same Transformer.
 
 Reads the same corpus.h5 as `ventris train`, buckets sentence pairs by length, pads each batch and trains with the paper's schedule on
 all cores, or on one GPU with --device cuda. Prints one JSON object: target tokens/s (without padding), peak memory, loss, padding share.
@@ -147,7 +147,7 @@ def load(path, most=None):
 
 
 def bucket(source, target, tokens, rng):
-    """Indices of sentence pairs of like length, in groups of at most `tokens` target tokens."""
+    """Indices of sentence pairs of similar length, in groups of at most `tokens` target tokens."""
     order = sorted(range(len(source)), key=lambda i: (len(target[i]), len(source[i]), rng.random()))
     groups, group, count = [], [], 0
     for i in order:
@@ -177,7 +177,7 @@ def batches(source, target, tokens, rng, device):
 
 
 def gemm_rate(device, precision, size):
-    """GFLOP/s of a large square product: the best of several."""
+    """GFLOP/s of a large square product: the maximum of several runs."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
@@ -199,14 +199,14 @@ def peak_memory_mib(device):
 
 
 def steady(seconds):
-    """Whether the last steps had no compilation among them."""
+    """Whether no compilation occurred in the last steps."""
     return len(seconds) == STEADY_STEPS and max(seconds) < 3 * statistics.median(seconds)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus")
-    parser.add_argument("--gemm", action="store_true", help="measure a large matrix product and nothing else")
+    parser.add_argument("--gemm", action="store_true", help="measure only a large matrix product")
     parser.add_argument("--gemm-size", type=int, default=8192, help="rows of its matrices")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
@@ -215,9 +215,9 @@ def main():
     parser.add_argument("--batch-tokens", type=int, default=4096, help="target tokens of an update, without padding")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--warmup-seconds", type=float, default=15.0)
-    parser.add_argument("--compile-seconds", type=float, default=600.0, help="more warm-up at most, until compiling ends")
+    parser.add_argument("--compile-seconds", type=float, default=600.0, help="maximum of additional warm-up, until compiling ends")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--most-pairs", type=int, help="train on the first so many, where loading all takes too long")
+    parser.add_argument("--most-pairs", type=int, help="load only this many pairs, if loading all takes too long")
     arguments = parser.parse_args()
 
     if arguments.gemm:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sentence pairs a second of `ventris prepare` on two threads against two parallel spm_encode processes, one a side, on the
-# same plain text with the same model; and the memory of prepare on the text once and on a multiple of it.
+# Sentence pairs a second of `ventris prepare` on two threads against two parallel spm_encode processes, one for each side, on
+# the same plain text with the same model; and the memory of prepare for the text and for several copies of it.
 # usage: prepare_bench.sh VENTRIS SOURCE TARGET [VOCAB_SIZE] [COPIES]
 #   VENTRIS  the program; SOURCE, TARGET  parallel text, plain or gzipped; COPIES  of the text for the memory run (13)
 # Needs spm_encode and h5dump (Debian: sentencepiece, hdf5-tools).

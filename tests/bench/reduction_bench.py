@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What --reduction reproducible costs against fast, as a table in Markdown.
+"""The cost of --reduction reproducible relative to fast, as a table in Markdown.
 
     python3 tests/bench/reduction_bench.py --ventris build/release/ventris
 
-Each preset trains on a demonstration corpus with batches of --batch-tokens, on 1 and 2 ranks of one thread: with the fast reduction and the
-shards that it takes by default, with the fast one and 8 shards, and with the reproducible one and 8 shards. The runs of a row
-take turns, --rounds times. A time is the median of all steps but the first two of a run; a ratio is one of medians.
+Each preset trains on a demonstration corpus with batches of --batch-tokens, on 1 and 2 ranks of one thread: with the fast reduction and
+its default number of shards, with the fast one and 8 shards, and with the reproducible one and 8 shards. The runs of a row alternate,
+--rounds times. A time is the median of all steps except the first two of a run; a ratio is one of medians.
 """
 import argparse
 import json

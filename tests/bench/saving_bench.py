@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What saving costs training, on a model of 4 + 4 layers and width 128, as a table in Markdown.
+"""The cost of saving during training, for a model of 4 + 4 layers and width 128, as a table in Markdown.
 
     python3 tests/bench/saving_bench.py --ventris build/release/ventris
 
-Steps of one run are counted in rows of --block: in every second row the checkpoint of its first step is saved while the row goes on, in
-the others nothing is. The difference of the medians is what a save costs, copy, writing, reading and all; a minute's share is that of
-one save a minute. --run-folder tells where the run folder lies, as the disk matters.
+The steps of one run are grouped in rows of --block: in every second row the checkpoint of its first step is saved during the row, in the
+others nothing is saved. The cost of a save, including copy, writing and verification, is the difference of the medians; its share is that of
+one save a minute. --run-folder sets the location of the run folder, as the disk matters.
 """
 import argparse
 import json
@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--block", type=int, default=10, help="steps of a row")
     parser.add_argument("--rows", type=int, default=40)
-    parser.add_argument("--run-folder", help="where the run is to lie; default: the system's folder for temporary files")
+    parser.add_argument("--run-folder", help="location of the run folder; default: the system's folder for temporary files")
     arguments = parser.parse_args()
     ventris = os.path.abspath(arguments.ventris)
     folder = tempfile.mkdtemp(prefix="ventris-bench-", dir=arguments.run_folder)
@@ -53,7 +53,7 @@ def main():
         rows[begin % (2 * block) == 0].append(elapsed[begin + block] - elapsed[begin])
     quiet, saving = (statistics.median(rows[key]) for key in (False, True))
     cost = saving - quiet
-    print("| ranks | checkpoint | step | a row without a save | a row with one | a save costs | of a minute |")
+    print("| ranks | checkpoint | step | row without a save | row with a save | cost of a save | share of a minute |")
     print("|" + "---|" * 7)
     print(f"| {arguments.ranks} | {size / 1e6:.1f} MB | {1e3 * quiet / block:.1f} ms | {1e3 * quiet:.0f} ms | {1e3 * saving:.0f} ms | "
           f"{1e3 * cost:.0f} ms | {100 * cost / 60:.2f} % |")

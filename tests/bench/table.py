@@ -1,4 +1,4 @@
-"""What the scripts that measure training have in common: runs of ventris and of peers, and tables in Markdown."""
+"""Functions for the scripts that measure training: runs of ventris and of peers, and tables in Markdown."""
 import json
 import os
 import shutil
@@ -13,12 +13,12 @@ def last_words(text):
 
 
 class Failed(Exception):
-    """A measurement that came to nothing; the message says why."""
+    """A measurement that failed; the message is the reason."""
 
 
 def run(command, timeout=None, environment=None):
-    """What a command printed, and None or why it did not come to its end. All that it started ends with it."""
-    # Files, not pipes: what a killed command had started may hold a pipe open.
+    """The output of a command, and None or the reason why it failed. All processes that it started are ended with it."""
+    # Files, not pipes: processes started by a killed command may keep a pipe open.
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         reason = None
         try:
@@ -30,7 +30,7 @@ def run(command, timeout=None, environment=None):
                 errors.seek(0)
                 reason = f"exit code {process.returncode}: {last_words(errors.read())}"
         except subprocess.TimeoutExpired:
-            reason = f"not done after {timeout:.0f} s"
+            reason = f"not finished after {timeout:.0f} s"
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -40,14 +40,14 @@ def run(command, timeout=None, environment=None):
 
 
 def run_lines(command, timeout=None):
-    """The objects that a command printed, one a line, as many as came, and None or why it did not come to its end."""
+    """The objects that a command printed, one a line, until its end or failure, and None or the reason of the failure."""
     text, reason = run(command, timeout)
     objects = []
     for line in text.splitlines():
         try:
             objects.append(json.loads(line))
         except ValueError:
-            continue  # talk of a library, or cut off
+            continue  # output of a library, or cut off
     return objects, reason
 
 
@@ -55,7 +55,7 @@ def run_json(command, timeout=None):
     """The object that a command printed last. Raises Failed."""
     objects, reason = run_lines(command, timeout)
     if reason is not None or not objects:
-        raise Failed(reason or "nothing was printed")
+        raise Failed(reason or "no output")
     return objects[-1]
 
 
@@ -73,7 +73,7 @@ def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, se
         shutil.rmtree(folder)
     counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= warmup_seconds]
     if len(counted) < 2:
-        raise Failed(f"fewer than two reports after {warmup_seconds:g} s; measure for longer")
+        raise Failed(f"fewer than two reports after {warmup_seconds:g} s; increase the time of the measurement")
     seconds = counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"]
     steps = counted[-1]["step"] - counted[0]["step"]
     tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]

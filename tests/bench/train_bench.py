@@ -6,9 +6,9 @@
 
 Every configuration trains on 2 cores: ventris as two MPI ranks of one thread, PyTorch as one process of two threads. The first steps
 (primitive creation, compilation) are not counted. "of GEMM" is the arithmetic of the whole step (forward, backward, Adam; see
-training_flops in model/flop_count.h) over two cores' rate of a large square oneDNN product of that dtype in the same run. Memory is the
-peak resident set, summed over ranks. Rounds repeat the list in turn, torch.compile in the first one only, as it takes minutes to
-start (it is measured from where ten steps in a row had no compilation among them); the table has medians.
+training_flops in model/flop_count.h) divided by the rate of a large square oneDNN product of that dtype on two cores in the same run. Memory
+is the peak resident set, summed over ranks. Each round runs the whole list, torch.compile only in the first one, as it takes minutes to
+start (it is measured after ten consecutive steps without compilation). The table has medians.
 """
 import argparse
 import json
@@ -56,7 +56,7 @@ def gemm_rates(arguments):
 
 
 def median_rate(gemm, precision):
-    """None where it was not measured."""
+    """None if it was not measured."""
     known = [rates[precision] for rates in gemm if rates[precision] is not None]
     return statistics.median(known) if known else None
 
@@ -67,9 +67,9 @@ def main():
     parser.add_argument("--gemm-bench", required=True)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--pytorch", required=True, help="python with the newest PyTorch and h5py")
-    parser.add_argument("--old-pytorch", help="python with PyTorch 1.13 and h5py, the common yardstick")
+    parser.add_argument("--old-pytorch", help="python with PyTorch 1.13 and h5py, the common reference")
     parser.add_argument("--presets", nargs="+", default=["tiny", "base"])
-    parser.add_argument("--compile", action="store_true", help="measure torch.compile too, in the first round")
+    parser.add_argument("--compile", action="store_true", help="also measure torch.compile, in the first round")
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--warmup-seconds", type=float, default=8.0)

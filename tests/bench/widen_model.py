@@ -3,10 +3,10 @@
 
     python3 tests/bench/widen_model.py tiny.h5 base.h5 --times 4 --layers 6 --d-ff 2048
 
-For speed measurements at the size of a model that takes days to train: outputs end where they should, as those of random weights do not.
-Every channel is repeated `--times` times, and so is every head, with the keys as long as before times `--times` / 2; what is summed over
-repeated channels is divided by their number, so that each layer computes the same as before in every copy. The layers that are added have
-sublayers that give zero. A LayerNorm follows them all the same, so that the outputs are alike, not equal. Needs h5py, numpy and xxhash.
+For speed measurements at the size of a model that takes days to train: unlike with random weights, translations have realistic lengths.
+Every channel is repeated `--times` times, and so is every head, with keys `--times` / 2 times as long; sums over repeated channels are divided
+by their number, so that each copy computes the same as before. The added layers have sublayers that give zero, but also a LayerNorm, so
+that the outputs are similar, not equal. Needs h5py, numpy and xxhash.
 """
 import argparse
 import io
@@ -17,7 +17,7 @@ import h5py
 import numpy
 import xxhash
 
-BLOCK = 512  # the user block of our files (docs/file-formats.md)
+BLOCK = 512  # the user block of our files (docs/formats.md)
 
 
 def main():
@@ -38,8 +38,8 @@ def main():
     def value(name):
         return source["model/" + name][()].astype(numpy.float64)
 
-    # Channels are repeated as a whole (0 ... d-1, 0 ... d-1, ...). Of the new heads, which are twice as many, two in turn hold one old
-    # head, each of them `times` / 2 copies of it.
+    # Channels are repeated as a whole (0 ... d-1, 0 ... d-1, ...). Of the new heads, which are twice as many, two consecutive ones
+    # hold one old head, each of them `times` / 2 copies of it.
     in_heads = numpy.concatenate([numpy.tile(numpy.arange(d_head) + head * d_head, times // 2)
                                   for head in range(heads) for _ in range(2)])
     channels = numpy.tile(numpy.arange(d_model), times)
@@ -57,7 +57,7 @@ def main():
         for attention in attentions:
             for part in ("query", "key", "value"):
                 found |= linear(f"{prefix}/{attention}/{part}", channels, in_heads, 1 / times)
-            # The products of queries and keys have times / 2 equal terms for one, and their scale is 1 / sqrt(d_head * times / 2).
+            # The products of queries and keys have times / 2 equal terms instead of one, and their scale is 1 / sqrt(d_head * times / 2).
             for part in ("weight", "bias"):
                 found[f"{prefix}/{attention}/query/{part}"] /= math.sqrt(times / 2)
             found |= linear(f"{prefix}/{attention}/output", in_heads, channels, 1 / times)
@@ -67,7 +67,7 @@ def main():
         return found | norm(f"{prefix}/feed_forward/norm")
 
     def passing(found, from_prefix, to_prefix, gamma, beta):
-        """A layer that gives nearly what it gets: gamma * normalized + beta again."""
+        """A layer whose output is nearly its input: gamma * normalized + beta again."""
         made = {}
         for name, array in found.items():
             if not name.startswith(from_prefix + "/"):
@@ -88,7 +88,7 @@ def main():
             parameters |= layer(f"{stack}/layers/{i}", attentions)
         last = f"{stack}/layers/{old_layers - 1}"
         gamma, beta = (parameters[f"{last}/feed_forward/norm/{part}"] for part in ("gamma", "beta"))
-        # A row gamma * z + beta has the variance of that product over the channels and the mean of beta; normalizing divides by the one.
+        # A row gamma * z + beta has the variance of that product over the channels and the mean of beta; normalizing divides by the former.
         spread = math.sqrt((gamma ** 2).mean() + beta.var())
         for i in range(old_layers, arguments.layers):
             made = passing(parameters, last, f"{stack}/layers/{i}", gamma, beta)

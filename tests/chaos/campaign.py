@@ -1,4 +1,4 @@
-"""Does the runs of a plan and compares each with the quiet run of its shape."""
+"""Executes the runs of a plan and compares each with the quiet run of its shape."""
 
 import dataclasses
 import glob
@@ -17,17 +17,17 @@ import plans
 from faults import Failure
 from job import Job
 
-# How long a job may take to begin, to go from one fault to the next, and to end: a guard against hanging, long enough
-# for a loaded machine under a sanitizer. A stopped rank is given up after STOP_TIMEOUT by the job itself.
+# Time limits for the start of a job, from one fault to the next, and for its end: a guard against hanging, long enough
+# for a loaded machine under a sanitizer. The job itself gives up a stopped rank after STOP_TIMEOUT.
 START_SECONDS = 60
 END_SECONDS = 60
 QUIET_SECONDS = 3600
 STOP_TIMEOUT = 2
 LAUNCHER_SECONDS = 20
-# After the end of the launcher its ranks notice it and end.
+# Time in which the ranks end after their launcher has ended.
 ORPHAN_SECONDS = 30
 MOST_FURTHER_RUNS = 100
-# A small disk: room for all that a run keeps, and no more than is quickly filled.
+# A small disk: large enough for a run, small enough to be filled quickly.
 DISK_BYTES = 16 << 20
 
 MODEL = {
@@ -57,7 +57,7 @@ class Campaign:
         self.corpus = self.prepare()
         self.has_digests = "--digest-every" in self.output("train", "--help", "all")
 
-    # What is told, and the tools
+    # Log and tools
 
     def event(self, name, **values):
         values = {"event": name, "seconds": round(time.monotonic() - self.begin, 3), **values}
@@ -107,7 +107,7 @@ class Campaign:
         os.makedirs(shared, exist_ok=True)
         environment = {
             "VENTRIS_CHAOS": f"{self.surroundings.token}/{name}",
-            # What MPI leaves behind, and a core, are to be found.
+            # Leftovers of MPI and cores must be found.
             "TMPDIR": room,
             "OMPI_MCA_btl_vader_backing_directory": shared,
         }
@@ -118,14 +118,14 @@ class Campaign:
         return job
 
     def finish_start(self, name, job, fault, ranks, seconds=END_SECONDS):
-        """Waits for the end of the job and checks it, and that nothing of it is left. Returns the exit code."""
+        """Waits for the end of the job, and checks it and that nothing remains. Returns the exit code."""
         if not self.ended(name, job, fault, seconds):
             raise Failure(f"the job has not ended within {seconds} s: {self.stacks(name)}")
         code = job.process.returncode
         deadline = time.monotonic() + ORPHAN_SECONDS
         while left := self.surroundings.processes(name):
             if time.monotonic() > deadline:
-                raise Failure(f"processes {left} are left of the job {ORPHAN_SECONDS} s after its end")
+                raise Failure(f"processes {left} of the job still run {ORPHAN_SECONDS} s after its end")
             time.sleep(0.01)
         self.surroundings.reap({job.process.pid})
         text = job.text()
@@ -135,14 +135,14 @@ class Campaign:
         faults.check_end(fault, code, text, ranks)
         shared = os.path.join(self.surroundings.shared_memory, name)
         if os.listdir(shared) and fault is None:
-            raise Failure(f"shared memory is left: {os.listdir(shared)}")
+            raise Failure(f"shared memory remains: {os.listdir(shared)}")
         for folder in (shared, room):
             shutil.rmtree(folder, ignore_errors=True)
         return code
 
     def ended(self, name, job, fault, seconds):
-        """Waits for the end of the job. Where a rank is killed while it connects to mpirun of Open MPI 4.1, mpirun may
-        lock itself at its end, when all its ranks are gone; it is killed then, and counted."""
+        """Waits for the end of the job. If a rank is killed while it connects to mpirun of Open MPI 4.1, mpirun may deadlock
+        at its end, when all its ranks are gone; then it is killed and counted."""
         if fault is None or fault.kind != "kill" or fault.step is not None:
             return job.ended(seconds)
         if job.ended(LAUNCHER_SECONDS):
@@ -155,7 +155,7 @@ class Campaign:
         return job.ended(END_SECONDS)
 
     def stacks(self, name):
-        """Where the processes of a job that hangs are."""
+        """The stacks of the processes of a job that hangs."""
         told = []
         for process in self.surroundings.processes(name):
             gdb = ["gdb", "-p", str(process), "-batch", "-ex", "thread apply all bt 12"]
@@ -213,12 +213,12 @@ class Campaign:
         if self.best(folder) != best:
             raise Failure(f"best.json is {self.best(folder)}, that of the quiet run {best}")
         if unknown := oracle.unknown_files(folder):
-            raise Failure(f"{unknown} are left in the run folder")
+            raise Failure(f"{unknown} remain in the run folder")
 
     # One run
 
     def go(self, run):
-        """Does a run. A failure is recorded, and the campaign goes on with the next."""
+        """Executes a run. A failure is recorded, and the campaign continues with the next run."""
         name = f"run{run.number}"
         folder = self.surroundings.path(name)
         self.event("run", number=run.number, shape=run.shape.name, seed=run.seed,
@@ -235,7 +235,7 @@ class Campaign:
             shutil.rmtree(folder, ignore_errors=True)
 
     def go_guarded(self, name, number, doings):
-        """Does something with the processes and the folder of a name. A failure is recorded."""
+        """Calls `doings`. A failure is recorded, and the processes of the name are ended."""
         try:
             doings()
         except Failure as failure:
@@ -260,7 +260,7 @@ class Campaign:
                 flips.append(fault)
             if fault is not None and fault.ranks_after is not None:
                 expected.ranks = fault.ranks_after
-            # A run that was killed after its last step is told by one more start that nothing is left to do.
+            # A run that was killed after its last step finds in one more start that no work is left.
             finished = code == 0 and oracle.checkpoints(folder)[-1][0] == plans.STEPS
             if flips and len(oracle.checkpoints(folder)) >= 2:
                 self.flip_newest(run, folder, flips.pop(0), expected)
@@ -280,11 +280,11 @@ class Campaign:
         self.event("flip", run=run.number, step=step, offset=offset, mask=fault.flip_mask)
 
     def one_start(self, run, name, folder, fault, expected):
-        """Starts the job, does the fault to it, waits for its end and checks it. Returns whether the fault was done, and
-        the exit code."""
+        """Starts the job, injects the fault, waits for the end and checks it. Returns whether the fault was injected, and the
+        exit code."""
         sound = [item for item in oracle.checkpoints(folder) if item[1] != expected.damaged]
         newest = sound[-1] if sound else None
-        # Only the limit on waiting depends on the fault that is to come.
+        # Only the timeout depends on the fault.
         timeout = STOP_TIMEOUT if fault is not None and fault.kind == "stop" else START_SECONDS
         job = self.start(run, name, folder, expected.ranks, timeout)
         done = None
@@ -300,22 +300,22 @@ class Campaign:
             if fault.step is None:
                 job.wait(lambda: time.monotonic() - job.begin >= fault.seconds, START_SECONDS)
             elif job.wait(goes_on, START_SECONDS) is None:
-                raise Failure(f"the job has not made a step within {START_SECONDS} s: {self.stacks(name)}")
+                raise Failure(f"the job has not completed a step within {START_SECONDS} s: {self.stacks(name)}")
             else:
                 self.recovered(expected)
                 if job.wait(lambda: job.metrics.step() >= fault.step, START_SECONDS) is None:
-                    raise Failure(f"the job has not come to step {fault.step}: {self.stacks(name)}")
+                    raise Failure(f"the job has not reached step {fault.step}: {self.stacks(name)}")
                 time.sleep(fault.seconds)
             fault_time = time.monotonic()
             at = job.metrics.step()
-            # A rank that is stopped inside MPI_Finalize is waited for without a limit (docs/exit-codes.md).
+            # No stop after the last step: the rank may be inside MPI_Finalize (docs/exit-codes.md).
             if fault.kind != "stop" or at < plans.STEPS:
                 done = faults.inject(fault, job, expected.ranks, folder)
             if done is not None:
                 self.count(fault.kind)
             self.event("fault", run=run.number, kind=fault.kind, rank=fault.rank, at_step=at, done=done)
         elif job.wait(goes_on, START_SECONDS) is None:
-            raise Failure(f"the job has not made a step within {START_SECONDS} s: {self.stacks(name)}")
+            raise Failure(f"the job has not completed a step within {START_SECONDS} s: {self.stacks(name)}")
         else:
             self.recovered(expected)
         code = self.finish_start(name, job, fault if done is not None else None, expected.ranks)
@@ -337,26 +337,26 @@ class Campaign:
 
     @staticmethod
     def check_resumed(text, newest, expected, code):
-        """Whether the start went on from the newest sound checkpoint, and set a damaged one aside by name."""
+        """Checks that the start resumed from the newest sound checkpoint, and set a damaged one aside by name."""
         match = re.search(r"going on from (\S+) at step (\d+)", text)
         if match is None:
-            # It may have been killed before it said so.
+            # It may have been killed before it reported that.
             if code == 0 and newest is not None and newest[0] < plans.STEPS:
-                raise Failure(f"the job did not go on from {newest[1]}")
+                raise Failure(f"the job did not resume from {newest[1]}")
             return
         if newest is None or match[1] != newest[1]:
-            raise Failure(f"the job went on from {match[1]}, not from {newest[1] if newest else 'the start'}")
+            raise Failure(f"the job resumed from {match[1]}, not from {newest[1] if newest else 'the start'}")
         if expected.damaged is not None:
             if f"renamed to {expected.damaged}.damaged" not in text:
-                raise Failure(f"the output does not tell that {expected.damaged} is damaged")
+                raise Failure(f"the output does not report that {expected.damaged} is damaged")
             if not os.path.exists(expected.damaged + ".damaged"):
-                raise Failure(f"{expected.damaged}.damaged is not there")
+                raise Failure(f"{expected.damaged}.damaged does not exist")
             expected.damaged = None
 
     def go_all(self, planned):
         for run in planned:
             self.go(run)
-        # Faults that came after the last step are done in further runs.
+        # Faults that came after the last step are repeated in further runs.
         number = max(run.number for run in planned)
         for _ in range(MOST_FURTHER_RUNS):
             if not self.retries:
@@ -371,10 +371,10 @@ class Campaign:
 
 @dataclasses.dataclass
 class Expected:
-    """What the next start of a run has to make good."""
+    """What the next start of a run must recover from."""
 
     ranks: int
     damaged: str | None = None
     fault_time: float | None = None
-    # From which step another number of ranks went on, if that changes bits.
+    # The step at which another number of ranks resumed, if that changes bits.
     changed: int | None = None

@@ -1,9 +1,9 @@
-"""Faults done to real training jobs, each of which must come to the bits of a quiet run all the same.
+"""Faults in real training jobs, each of which must still give the bits of an undisturbed ("quiet") run.
 
     chaos.py --plan ci --seed 1 --log chaos.jsonl        all of a plan
-    chaos.py --replay chaos.jsonl --only 3               one run of it again
+    chaos.py --replay chaos.jsonl --only 3               repeats one of its runs
 
-Exit code 0: all runs were equal and nothing was left over; 1: not so, see the output and the log.
+Exit code 0: all runs were equal and nothing remained; 1: a failure, see the output and the log.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from surroundings import Surroundings
 
 
 def percentile(values, share):
-    """The smallest value with at least this share of all at or below it."""
+    """The smallest value that is not below at least this share of all values."""
     ordered = sorted(values)
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
@@ -31,12 +31,12 @@ def arguments():
     parser.add_argument("--mpiexec", default=os.environ.get("VENTRIS_MPIEXEC") or shutil.which("mpirun"))
     parser.add_argument("--plan", choices=sorted([*plans.COUNTS, "mixed"]), default="ci")
     parser.add_argument("--seed", type=int, default=1, help="selects the faults and their moments")
-    parser.add_argument("--count", type=int, help="of faults of each kind, in the place of the plan's")
-    parser.add_argument("--minutes", type=float, default=120, help="how long mixed faults last")
+    parser.add_argument("--count", type=int, help="number of faults of each kind, in place of the plan's")
+    parser.add_argument("--minutes", type=float, default=120, help="duration of mixed faults")
     parser.add_argument("--every", type=float, default=30, help="seconds between mixed faults, on average")
-    parser.add_argument("--log", help="a file for JSON lines of all that happens")
-    parser.add_argument("--replay", help="such a file, whose plan, seed and count are taken")
-    parser.add_argument("--only", type=int, action="append", help="the number of a run; the others are left out")
+    parser.add_argument("--log", help="file for JSON lines of all events")
+    parser.add_argument("--replay", help="such a file, whose plan, seed and count are used")
+    parser.add_argument("--only", type=int, action="append", help="number of a run; the others are skipped")
     given = parser.parse_args()
     if given.replay:
         with open(given.replay, encoding="utf-8") as file:
@@ -72,7 +72,7 @@ def stop_campaign(number, _):
 
 def main():
     given = arguments()
-    # So that whatever ends the campaign lets it clean up.
+    # So that the campaign cleans up at any signal.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop_campaign)
     planned = plans.runs(given.plan, given.seed, given.count) if given.plan != "mixed" else []

@@ -1,4 +1,4 @@
-"""One start of a training job: its command line, its ranks, what it has logged, and how it ends."""
+"""One start of a training job: its command line, its ranks, its log, and its end."""
 
 import json
 import os
@@ -12,8 +12,8 @@ HIDDEN = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
 
 
 class Metrics:
-    """What metrics.jsonl has grown to in this start. The program replaces the file when it has loaded its checkpoint,
-    so that lines of an earlier start are not taken for those of this one."""
+    """The lines of metrics.jsonl in this start. The program replaces the file after loading its checkpoint, which separates
+    them from the lines of an earlier start."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "metrics.jsonl")
@@ -46,7 +46,7 @@ class Metrics:
 
 
 class Job:
-    """A training job that runs. `environment` marks its processes; see Surroundings."""
+    """A running training job. `environment` marks its processes; see Surroundings."""
 
     def __init__(self, words, folder, log, environment, cwd):
         kept = {key: value for key, value in os.environ.items() if not key.startswith(HIDDEN)}
@@ -61,7 +61,7 @@ class Job:
                 env={**kept, **environment}, cwd=cwd, start_new_session=True)  # fmt: skip
 
     def wait(self, condition, seconds):
-        """Waits until the condition holds (True), the job has ended (False), or the time is over (None)."""
+        """Waits until the condition holds (True), the job has ended (False), or the time is up (None)."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if condition():
@@ -72,7 +72,7 @@ class Job:
         return None
 
     def ended(self, seconds):
-        """Waits for the end; False if the time was over before."""
+        """Waits for the end; False on a timeout."""
         try:
             self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -82,7 +82,7 @@ class Job:
         return True
 
     def find_rank(self, rank, candidates):
-        """The process of a rank among the candidates, or None while there is none."""
+        """The process of a rank among the candidates, or None if there is none yet."""
         for process in candidates:
             try:
                 with open(f"/proc/{process}/environ", "rb") as file:

@@ -1,5 +1,5 @@
-"""One long training under 'ventris supervise', with a fault every half a minute or so, until the time is over. What it
-has come to then must be what a quiet run comes to in as many steps."""
+"""One long training under 'ventris supervise', with a fault about every half minute, until the time is up. The result
+must be that of a quiet run of the same number of steps."""
 
 import os
 import random
@@ -25,17 +25,17 @@ FULL_SECONDS = 2.0
 STOP_TIMEOUT = 4
 POLL_SECONDS = 0.01
 RESTART_SECONDS = 120
-# The command may end so long after a fault; an end that comes later has no reason.
+# Seconds after a fault in which the command may end; a later end is a failure.
 END_SECONDS = 20
-# The quiet run goes alongside, in pieces of at least so many steps: it is there when the faults are over. It stands
-# still while the other recovers, which takes then what it takes on a machine of its own.
+# The quiet run advances in parallel, in pieces of at least this number of steps, so that it is complete when the faults
+# end. It is paused while the other run recovers, so that it does not slow down the recovery.
 PIECE_STEPS = 200
 PIECE_SECONDS = 3600
 QUIET_TIMEOUT = 300
 
 
 class Progress:
-    """What became of the time: useful is that in which the run came to steps it had never been at."""
+    """The use of the time: useful is the time in which the run computed steps for the first time."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -48,7 +48,7 @@ class Progress:
         self.first_step_time = None
 
     def look(self):
-        """Reads what has been logged."""
+        """Reads new lines of the log."""
         if self.metrics.file is not None and self.metrics.identity() != os.fstat(self.metrics.file.fileno()).st_ino:
             self.metrics.close()
             self.metrics = Metrics(self.folder)
@@ -81,7 +81,7 @@ class Progress:
 
 
 class Quiet:
-    """The run without faults, as far as the one with faults has come."""
+    """The run without faults, up to the step of the one with faults."""
 
     def __init__(self, campaign, seed):
         self.campaign = campaign
@@ -104,7 +104,7 @@ class Quiet:
         self.reached, self.job = self.step, None
 
     def stand_still(self, still):
-        """Stops its processes, or lets them go on."""
+        """Stops its processes, or continues them."""
         if still and self.job is not None and not self.stopped:
             self.stopped = self.campaign.surroundings.processes("quiet-mixed")
             self.tell(signal.SIGSTOP)
@@ -120,7 +120,7 @@ class Quiet:
                 pass
 
     def go_on(self, furthest):
-        """Begins the next piece when the one before is over. Does not wait."""
+        """Starts the next piece if the previous one has ended. Does not wait."""
         if self.stopped:
             return
         if self.job is not None and self.job.process.poll() is not None:
@@ -129,7 +129,7 @@ class Quiet:
             self.start(furthest)
 
     def go_to(self, step):
-        """Goes on to the step, and returns the steps of the log and the digest of the checkpoint."""
+        """Continues to the step, and returns the steps of the log and the digest of the checkpoint."""
         if self.job is not None:
             self.finish()
         if self.reached < step:
@@ -140,7 +140,7 @@ class Quiet:
 
 
 class Ends:
-    """The ends of the command that 'ventris supervise' has told of."""
+    """The ends of the command that 'ventris supervise' has reported."""
 
     def __init__(self, log):
         self.stream = open(log, encoding="utf-8", errors="replace")
@@ -168,7 +168,7 @@ def find_launcher(surroundings):
 
 
 def go(campaign, seed, minutes, every):
-    """Runs it; the results go into the campaign's log."""
+    """Executes the plan; the results are in the campaign's log."""
     rng = random.Random(f"mixed {seed}")
     folder = campaign.surroundings.path("mixed")
     campaign.surroundings.small_disk(folder, DISK_BYTES)
@@ -185,15 +185,15 @@ def go(campaign, seed, minutes, every):
         progress.tell(campaign)
     os.kill(job.process.pid, signal.SIGUSR1)
     if not job.ended(RESTART_SECONDS) or job.process.returncode != 75:
-        raise Failure(f"'ventris supervise' ended with {job.process.returncode} at SIGUSR1: {campaign.stacks('mixed')}")
+        raise Failure(f"'ventris supervise' ended with {job.process.returncode} on SIGUSR1: {campaign.stacks('mixed')}")
     check(campaign, log, quiet, folder)
 
 
 def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
-    """Does the faults, while the quiet run follows."""
+    """Injects the faults, while the quiet run follows."""
     begin = time.monotonic()
     due = begin + rng.uniform(0.5, 1.5) * every
-    # A stop in the start after a fault would leave lines of steps after the last checkpoint to the next start.
+    # A stop in the start after a fault would leave lines of steps after the last checkpoint for the next start.
     while (now := time.monotonic()) < begin + 60 * minutes or progress.fault_time is not None:
         progress.look()
         ends.look()
@@ -238,7 +238,7 @@ def inject(campaign, rng, job, folder, progress):
 
 
 def check(campaign, log, quiet, folder):
-    """Compares the run with the quiet one of as many steps."""
+    """Compares the run with the quiet one of the same number of steps."""
     if crash := faults.CRASHES.search(Job.read(log)):
         raise Failure(f"the output has '{crash[0]}'")
     step, path = oracle.checkpoints(folder)[-1]
@@ -251,5 +251,5 @@ def check(campaign, log, quiet, folder):
     if digest != expected:
         raise Failure(f"{path} differs from that of the quiet run")
     if left := re.findall(r"\S+\.tmp\.\d+", " ".join(os.listdir(folder))):
-        raise Failure(f"{left} are left in the run folder")
+        raise Failure(f"{left} remain in the run folder")
     campaign.event("equal", step=step, digest=digest)

@@ -1,4 +1,4 @@
-"""What a run must come to: the state and the log of a quiet run of the same shape."""
+"""The required result of a run: the state and the log of a quiet run of the same shape."""
 
 import hashlib
 import json
@@ -8,18 +8,18 @@ import re
 import h5py
 import numpy
 
-# Of the log and of checkpoints: what tells of the time, the line or the command.
+# Keys of the log and of checkpoints that depend on the time, the line or the command.
 OF_THE_TIME = ("time", "type", "format", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
 OF_THE_START = ("elapsed_seconds", "provenance", "environment")
 
-# Where another number of ranks goes on, and the reduction depends on it: what tells of the sentences and stays
-# equal, and how near the losses stay in the first steps. Later steps of Adam magnify what has differed.
+# If another number of ranks resumes, and the reduction depends on it: the keys that depend only on the sentences and stay
+# equal, and the tolerance of the losses in the first steps. Later steps of Adam amplify differences.
 OF_THE_SENTENCES = ("step", "epoch", "target_tokens", "learning_rate")
 LOSSES = ("loss", "nll")
 NEAR = 1e-5
 NEAR_STEPS = 5
 
-# What a run folder may hold when no program works on it.
+# The permitted files of a run folder that no program uses.
 KNOWN_FILES = (
     r"(checkpoint-\d{8}\.h5(\.damaged)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json)"
     r"|\.lock"
@@ -27,8 +27,8 @@ KNOWN_FILES = (
 
 
 def state_digest(checkpoint):
-    """A digest of everything in a checkpoint that a continued run must repeat: parameters, moments, averages, counts
-    and places, by name."""
+    """A digest of everything in a checkpoint that a resumed run must reproduce: parameters, moments, averages, counters and
+    positions, by name."""
     digest = hashlib.sha256()
 
     def add(name, item):
@@ -46,8 +46,8 @@ def state_digest(checkpoint):
 
 
 def logged_steps(folder, whole):
-    """metrics.jsonl as {step: values}, without those of the time. A last line cut short is left out unless the log has
-    to be whole. ValueError tells what is wrong."""
+    """metrics.jsonl as {step: values}, without those that depend on time. A truncated last line is ignored unless the log must
+    be whole. Raises ValueError with the reason."""
     steps = {}
     path = os.path.join(folder, "metrics.jsonl")
     if not os.path.exists(path):
@@ -69,19 +69,19 @@ def logged_steps(folder, whole):
 
 
 def same(key, value, quiet, after):
-    """Whether a value is as it must be, `after` steps behind a change of the number of ranks, if any."""
+    """Whether a value is as required, `after` steps after a change of the number of ranks, if any."""
     if after is None or after <= 0 or key in OF_THE_SENTENCES or value is None or quiet is None:
         return value == quiet
     return key not in LOSSES or after > NEAR_STEPS or abs(value - quiet) <= NEAR * abs(quiet)
 
 
 def differing_step(steps, reference, whole, changed=None):
-    """Tells of the first step that is not as in the reference, or returns an empty text. Unless the log has to be
-    whole, the last step may lack values, as each kind has a line of its own. `changed`: the step from which another
-    number of ranks went on, whose bits may differ."""
+    """Describes the first step that differs from the reference, or returns an empty text. Unless the log must be whole, the
+    last step may lack values, as each kind has its own line. `changed`: the step at which another number of ranks resumed,
+    whose bits may differ."""
     for step in sorted(steps):
         if step not in reference:
-            return f"step {step} is none of the quiet run"
+            return f"step {step} is not a step of the quiet run"
         values, quiet = steps[step], reference[step]
         keys = values.keys() if step == max(steps) and not whole else {*values, *quiet}
         after = None if changed is None else step - changed

@@ -1,11 +1,11 @@
-"""What happens in a campaign: a function of the plan's name, the seed and the number of faults, so that the same
-arguments do the same again."""
+"""The events of a campaign: a function of the plan's name, the seed and the number of faults, so that the same arguments
+repeat the campaign."""
 
 import dataclasses
 import itertools
 import random
 
-# A run takes about a second without a fault: some 15 steps make an epoch of the small corpus.
+# A run takes about a second without a fault: an epoch of the small corpus has about 15 steps.
 STEPS = 100
 SAVE_EVERY = 5
 FIRST_FAULT_STEP = 8
@@ -19,7 +19,7 @@ class Shape:
     name: str
     ranks: int
     options: tuple = ()
-    # Whether any number of ranks comes to the same bits.
+    # Whether the bits are the same on any number of ranks.
     elastic: bool = False
 
     def single(self):
@@ -39,22 +39,22 @@ SHAPES = (
 
 @dataclasses.dataclass
 class Fault:
-    """One fault, at a moment of a start: `seconds` after a step is in the log, or after the start where no step is
-    given. The kinds: kill (a rank), kill-launcher, stop (a rank), signal (to the launcher), full (the disk)."""
+    """One fault, at a moment of a start: `seconds` after a step is in the log, or after the start if no step is given.
+    The kinds: kill (a rank), kill-launcher, stop (a rank), signal (to the launcher), full (the disk)."""
 
     kind: str
     step: int | None
     seconds: float
     rank: int = 0
     signal: str = ""
-    # How many ranks the starts after it have, where that changes.
+    # The number of ranks of the starts after it, if that changes.
     ranks_after: int | None = None
-    # A flip of the newest checkpoint follows before the next start: where in the file, and what is changed there.
+    # A flip of the newest checkpoint before the next start: the position in the file, and the bits to change.
     flip_at: float | None = None
     flip_mask: int = 0
 
 
-# One reference for all of them, whatever the number of ranks.
+# One reference for any number of ranks.
 def elastic_shape(ranks, precision):
     options = ("--reduction", "reproducible", "--precision", precision)
     return Shape(f"elastic-{precision}", ranks, options, elastic=True)
@@ -88,7 +88,7 @@ def make_faults(counts, rng):
     """The faults in a random order, without their moments."""
     faults = []
     for _ in range(counts.get("kill", 0)):
-        # A killed launcher takes its ranks along, another way for a job to end.
+        # A killed launcher ends its ranks, another way for a job to end.
         faults.append(Fault("kill-launcher" if rng.random() < 0.15 else "kill", None, 0.0))
     faults += [Fault("stop", None, 0.0) for _ in range(counts.get("stop", 0))]
     for index in range(counts.get("signal", 0)):
@@ -102,8 +102,8 @@ def make_faults(counts, rng):
 
 
 def place(faults, shape, rng, at_start=0.25):
-    """Gives the faults of a run their moments, one in each stretch of the run, and their ranks. `at_start`: the share of
-    kills while MPI starts, the checkpoint is read, or the first steps are made."""
+    """Sets the moments of the faults of a run, one in each section of the run, and their ranks. `at_start`: the share of
+    kills while MPI starts, the checkpoint is read, or the first steps run."""
     ranks = shape.ranks
     stretch = (LAST_FAULT_STEP - FIRST_FAULT_STEP) / len(faults)
     for index, fault in enumerate(faults):
@@ -116,14 +116,14 @@ def place(faults, shape, rng, at_start=0.25):
 
 
 def elastic_runs(seed, rng):
-    """Every pair of numbers of ranks: killed on the first, it goes on on the second, and back after another kill; then
-    the same with the fast reduction, killed once."""
+    """Every pair of numbers of ranks: killed on the first, resumed on the second, and back after another kill; then the
+    same with the fast reduction, killed once."""
     planned = []
     pairs = list(itertools.product((1, 2, 3, 4), repeat=2))
     for first, second in pairs:
         shape = elastic_shape(first, ("f32", "bf16")[rng.randrange(2)])
         some = [Fault("kill", None, 0.0, ranks_after=after) for after in (second, first)]
-        place(some, shape, rng, at_start=0)  # there is a checkpoint to go on from
+        place(some, shape, rng, at_start=0)  # there is a checkpoint to resume from
         planned.append(Run(len(planned), shape, some, seed))
     for first, second in pairs:
         some = [Fault("kill", None, 0.0, ranks_after=second)]
@@ -133,7 +133,7 @@ def elastic_runs(seed, rng):
 
 
 def runs(plan, seed, count=None):
-    """The runs of a plan. `count` is the number of kills or stops in the place of the usual."""
+    """The runs of a plan. `count` replaces the plan's number of kills or stops."""
     rng = random.Random(f"{plan} {seed}")
     if plan == "elastic":
         return elastic_runs(seed, rng)

@@ -1,4 +1,4 @@
-"""Where a campaign works: a folder and mounts of its own, which go when it ends, in whatever way it ends."""
+"""The environment of a campaign: its own folder and mounts, which are removed at its end, whatever its cause."""
 
 import ctypes
 import os
@@ -12,15 +12,15 @@ MS_REC = 0x4000
 MS_PRIVATE = 1 << 18
 PR_SET_CHILD_SUBREAPER = 36
 
-# Of the folders' names; the number of the process follows.
+# Prefix of the folders' names, followed by the process id.
 PREFIX = "ventris-chaos-"
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def own_mounts():
-    """Gives this process and its children mounts of their own, which end with the last of them, even if this
-    process is killed. False where that is not allowed."""
+    """Gives this process and its children their own mounts, which end with the last of them, even if this process is
+    killed. False if not permitted."""
     if LIBC.unshare(CLONE_NEWNS) != 0:
         return False
     return LIBC.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) == 0
@@ -29,13 +29,13 @@ def own_mounts():
 class Surroundings:
     """The work folder, the memory folder for what MPI shares between ranks, and small disks. A context manager.
 
-    Every process that the campaign starts carries the folder's name in its environment as VENTRIS_CHAOS, by
-    which those that are left are found, whoever is their parent by then.
+    Every process that the campaign starts has the folder's name in its environment as VENTRIS_CHAOS, by
+    which remaining processes are found, whatever their parent.
     """
 
     def __init__(self):
         self.can_mount = own_mounts()
-        # What a killed mpirun leaves becomes a child of this process, which can then see its end.
+        # Children of a killed mpirun become children of this process, which can then wait for them.
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
         resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
@@ -49,7 +49,7 @@ class Surroundings:
 
     @staticmethod
     def remove_old_folders(*parents):
-        """Removes what campaigns have left that were killed themselves."""
+        """Removes the remains of killed campaigns."""
         for parent in parents:
             for name in os.listdir(parent):
                 number = name.removeprefix(PREFIX).split("-")[0]
@@ -70,7 +70,7 @@ class Surroundings:
         return os.path.join(self.folder, *parts)
 
     def small_disk(self, folder, size):
-        """Puts an empty disk of `size` bytes at the folder, which is made. False where mounting is not allowed."""
+        """Creates the folder and mounts an empty disk of `size` bytes on it. False if mounting is not permitted."""
         os.makedirs(folder)
         if not self.can_mount:
             return False
@@ -81,7 +81,7 @@ class Surroundings:
         return True
 
     def processes(self, run=""):
-        """Ids of the campaign's processes (of one run), those that have ended but were not waited for left out."""
+        """Ids of the campaign's processes (of one run), without zombies."""
         mark = f"VENTRIS_CHAOS={self.token}/{run}".encode()
         found = []
         for entry in os.listdir("/proc"):
@@ -90,7 +90,7 @@ class Surroundings:
             try:
                 with open(f"/proc/{entry}/environ", "rb") as file:
                     marks = [word for word in file.read().split(b"\0") if word.startswith(mark)]
-            except OSError:  # it has ended, or is another user's
+            except OSError:  # it has ended, or belongs to another user
                 continue
             if marks and (not run or mark in marks):
                 found.append(int(entry))
@@ -106,8 +106,7 @@ class Surroundings:
 
     @staticmethod
     def reap(keep):
-        """Waits for children that have ended and were handed down to this process, but for `keep`, whom others
-        wait for."""
+        """Reaps ended children that this process adopted, except `keep`, which others reap."""
         with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children", encoding="ascii") as children:
             for child in map(int, children.read().split()):
                 if child not in keep:

@@ -27,7 +27,7 @@ ROOMS = {
         "": {"text", "files"},
         "text": {"files"},
         "files": set(),
-        "scores": {"text", "files"},
+        "scores": {"text"},
         "demo_corpus": {"files"},
     },
     "trainer": {
@@ -40,6 +40,16 @@ ROOMS = {
 }
 # Headers that stand below all rooms of their folder.
 COMMON = {"data/error.h", "trainer/text.h"}
+
+# Headers whose functions are defined in files of other names, and why.
+SHARED_HEADERS = {
+    "backend/cpu_kernels.h": "which table is in use is chosen with the set of instructions",
+    "backend/kernels_cpu.h": "the kernels of all operations, which one table holds",
+    "comm/communicator.h": "the transport is that of the build, in mpi, nccl, no_mpi and no_nccl",
+    "comm/mpi_environment.h": "likewise",
+    "launch/command.h": "the commands, each in a file of its own",
+    "trainer/exchange/export_formats.h": "the formats, which have one contract and each a file of its own",
+}
 
 # Headers of libraries, and the only places that may include them.
 LIBRARIES = {
@@ -60,6 +70,17 @@ def sources():
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".cc", ".h", ".cu", ".cuh"):
                 yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8").splitlines()
+
+
+def functions(lines, end):
+    """The functions at namespace scope that are declared (`end` is ";") or defined ("{"): names with the types of their
+    parameters, as overloads have one name. Not those of an unnamed namespace. What begins there begins in the first column."""
+    text = re.sub(r"^namespace \{$.*?^\}  // namespace$", "", "\n".join(lines), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"//.*|/\*.*?\*/| = \{[^{}]*\}", "", text)
+    found = rf"^(?! |static |extern |using |return )[\w:<>,&*\[\] ]+[ *&](\w+)\(([^;{{}}]*)\)(?: noexcept)?\s*{re.escape(end)}"
+    for name, parameters in re.findall(found, text, re.MULTILINE):
+        parameters = [re.sub(r"\s*=.*", "", " ".join(parameter.split())) for parameter in parameters.split(",")]
+        yield name, tuple(re.sub(r"(?<=[ &*])\w+$", "", parameter).strip() for parameter in parameters)
 
 
 class Sources(unittest.TestCase):
@@ -98,6 +119,19 @@ class Sources(unittest.TestCase):
                 if path.suffix in kinds and path.is_file():
                     text = path.read_text(encoding="utf-8", errors="replace")
                     self.assertIsNone(re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE), path)
+
+    def test_functions_are_defined_in_the_file_of_their_header(self):
+        headers, strays = {}, {}
+        for path, lines in sources():
+            for function in functions(lines, ";") if path.endswith(".h") else ():
+                headers.setdefault(function, set()).add(path)
+        for path, lines in sources():
+            for function in functions(lines, "{") if path.endswith(".cc") else ():
+                of = headers.get(function, set())
+                if of and path[:-3] + ".h" not in of:
+                    strays.setdefault(min(of), []).append(f"{function[0]}() in {path}")
+        self.assertEqual({header: found for header, found in strays.items() if header not in SHARED_HEADERS}, {})
+        self.assertEqual(set(SHARED_HEADERS) - set(strays), set(), "these have no function elsewhere")
 
     def test_libraries_stay_where_they_belong(self):
         for path, lines in sources():

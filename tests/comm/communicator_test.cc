@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/error.h"
+#include "comm/affinity.h"
 #include "tests/comm/rank_test.h"
 
 namespace ventris {

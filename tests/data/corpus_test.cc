@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
+#include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "data/corpus.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <random>
 #include <stdexcept>
 
@@ -21,6 +22,12 @@
 #include "trainer/files/weights.h"
 
 namespace ventris::fuzz {
+
+/// For the names that GoogleTest prints.
+void PrintTo(const Harness& harness, std::ostream* out) {
+  *out << harness.name;
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -3,7 +3,7 @@
 #include "backend/context.h"
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/files/weights.h"

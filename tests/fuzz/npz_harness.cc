@@ -1,4 +1,4 @@
-#include "data/files/npz.h"
+#include "data/files/npz_reader.h"
 
 #include <stdexcept>
 

@@ -1,4 +1,5 @@
 #include "data/scores/bleu.h"
+#include "data/scores/bleu_tokenize.h"
 #include "data/scores/chrf.h"
 #include "data/scores/ter.h"
 #include "data/text/text_reader.h"

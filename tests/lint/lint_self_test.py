@@ -73,7 +73,7 @@ class LintTest(unittest.TestCase):
     def assert_finds(self, check, *expected):
         status, said = self.lint(check)
         self.assertEqual(status, 1, said)
-        for text in (*expected, f"what is above is to be mended: {check}"):
+        for text in (*expected, f"fix the errors above: {check}"):
             self.assertIn(text, said)
 
     def assert_passes(self, check):
@@ -173,7 +173,7 @@ class LintTest(unittest.TestCase):
         self.write("data/sum.cc", "int  a;\n")
         status, said = self.lint("shell", "format")
         self.assertEqual(status, 1, said)
-        self.assertIn("what is above is to be mended: shell format", said)
+        self.assertIn("fix the errors above: shell format", said)
 
     def test_a_check_without_its_tool_is_skipped_by_name_where_that_is_asked_for(self):
         self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")

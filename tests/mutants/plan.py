@@ -38,7 +38,7 @@ COMMAND_LINE = (
     ("data/scores/ter*", ("cli.score_test",)),
     ("data/scores/signif*", ("cli.score_test",)),
     ("data/scores/moses*", ("cli.protocol_test",)),
-    ("data/demo_corpus/demo*", ("cli.training_test",)),
+    ("data/demo_corpus/*", ("cli.training_test",)),
     ("data/files/*npz*", ("cli.exports_test",)),
     ("data/files/safetensors*", ("cli.exports_test",)),
     ("data/files/temporary*", ("cli.output_files_test", "cli.resume_test", "cli.power_loss_test")),

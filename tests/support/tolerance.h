@@ -6,8 +6,8 @@
 
 namespace ventris::testing {
 
-/// How far a result of one dtype may be from the f64 (or f32) reference: |got - expected| <= absolute +
-/// relative * |expected|.
+/// How far a result of one dtype may be from the f64 (or f32) reference:
+/// |got - expected| <= absolute + relative * |expected|.
 struct Tolerance {
   double absolute;
   double relative;

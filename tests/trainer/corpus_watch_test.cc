@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_writer.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/training_run.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backend/gemm.h"
+#include "backend/gemm_cache.h"
 #include "comm/communicator.h"
 
 namespace ventris {

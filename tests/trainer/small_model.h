@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "data/demo_corpus/demo_corpus.h"
-#include "data/text/tokenizer.h"
+#include "data/demo_corpus/numbers.h"
+#include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
 

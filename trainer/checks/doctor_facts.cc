@@ -25,6 +25,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
+#include "trainer/checks/doctor_trials.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {
@@ -39,8 +40,8 @@ int64_t limit_of(decltype(RLIMIT_NOFILE) resource) {
   return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
 }
 
-/// Mbit/s of an Ethernet device, or 0. Asked of the kernel: /sys shows the devices of the network namespace
-/// in which it was mounted.
+/// Mbit/s of an Ethernet device, or 0. Queried from the kernel, as /sys shows the devices of the network
+/// namespace in which it was mounted.
 double ethernet_speed(int socket, const char* name) {
   ethtool_cmd command{};
   command.cmd = ETHTOOL_GSET;
@@ -52,7 +53,7 @@ double ethernet_speed(int socket, const char* name) {
   return speed == static_cast<uint32_t>(SPEED_UNKNOWN) ? 0.0 : speed;
 }
 
-/// Bytes a second of the fastest network device that is up; 0 where none tells.
+/// Bytes a second of the fastest network device that is up; 0 if unknown.
 double link_rate() {
   double fastest = 0.0;  // Mbit/s
   const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -76,7 +77,7 @@ double link_rate() {
   return fastest * 1e6 / 8.0;
 }
 
-/// The device on which this rank would compute; the CPU where CUDA does not work.
+/// The device on which this rank would compute; the CPU if CUDA does not work.
 ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& environment,
                               const std::string& device, RankFacts& facts) {
   facts.cuda = cuda_build();
@@ -93,22 +94,7 @@ ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& 
   return options;
 }
 
-}  // namespace
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, cores, core_share, host_cores,
-                                   program, mpi, thread_level, root, nccl, cuda, driver, device,
-                                   device_reason, open_files, locked_memory, core_files, file_size,
-                                   shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
-                                   sees_folder, folder_error, folder_lock_error, folder_free)
-
-std::string to_json(const RankFacts& facts) {
-  return json_text(nlohmann::json(facts));
-}
-
-RankFacts rank_facts_from_json(const std::string& json) {
-  return nlohmann::json::parse(json).get<RankFacts>();
-}
-
+/// The facts that a rank can find without the others.
 void look_at_host(RankFacts& facts) {
   const std::vector<uint8_t> mask = affinity_mask();
   facts.cores = static_cast<int>(std::count(mask.begin(), mask.end(), 1));
@@ -124,6 +110,7 @@ void look_at_host(RankFacts& facts) {
   facts.link_rate = link_rate();
 }
 
+/// Bytes a second of a copy in memory.
 double copy_rate() {
   constexpr size_t kBytes = size_t{32} << 20;
   std::vector<char> from(kBytes, 1);
@@ -134,18 +121,19 @@ double copy_rate() {
     const Clock::time_point begin = Clock::now();
     std::memcpy(to.data(), from.data(), kBytes);
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (to[0] != from[0]) return 0.0;  // a use of the copy, which so cannot be left out
+    if (to[0] != from[0]) return 0.0;  // a use of the copy, so that it is not optimised away
     if (seconds > 0.0) best = std::max(best, static_cast<double>(kBytes) / seconds);
   }
   return best;
 }
 
+/// Offset of this rank's clock to that of rank 0. All ranks must call it.
 void compare_clocks(Communicator& communicator, RankFacts& facts) {
   constexpr int kRounds = 3;
   const auto clock = [] {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   };
-  // A question of one rank, and the time of rank 0 as the answer, which was taken halfway, more or less.
+  // A message of one rank, and the time of rank 0 as the answer, taken about halfway.
   for (int rank = 1; rank < communicator.size(); ++rank) {
     for (int round = 0; round < kRounds; ++round) {
       communicator.barrier();
@@ -159,6 +147,22 @@ void compare_clocks(Communicator& communicator, RankFacts& facts) {
       facts.clock_ahead = (asked + answered) / 2.0 - std::stod(answer);
     }
   }
+}
+
+}  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, cores, core_share, host_cores,
+                                   program, mpi, thread_level, root, nccl, cuda, driver, device,
+                                   device_reason, open_files, locked_memory, core_files, file_size,
+                                   shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
+                                   sees_folder, folder_error, folder_lock_error, folder_free)
+
+std::string to_json(const RankFacts& facts) {
+  return json_text(nlohmann::json(facts));
+}
+
+RankFacts rank_facts_from_json(const std::string& json) {
+  return nlohmann::json::parse(json).get<RankFacts>();
 }
 
 DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment& environment,

@@ -1,3 +1,5 @@
+#include "trainer/checks/doctor_judgement.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "trainer/checks/doctor.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -18,8 +19,8 @@ constexpr int64_t kFewFiles = 1024;
 constexpr int64_t kLittleDisk = 1024 * kMiB;  // about a checkpoint of the base model
 constexpr int kCheckpointsNeeded = 3;         // two good ones and the one being written
 constexpr double kClockDifference = 1.0;      // seconds
-// Expectations of sums over the ranks, as parts of what the machine can move: between hosts of the rate of
-// the link, on one host of a copy in memory, of which each byte takes several.
+// Expected rates of sums over the ranks, as fractions of the rate of the link between hosts, or on one host
+// of that of a copy in memory, of which each byte takes several.
 constexpr double kPartOfLink = 0.3;
 constexpr double kPartOfCopy = 0.05;
 
@@ -41,7 +42,7 @@ size_t first_different(const DoctorFacts& facts, std::string RankFacts::*value) 
   return 0;
 }
 
-/// A finding where a text differs over the ranks.
+/// A finding if a text differs between the ranks.
 void compare(std::vector<Finding>& findings, const DoctorFacts& facts, std::string RankFacts::*value,
              Severity severity, const char* check, const char* what, const char* advice) {
   const size_t other = first_different(facts, value);
@@ -87,9 +88,10 @@ std::vector<Finding> judge_programs(const DoctorFacts& facts) {
                           : fmt::format("{}, thread level {}", first.mpi, first.thread_level),
                       ""});
   if (first.root && first.thread_level.empty() && first.mpi.find("Open MPI") != std::string::npos) {
-    findings.push_back({Severity::kNote, "root", "Open MPI starts no ranks for root unless told to",
-                        "mpirun --allow-run-as-root, or OMPI_ALLOW_RUN_AS_ROOT=1 and "
-                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment"});
+    findings.push_back(
+        {Severity::kNote, "root", "Open MPI starts no ranks for root unless told to",
+         "mpirun --allow-run-as-root, "
+         "or OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment"});
   }
   return findings;
 }
@@ -133,8 +135,8 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
       findings.push_back({Severity::kWarning, "cores",
                           fmt::format("{} has {} and {}", own.host, counted(own.local_size, "rank"),
                                       counted(own.host_cores, "core")),
-                          "start at most as many ranks on a host as it has cores; mpirun starts more with "
-                          "--oversubscribe alone, and they are slow"});
+                          "start at most as many ranks on a host as it has cores; "
+                          "mpirun starts more with --oversubscribe alone, and they are slow"});
     } else if (2 * own.core_share * own.local_size <= own.host_cores) {
       findings.push_back({Severity::kWarning, "cores",
                           fmt::format("the {} of {} may use {} each of its {}: most of the host is idle",
@@ -145,12 +147,12 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
   }
   if (findings.empty()) {
     const bool alone = facts.ranks[0].thread_level.empty();
-    findings.push_back({Severity::kFine, "cores",
-                        alone ? fmt::format("{}; mpirun starts more ranks than there are cores with "
-                                            "--oversubscribe alone",
-                                            counted(min, "core"))
-                              : fmt::format("{} or more for each rank", min),
-                        ""});
+    findings.push_back(
+        {Severity::kFine, "cores",
+         alone ? fmt::format("{}; mpirun starts more ranks than there are cores with --oversubscribe alone",
+                             counted(min, "core"))
+               : fmt::format("{} or more for each rank", min),
+         ""});
   }
   return findings;
 }
@@ -187,8 +189,8 @@ std::vector<Finding> judge_sums(const DoctorFacts& facts) {
   if (facts.ranks.size() == 1) return {};
   if (!sums.error.empty()) {
     return {{Severity::kProblem, "sums", sums.error,
-             "do not train here: the library or the network between the ranks is broken. Try another network "
-             "(--mca btl_tcp_if_include DEVICE; NCCL_SOCKET_IFNAME) or another version"}};
+             "do not train here: the library or the network between the ranks is broken. "
+             "Try another network (--mca btl_tcp_if_include DEVICE; NCCL_SOCKET_IFNAME) or another version"}};
   }
   const bool many_hosts = hosts_of(facts) > 1;
   double rate = many_hosts ? facts.ranks[0].link_rate : facts.ranks[0].copy_rate;
@@ -207,8 +209,8 @@ std::vector<Finding> judge_sums(const DoctorFacts& facts) {
                   many_hosts ? "of the slowest host's fastest link" : "of a copy in memory");
   if (sums.bandwidth < expected) {
     return {{Severity::kWarning, "sums", measured + "; " + expectation,
-             many_hosts ? "MPI may use a slow network: --mca btl_tcp_if_include DEVICE names the one to use "
-                          "(NCCL_SOCKET_IFNAME for GPUs)"
+             many_hosts ? "MPI may use a slow network: "
+                          "--mca btl_tcp_if_include DEVICE names the one to use (NCCL_SOCKET_IFNAME for GPUs)"
                         : "other programs may be using this machine, or ranks share cores"}};
   }
   return {{Severity::kFine, "sums", measured + "; " + expectation, ""}};
@@ -222,8 +224,8 @@ std::vector<Finding> judge_folder(const DoctorFacts& facts) {
     if (facts.ranks[rank].folder_error.empty()) continue;
     return {{Severity::kProblem, "folder",
              fmt::format("{}: {}", place(facts, rank), facts.ranks[rank].folder_error),
-             "checkpoints could not be written; choose a folder that may be written, on a file system with "
-             "fsync and rename"}};
+             "checkpoints could not be written; choose a folder that may be written, "
+             "on a file system with fsync and rename"}};
   }
   for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     if (facts.ranks[rank].sees_folder) continue;

@@ -1,10 +1,10 @@
+#include "trainer/checks/doctor_report.h"
+
 #include <fmt/format.h>
 
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "trainer/checks/doctor.h"
-#include "trainer/checks/doctor_facts.h"
 #include "trainer/files/json_text.h"
 #include "trainer/text.h"
 

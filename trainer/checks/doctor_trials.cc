@@ -1,3 +1,5 @@
+#include "trainer/checks/doctor_trials.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -16,7 +18,6 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/communicator.h"
-#include "trainer/checks/doctor_facts.h"
 #include "trainer/files/run_folder.h"
 
 namespace ventris {
@@ -27,10 +28,10 @@ using Clock = std::chrono::steady_clock;
 
 // --- the folder
 
-/// The folder, made where it is missing, and a small file there; both go away with the object.
+/// The folder, created if missing, and a small file in it; both are removed with the object.
 class FolderTrial {
  public:
-  /// Throws nothing: error() tells what failed.
+  /// Does not throw: error() is the reason of a failure.
   FolderTrial(const std::string& folder, const std::string& token) : token_(folder + "/" + token) {
     make(folder);
     if (error_.empty()) write(folder, token);
@@ -45,7 +46,7 @@ class FolderTrial {
   FolderTrial& operator=(const FolderTrial&) = delete;
 
   const std::string& error() const { return error_; }
-  /// Why the file cannot be locked, or "".
+  /// The reason why the file cannot be locked, or "".
   std::string lock_error() const {
     const int file = ::open(token_.c_str(), O_RDWR | O_CLOEXEC);
     const bool locked = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0;
@@ -96,7 +97,7 @@ class FolderTrial {
   }
 
   const std::string token_;
-  std::vector<fs::path> made_;  // the outer ones first
+  std::vector<fs::path> made_;  // outer ones first
   std::string error_;
 };
 
@@ -127,7 +128,7 @@ class SumTrial {
         memory_(context.device(), host_.size() * sizeof(float), "a trial of sums"),
         device_(memory_.allocate(1, max, DType::kF32)) {}
 
-  /// "" or what is wrong in the sum of that many numbers.
+  /// "" or the error in the sum of this many numbers.
   std::string check(int64_t count) {
     for (int64_t i = 0; i < count; ++i) host_[static_cast<size_t>(i)] = part_of(sums_.rank(), i);
     const size_t bytes = static_cast<size_t>(count) * sizeof(float);
@@ -145,7 +146,7 @@ class SumTrial {
     return "";
   }
 
-  /// Seconds of a sum of that many numbers, the mean of `rounds`.
+  /// Seconds of a sum of this many numbers, the mean over `rounds`.
   double seconds(int64_t count, int rounds) {
     synchronize(context_);
     sums_.barrier();

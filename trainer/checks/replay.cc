@@ -15,7 +15,7 @@
 #include "comm/communicator.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
@@ -35,7 +35,7 @@ std::string folder_of(const std::string& checkpoint) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// A folder of this process that goes away with the object, or, where the process is killed, with the next.
+/// A folder of this process that is removed with the object or, if the process is killed, by the next one.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -69,7 +69,7 @@ class ScratchFolder {
   data::FileHandle opened_;
 };
 
-/// What the run folder tells of the parameters after steps, by step.
+/// The recorded digests of the parameters in the run folder, by step.
 struct RunRecord {
   int64_t begin = 0;  // the step of the checkpoint
   std::map<int64_t, std::vector<RecordedDigest>> digests;
@@ -80,7 +80,7 @@ struct RunRecord {
 void add_metrics(const std::string& folder, RunRecord& record) {
   const fs::path path = fs::path(folder) / "metrics.jsonl";
   std::error_code not_there;
-  if (!fs::is_regular_file(path, not_there)) return;  // a pipe would be waited for
+  if (!fs::is_regular_file(path, not_there)) return;  // a pipe would block
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -120,8 +120,7 @@ RunRecord read_record(const std::string& checkpoint, int64_t steps) {
   if (record.digests.empty()) {
     fail(ExitCode::kMissingInput,
          "{} has nothing to compare with: neither a digest in metrics.jsonl nor a checkpoint of {} after "
-         "step {}. "
-         "Train with --digest-every, or replay from an earlier checkpoint",
+         "step {}. Train with --digest-every, or replay from an earlier checkpoint",
          folder, steps > 0 ? fmt::format("the {} steps", steps) : "a step", record.begin);
   }
   return record;
@@ -146,7 +145,7 @@ RunRecord record_of_text(const std::string& text) {
   return record;
 }
 
-/// The options of the run, without all that ends or interrupts it or writes files.
+/// The options of the run, without those that end or interrupt it or write files.
 TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoint, int64_t last_step) {
   TrainOptions options = run;
   options.resume = checkpoint;

@@ -21,15 +21,17 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// What the CUDA runtime, cuBLASLt's workspace, kernels, captured graphs and NCCL take besides: an estimate.
+// Additional memory of the CUDA runtime, cuBLASLt's workspace, kernels, captured graphs and NCCL: an
+// estimate.
 constexpr int64_t kCudaReserve = 1536 * kMiB;
 // The program, its libraries and MPI's buffers, resident: an estimate.
 constexpr int64_t kProgram = 64 * kMiB;
-// Of a checkpoint, besides data: the user block, HDF5's headers and attributes, and the header of a dataset.
+// Bytes of a checkpoint in addition to data: the user block, HDF5's headers and attributes, and the header of
+// a dataset.
 constexpr int64_t kFileHeader = 8192;
 constexpr int64_t kDatasetHeader = 512;
 constexpr int kBestAndUnfinished = 2;
-constexpr int kMinKept = 2;  // CheckpointSaver keeps that many whatever the option says
+constexpr int kMinKept = 2;  // CheckpointSaver always keeps at least this many
 
 /// The parts of a plan that depend on the number of shards.
 class Planner {
@@ -101,7 +103,7 @@ class Planner {
            (options_.valid_bleu || options_.valid_chrf);
   }
 
-  /// Of the rank with the most: those that wait for others of the rank, and those that come from other ranks.
+  /// For the rank with the most: partial sums on its stack, and those received from other ranks.
   size_t partial_sums_bytes(int shards) const {
     int stack = 0;
     for (int rank = 0; rank < machine_.ranks; ++rank) {
@@ -130,7 +132,7 @@ class Planner {
   ParameterStore store_;
 };
 
-/// Walks through the batches of the first epoch.
+/// Iterates over the batches of the first epoch.
 void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
   data::DataPosition position;
   double source = 0.0;
@@ -153,7 +155,7 @@ bool memory_fits(const TrainingPlan& plan) {
          (machine.host_memory == 0 || plan.bytes_of_a_host() <= machine.host_memory);
 }
 
-/// The first number of shards above that of the plan with which it fits, in words; "" if there is none.
+/// The smallest larger number of shards with which the plan fits, as text; "" if there is none.
 std::string smaller_micro_batches(TrainingPlan plan, const Planner& planner) {
   constexpr int kMaxShards = 65536;
   for (plan.shards *= 2; plan.shards <= kMaxShards; plan.shards *= 2) {
@@ -187,8 +189,8 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     std::string advice =
         !shards.empty() ? shards
         : plan.precision == DType::kF32
-            ? "smaller micro-batches alone do not help; try --precision bf16, or a smaller "
-              "model (--preset, --d-model, --encoder-layers, --decoder-layers)"
+            ? "smaller micro-batches alone do not help; try --precision bf16, or a smaller model (--preset, "
+              "--d-model, --encoder-layers, --decoder-layers)"
             : "smaller micro-batches do not help; take a smaller model (--preset, --d-model, "
               "--encoder-layers, --decoder-layers)";
     const bool host_excess = machine.host_memory > 0 && plan.bytes_of_a_host() > machine.host_memory;

@@ -12,12 +12,12 @@
 
 namespace ventris {
 
-/// The machines of a run that is planned.
+/// The machines of a planned run.
 struct PlannedMachine {
   int ranks = 1;
   int ranks_per_host = 0;  // 0: all on one host
   Device device = Device::kCpu;
-  // Bytes; 0: not known, not checked
+  // Bytes; 0: unknown, not checked
   int64_t device_memory = 0;  // of a CUDA device
   int64_t host_memory = 0;    // of a host
   int64_t free_disk = 0;      // of the run folder
@@ -27,19 +27,19 @@ struct PlannedMachine {
 struct PlannedMemory {
   std::string name;
   int64_t bytes;
-  bool on_device;  // on the CUDA device where that computes; else in the memory of the host
-  bool exact;      // what is allocated for it; else an estimate
-  bool once;       // on rank 0 alone
+  bool on_device;  // on the CUDA device if that computes; otherwise in host memory
+  bool exact;      // exact allocation; otherwise an estimate
+  bool once;       // only on rank 0
 };
 
-/// What a run of `ventris train` will take, before it is started.
+/// The resources of a run of `ventris train`, computed before its start.
 struct TrainingPlan {
   TransformerConfig model;
   DType precision = DType::kF32;
   PlannedMachine machine;
   int64_t parameters = 0;
   int shards = 0;            // of a global batch
-  int shards_of_a_rank = 0;  // most of any rank
+  int shards_of_a_rank = 0;  // maximum over the ranks
   MicroBatchCapacity micro_batch = {};
   std::vector<PlannedMemory> memory;
   int64_t corpus_bytes = 0;  // mapped, one copy a host, which the system may drop and read again
@@ -47,11 +47,11 @@ struct TrainingPlan {
   int64_t steps_per_epoch = 0;          // steps that begin in the first epoch
   double source_tokens_per_step = 0.0;  // mean over the first epoch
   double target_tokens_per_step = 0.0;
-  int64_t steps = 0;    // of the whole run; fewer where patience or minutes end it
+  int64_t steps = 0;    // of the whole run; fewer if patience or minutes end it
   double epochs = 0.0;  // of these steps
   int64_t checkpoint_bytes = 0;
   int checkpoints = 0;  // on disk at most: those kept, the best, and the one being written
-  std::string excess;   // what does not fit, in words that say what to change; "" where everything does
+  std::string excess;   // what does not fit, with a remedy; "" if everything fits
 
   int64_t device_bytes() const;  // of one rank
   int64_t host_bytes() const;    // of one rank
@@ -59,11 +59,8 @@ struct TrainingPlan {
   int64_t disk_bytes() const { return checkpoint_bytes * checkpoints; }
 };
 
-/// Memory comes from the code that allocates it, steps from the batches of the corpus, which are all looked
-/// at. Throws Error(kBadConfiguration) for options that `train` refuses, and DataError for such a corpus.
+/// Memory is computed by the code that allocates it, steps from all batches of the corpus. Throws
+/// Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it refuses.
 TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& machine);
-
-/// The plan as a table for a person.
-std::string plan_table(const TrainingPlan& plan);
 
 }  // namespace ventris

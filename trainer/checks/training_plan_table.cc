@@ -1,8 +1,9 @@
+#include "trainer/checks/training_plan_table.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "trainer/checks/training_plan.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -12,7 +13,7 @@ void add_line(std::string& text, const std::string& what, const std::string& val
   text += fmt::format("{:<32}{:>12}", what, value);
 }
 
-/// The kinds of memory in one place, and their sum.
+/// The kinds of memory on one device or host, and their sum.
 void add_memory(std::string& text, const TrainingPlan& plan, bool on_device, const std::string& heading,
                 int64_t sum) {
   text += heading + "\n";

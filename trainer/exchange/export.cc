@@ -20,22 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file of a format without which no program takes the folder.
+/// The file of a format without which no program accepts the folder.
 std::string weights_of(ExportFormat format) {
   return format == ExportFormat::kCtranslate2   ? "model.bin"
          : format == ExportFormat::kHuggingface ? "model.safetensors"
                                                 : "model.npz";
 }
 
-/// The formats have files of the same name and other content: of two in one folder one would be spoiled.
+/// The formats share file names with different content, so two in one folder would overwrite each other.
 void refuse_another_format(const std::string& folder, const std::string& weights) {
   for (const char* other : {"model.bin", "model.safetensors", "model.npz"}) {
     std::error_code error;
     if (other != weights && fs::exists(fs::path(folder) / other, error)) {
       fail(ExitCode::kCannotCreate,
-           "{}: holds {}, of another format, with which this one shares names of files. Give a folder of its "
-           "own, "
-           "or remove that file",
+           "{}: holds {}, of another format, with which this one shares names of files. "
+           "Give a folder of its own, or remove that file",
            folder, other);
     }
   }
@@ -79,24 +78,12 @@ void check_has_precision(ExportFormat format, FilePrecision precision) {
   const bool huggingface = format == ExportFormat::kHuggingface;
   if (huggingface && precision == FilePrecision::kBF16) return;
   fail(ExitCode::kUsage,
-       "--precision {}: the format '{}' has {} alone; hdf5, safetensors and ctranslate2 have f32, bf16 and "
-       "int8",
+       "--precision {}: the format '{}' has {} alone; "
+       "hdf5, safetensors and ctranslate2 have f32, bf16 and int8",
        name_of(precision), name_of(format), huggingface ? "f32 and bf16" : "f32");
 }
 
 }  // namespace
-
-std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content) {
-  const std::string path = (fs::path(folder) / name).string();
-  write_file_atomically(path, content);
-  return path;
-}
-
-std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
-  std::vector<std::string> pieces;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) pieces.push_back(tokenizer.piece(id));
-  return pieces;
-}
 
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& provenance,

@@ -9,11 +9,11 @@
 namespace ventris {
 
 /// Writes a model, with a set of probes (trainer/files/probe.h), to `output`: a file (kHdf5, kSafetensors) or
-/// a folder (data/files/atomic_folder.h) that is made where it is missing. Equal models give equal bytes on
-/// one machine. The context is on the CPU, the model in f32; its parameters are rounded to the precision.
-/// Returns the files written. Throws Error(kBadConfiguration) for a model that the format cannot express,
-/// saying what and which format can, and Error(kUsage) for a precision that the format does not have, saying
-/// which do.
+/// a folder (data/files/atomic_folder.h) that is created if missing. Equal models give equal bytes on one
+/// machine. The context is on the CPU, the model in f32; its parameters are rounded to the precision. Returns
+/// the files written. Throws Error(kBadConfiguration) for a model that the format cannot express, naming the
+/// setting and a suitable format, and Error(kUsage) for a precision that the format does not have, naming
+/// suitable ones.
 std::vector<std::string> export_model(Context& context, LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& provenance,
                                       FilePrecision precision = FilePrecision::kF32);

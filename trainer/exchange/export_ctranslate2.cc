@@ -28,7 +28,7 @@ constexpr uint8_t kBF16 = 5;
 /// The runtime's own default; another value is in config.json.
 constexpr float kDefaultEpsilon = 1e-5F;
 
-/// model.bin, written as the variables come. Their number is filled in at the end.
+/// model.bin, written variable by variable. Their number is filled in at the end.
 class ModelFile {
  public:
   explicit ModelFile(const std::string& path) : path_(path), file_(path) {
@@ -42,8 +42,8 @@ class ModelFile {
   void add(const std::string& name, const Array& array) {
     add(name, array.shape(), kF32, bytes_of(array.values));
   }
-  /// A matrix that is multiplied, [outputs, in]. In int8 with `name`_scale [outputs], what its numbers are to
-  /// be divided by; 1 where all are zero, as the runtime's converter has it.
+  /// A matrix that is multiplied, [outputs, in]. In int8 with `name`_scale [outputs], the divisors of its
+  /// numbers; 1 if all are zero, as in the runtime's converter.
   void add(const std::string& name, const Array& matrix, FilePrecision precision) {
     if (precision == FilePrecision::kF32) return add(name, matrix);
     if (precision == FilePrecision::kBF16) {
@@ -112,7 +112,7 @@ class Writer {
   Writer(ModelFile& file, const ModelArrays& arrays, FilePrecision precision)
       : file_(file), arrays_(arrays), precision_(precision) {}
 
-  /// The layers `names` side by side as one, with weights [out, in].
+  /// The layers `names` concatenated to one, with weights [out, in].
   void linear(const std::string& to, const std::vector<std::string>& names) {
     std::vector<Array> weights;
     std::vector<Array> biases;
@@ -143,7 +143,7 @@ class Writer {
     linear(to + "/linear_0", {from + "/inner"});
     linear(to + "/linear_1", {from + "/outer"});
   }
-  /// What both stacks begin with.
+  /// The first variables of both stacks.
   void stack(const std::string& name, const TransformerConfig& config) {
     file_.add(name + "/num_heads", static_cast<int16_t>(config.heads));
     file_.add(name + "/pre_norm", static_cast<int8_t>(config.pre_norm));
@@ -179,7 +179,7 @@ void write_model_file(const std::string& path, const ModelArrays& arrays, const 
   ModelFile file(path);
   Writer writer(file, arrays, precision);
   file.add("decoder/embeddings/weight", arrays.get("embedding"), precision);
-  // The runtime takes the scale along.
+  // The runtime moves the scale with it.
   file.alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
   file.alias("decoder/projection/weight", "decoder/embeddings/weight");
   if (config.output_bias) file.add("decoder/projection/bias", arrays.get(kOutputBias));

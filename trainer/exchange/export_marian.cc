@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/files/npz.h"
+#include "data/files/npz_writer.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/exchange/marian_names.h"
 
@@ -31,8 +31,8 @@ std::string yaml_quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-/// The keys that make the shape of a model, with those that programs of older versions look for. No key of
-/// training or of search: what is in the model wins over what the user gives.
+/// The keys of the shape of a model, with those that older versions expect. No keys of training or search, as
+/// keys in the model override the user's options.
 std::string yaml_of(const TransformerConfig& config) {
   return fmt::format(
       "dec-cell: gru\n"

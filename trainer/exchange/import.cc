@@ -11,7 +11,7 @@
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/npz.h"
+#include "data/files/npz_reader.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"
 #include "trainer/files/model_arrays.h"
@@ -35,7 +35,7 @@ std::string beside(const std::string& given, const std::string& model, const cha
   return given.empty() ? (fs::path(model).parent_path() / name).string() : given;
 }
 
-/// The bytes of a matrix of f32, whatever dimensions of size 1 are before it.
+/// The bytes of an f32 matrix, ignoring leading dimensions of size 1.
 std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& name, int64_t rows,
                                 int64_t cols) {
   data::NpzArray array = file.read(name);
@@ -49,7 +49,7 @@ std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& na
   return std::move(array.data);
 }
 
-/// The bias of Marian's output layer by its ids, or empty where it has none or zeros alone.
+/// The bias of Marian's output layer by its ids, or empty if it has none or only zeros.
 std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfig& config) {
   if (!file.contains(kMarianOutputBias)) return {};
   const std::vector<uint8_t> bytes = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size);
@@ -59,8 +59,8 @@ std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfi
   return zeros ? std::vector<float>() : bias;
 }
 
-/// Marian's ids of our tokens: of the vocabulary that is given or lies beside the model, else of the
-/// SentencePiece model, which Marian takes as a vocabulary, too.
+/// Marian's ids of our tokens: from the given vocabulary or the one beside the model, otherwise from the
+/// SentencePiece model, which Marian also accepts as a vocabulary.
 std::vector<int32_t> token_ids(const ImportOptions& options, const data::Tokenizer& tokenizer) {
   const std::string path = beside(options.vocabulary, options.input, "vocab.yml");
   if (options.vocabulary.empty() && !data::is_there(path)) {

@@ -17,7 +17,7 @@
 namespace ventris {
 namespace {
 
-/// Of a value of a file in a message.
+/// A value of a file, for a message.
 constexpr size_t kMaxQuoted = 100;
 
 std::string_view trimmed(std::string_view text) {
@@ -146,7 +146,7 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
-/// Whether the first two numbers of a version such as 'v1.9.0 ba91b39 2020-02-10' are there and below 1.11.
+/// Whether the first two numbers of a version such as 'v1.9.0 ba91b39 2020-02-10' are present and below 1.11.
 bool before_1_11(std::string_view version) {
   if (version.starts_with('v')) version.remove_prefix(1);
   const char* const end = version.data() + version.size();
@@ -163,16 +163,16 @@ void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
   const std::string version = settings.get("version", "");
   if (!before_1_11(version)) return;
   fail(ExitCode::kBadData,
-       "{}: the model is pre-norm and of Marian '{}', where keys and values of self-attention had no "
-       "LayerNorm; they have it in Marian since 1.11.0, and in our model: let a newer Marian go on with its "
-       "training, or take a post-norm model",
+       "{}: the model is pre-norm and of Marian '{}', "
+       "where keys and values of self-attention had no LayerNorm; they have it in Marian since 1.11.0, "
+       "and in our model: let a newer Marian go on with its training, or take a post-norm model",
        origin, version);
 }
 
 }  // namespace
 
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
-  // Marian's take a few KiB; parsed they would take many times their size.
+  // Marian's configurations take a few KiB; parsed they take many times their size.
   constexpr size_t kMaxBytes = size_t{64} << 10;
   if (yaml.size() > kMaxBytes) {
     fail(ExitCode::kBadData, "{}: the model's configuration has {} bytes, more than {}", origin, yaml.size(),

@@ -7,7 +7,7 @@
 
 #include "backend/context.h"
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "data/text/tokenizer.h"
 #include "model/transformer_parameters.h"
 #include "trainer/files/model_files.h"
@@ -18,12 +18,12 @@
 namespace ventris {
 namespace {
 
-/// A model of a file to average: of a checkpoint the parameters themselves, not their moving average.
+/// A model to average, from a file: of a checkpoint the parameters, not their moving average.
 struct AveragedModel {
   TransformerConfig config;
   std::string tokenizer;
   std::unique_ptr<LoadedModel> loaded;       // of a safetensors file, or
-  std::unique_ptr<data::Hdf5Reader> reader;  // of one whose parameters are to be read yet
+  std::unique_ptr<data::Hdf5Reader> reader;  // of a file whose parameters are not read yet
 
   AveragedModel(Context& context, const std::string& path) {
     if (is_safetensors(path)) {

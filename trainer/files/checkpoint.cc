@@ -4,7 +4,9 @@
 
 #include "backend/error.h"
 #include "backend/transfer.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
@@ -25,7 +27,7 @@ void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   if (optimizer.average) check(optimizer.average, kAverageGroup);
 }
 
-/// The bytes of a checkpoint: its arrays, and a little for each that describes it.
+/// The bytes of a checkpoint: its arrays, and a little metadata for each.
 int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& tokenizer_model) {
   constexpr int64_t kBytesToDescribe = 512;
   const ParameterStore& store = snapshot.store();
@@ -115,8 +117,8 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   const TransformerConfig in_file = read_config(reader);
   if (reader.string_attribute("/", "format") != kCheckpointFormat) {
     fail(ExitCode::kBadData,
-         "{}: is a weights file, without the state that training goes on from; expected a checkpoint-*.h5 of "
-         "a run",
+         "{}: is a weights file, without the state that training goes on from; "
+         "expected a checkpoint-*.h5 of a run",
          path);
   }
   check_same_network(in_file, config, path);
@@ -130,7 +132,7 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
       value = reader.int_attribute("/", name);
     }
   });
-  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not tell
+  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not have it
     read.valid_metric = reader.string_attribute("/", "valid_metric");
   }
   read.corpus_digest = reader.string_attribute("/", "corpus_digest");

@@ -8,25 +8,25 @@
 #include "backend/tensor.h"
 #include "backend/transfer.h"
 #include "data/batches.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 
 namespace ventris {
 
-/// All of a training run besides the parameters and Adam's moments.
+/// The state of a training run except the parameters and Adam's moments.
 struct TrainingState {
   int64_t step = 0;             // steps done
   data::DataPosition position;  // of the next batch
   int64_t skipped_steps = 0;    // for NaN or Inf
   int64_t skipped_in_a_row = 0;
   int64_t target_tokens = 0;     // trained on so far
-  int64_t logical_shards = 0;    // of a global batch: with the position, what the batches are
+  int64_t logical_shards = 0;    // of a global batch: with the position, determines the batches
   double elapsed_seconds = 0.0;  // of training so far, over all runs
   double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
   int64_t best_step = 0;
   int64_t validations_without_improvement = 0;
-  int64_t validation_pending = 0;  // 1: the one that is due at this step was abandoned for a stop
+  int64_t validation_pending = 0;  // 1: the validation of this step was abandoned for a stop
   std::string valid_metric;        // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
@@ -54,24 +54,24 @@ void for_each_number(State& state, Each&& each) {
 inline constexpr const char* kFirstMoment = "/adam/m";
 inline constexpr const char* kSecondMoment = "/adam/v";
 
-/// What an optimizer keeps beside the parameters, on the context's device.
+/// The state of an optimizer in addition to the parameters, on the context's device.
 struct OptimizerState {
   Tensor m;             // [1, flat_size] f32: Adam's moments
-  Tensor v;             // likewise
-  Tensor average = {};  // likewise: moving average of the parameters, or empty
+  Tensor v;             // the same
+  Tensor average = {};  // the same: moving average of the parameters, or empty
 };
 
-/// A training run as it was between two steps, in host memory (page-locked on CUDA): what a checkpoint is
-/// written from while training goes on. The memory is taken once.
+/// A snapshot of a training run between two steps, in host memory (page-locked on CUDA), from which a
+/// checkpoint is written during training. The memory is allocated once.
 class CheckpointSnapshot {
  public:
-  /// Of a store that is allocated and outlives the object, with or without a moving average.
+  /// For an allocated store, which must outlive the object, with or without a moving average.
   CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average);
 
-  /// Copies all of it and returns when the device may go on.
+  /// Copies the state and returns when the device may continue.
   void take(const TrainingState& state, const OptimizerState& optimizer);
 
-  const ParameterStore& store() const { return store_; }  // for names and places, not for values
+  const ParameterStore& store() const { return store_; }  // for names and positions, not for values
   const TrainingState& state() const { return state_; }
   ConstTensor values() const { return view(values_); }  // [1, flat_size] f32, as the following
   ConstTensor m() const { return view(m_); }
@@ -88,21 +88,21 @@ class CheckpointSnapshot {
 };
 
 /// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
-/// /ema where there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
-/// Reads it again to see that it is what was written. Returns its path.
+/// /ema if there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
+/// Reads it again to verify it. Returns its path.
 std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
                              const TransformerConfig& config, const std::string& tokenizer_model,
                              const std::string& provenance);
 
-/// The same of what training has at hand, in one call.
+/// The same from the live training state, in one call.
 std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
                             const TransformerConfig& config, const ParameterStore& store,
                             const OptimizerState& optimizer, const std::string& tokenizer_model,
                             const std::string& provenance);
 
 /// Fills store (masters, on the context's device), optimizer and state, in one read of the file. Throws
-/// kBadData if it is of another kind or another model, or without an average that is wanted, and
-/// UnsoundState: then what was to be filled is of no use.
+/// kBadData if it is of another kind or another model, or without a required average, and UnsoundState: then
+/// the contents of the arguments are undefined.
 void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
                      ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
 

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Written only where it is not the default: files from before it was there have none.
+/// Written only if it is not the default, as older files do not have it.
 constexpr const char* kLaterKeys[] = {"zero_word", "marian_positions", "zero_start", "swish", "output_bias"};
 
 bool is_later(std::string_view key) {

@@ -7,7 +7,7 @@ namespace {
 
 class Limits {
  public:
-  /// Notes a limit if the model is beyond it.
+  /// Adds a limit if the model exceeds it.
   void add(bool beyond, std::string what, std::string remedy) {
     if (beyond) limits_.push_back({std::move(what), std::move(remedy)});
   }

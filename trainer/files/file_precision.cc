@@ -32,7 +32,7 @@ void for_each_element(int64_t rows, int64_t cols, Outputs outputs, Each&& each) 
   }
 }
 
-/// Zero, or normal and of at most 16 significant bits, so that its products with whole numbers below 2^8 are
+/// Zero, or normal and of at most 16 significant bits, so that its products with integers below 2^8 are
 /// exact.
 bool is_scale(float scale) {
   constexpr uint32_t kDropped = (1U << 8) - 1;
@@ -40,7 +40,7 @@ bool is_scale(float scale) {
   return bits == 0 || (std::isnormal(scale) && scale > 0.0F && (bits & kDropped) == 0);
 }
 
-/// The values as they are after they were written and read.
+/// The values after writing and reading.
 void round_values(const LogicalParameter& parameter, FilePrecision precision, Array& array) {
   if (precision == FilePrecision::kBF16) {
     for (float& value : array.values) value = static_cast<float>(BF16(value));
@@ -64,8 +64,8 @@ FilePrecision precision_named(const std::string& name, const std::string& origin
     if (name == name_of(precision)) return precision;
   }
   fail(ExitCode::kBadData,
-       "{}: its parameters have the precision '{}', but bf16 or int8 is expected; was it written by a later "
-       "version?",
+       "{}: its parameters have the precision '{}', but bf16 or int8 is expected; "
+       "was it written by a later version?",
        origin, name);
 }
 
@@ -96,7 +96,7 @@ Int8Matrix int8_matrix(const Array& matrix, Outputs outputs) {
   Int8Matrix result;
   result.values.resize(matrix.values.size());
   result.scales.resize(static_cast<size_t>(outputs == Outputs::kRows ? matrix.rows : matrix.cols));
-  // First the greatest magnitudes, then what is multiplied by.
+  // First the largest magnitudes, then the factors.
   for_each_element(matrix.rows, matrix.cols, outputs, [&](size_t element, size_t output) {
     result.scales[output] = std::max(result.scales[output], std::abs(matrix.values[element]));
   });
@@ -139,7 +139,7 @@ void round_parameters(Context& context, ParameterStore& store, FilePrecision pre
 void widen(const LogicalParameter& parameter, FilePrecision precision, const uint8_t* from,
            const std::vector<float>& scales, const std::string& origin, std::vector<float>& values) {
   if (precision == FilePrecision::kBF16) {
-    // From the front: what is written never reaches what is yet to be read.
+    // From the front: a write never overwrites unread elements.
     for (size_t i = 0; i < values.size(); ++i) {
       BF16 value;
       std::memcpy(&value, from + i * sizeof(value), sizeof(value));

@@ -10,25 +10,25 @@
 
 namespace ventris {
 
-/// How a file holds the matrices that are multiplied, which are the weights of the linear layers and the
-/// embedding. All else, vectors and tables of positions, is f32 in every file.
+/// The element type in a file of the matrices that are multiplied: the weights of the linear layers and the
+/// embedding. Vectors and tables of positions are f32 in every file.
 enum class FilePrecision { kF32, kBF16, kInt8 };
 
-/// Attribute of "/" in weights files, and key in the metadata of safetensors files, of less than f32.
+/// Attribute of "/" in weights files, and key in the metadata of safetensors files, with bf16 or int8.
 inline constexpr const char* kPrecisionAttribute = "precision";
 
-/// "f32", "bf16", "int8": as the command line and the attribute have it.
+/// "f32", "bf16", "int8", as on the command line and in the attribute.
 const char* name_of(FilePrecision precision);
-/// The precision that a file of less than f32 names. Throws Error(kBadData) naming `origin` for other text.
+/// The precision named in a bf16 or int8 file. Throws Error(kBadData) naming `origin` for other text.
 FilePrecision precision_named(const std::string& name, const std::string& origin);
 
-/// How a parameter is held in a file of that precision: f32 where it is not multiplied.
+/// The element type of a parameter in a file of that precision: f32 if it is not multiplied.
 FilePrecision precision_of(const LogicalParameter& parameter, FilePrecision file);
-/// Bytes of its values there, with their scales.
+/// Bytes of its values in the file, with their scales.
 int64_t bytes_in_file(const LogicalParameter& parameter, FilePrecision file);
 
-/// Along which dimension of a matrix its outputs are: each has one scale. Of weights [in, out] the columns,
-/// of the embedding [tokens, d_model] the rows.
+/// The dimension of the outputs of a matrix, each with one scale: columns for weights [in, out], rows for the
+/// embedding [tokens, d_model].
 enum class Outputs { kRows, kColumns };
 Outputs outputs_of(const LogicalParameter& parameter);
 /// The shape of the scales, [rows, 1] or [1, columns]: the matrix divided by them is one of q.
@@ -42,9 +42,9 @@ struct Int8Matrix {
 Int8Matrix int8_matrix(const Array& matrix, Outputs outputs);
 std::vector<BF16> bf16_values(const std::vector<float>& values);
 
-/// Rounds the matrices of a store in f32 to values that a file of that precision holds exactly; what is
-/// rounded already stays. Throws Error(kBadData), naming `origin` and the parameter, where a number is too
-/// large for it.
+/// Rounds the matrices of a store in f32 to values that a file of that precision holds exactly; rounding
+/// twice has no effect. Throws Error(kBadData), naming `origin` and the parameter, if a number is too large
+/// for it.
 void round_parameters(Context& context, ParameterStore& store, FilePrecision precision,
                       const std::string& origin);
 
@@ -54,7 +54,7 @@ void round_parameters(Context& context, ParameterStore& store, FilePrecision pre
 void widen(const LogicalParameter& parameter, FilePrecision precision, const uint8_t* from,
            const std::vector<float>& scales, const std::string& origin, std::vector<float>& values);
 
-/// Where elements of bf16 or int8 are read to, to be widened without memory besides `values`.
+/// The destination for reading bf16 or int8 elements, so that they are widened within `values`.
 uint8_t* end_of(std::vector<float>& values, FilePrecision precision);
 
 }  // namespace ventris

@@ -10,9 +10,9 @@
 
 namespace ventris {
 
-/// Puts the number of a JSON value into `to` where a T can hold it: an integer in T's range, or for a real T
-/// any number that is finite in it. Returns false, with `to` as it was, for any other value: nothing is cut
-/// to fewer bits.
+/// Stores the number of a JSON value in `to` if a T can represent it: an integer in T's range, or for a real
+/// T any number that is finite in it. Returns false, with `to` unchanged, for any other value: integers are
+/// never truncated.
 template <typename Json, typename T>
 bool read_number(const Json& from, T& to) {
   static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
@@ -42,7 +42,7 @@ bool read_number(const Json& from, T& to) {
   }
 }
 
-/// What read_number() takes for a T, in words for a message.
+/// Description of the values that read_number() accepts for a T, for a message.
 template <typename T>
 std::string expected_number() {
   using Limits = std::numeric_limits<T>;

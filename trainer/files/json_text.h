@@ -9,15 +9,15 @@
 
 namespace ventris {
 
-/// The longest JSON text that is read: configurations and probes take a few KiB, and a tree of JSON values up
-/// to some twenty times the memory of its text.
+/// The maximum length of a JSON text: configurations and probes take a few KiB, and a tree of JSON values
+/// takes up to about twenty times the memory of its text.
 constexpr size_t kMaxJsonBytes = size_t{64} << 10;
 
-/// A value that is_discarded() for text that is no JSON or longer than kMaxJsonBytes.
+/// A value that is_discarded() for text that is not JSON or longer than kMaxJsonBytes.
 nlohmann::json parse_json(std::string_view text);
 
-/// Throws data::NewerFormat where the value, of the file `path`, is an object that names a later format of
-/// ours than this program reads.
+/// Throws data::NewerFormat if the value, of the file `path`, is an object that names a later format of ours
+/// than this program reads.
 template <typename Json>
 void refuse_newer_format(const Json& value, const std::string& path) {
   if (!value.is_object() || !value.contains(data::kFormatKey)) return;
@@ -25,8 +25,8 @@ void refuse_newer_format(const Json& value, const std::string& path) {
   if (format.is_string()) data::refuse_newer_format(format.template get<std::string>(), path);
 }
 
-/// The text of a value, which may hold paths: bytes that are no UTF-8 become U+FFFD. Where `indent` is not
-/// negative, a line for each member.
+/// The text of a value, which may hold paths: bytes that are not UTF-8 become U+FFFD. If `indent` is not
+/// negative, one line for each member.
 template <typename Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);

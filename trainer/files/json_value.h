@@ -20,7 +20,7 @@ Json to_json_value(const T& value) {
   }
 }
 
-/// False if the JSON value is none of that type, or out of its range; `to` is then as it was.
+/// False, with `to` unchanged, if the JSON value is not of that type, or out of its range.
 template <typename Json, typename T>
 bool read_json_value(const Json& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -36,7 +36,7 @@ bool read_json_value(const Json& from, T& to) {
   }
 }
 
-/// What read_json_value() takes for a T, in words for a message.
+/// Description of the values that read_json_value() accepts for a T, for a message.
 template <typename T>
 std::string expected_json_value() {
   if constexpr (std::is_same_v<T, bool>) {

@@ -35,7 +35,7 @@ Array empty_array(const LogicalParameter& parameter) {
   return {.rows = parameter.rows, .cols = parameter.cols, .vector = parameter.vector, .values = {}};
 }
 
-/// Which dimensions of a parameter are channels of the residual stream.
+/// The dimensions of a parameter that are channels of the residual stream.
 struct ResidualSides {
   bool rows = false;
   bool cols = false;
@@ -54,7 +54,7 @@ ResidualSides residual_sides(std::string_view name) {
   return {.cols = true};
 }
 
-/// Where channel i of the one order is in the other, for `channels` (even) of them.
+/// The position of channel i of one order in the other, for `channels` (even) of them.
 int64_t from_sines_first(int64_t i, int64_t channels) {
   return i < channels / 2 ? 2 * i : 2 * (i - channels / 2) + 1;
 }

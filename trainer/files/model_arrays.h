@@ -18,11 +18,11 @@ struct Array {
   bool vector = false;
   std::vector<float> values;  // [rows, cols]
 
-  std::vector<int64_t> shape() const;  // as files have it: a vector has one dimension
+  std::vector<int64_t> shape() const;  // as in files: a vector has one dimension
 };
 
 Array transposed(const Array& array);
-/// One above the other; all have the same columns. Vectors are joined to a longer vector.
+/// Concatenates rows; all have the same columns. Vectors are joined to a longer vector.
 Array stacked(const std::vector<Array>& arrays);
 
 /// Bytes of numbers.
@@ -31,25 +31,25 @@ std::string_view bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// The order of the channels of the residual stream. Ours has sine and cosine positions side by side, as the
-/// paper; Marian and what descends from it have all sines before all cosines.
+/// The order of the channels of the residual stream. Ours interleaves sine and cosine positions, as in the
+/// paper; Marian and its derivatives have all sines before all cosines.
 enum class ChannelOrder { kPairs, kSinesFirst };
 
 /// The logical parameters of a model, one at a time, in host memory. With kSinesFirst the channels of the
 /// residual stream are permuted in everything that reads or writes them: the function of the model, with
-/// positions in that order, is the same. The store outlives the object.
+/// positions in that order, is the same. The store must outlive the object.
 class ModelArrays {
  public:
   ModelArrays(Context& context, const ParameterStore& store, ChannelOrder order)
       : ModelArrays(context, store, store.values(), order) {}
-  /// Of another flat buffer that is laid out as store.values().
+  /// For another flat buffer with the layout of store.values().
   ModelArrays(Context& context, const ParameterStore& store, ConstTensor flat, ChannelOrder order);
-  /// Of a flat buffer in host memory, which outlives the object.
+  /// For a flat buffer in host memory, which must outlive the object.
   ModelArrays(const ParameterStore& store, ConstTensor host, ChannelOrder order);
   Array get(const std::string& name) const;
   const std::vector<LogicalParameter>& logical() const { return store_.logical(); }
   const ParameterStore& store() const { return store_; }
-  /// The flat buffer in host memory, in the order of channels that we have.
+  /// The flat buffer in host memory, in our order of channels.
   ConstTensor values() const { return values_.view(); }
 
  private:
@@ -58,8 +58,8 @@ class ModelArrays {
   ChannelOrder order_;
 };
 
-/// The state of a buffer that could not be filled from a file: it is as it was, which takes a second copy
-/// of it meanwhile, or some of it is overwritten.
+/// The state of a buffer after a failed read: unchanged, which needs a second copy meanwhile, or partly
+/// overwritten.
 enum class OnFailure { kKeepValues, kLoseValues };
 
 /// Throws Error(kBadData), naming `origin` and the parameter, unless `shape` is that of the parameter in
@@ -70,7 +70,7 @@ void require_shape(const std::string& origin, const LogicalParameter& parameter,
 /// Fills all logical parameters of `flat`, laid out as store.values() and on the context's device. `read`
 /// fills the values of one, sized already, whose channels are in that order; `check`, if given, then gets all
 /// of them in host memory, laid out as `flat`. Throws Error(kBadData) naming `origin` and the parameter if
-/// one holds NaN or Inf; then, and where `read` or `check` throws, `on_failure` holds for `flat`.
+/// one holds NaN or Inf; then, and if `read` or `check` throws, `flat` is in the state `on_failure`.
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,

@@ -31,8 +31,8 @@ std::string resolve_model_file(const std::string& file_or_dir) {
   const std::vector<std::string> paths = list_checkpoints(file_or_dir);
   if (paths.empty()) {
     fail(ExitCode::kMissingInput,
-         "{}: the folder holds no checkpoint; expected the --model-dir of `ventris train`, a checkpoint or a "
-         "weights file",
+         "{}: the folder holds no checkpoint; expected the --model-dir of `ventris train`, "
+         "a checkpoint or a weights file",
          file_or_dir);
   }
   return paths.back();

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "model/transformer_config.h"
 #include "trainer/files/file_precision.h"
 
@@ -12,18 +12,18 @@ namespace ventris {
 
 /// Values of the attribute "format" of our files.
 constexpr const char* kWeightsFormat = "ventris weights 1";
-constexpr const char* kRoundedWeightsFormat = "ventris weights 2";  // of less than f32
+constexpr const char* kRoundedWeightsFormat = "ventris weights 2";  // with bf16 or int8
 constexpr const char* kCheckpointFormat = "ventris checkpoint 1";
 
-/// The file that stands for a weights file, a checkpoint or a run folder (its best checkpoint, else the
-/// newest). Throws Error(kMissingInput) if there is none.
+/// The file of a weights file, a checkpoint or a run folder (its best checkpoint, otherwise the newest).
+/// Throws Error(kMissingInput) if there is none.
 std::string resolve_model_file(const std::string& file_or_dir);
 
 /// The configuration in a weights file or checkpoint. Throws Error(kBadData) if the file is of another kind.
 TransformerConfig read_config(const data::Hdf5Reader& reader);
 
-/// How a weights file or checkpoint holds /model. Throws Error or DataError (kBadData) if it names none of
-/// ours.
+/// The precision of /model in a weights file or checkpoint. Throws Error or DataError (kBadData) if it names
+/// an unknown one.
 FilePrecision read_precision(const data::Hdf5Reader& reader);
 
 /// The SentencePiece model in a weights file or checkpoint.

@@ -16,14 +16,14 @@ inline constexpr const char* kDigestAttribute = "parameter_digest";
 /// XXH3-128 of all parameters as 32 hexadecimal digits (canonical, big-endian form): in ascending order of
 /// names (bytes compared) the name, a zero byte, rows and columns as i64 little-endian (a vector has one
 /// row), and the f32 values in rows without padding. Equal digests mean equal bits of all parameters. Of the
-/// masters, on the device of `context`; waits for the work that it was given before.
+/// masters, on the device of `context`; waits for the work enqueued before.
 std::string parameter_digest(Context& context, const ParameterStore& store);
 
-/// The same of a buffer in host memory that is laid out as store.values().
+/// The same for a buffer in host memory with the layout of store.values().
 std::string parameter_digest(const ParameterStore& store, ConstTensor host_values);
 
-/// Throws Error(kBadData), naming the file `origin` and both digests, unless that of the values, likewise in
-/// host memory, is `recorded`, the one in the file that they were read from.
+/// Throws Error(kBadData), naming the file `origin` and both digests, unless that of the values, also in host
+/// memory, equals `recorded`, the one in the file from which they were read.
 void require_parameter_digest(const ParameterStore& store, ConstTensor host_values,
                               const std::string& recorded, const std::string& origin);
 

@@ -8,8 +8,8 @@
 
 namespace ventris {
 
-/// A sentence pair with what the model gives for it in f32 when it is forced to the target. It travels with
-/// an exported model, so that whoever loads it can tell that it computes the same.
+/// A sentence pair with the model's output in f32 when forced to the target. It is part of an exported model,
+/// so that a program that loads it can verify its results.
 struct Probe {
   std::vector<int32_t> source;           // tokens without marks
   std::vector<int32_t> target;           // tokens without marks
@@ -30,9 +30,9 @@ std::string to_json(const std::vector<Probe>& probes);
 /// Throws Error(kBadData) naming `origin` for text of another form.
 std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin);
 
-/// The greatest difference between expected and computed logits and log-probabilities. The model is in f32.
-/// Throws Error(kBadData), naming the probe and place, where it is more than `tolerance`, or than `tolerance`
-/// of the expected value where that is beyond 1, or a token is not of the vocabulary.
+/// The largest difference between expected and computed logits and log-probabilities. The model is in f32.
+/// Throws Error(kBadData), naming the probe and position, if it exceeds `tolerance` (relative to the expected
+/// value if that is above 1), or a token is not in the vocabulary.
 double check_probes(Context& context, LoadedModel& model, const std::vector<Probe>& probes, double tolerance);
 
 }  // namespace ventris

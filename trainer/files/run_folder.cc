@@ -75,7 +75,7 @@ void write_best(const std::string& model_dir, const std::string& checkpoint_path
 std::string read_best(const std::string& model_dir) {
   const fs::path path = fs::path(model_dir) / kBestFile;
   std::error_code error;
-  if (fs::is_other(fs::status(path, error))) {  // a pipe would be waited for
+  if (fs::is_other(fs::status(path, error))) {  // a pipe would block
     fail(ExitCode::kBadData, "{}: is not a regular file; remove it", path.string());
   }
   errno = 0;
@@ -84,7 +84,7 @@ std::string read_best(const std::string& model_dir) {
   std::string text(kMaxJsonBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  // Not taken for "none": the best checkpoint would be removed with the old ones.
+  // Not treated as "none": the best checkpoint would be removed with the old ones.
   if (!file.is_open() || file.bad()) {
     fail(ExitCode::kIo, "{}: cannot read the file: {}", path.string(), std::strerror(errno));
   }
@@ -139,11 +139,10 @@ void check_is_no_file_of_a_run(const std::string& path) {
 
 void check_is_no_run_folder(const std::string& folder) {
   if (!holds_a_run(folder)) return;
-  fail(
-      ExitCode::kCannotCreate,
-      "{}: holds a training run, whose config.json would be replaced by that of the output. Give a folder of "
-      "its own",
-      folder);
+  fail(ExitCode::kCannotCreate,
+       "{}: holds a training run, whose config.json would be replaced by that of the output. "
+       "Give a folder of its own",
+       folder);
 }
 
 }  // namespace ventris

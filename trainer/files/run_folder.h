@@ -13,29 +13,29 @@ inline constexpr const char* kLockFile = ".lock";
 std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
 int64_t step_of_checkpoint(const std::string& path);
 
-/// The checkpoints of a run folder by rising step.
+/// The checkpoints of a run folder by increasing step.
 std::vector<std::string> list_checkpoints(const std::string& model_dir);
-/// Records which checkpoint is the best (file best.json, written atomically) and which it is ("" if none was
-/// recorded). A file that is there and cannot be read is an error (kIo), one that names none too (kBadData),
-/// and one of a later version (data::NewerFormat).
+/// Records the best checkpoint (file best.json, written atomically), or returns it ("" if none was recorded).
+/// An existing file that cannot be read (kIo), that names none (kBadData) or is of a later version
+/// (data::NewerFormat) is an error.
 void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
                 double value);
 std::string read_best(const std::string& model_dir);
-/// Removes the record where what it names is not there any more.
+/// Removes the record if the named checkpoint no longer exists.
 void forget_best_that_is_gone(const std::string& model_dir);
-/// Removes all but the newest `keep` checkpoints; the best always stays.
+/// Removes all except the newest `keep` checkpoints and the best.
 void prune_checkpoints(const std::string& model_dir, int keep);
 
 /// Whether the program writes a file of this name into run folders: a checkpoint, metrics.jsonl and others.
 bool is_name_of_run_file(const std::string& name);
 
-/// What describes the newest start of the folder's run.
+/// The files that describe the newest start of the folder's run.
 std::string path_of_config(const std::string& folder);
 
-/// For outputs of other commands. Throws Error kCannotCreate where the path would be such a file of a folder
-/// that holds a run: what is there cannot be made again.
+/// For outputs of other commands. Throws Error kCannotCreate if the path is such a file in a folder with a
+/// run, as it cannot be recreated.
 void check_is_no_file_of_a_run(const std::string& path);
-/// Likewise for a folder of output, whose files' names are those of a run, too.
+/// The same for an output folder, whose files have names of a run.
 void check_is_no_run_folder(const std::string& folder);
 
 }  // namespace ventris

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFile = "/status.json";
-constexpr int kSignals = 128;  // and the number of a signal: how shells and launchers tell of one
+constexpr int kSignals = 128;  // plus the number of a signal, as in shells and launchers
 constexpr std::streamsize kMaxBytes = 1 << 20;
 
 }  // namespace

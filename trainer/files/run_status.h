@@ -8,7 +8,7 @@
 
 namespace ventris {
 
-/// What status.json of a run folder says (docs/formats.md).
+/// The contents of status.json of a run folder (docs/formats.md).
 struct StatusRecord {
   std::string state = {};  // running, done, stopped or failed
   int exit_code = 0;
@@ -27,16 +27,15 @@ struct StatusRecord {
   int64_t saved_step() const;
 };
 
-/// Whether the same command may do better when it is started again, after a run that ended with this code:
-/// one of the program's, or 128 and the number of a signal. `begun`: training had begun, so that options,
-/// corpus and ranks had been found good.
+/// Whether a restart of the same command may succeed, after a run that ended with this code: one of the
+/// program's, or 128 plus the number of a signal. `begun`: training had begun, so options, corpus and ranks
+/// had been checked.
 bool is_worth_restarting(int exit_code, bool begun);
 
-/// Keeps status.json of a run folder: rank 0 writes it when training begins and whenever a checkpoint is
-/// there, and the rank that tells of the end of the run, or of its failure, writes the last word. Before
-/// begin() nothing is written, so a run that is refused leaves what describes the run it found; nor after the
-/// folder at that path has become another one. A file that cannot be written is left as it is and nothing is
-/// thrown: the end of the run counts.
+/// Updates status.json of a run folder: rank 0 writes it when training begins and after each checkpoint, and
+/// the rank that reports the end or failure of the run writes the final state. Nothing is written before
+/// begin(), so that a refused start leaves the file unchanged, nor after the folder at that path was
+/// replaced. A file that cannot be written is left unchanged without an exception.
 class RunStatus {
  public:
   struct Place {
@@ -49,9 +48,9 @@ class RunStatus {
   /// Writes "running", on rank 0.
   void begin(const Place& place, int64_t step, const std::string& last_checkpoint);
   bool begun() const { return !model_dir_.empty(); }
-  /// Training went as far as `step`; a file is not written for that.
+  /// Training reached `step`; does not write the file.
   void reach(int64_t step) { record_.step = step; }
-  /// Writes, on rank 0, that this checkpoint is there.
+  /// Writes, on rank 0, that this checkpoint exists.
   void saved(int64_t step, const std::string& last_checkpoint);
   /// Writes the end of the run, on the rank that calls: done (0), stopped (75) or failed.
   void end(int exit_code, const std::string& message);
@@ -64,7 +63,7 @@ class RunStatus {
   StatusRecord record_;
 };
 
-/// The record of a run folder; nothing where there is none, or it cannot be read. Throws data::NewerFormat.
+/// The record of a run folder; empty if there is none, or it cannot be read. Throws data::NewerFormat.
 std::optional<StatusRecord> read_status(const std::string& model_dir);
 
 }  // namespace ventris

@@ -106,7 +106,7 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
          model.path, metadata("format"));
   }
   for (const auto& [key, value] : file.metadata()) {
-    // A digest whose name was damaged must not pass for a file that has none.
+    // A damaged name of the digest must not make the file one without a digest.
     constexpr std::array<std::string_view, 7> kKeys = {
         "digest", "format", "config", "provenance", kDigestAttribute, kPrecisionAttribute, "probes"};
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
@@ -151,7 +151,7 @@ void save_safetensors(Context& context, const std::string& path, const LoadedMod
     tensors.push_back(
         {.name = std::string(kScales) + parameter.name, .type = "F32", .shape = shape_of_scales(parameter)});
   }
-  // By falling size of their elements, so that each begins at a multiple of it, as PyTorch needs.
+  // By decreasing size of their elements, so that each begins at a multiple of it, as PyTorch requires.
   std::stable_sort(tensors.begin(), tensors.end(), [](const data::SafeTensor& a, const data::SafeTensor& b) {
     return width_of(a.type) > width_of(b.type);
   });

@@ -3,26 +3,26 @@
 #include <span>
 #include <string>
 
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
 #include "trainer/files/checkpoint.h"
 
-// A state that no training comes to is nothing to go on from: it is neither written nor taken. Each function
-// returns its first fault, as "NaN or Inf in /adam/m", or "" where it is sound.
+// A state that training cannot produce is not sound: it is neither written nor resumed. Each function returns
+// its first fault, as "NaN or Inf in /adam/m", or "" if it is sound.
 
 namespace ventris {
 
 /// Of counters: those that are negative, greater than 2^53, or greater than the step that they are part of.
 std::string fault_in(const TrainingState& state);
 
-/// Of the values of an array of a checkpoint: NaN, Inf, and in Adam's second moment, a mean of squares, what
-/// is negative.
+/// Of the values of an array of a checkpoint: NaN, Inf, and in Adam's second moment, a mean of squares,
+/// negative values.
 std::string fault_in(std::span<const float> values, const std::string& name);
 
-/// Of the arrays, with the parameter: "NaN or Inf in /adam/m, at encoder/layers/0/...". Makes no MPI and no
-/// CUDA call.
+/// Of the arrays, with the parameter: "NaN or Inf in /adam/m, at encoder/layers/0/...". Calls no MPI and no
+/// CUDA.
 std::string fault_in(const CheckpointSnapshot& snapshot);
 
-/// Of the training state that a file tells; its arrays are looked at when they are loaded.
+/// Of the training state of a file; its arrays are checked when they are loaded.
 std::string fault_in(const data::Hdf5Reader& reader);
 
 }  // namespace ventris

@@ -6,14 +6,14 @@
 
 namespace ventris {
 
-/// A file holds numbers that no training comes to (trainer/files/sound_state.h).
+/// A file has numbers that training cannot produce (trainer/files/sound_state.h).
 class UnsoundState : public Error {
  public:
   /// `fault` as "NaN or Inf in /adam/m".
   UnsoundState(const std::string& path, const std::string& fault)
       : Error(ExitCode::kBadData,
-              fmt::format("{}: there is {}: the run that wrote it had diverged, or the file was changed; use "
-                          "an earlier checkpoint",
+              fmt::format("{}: there is {}: the run that wrote it had diverged, or the file was changed; "
+                          "use an earlier checkpoint",
                           path, fault)),
         fault_(fault) {}
   const std::string& fault() const { return fault_; }

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "model/packed_parameters.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_arrays.h"
@@ -114,7 +116,7 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
   if (precision != FilePrecision::kF32 && reader.exists(kScalesGroup)) {
     check_names(reader, kScalesGroup, store, precision);
   }
-  // Of /model alone, and not in files of versions before it was there.
+  // Only of /model, and not in files of older versions.
   const bool has_digest = group == kModelGroup && reader.has_attribute("/", kDigestAttribute);
   fill_parameters(
       context, store, flat, reader.path(), ChannelOrder::kPairs,
@@ -160,15 +162,15 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
          model.tokenizer->vocab_size(), config.vocab_size);
   }
   model.ids = declare_transformer(config, model.store);
-  // Before memory is taken for what the configuration promises.
+  // Before memory is allocated by the configuration.
   uint64_t needed = 0;
   for (const LogicalParameter& parameter : model.store.logical()) {
     needed += static_cast<uint64_t>(bytes_in_file(parameter, precision));
   }
   if (needed > file_bytes) {
     fail(ExitCode::kBadData,
-         "{}: its configuration describes {} parameters, which take {} bytes, but the file has only {}: "
-         "parameters are missing",
+         "{}: its configuration describes {} parameters, which take {} bytes, "
+         "but the file has only {}: parameters are missing",
          model.path, model.store.parameter_count(), needed, file_bytes);
   }
   constexpr uint64_t kBytesOfPositions = uint64_t{256} << 20;
@@ -188,7 +190,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     load_safetensors(context, *model, dtype);
   } else {
     const data::Hdf5Reader reader(model->path);
-    const TransformerConfig config = read_config(reader);  // first: it tells a file of another kind
+    const TransformerConfig config = read_config(reader);  // first: detects a file of another kind
     begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
                   static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
     read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,

@@ -24,10 +24,10 @@ inline constexpr const char* kScalesGroup = "/model_scales";
 inline constexpr const char* kAverageGroup = "/ema";
 
 /// Writes <group>/<logical name> for every logical parameter, and, of those in int8, /model_scales/<logical
-/// name>. The values are those that round_parameters() gives.
+/// name>. The values must be rounded with round_parameters().
 void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters,
                       FilePrecision precision = FilePrecision::kF32);
-/// Reads a group into `flat`, laid out as store.values() and on the context's device. Errors as those of
+/// Reads a group into `flat`, with the layout of store.values() and on the context's device. Errors: those of
 /// read_model().
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
@@ -39,40 +39,41 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
-/// or that holds NaN or Inf, or what its precision does not have, or both digests where they differ; then the
-/// store is as it was.
+/// or that has NaN, Inf or invalid values for its precision, or both digests if they differ; then the store
+/// is unchanged.
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
 /// version), `probes` JSON (trainer/files/probe.h), or empty for none; the weights are the mean of
-/// `averaged_checkpoints`, and those that round_parameters() gives for the precision.
+/// `averaged_checkpoints`, rounded with round_parameters() for the precision.
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
                   const ParameterStore& store, const std::string& tokenizer_model,
                   const std::string& provenance, const std::string& probes = "",
                   int64_t averaged_checkpoints = 1, FilePrecision precision = FilePrecision::kF32);
 
 /// A model for inference, from a weights file, a safetensors file of ours, a checkpoint, or a run folder (its
-/// best checkpoint, else the newest). Of a checkpoint with a moving average of the parameters it is that.
+/// best checkpoint, otherwise the newest). Of a checkpoint with a moving average of the parameters, the
+/// average.
 struct LoadedModel {
   std::string path;  // the file that was read
   TransformerConfig config;
   ParameterStore store;
   TransformerIds ids;
   std::unique_ptr<data::Tokenizer> tokenizer;
-  int64_t averaged_checkpoints = 1;  // whose mean the weights are
-  std::string probes;                // JSON, or empty where the file has none
+  int64_t averaged_checkpoints = 1;  // of which the weights are the mean
+  std::string probes;                // JSON, or empty if the file has none
 };
 enum class ModelUse {
   kAny,
-  kTranslation,        // parameters are packed where that can be (model/packed_parameters.h)
-  kTranslationInInt8,  // the same as 8-bit integers; f32 on the CPU alone
+  kTranslation,        // parameters are packed if possible (model/packed_parameters.h)
+  kTranslationInInt8,  // the same as 8-bit integers; only f32 on the CPU
 };
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
                                         ModelUse use = ModelUse::kAny);
 
 /// The first steps of loading a model: takes the configuration and the tokenizer (bytes of a SentencePiece
 /// model), and allocates the store. Throws Error(kBadData) if they do not fit each other, or if a file of
-/// `file_bytes` cannot hold the parameters in that precision, before memory is taken for them.
+/// `file_bytes` cannot hold the parameters in that precision, before memory is allocated for them.
 void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
                    std::string tokenizer_model, DType dtype, uint64_t file_bytes,
                    FilePrecision precision = FilePrecision::kF32);

@@ -51,7 +51,7 @@ std::string soft_alignment(const WordWeights& weights) {
 std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vector<int32_t>& pieces) {
   std::vector<int> numbers;
   int word = -1;
-  bool empty = false;  // the word has nothing but its mark so far
+  bool empty = false;  // the word has only its mark so far
   for (const int32_t id : pieces) {
     const std::string piece = tokenizer.piece(id);
     const bool starts = piece.starts_with(kWordStart);
@@ -62,7 +62,7 @@ std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vecto
     empty = empty && piece == kWordStart;
     numbers.push_back(word);
   }
-  // A mark at the end without a word after it is no word.
+  // A mark at the end without a following word is not a word.
   for (size_t i = numbers.size(); empty && word > 0 && i > 0 && numbers[i - 1] == word; --i) --numbers[i - 1];
   return numbers;
 }

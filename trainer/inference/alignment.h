@@ -11,12 +11,11 @@ namespace ventris {
 
 enum class AlignmentForm { kNone, kSoft, kHard };
 
-/// What an alignment numbers: words between spaces; tokens, the pieces of the vocabulary; or for each side of
-/// each line tokens where it is_unspaced() (data/scores/unspaced_text.h), else words.
+/// The units of an alignment: words between spaces; tokens of the vocabulary; or for each side of each line
+/// tokens if it is_unspaced() (data/scores/unspaced_text.h), otherwise words.
 enum class AlignmentUnit { kAuto, kWord, kToken };
 
-/// The number of the word that each piece of the vocabulary belongs to, from 0. A piece that begins with
-/// U+2581 begins a word.
+/// The index of the word of each piece, from 0. A piece that begins with U+2581 begins a word.
 std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vector<int32_t>& pieces);
 
 /// Links the words (or tokens) of translations to those of their sources by cross-attention: the translation
@@ -25,18 +24,18 @@ std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vecto
 /// of an ensemble.
 class Aligner {
  public:
-  /// The references outlive the object. `layer` of the decoder counts from 1; 0 is the one before the last
-  /// where there are more than four, else the last. Throws Error(kBadConfiguration) if a model has no such
-  /// layer.
+  /// The references must outlive the object. `layer` of the decoder counts from 1; 0 is the one before the
+  /// last if there are more than four, otherwise the last. Throws Error(kBadConfiguration) if a model has no
+  /// such layer.
   Aligner(Context& context, Communicator& communicator, const ModelSet& models, int layer,
           AlignmentUnit unit);
 
-  /// One text for each translation of each line, on every rank; all ranks call it with the same lines.
+  /// One text for each translation of each line, on every rank; all ranks must call it with the same lines.
   ///   hard: SOURCE-TARGET, from 0, the likeliest source word of each target word, ordered by source word;
   ///   soft: for each target word the weights of all source words, separated by commas. What they lack to 1
   ///   is
   ///         that of the end mark.
-  /// The text is empty where a side has no words. It depends on nothing but the pair.
+  /// The text is empty if a side has no words. It depends only on the pair.
   std::vector<std::vector<std::string>> align(const std::vector<TranslatedLine>& lines, AlignmentForm form);
 
  private:

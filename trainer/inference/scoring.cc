@@ -12,7 +12,7 @@
 namespace ventris {
 namespace {
 
-/// Gives the scores of every rank's chunks to all.
+/// Distributes the scores of every rank's chunks to all ranks.
 void exchange(Communicator& communicator, const std::vector<Chunk>& chunks, const std::vector<int>& ranks,
               std::vector<ScoredPair>& pairs) {
   std::string mine;

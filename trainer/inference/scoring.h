@@ -11,22 +11,22 @@ namespace ventris {
 
 class Communicator;
 
-/// What models say of a given translation.
+/// The scores of a given translation.
 struct ScoredPair {
   std::vector<int32_t> target;           // its tokens without marks, as scored
   std::vector<float> log_probabilities;  // of each token, then of the end mark
-  size_t source_tokens = 0;              // before a sentence was cut
+  size_t source_tokens = 0;              // before a sentence was truncated
   size_t target_tokens = 0;
 
   double log_probability() const;  // the sum
-  /// Tokens that were scored, with the end mark.
+  /// The number of scored tokens, with the end mark.
   size_t length() const { return log_probabilities.size(); }
 };
 
-/// Scores line i of `targets` as a translation of line i of `sources`, on all ranks, which call it with the
-/// same arguments. Sentences longer than models.longest_sentence() are cut. At most `batch_rows` tokens of a
-/// side (0: what suits the device) and `batch_sentences` sentences (0: any number) are computed together;
-/// results depend neither on that nor on the number of ranks.
+/// Scores line i of `targets` as a translation of line i of `sources`, on all ranks, which must call it with
+/// the same arguments. Sentences longer than models.longest_sentence() are truncated. At most `batch_rows`
+/// tokens of a side (0: default of the device) and `batch_sentences` sentences (0: any number) are computed
+/// together; results depend neither on that nor on the number of ranks.
 std::vector<ScoredPair> score_text(Context& context, Communicator& communicator, const ModelSet& models,
                                    const std::vector<std::string>& sources,
                                    const std::vector<std::string>& targets, int64_t batch_rows,

@@ -24,29 +24,30 @@ struct Translation {
 /// The result of a line.
 struct TranslatedLine {
   std::vector<int32_t> source;            // its tokens without marks, as translated
-  size_t source_tokens = 0;               // before the line was cut
-  size_t prefix_tokens = 0;               // before the prefix was cut
+  size_t source_tokens = 0;               // before the line was truncated
+  size_t prefix_tokens = 0;               // before the prefix was truncated
   std::vector<Translation> translations;  // best first
 };
 
-/// Translates sentences on all ranks (sorted by length for speed, dealt to ranks by cost) and returns the
-/// hypotheses of every sentence, on every rank, in order; results do not depend on the number of ranks.
-/// Where `abandon` is given and returns true, before a batch of sentences, on some rank, there is no result
-/// on any.
+/// Translates sentences on all ranks (sorted by length for speed, distributed to ranks by cost) and returns
+/// the hypotheses of every sentence, on every rank, in order; results do not depend on the number of ranks.
+/// If `abandon` is given and returns true before a batch of sentences on some rank, there is no result on any
+/// rank.
 std::optional<std::vector<std::vector<Hypothesis>>> translate_on_all_ranks(
     Communicator& communicator, BeamSearch& search, const std::vector<SourceSentence>& sources,
     const std::function<bool()>& abandon = {});
 
-/// Text in, text out, on all ranks: tokenizes, cuts sentences and prefixes longer than longest_sentence(),
-/// translates, detokenizes. A line without tokens gives one empty translation, whatever its prefix.
+/// Text in, text out, on all ranks: tokenizes, truncates sentences and prefixes longer than
+/// longest_sentence(), translates, detokenizes. A line without tokens gives one empty translation, for any
+/// prefix.
 class Translator {
  public:
-  /// The references outlive the object. The marks of `options` are those of the tokenizer.
+  /// The references must outlive the object. The marks of `options` are those of the tokenizer.
   Translator(Context& context, Communicator& communicator, const ModelSet& models,
              const BeamSearchOptions& options);
 
-  /// All ranks call it with the same arguments. `prefixes`: what the translation of each line begins with, or
-  /// empty. `first_number`: the number of the first line in the whole input, a key of its random numbers.
+  /// All ranks must call it with the same arguments. `prefixes`: the start of the translation of each line,
+  /// or empty. `first_number`: the number of the first line in the whole input, a key of its random numbers.
   std::vector<TranslatedLine> translate(const std::vector<std::string>& lines,
                                         const std::vector<std::string>& prefixes = {},
                                         uint64_t first_number = 0);

@@ -7,8 +7,8 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kPiecesOfARank = 8;
-constexpr int64_t kMinRows = 192;  // a chunk of fewer costs more than it balances
-/// Cost of a step of the decoder beside that of its rows, in rows of the source.
+constexpr int64_t kMinRows = 192;  // a smaller chunk costs more than it balances
+/// Cost of a step of the decoder in addition to its rows, in rows of the source.
 constexpr double kStepCost = 8.0;
 
 }  // namespace

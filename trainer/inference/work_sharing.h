@@ -18,21 +18,20 @@ struct Chunk {
 struct ChunkLimits {
   int64_t rows = 2048;    // unless one sentence has more
   int64_t sentences = 0;  // 0: no such limit
-  /// A chunk has at most the `pieces`-th part of the rows that are left: so chunks become smaller towards the
-  /// end, and can be dealt evenly.
+  /// A chunk has at most 1 / `pieces` of the remaining rows: so chunks become smaller towards the end, and
+  /// can be distributed evenly.
   int64_t pieces = 1;
 };
 
-/// What `pieces` should be. On the CPU results do not depend on how sentences are cut into chunks, and
-/// several ranks get more and smaller ones. Elsewhere they may, and the cut is the same for any number of
-/// ranks.
+/// The value of `pieces`. On the CPU results do not depend on the chunks, and several ranks get more and
+/// smaller ones. Otherwise they may, and the chunks are the same for any number of ranks.
 int64_t pieces_for(Device device, int ranks);
 
-/// Cuts sentences of `rows` rows each into chunks of sentences of like length, the longest first. Sentences
-/// of no rows are left out.
+/// Groups sentences of `rows` rows each into chunks of similar length, the longest first. Sentences without
+/// rows are omitted.
 std::vector<Chunk> cut_into_chunks(const std::vector<int64_t>& rows, const ChunkLimits& limits);
 
-/// The rank of each chunk: the costliest first, each to the rank that has least so far.
+/// The rank of each chunk: the costliest first, each to the rank with the least work so far.
 std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks);
 
 }  // namespace ventris

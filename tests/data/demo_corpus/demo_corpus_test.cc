@@ -10,7 +10,9 @@
 #include <set>
 #include <sstream>
 
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
+#include "data/demo_corpus/sentences.h"
 #include "data/error.h"
 #include "data/files/digest.h"
 
@@ -101,8 +103,8 @@ TEST(DemoNumbers, CardinalsAreThoseOfASpeaker) {
       {101000000, "one hundred and one million", "einhunderteine Millionen"},
       {300040000, "three hundred million forty thousand", "dreihundert Millionen vierzigtausend"},
       {999999999,
-       "nine hundred and ninety-nine million nine hundred and ninety-nine thousand nine hundred and "
-       "ninety-nine",
+       "nine hundred and ninety-nine million nine hundred and ninety-nine thousand "
+       "nine hundred and ninety-nine",
        "neunhundertneunundneunzig Millionen neunhundertneunundneunzigtausendneunhundertneunundneunzig"},
   };
   for (const Words& c : cases) {

@@ -1,5 +1,3 @@
-#include "data/files/hdf5_file.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,8 +11,11 @@
 #include <thread>
 
 #include "data/error.h"
+#include "data/files/element_type.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_contents.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

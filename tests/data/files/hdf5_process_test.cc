@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "data/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

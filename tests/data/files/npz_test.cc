@@ -1,10 +1,10 @@
-#include "data/files/npz.h"
-
 #include <zlib.h>
 
 #include <cstring>
 
 #include "data/files/atomic_file.h"
+#include "data/files/npz_reader.h"
+#include "data/files/npz_writer.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

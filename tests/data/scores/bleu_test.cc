@@ -7,6 +7,7 @@
 #include <map>
 
 #include "data/error.h"
+#include "data/scores/bleu_tokenize.h"
 #include "data/text/unicode.h"
 #include "score_cases.h"
 #include "tests/support/source_dir.h"

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "data/scores/moses_punctuation.h"
 #include "data/scores/paper_bleu.h"
 #include "data/scores/score_text.h"
 #include "tests/data/test_files.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "data/error.h"
+#include "data/scores/numpy_random.h"
 #include "score_cases.h"
 
 namespace ventris::data {

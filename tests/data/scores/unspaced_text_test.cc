@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/text/tokenizer.h"
+#include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
 namespace {

@@ -6,6 +6,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "data/text/tokenizer_training.h"
 #include "data/text/word_independence.h"
 #include "tests/data/test_files.h"
 

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 #include "tests/data/text/sentencepiece_model.h"
 

@@ -1,8 +1,10 @@
-#include "trainer/checks/doctor.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "trainer/checks/doctor_facts.h"
+#include "trainer/checks/doctor_judgement.h"
+#include "trainer/checks/doctor_report.h"
 
 namespace ventris {
 namespace {

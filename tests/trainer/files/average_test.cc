@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "backend/error.h"
-#include "data/demo_corpus/demo_corpus.h"
+#include "data/demo_corpus/numbers.h"
+#include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/average.h"
 #include "trainer/files/checkpoint.h"

@@ -7,8 +7,10 @@
 
 #include "backend/error.h"
 #include "data/corpus.h"
+#include "data/demo_corpus/numbers.h"
 #include "data/error.h"
 #include "data/prepare.h"
+#include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/weights.h"

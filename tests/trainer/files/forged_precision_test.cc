@@ -5,7 +5,8 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_writer.h"
 #include "data/files/safetensors.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/export.h"

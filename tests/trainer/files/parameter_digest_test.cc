@@ -7,7 +7,8 @@
 #include <map>
 
 #include "backend/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/weights.h"

@@ -6,7 +6,9 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/files/hdf5_file.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/hdf5_writer.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/config_json.h"

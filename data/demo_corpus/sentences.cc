@@ -1,8 +1,11 @@
+#include "data/demo_corpus/sentences.h"
+
 #include <initializer_list>
 #include <utility>
 
-#include "data/demo_corpus/demo_corpus_lexicon.h"
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/lexicon.h"
+#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
 
 namespace ventris::data::demo {
 namespace {
@@ -11,13 +14,13 @@ constexpr int kCardinalDigits = 9;
 constexpr int kCountDigits = 5;
 constexpr int kOrdinalDigits = 4;
 
-/// A clause before its words are put in order. The adverb may be empty; so may the object.
+/// A clause before its words are ordered. The adverb may be empty; so may the object.
 struct Clause {
   std::string subject, german_subject;
   std::string predicate;        // English verb group
   std::string finite;           // German conjugated verb
-  std::string end;              // what closes a main clause: infinitive or separable prefix, may be empty
-  std::string end_subordinate;  // what closes a subordinate clause
+  std::string end;              // the end of a main clause: infinitive or separable prefix, may be empty
+  std::string end_subordinate;  // the end of a subordinate clause
   DemoPair object;
   DemoPair adverb;
 };
@@ -150,8 +153,8 @@ DemoPair main_sentence(Random& random) {
   return finish({first.english + " " + english_of(c), german_inverted(c, first.german)});
 }
 
-// Compilers evaluate the arguments of a call in different orders: at most one of them draws, so that all make
-// one corpus.
+// Compilers evaluate the arguments of a call in different orders: at most one of them draws random numbers,
+// so that the corpus is the same with all.
 
 DemoPair that_sentence(Random& random) {
   const Subject& subject = random.pick(kPeople);
@@ -278,8 +281,8 @@ DemoPair ordinal_phrase(Random& random) {
           std::string(definite_nominative(noun.gender)) + " " + german_ordinal(n) + "e " + noun.german};
 }
 
-/// What sentences hold, alone: "half past seven", "twelve euros", "on the third of May", "seven tables".
-/// Nothing whose translation depends on its place in a sentence.
+/// The phrases of sentences, alone: "half past seven", "twelve euros", "on the third of May", "seven tables".
+/// Only those whose translation does not depend on their position in a sentence.
 DemoPair short_phrase(Random& random) {
   const int64_t kind = random.below(100);
   if (kind < 50) return random_time(random);

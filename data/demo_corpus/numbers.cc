@@ -1,7 +1,7 @@
-#include <array>
-#include <string>
+#include "data/demo_corpus/numbers.h"
 
-#include "data/demo_corpus/demo_corpus.h"
+#include <array>
+
 #include "data/error.h"
 
 namespace ventris::data {

@@ -1,3 +1,5 @@
+#include "data/files/hdf5_writer.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,15 +14,14 @@
 #include "data/files/confined_process.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_descriptor.h"
-#include "data/files/hdf5_file.h"
 #include "data/files/hdf5_handle.h"
 #include "data/files/temporary_file.h"
 
 namespace ventris::data {
 
-// The library lays out the file and writes its metadata. Array data goes to the place that it gives each
-// dataset with plain writes, so that a full disk is an error of the system with its reason, met before
-// anything is flushed.
+// The library lays out the file and writes its metadata. Array data is written to the position of each
+// dataset with plain writes, so that a full disk is a system error with its reason, before anything is
+// flushed.
 struct Hdf5Writer::Impl {
   struct Array {
     ElementType type;
@@ -84,7 +85,7 @@ Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes) : target
 
 Hdf5Writer::Impl::~Impl() {
   if (!target.published()) {
-    // Gives the space back first, so that the library can close the file even on a full disk.
+    // Frees the space first, so that the library can close the file even on a full disk.
     [[maybe_unused]] const int ignored = ::ftruncate(target.fd(), 0);
   }
   Hdf5Lock lock;
@@ -195,14 +196,14 @@ void Hdf5Writer::Impl::verify() const {
   if (!opened.valid() || ::fstat(opened.fd(), &status) != 0) {
     fail(ErrorKind::kIo, "{}: was written, but cannot be read again: {}", path, system_reason(errno));
   }
-  // What was written is on the disk: nothing is lost. Where the advice is not taken, the cache is read.
+  // The data are on the disk, so nothing is lost. If the advice is not followed, the cache is read.
   ::posix_fadvise(opened.fd(), 0, 0, POSIX_FADV_DONTNEED);
   const int64_t bytes = std::max<int64_t>(status.st_size, kUserBlockBytes);
   const std::string present = hexadecimal(digest_of_range(opened.fd(), kUserBlockBytes, bytes, path));
   if (present != digest) {
     fail(ErrorKind::kIo,
-         "{}: reads other than it was written: its digest is {}, {} was written. The disk, or the way to it, "
-         "is faulty; files from before are as they were",
+         "{}: reads other than it was written: its digest is {}, {} was written. "
+         "The disk, or the way to it, is faulty; files from before are as they were",
          path, present, digest);
   }
 }
@@ -211,8 +212,8 @@ Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
   constexpr size_t kMinRoom = size_t{32} << 20;  // with less the library may crash
   if (!has_room(kMinRoom)) {
     fail(ErrorKind::kUnavailable,
-         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do not "
-         "leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
+         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do "
+         "not leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
          path, kMinRoom >> 20);
   }
   impl_ = std::make_unique<Impl>(path, expected_bytes);

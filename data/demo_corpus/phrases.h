@@ -6,7 +6,7 @@
 
 #include "data/demo_corpus/demo_corpus.h"
 
-// Private to data/: the phrases that sentences of the demo corpus are made of.
+// Private to data/: the phrases of the sentences of the demo corpus.
 
 namespace ventris::data::demo {
 
@@ -43,8 +43,5 @@ DemoPair date_nominative(
     Random& random);  // "Monday, the third of May" | "Montag, der dritte Mai", maybe with a year
 DemoPair random_time(Random& random);
 DemoPair random_price(Random& random);
-
-/// One line of the corpus.
-DemoPair sentence(Random& random);
 
 }  // namespace ventris::data::demo

@@ -1,15 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ventris::data {
-
-class AtomicFile;
 
 /// An array in an npz file (a zip archive of npy files).
 struct NpzArray {
@@ -20,12 +17,12 @@ struct NpzArray {
   std::vector<uint8_t> data;  // little-endian
 };
 
-/// Reads an npz file in memory, which outlives the object: entries that are stored or deflated, below 4 GiB,
-/// without encryption. Every length is checked before memory is taken for it. All arrays, and the largest one
-/// twice more, may have at most three times the bytes of the file: who holds the file and a copy of all
-/// arrays, and turns one after the other into another form, has at most four times the file. Stored arrays
-/// always fit, trained weights that are deflated too; a file that is mostly compressed zeros is refused.
-/// Errors: DataError kBadData, naming `origin` and the entry.
+/// Reads an npz file in memory, which must outlive the object: entries that are stored or deflated, below 4
+/// GiB, without encryption. Every length is checked before memory is allocated for it. All arrays, plus the
+/// largest one twice more, may have at most three times the bytes of the file: then the file, a copy of all
+/// arrays, and a conversion of one at a time take at most four times the file. Stored arrays always fit, and
+/// so do deflated trained weights; a file that is mostly compressed zeros is refused. Errors: DataError
+/// kBadData, naming `origin` and the entry.
 class NpzFile {
  public:
   NpzFile(std::span<const uint8_t> bytes, std::string origin);
@@ -36,7 +33,7 @@ class NpzFile {
   /// Reads one array; checks its CRC-32 and header.
   NpzArray read(std::string_view name) const;
   const std::string& origin() const { return origin_; }
-  /// Of all arrays together, unpacked, with their headers.
+  /// Total bytes of all arrays, unpacked, with their headers.
   uint64_t array_bytes() const { return array_bytes_; }
 
  private:
@@ -54,25 +51,6 @@ class NpzFile {
   std::vector<std::string> names_;
   std::vector<Entry> entries_;
   uint64_t array_bytes_ = 0;
-};
-
-/// Writes an npz file of stored entries without times, so that equal arrays give equal bytes. The file
-/// appears under its name with commit().
-class NpzWriter {
- public:
-  explicit NpzWriter(const std::string& path);
-  ~NpzWriter();
-  NpzWriter(const NpzWriter&) = delete;
-  NpzWriter& operator=(const NpzWriter&) = delete;
-
-  /// A row-major array; `type` as NumPy writes it.
-  void add(const std::string& name, std::string_view type, std::span<const int64_t> shape, const void* data,
-           size_t bytes);
-  void commit();
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ventris::data

@@ -1,3 +1,5 @@
+#include "data/files/hdf5_reader.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_contents.h"
-#include "data/files/hdf5_file.h"
 #include "data/files/hdf5_handle.h"
 
 namespace ventris::data {
@@ -32,7 +33,7 @@ FileHandle open_regular(const std::string& path, int64_t& bytes) {
   return opened;
 }
 
-/// The digest of what follows the user block, which tells the same.
+/// The digest of the bytes after the user block, which is stored in the block.
 std::string verify(int fd, int64_t bytes, const std::string& path) {
   std::array<char, kUserBlockBytes> block{};
   if (bytes < static_cast<int64_t>(kUserBlockBytes)) {
@@ -70,7 +71,7 @@ std::string verify(int fd, int64_t bytes, const std::string& path) {
   return present_digest;
 }
 
-/// "ventris weights 1"; "" where the file does not tell.
+/// "ventris weights 1"; "" if the file has no format.
 std::string format_of(const Hdf5Contents& contents) {
   const auto value = [&]<typename Value>(const char* name, Value none) {
     const Hdf5Attribute* found = contents.find_attribute("/", name);
@@ -133,7 +134,7 @@ const Value& Hdf5Reader::Impl::attribute(const std::string& object, const std::s
   return *value;
 }
 
-/// The elements as they are: little-endian, in one piece, inside the file.
+/// The raw elements: little-endian, contiguous, inside the file.
 void Hdf5Reader::Impl::read(const Hdf5Dataset& dataset, void* to) const {
   auto needed = static_cast<int64_t>(size_of(type(dataset)));
   for (const int64_t extent : dataset.dimensions) needed *= extent;
@@ -245,7 +246,7 @@ void refuse_newer_file(const std::string& path) {
     int64_t bytes = 0;
     const FileHandle file = open_regular(path, bytes);
     if (!is_newer_format(format_of(Hdf5Contents(path, file.fd(), bytes)))) return;
-    const Hdf5Reader reader(path);  // a damaged one may only look so
+    const Hdf5Reader reader(path);  // a damaged one may only look like it
   } catch (const NewerFormat&) {
     throw;
   } catch (const DataError&) {

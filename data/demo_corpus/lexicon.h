@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/demo_corpus.h"
 
 // Private to data/: the words of the demo corpus with the forms that its sentences need.
 
 namespace ventris::data::demo {
 
-/// Index of a verb form. The first and third person plural have one form in German.
+/// Index of a verb form. The first and third person plural have the same form in German.
 enum Form { kFirstSingular = 0, kThirdSingular = 1, kPlural = 2 };
 enum class Tense { kPresent, kPast };
 enum class Gender { kMasculine, kFeminine, kNeuter };

@@ -1,4 +1,4 @@
-#include "data/demo_corpus/demo_corpus_lexicon.h"
+#include "data/demo_corpus/lexicon.h"
 
 namespace ventris::data::demo {
 

@@ -1,6 +1,8 @@
-#include "data/demo_corpus/demo_corpus_phrases.h"
+#include "data/demo_corpus/phrases.h"
 
 #include <array>
+
+#include "data/demo_corpus/numbers.h"
 
 namespace ventris::data::demo {
 namespace {

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "backend/attention.h"
+
+namespace ventris {
+
+template <typename T>
+void attention_backward_cpu(Context& context, const AttentionBackwardArgs& args);
+
+}  // namespace ventris

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "backend/attention.h"
+
+namespace ventris {
+
+template <typename T>
+void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args);
+
+}  // namespace ventris

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "backend/gemm.h"
+
+namespace ventris {
+
+/// The plain blocked loop: any dtype, any shape. It is used for f64, and is the reference in tests of the
+/// fast paths.
+void gemm_reference(Context& context, const GemmArgs& args);
+
+}  // namespace ventris

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/files/element_type.h"
+
+namespace ventris::data {
+
+/// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
+/// the file. A digest can be forged: the library reads the file in a separate process (Hdf5Contents), and
+/// external links, data outside of the file, lengths beyond it and cycles of groups are refused. Errors:
+/// DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of another
+/// type or shape), NewerFormat (of a later version of the program).
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(const std::string& path);
+  ~Hdf5Reader();
+  Hdf5Reader(const Hdf5Reader&) = delete;
+  Hdf5Reader& operator=(const Hdf5Reader&) = delete;
+
+  bool exists(const std::string& name) const;
+  /// Paths of all datasets in a group and its subgroups, in creation order.
+  std::vector<std::string> datasets(const std::string& group) const;
+  bool has_attribute(const std::string& object, const std::string& name) const;
+  std::string string_attribute(const std::string& object, const std::string& name) const;
+  int64_t int_attribute(const std::string& object, const std::string& name) const;
+  double double_attribute(const std::string& object, const std::string& name) const;
+  std::vector<int64_t> dimensions(const std::string& dataset) const;
+  ElementType type(const std::string& dataset) const;
+  /// Reads a whole dataset of `type` with exactly these dimensions.
+  void read(const std::string& name, ElementType type, std::span<const int64_t> dimensions, void* data) const;
+  std::vector<uint8_t> read_bytes(const std::string& name) const;
+  /// Byte offset in the file of a dataset's data, for mapping; all its bytes are in the file.
+  int64_t file_offset(const std::string& name) const;
+  /// Raw bytes of the file. Throws DataError kIo.
+  void read_bytes_at(int64_t offset, void* data, int64_t bytes) const;
+  int64_t file_bytes() const;
+
+  const std::string& path() const;
+  const std::string& digest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The digest of a file of ours, after the checks that Hdf5Reader makes before the HDF5 library sees it.
+/// Errors: those of Hdf5Reader.
+std::string verified_digest(const std::string& path);
+
+/// Throws NewerFormat if the file is of a later version. Does not read other files completely, and leaves
+/// their errors to Hdf5Reader.
+void refuse_newer_file(const std::string& path);
+
+}  // namespace ventris::data

@@ -1,0 +1,21 @@
+#include "trainer/exchange/export_formats.h"
+
+#include <filesystem>
+
+#include "trainer/files/model_files.h"
+
+namespace ventris {
+
+std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content) {
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  write_file_atomically(path, content);
+  return path;
+}
+
+std::vector<std::string> pieces_of(const data::Tokenizer& tokenizer) {
+  std::vector<std::string> pieces;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) pieces.push_back(tokenizer.piece(id));
+  return pieces;
+}
+
+}  // namespace ventris
