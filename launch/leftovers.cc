@@ -53,7 +53,7 @@ std::string job_of(const fs::path& process) {
   std::ifstream file(process / "environ");
   for (std::string entry; std::getline(file, entry, '\0');) {
     if (entry.starts_with(mark))
-      return fmt::format("{:08x}", std::strtoul(entry.c_str() + mark.size(), nullptr, 10));
+      return fmt::format("{:x}", std::strtoul(entry.c_str() + mark.size(), nullptr, 10));
   }
   return "";
 }

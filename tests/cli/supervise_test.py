@@ -161,18 +161,19 @@ class Supervise(support.CommandLineTest):
 
         left, theirs, used = segment("left"), segment("theirs"), segment("used")
         os.chown(theirs[1], 1, 1)
-        # A job whose ranks are at their end: none maps its segment any more.
-        number = os.getpid() << 16 | 1
-        ending = f"/dev/shm/vader_segment.a.host.0.{number:08x}.0"
-        self.addCleanup(lambda: os.path.exists(ending) and os.unlink(ending))
-        with open(ending, "wb") as file:
-            file.write(bytes(mmap.PAGESIZE))
-        rank = support.start(["sleep", "600"], PMIX_NAMESPACE=number)
-        self.addCleanup(lambda: (rank.kill(), rank.communicate()))
+        # Jobs whose ranks are at their end: none maps its segment any more. Names have the job in hexadecimal, as short as it is.
+        ending = []
+        for number in (os.getpid() % 0x1000 << 16 | 1, (0xF000 | os.getpid() % 0x1000) << 16 | 1):
+            ending.append(f"/dev/shm/vader_segment.a.host.0.{number:x}.0")
+            self.addCleanup(lambda path=ending[-1]: os.path.exists(path) and os.unlink(path))
+            with open(ending[-1], "wb") as file:
+                file.write(bytes(mmap.PAGESIZE))
+            rank = support.start(["sleep", "600"], PMIX_NAMESPACE=number)
+            self.addCleanup(lambda rank=rank: (rank.kill(), rank.communicate()))
         with mmap.mmap(used[0], 0):
             text = self.end_of(self.start("--max-restarts", 1, *SHELL, "exit 69"))
         self.assertIn(f"removed what killed jobs left: {left[1]}", text)
-        self.assertEqual([os.path.exists(path) for path in (left[1], theirs[1], used[1], ending)], [False, True, True, True])
+        self.assertEqual([os.path.exists(path) for path in (left[1], theirs[1], used[1], *ending)], [False] + 4 * [True])
         for file, _ in (left, theirs, used):
             os.close(file)
 
