@@ -450,25 +450,25 @@ Command inspect_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "inspect";
-  command.summary = "shows what a corpus, checkpoint, weights or safetensors file, or a run folder holds";
+  command.summary =
+      "shows the contents of a corpus, checkpoint, weights or safetensors file, or a run folder";
   command.synopsis = "FILE_OR_DIR [--verify] [--json]";
   command.description = {
-      "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number "
-      "of parameters and their digest, which is the same in every file with the same bits of them. "
-      "Every file of ours carries a digest of its contents, which is checked before anything else: "
-      "a damaged file is an error, exit code 65.",
-      "Of a run folder it tells how the newest start stands or ended, its checkpoints, the newest and the "
-      "best among them, the command and the configuration; with --verify it verifies every checkpoint.",
-      "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
-      "An exported model brings probes, sentence pairs with the logits that they gave; "
-      "they are computed again and must agree within 0.001."};
-  command.examples = {{"inspect weights.h5", "What is in a file:"},
-                      {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"},
-                      {"inspect model", "How a training stands:"}};
+      "Lists the datasets of a file with type, shape, minimum, maximum and mean, "
+      "and the number of parameters and their digest, which depends only on their bits. Every file of ours "
+      "carries a digest of its contents, which is checked first: a damaged file is an error, exit code 65.",
+      "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
+      "of them, the command and the configuration; with --verify it verifies every checkpoint.",
+      "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf. "
+      "An exported model contains probes, sentence pairs with their logits; "
+      "they are recomputed and must agree within 0.001."};
+  command.examples = {{"inspect weights.h5", "The contents of a file:"},
+                      {"inspect corpus.h5 --verify", "Whether a file was copied intact:"},
+                      {"inspect model", "The state of a training run:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("FILE_OR_DIR", options->files, "The file, or the run folder.").required = true;
-  table.toggle("verify", options->verify, "Says whether the file is sound instead of listing it.");
+  table.toggle("verify", options->verify, "Verifies the file instead of listing it.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_inspect(*options, job); };
   return command;

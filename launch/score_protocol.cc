@@ -9,8 +9,8 @@ void add_protocol_options(ProtocolOptions& options, OptionTable& table) {
   table.group("Protocol");
   table.choice<bool>(
       "protocol", options.paper, {{"sacrebleu", false}, {"paper", true}},
-      "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split at "
-      "hyphens, no smoothing. Its label says so; it is no score of sacreBLEU, and not comparable with one.");
+      "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split "
+      "at hyphens, no smoothing. It is labelled as such, and is not comparable with scores of sacreBLEU.");
   table.text("language", "en|de|fr|cs", options.language, "Language of the text, for --protocol paper.");
   table.choice<Tokenized>(
       "tokenized", options.tokenized,
@@ -18,7 +18,7 @@ void add_protocol_options(ProtocolOptions& options, OptionTable& table) {
        {"hypotheses", Tokenized::kHypotheses},
        {"references", Tokenized::kReferences},
        {"both", Tokenized::kBoth}},
-      "With --protocol paper: which text Moses has tokenised before; only its compounds are split.");
+      "With --protocol paper: text that is already tokenised by Moses; only its compounds are split.");
 }
 
 data::MosesLanguage moses_language(const std::string& code) {
