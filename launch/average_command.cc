@@ -32,7 +32,7 @@ std::vector<std::string> chosen(const Options& options) {
   const auto wanted = static_cast<size_t>(options.last);
   if (paths.size() < wanted) {
     fail(ExitCode::kMissingInput,
-         "--last {} checkpoints were asked for, but {} holds {}; ask for fewer, "
+         "--last {}: too many, {} holds {} checkpoints; give a smaller --last, "
          "or train with a larger --keep-checkpoints",
          options.last, options.model_dir, paths.size());
   }

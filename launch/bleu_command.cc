@@ -82,7 +82,7 @@ void check_combination(const Options& options, size_t metrics) {
     fail(ExitCode::kUsage, "--sentence-level scores one file with one metric, not {} files with {}",
          options.input.size(), metrics);
   if (options.sentence_level && (options.confidence || options.paired()))
-    fail(ExitCode::kUsage, "--sentence-level goes with no test of significance");
+    fail(ExitCode::kUsage, "--sentence-level cannot be combined with a test of significance");
   if (options.paired() && options.input.size() < 2)
     fail(ExitCode::kUsage,
          "a paired test compares two files or more, baseline first: --input BASELINE SYSTEM...");
@@ -100,10 +100,9 @@ void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job
   const auto ends =
       std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with(" ."); });
   if (ends < kSuspicious) return;
-  say(job,
-      fmt::format("{} lines end in a period that stands alone. BLEU is meant for text that is not tokenised; "
-                  "with --tokenize none, tokenised text is scored as it is",
-                  grouped(ends)));
+  say(job, fmt::format("{} lines end in a separate period. BLEU expects text that is not tokenised; "
+                       "--tokenize none scores tokenised text unchanged",
+                       grouped(ends)));
 }
 
 void warn_of_phrases(const Options& options, const std::vector<Lines>& references, Job& job) {
@@ -208,7 +207,7 @@ void take_operands(Options& options) {
   if (options.references.empty()) {
     fail(ExitCode::kUsage,
          "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; "
-         "'ventris bleu --help' explains it");
+         "see 'ventris bleu --help'");
   }
 }
 
@@ -220,7 +219,7 @@ int run_bleu(const Options& given, Job& job) {
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
   if (options.paper && (metrics.size() > 1 || metrics[0].kind() != data::MetricKind::kBleu))
-    fail(ExitCode::kUsage, "--protocol paper is of BLEU alone");
+    fail(ExitCode::kUsage, "--protocol paper is only for BLEU");
   std::vector<Lines> systems;
   for (const std::string& path : options.input) systems.push_back(read_stripped(path));
   std::vector<Lines> references;

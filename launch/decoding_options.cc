@@ -80,11 +80,11 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
   if (decoding.precision == Packing::kInt8) {
     if (device == "cuda") {
       fail(ExitCode::kUsage,
-           "--precision int8 computes on the CPU alone; "
+           "--precision int8 computes only on the CPU; "
            "use --precision bf16 with --device cuda, or --device cpu");
     }
     if (device == "auto" && cuda_build() != "no") {
-      say(job, "Computing on the CPU, not with CUDA: --precision int8 is of the CPU alone");
+      say(job, "Computing on the CPU, not with CUDA: --precision int8 is only for the CPU");
     }
     device = "cpu";
   }
@@ -94,15 +94,14 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
 void CutSentences::check(const std::string& where, size_t tokens) {
   constexpr int64_t kTold = 10;
   if (tokens <= longest_ || ++cut_ > kTold) return;
-  say(job_, fmt::format("ventris {}: {} has {} tokens and is cut after {}", command_, where,
+  say(job_, fmt::format("ventris {}: {} has {} tokens and is cut to {}", command_, where,
                         grouped(static_cast<int64_t>(tokens)), longest_));
 }
 
 void CutSentences::tell_total(int64_t sentences) const {
   if (cut_ == 0) return;
-  say(job_,
-      fmt::format("ventris {}: {} of {} sentences were cut after {} tokens, the longest that the model takes",
-                  command_, grouped(cut_), grouped(sentences), longest_));
+  say(job_, fmt::format("ventris {}: {} of {} sentences were cut to {} tokens, the maximum of the model",
+                        command_, grouped(cut_), grouped(sentences), longest_));
 }
 
 }  // namespace ventris

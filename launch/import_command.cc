@@ -25,8 +25,7 @@ void check_output(const Options& options) {
     std::error_code error;  // of a missing file
     const auto beside = std::filesystem::path(options.from.input).parent_path() / name;
     if (!std::filesystem::equivalent(beside, options.output, error)) continue;
-    fail(ExitCode::kUsage,
-         "--output {}: is read beside --input, so it cannot be written to as well; give another file",
+    fail(ExitCode::kUsage, "--output {}: is also an input of this command; give another file",
          options.output);
   }
 }

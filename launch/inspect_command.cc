@@ -302,7 +302,7 @@ RunFolder run_folder(const std::string& path) {
   refuse_newer_format(parse_json(folder.config), path + "/config.json");
   if (!folder.status && folder.checkpoints.empty()) {
     fail(ExitCode::kMissingInput,
-         "{}: is a folder, but none of a training run: it has no checkpoint and no status.json", path);
+         "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
   }
   const auto& status = folder.status;
   folder.killed = status && status->state == "running" && status->host == host_name() &&
@@ -313,7 +313,7 @@ RunFolder run_folder(const std::string& path) {
 nlohmann::json parsed(const std::string& text, const std::string& path) {
   nlohmann::json json = parse_json(text);
   if (json.is_discarded())
-    fail(ExitCode::kBadData, "{}: it is not JSON of at most {} bytes", path, kMaxJsonBytes);
+    fail(ExitCode::kBadData, "{}: is not JSON of at most {} bytes", path, kMaxJsonBytes);
   return json;
 }
 
@@ -352,14 +352,14 @@ nlohmann::json json_of(const RunFolder& folder) {
 }
 
 std::string state_text(const RunFolder& folder) {
-  if (!folder.status) return "no start has begun to train";
+  if (!folder.status) return "training has not begun";
   const StatusRecord& status = *folder.status;
   if (folder.killed) return fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
   if (status.state == "running") {
     return fmt::format("running as process {} on {}", status.pid, status.host);
   }
   return fmt::format("{} at step {}, exit code {}{}", status.state, status.step, status.exit_code,
-                     status.retryable ? "; the same command goes on" : "");
+                     status.retryable ? "; the same command resumes the run" : "");
 }
 
 std::string text_of(const RunFolder& folder) {
@@ -393,7 +393,7 @@ int inspect_folder(const std::string& path, const Options& options, const Job& j
     write_output(options.json ? json_text(json_of(folder)) + "\n" : text_of(folder));
     return 0;
   }
-  if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: there is no checkpoint to verify", path);
+  if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
   int verified = 0;
   for (const std::string& checkpoint : folder.checkpoints) {
     try {
@@ -401,10 +401,12 @@ int inspect_folder(const std::string& path, const Options& options, const Job& j
       ++verified;
     } catch (const data::DataError&) {
       if (data::is_there(checkpoint)) throw;
-      say(job, checkpoint + ": the run has removed it meanwhile");
+      say(job, checkpoint + ": removed by the run in the meantime");
     }
   }
-  if (verified == 0) fail(ExitCode::kMissingInput, "{}: no checkpoint stayed for long enough", path);
+  if (verified == 0)
+    fail(ExitCode::kMissingInput, "{}: the run removed each checkpoint before it was verified; try again",
+         path);
   return 0;
 }
 

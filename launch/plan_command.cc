@@ -74,8 +74,8 @@ PlannedMachine machine_of(const Options& options) {
   if (machine.device == Device::kCuda) {
     if (options.device_memory == 0.0 && !reason.empty()) {
       fail(ExitCode::kUsage,
-           "--device cuda: there is no device here to look at ({}); "
-           "--device-memory says how much memory those of the run have",
+           "--device cuda: this machine has no usable device ({}); "
+           "give the memory of the run's devices with --device-memory",
            reason);
     }
     machine.device_memory =

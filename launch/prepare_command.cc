@@ -40,9 +40,9 @@ class LibraryExits {
   static void end() {
     if (!expected) return;
     tell(
-        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text and gave up, "
-        "for the reason above. Has it characters other than blanks, "
-        "and is --tokenizer-sentences large enough? Nothing was written");
+        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text, "
+        "for the reason above. Check that the text has characters other than blanks, "
+        "and that --tokenizer-sentences is large enough. Nothing was written");
     ::_exit(static_cast<int>(ExitCode::kBadData));
   }
   static inline std::atomic<bool> expected = false;
@@ -79,8 +79,8 @@ void warn_of_repeated_files(const std::string& option, const std::vector<std::st
                             const std::vector<std::string>& target, const Job& job) {
   for (size_t i = 0; i < source.size(); ++i) {
     if (is_same_file(source[i], target[i])) {
-      say(job, fmt::format("Warning: --{} has {} as source and as target: such pairs teach to copy", option,
-                           source[i]));
+      say(job, fmt::format("Warning: --{} has {} as source and as target: the model would learn to copy",
+                           option, source[i]));
     }
     for (size_t j = 0; j < i; ++j) {
       if (!is_same_file(source[i], source[j]) || !is_same_file(target[i], target[j])) continue;

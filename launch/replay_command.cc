@@ -65,7 +65,8 @@ int run_replay(const Options& options, Job& job) {
   TrainOptions run = recorded.options;
   if (!options.corpus.empty()) run.corpus = options.corpus;
   if (!data::is_there(run.corpus)) {
-    fail(ExitCode::kMissingInput, "the corpus {} is not there; --corpus tells where it is now", run.corpus);
+    fail(ExitCode::kMissingInput, "there is no corpus {}; if it was moved, give its new path with --corpus",
+         run.corpus);
   }
   if (options.device != "run") run.device = options.device;
   run.threads = options.threads;
@@ -96,11 +97,12 @@ int run_replay(const Options& options, Job& job) {
     say(job, fmt::format("All {} compared steps have the recorded digests", grouped(compared)));
     return 0;
   }
-  say(job, fmt::format(
-               "{} of {} compared steps have other digests than those recorded, the first step {}. The same "
-               "bits need the program, the kind of device, the number of ranks and the options of the run; "
-               "where these are the same, the memory or the arithmetic of a machine was or is at fault",
-               grouped(differing), grouped(compared), first_difference));
+  say(job,
+      fmt::format(
+          "{} of {} compared steps have digests other than the recorded ones, first in step {}. "
+          "The same bits require the program, the kind of device, the number of ranks and the options "
+          "of the run; if these are the same, the memory or the arithmetic of a machine was or is faulty",
+          grouped(differing), grouped(compared), first_difference));
   return static_cast<int>(ExitCode::kRanksDisagree);
 }
 

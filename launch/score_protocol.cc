@@ -26,7 +26,7 @@ data::MosesLanguage moses_language(const std::string& code) {
                               data::MosesLanguage::kFrench, data::MosesLanguage::kCzech}) {
     if (code == data::name_of(language)) return language;
   }
-  fail(ExitCode::kUsage, "--language {}: expected en, de, fr or cs, whose tokenizers are known", code);
+  fail(ExitCode::kUsage, "--language {}: expected en, de, fr or cs", code);
 }
 
 std::optional<data::PaperProtocol> paper_protocol(const ProtocolOptions& options, data::BleuOptions& bleu) {
@@ -42,7 +42,8 @@ std::optional<data::PaperProtocol> paper_protocol(const ProtocolOptions& options
   if (bleu.tokenizer != usual.tokenizer || bleu.smoothing != usual.smoothing || bleu.lowercase ||
       bleu.effective_order || bleu.smoothing_value >= 0 || bleu.max_ngram_order != usual.max_ngram_order) {
     fail(ExitCode::kUsage,
-         "--protocol paper fixes how BLEU is computed; it goes with no other option of the group BLEU");
+         "--protocol paper fixes how BLEU is computed; "
+         "it cannot be combined with other options of the group BLEU");
   }
   bleu = data::paper_bleu_options();
   return data::PaperProtocol{.language = moses_language(options.language),

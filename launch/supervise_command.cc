@@ -110,8 +110,8 @@ class Supervisor {
   explicit Supervisor(const Options& options) : options_(options) {
     options_.model_dir = model_dir_of(options_);
     if (options_.model_dir.empty()) {
-      log("the command names no run folder (--model-dir), so that no start is known to have come to a new "
-          "checkpoint; give it to 'supervise' itself: ventris supervise --model-dir DIR -- COMMAND");
+      log("the command names no run folder (--model-dir), so new checkpoints cannot be detected; "
+          "give it to 'supervise' itself: ventris supervise --model-dir DIR -- COMMAND");
     }
     if (const auto status = status_now()) saved_step_ = status->saved_step();
     // Open MPI 4 would sleep twice this many seconds between the end of one rank and that of the others. A
@@ -130,7 +130,7 @@ class Supervisor {
         return attempt.end.code;
       }
       if (attempt.stopped) {
-        log(fmt::format("{}; stopped on request, the same command goes on", reason));
+        log(fmt::format("{}; stopped on request, the same command resumes training", reason));
         return static_cast<int>(ExitCode::kStopped);
       }
       if (made_progress(attempt)) restarts = 0;
@@ -184,7 +184,7 @@ class Supervisor {
       // terminal may send SIGHUP more than once.
       const bool hurries = attempt.stopped && (signal == SIGTERM || signal == SIGINT);
       const int passed = hurries ? SIGTERM : SIGUSR1;
-      log(fmt::format("{} came; {} is passed on", name_of(signal), name_of(passed)));
+      log(fmt::format("received {}; forwarded as {}", name_of(signal), name_of(passed)));
       supervision_.send(passed);
       attempt.stopped = true;
       repeated = hurries ? std::nullopt : std::optional<RepeatedStop>(std::in_place);
@@ -218,9 +218,8 @@ class Supervisor {
         (!of_this_host || state_of_process(static_cast<int>(status->pid)) != "gone")) {
       return false;
     }
-    log(fmt::format(
-        "the launcher, process {}, has lived on for {:g} s without a rank on this host; it is killed",
-        *launcher, options_.launcher_timeout));
+    log(fmt::format("the launcher, process {}, has had no rank on this host for {:g} s; it is killed",
+                    *launcher, options_.launcher_timeout));
     ::kill(*launcher, SIGKILL);
     return true;
   }
@@ -229,9 +228,9 @@ class Supervisor {
   void clean_up() {
     const std::vector<pid_t> ended = supervision_.end_what_is_left();
     if (!ended.empty())
-      log(fmt::format("ended {} processes that the command left: {}", ended.size(), fmt::join(ended, ", ")));
+      log(fmt::format("ended {} processes left by the command: {}", ended.size(), fmt::join(ended, ", ")));
     const std::vector<std::string> removed = remove_leftovers_of_jobs();
-    if (!removed.empty()) log(fmt::format("removed what killed jobs left: {}", fmt::join(removed, ", ")));
+    if (!removed.empty()) log(fmt::format("removed leftovers of killed jobs: {}", fmt::join(removed, ", ")));
   }
 
   bool is_retryable(const Attempt& attempt) const {
@@ -266,7 +265,7 @@ class Supervisor {
     std::string text =
         attempt.end.by_signal ? fmt::format("the command was ended by {}", name_of(code - 128))
         : code > kLastOwnCode && code > 128
-            ? fmt::format("the command ended with {}, a process of it by {}", code, name_of(code - 128))
+            ? fmt::format("the command ended with {}, one of its processes by {}", code, name_of(code - 128))
             : fmt::format("the command ended with {}", code);
     if (!attempt.status) return text + (begun_ ? "" : " before training began");
     const StatusRecord& status = *attempt.status;
@@ -329,7 +328,7 @@ Command supervise_command() {
   command.options.operands("COMMAND", options->words, "The command with its options, after '--'.")
       .is_command = true;
   command.run = [options](Job&) {
-    if (options->words.empty()) fail(ExitCode::kUsage, "no command is given; it stands after '--'");
+    if (options->words.empty()) fail(ExitCode::kUsage, "no command given; give it after '--'");
     return Supervisor(*options).run();
   };
   return command;

@@ -72,7 +72,7 @@ void check_inputs(const TrainOptions& train) {
       return;
     }
     fail(ExitCode::kUsage,
-         "--{} {}: the run writes a file of this name to --model-dir; move or rename one of them", option,
+         "--{} {}: the run writes a file of this name to --model-dir; move or rename this file", option,
          input);
   };
   check("corpus", train.corpus);
@@ -121,8 +121,8 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (stopped) {
     say(job,
         train.resume == "never"
-            ? "Stopped on request; the state is saved. The same command with --resume auto goes on from here."
-            : "Stopped on request; the state is saved. The same command goes on from here.");
+            ? "Stopped on request; the state is saved. The same command with --resume auto resumes from here."
+            : "Stopped on request; the state is saved. The same command resumes from here.");
     return static_cast<int>(ExitCode::kStopped);
   }
   say(job, fmt::format("Next: ventris translate --model {0}, "

@@ -108,10 +108,11 @@ ModelSet load_models(Context& context, const DecodingOptions& decoding) {
     return ModelSet(context, decoding.models, decoding.precision);
   } catch (const data::DataError& error) {
     if (decoding.models.size() < 2) throw;
-    data::fail(error.kind(),
-               "{}. Each word behind --model is a model of an ensemble; text comes from the standard input: "
-               "ventris translate --model {} < TEXT",
-               error.what(), shell_word(decoding.models.front()));
+    data::fail(
+        error.kind(),
+        "{}. Each word after --model is a model of an ensemble; the text comes from the standard input: "
+        "ventris translate --model {} < TEXT",
+        error.what(), shell_word(decoding.models.front()));
   }
 }
 

@@ -103,7 +103,7 @@ class InstructionSets(support.CommandLineTest):
         result = self.train_on_two(f"export VENTRIS_ISA={least}", "mixed")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.recorded("mixed")["kernels"], least)
-        self.assertIn(f"Computing with the instructions of {least}: not every rank has more", result.stderr.decode())
+        self.assertIn(f"Computing with the instruction set {least}, the largest that every rank has", result.stderr.decode())
 
     def test_a_processor_with_too_few_is_told_so(self):
         if self.built != SETS:

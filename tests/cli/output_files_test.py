@@ -91,7 +91,7 @@ class OutputFiles(support.CommandLineTest):
             (evaluate, self.path("out", "other name")),
             ([*evaluate, "--config", config], os.path.join(self.out, ".", "config")),
         ):
-            self.refuse(64, *command, "--output", output, says="cannot be written to as well")
+            self.refuse(64, *command, "--output", output, says="is also the input of")
         after = {name: self.read(self.path("out", name)) for name in os.listdir(self.out)}
         self.assertEqual(before, after)
 
