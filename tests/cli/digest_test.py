@@ -158,7 +158,7 @@ class Replays(DigestTest):
     def test_what_cannot_be_replayed(self):
         self.succeed(*self.train("last", max_steps=2))
         last = self.checkpoint("last", 2)
-        self.refuse(66, "replay", "--checkpoint", last, says=["nothing to compare with", "--digest-every"])
+        self.refuse(66, "replay", "--checkpoint", last, says=["no digest to compare with", "--digest-every"])
         self.refuse(64, "replay", says="--checkpoint")
         alone = self.path("alone")
         os.mkdir(alone)

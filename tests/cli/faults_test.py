@@ -95,7 +95,7 @@ class Faults(support.CommandLineTest):
         message = result.stderr.decode()
         if before:
             newest = f"{self.path(name)}/checkpoint-{max(before):08}.h5"
-            self.assertRegex(message, f"going on from {newest}|nothing to do: {newest} has all {STEPS} steps")
+            self.assertRegex(message, f"resuming from {newest}|nothing to do: {newest} has all {STEPS} steps")
         self.assertEqual(self.digests(name)[STEPS], digests[STEPS], message)
         self.assertEqual(self.read(self.path(name, "best.json")), best)
         self.assertFalse(self.leftovers(name))

@@ -169,7 +169,7 @@ class RunFolder(support.CommandLineTest):
         self.refuse(78, "bleu", "--config", self.path("other.json"), says="is JSON; ventris bleu expects lines")
         self.succeed(*self.train("strange", "--max-steps", 1))
         config = json.loads(self.text("strange", "config.json"))
-        for key, says in (("dropout", 'it belongs into "model"'), ("seeed", "it is misspelt, or comes from a newer version")):
+        for key, says in (("dropout", 'it belongs in "model"'), ("seeed", "it is misspelt, or from a newer version")):
             self.write("strange.json", json.dumps({**config, key: 0.5}))
             self.refuse(78, "train", "--config", self.path("strange.json"), says=f"has the unknown option {key}: {says}")
 
