@@ -173,7 +173,7 @@ class OutputFiles(support.CommandLineTest):
                 with open(self.path("seen"), "wb") as output:
                     result = subprocess.run(support.command(*command), stdout=output, stderr=subprocess.PIPE, check=False)
                 self.assertEqual(result.returncode, 73, result.stderr)
-                self.assertIn(f"{path}: cannot create the file: the name stands for an open file".encode(), result.stderr)
+                self.assertIn(f"{path}: cannot create the file: this name is an open file".encode(), result.stderr)
                 self.assertTrue(os.path.islink(path))
 
     def test_no_name_but_that_of_the_output_can_be_foretold(self):
