@@ -281,7 +281,7 @@ class EmulatedDevice(DeviceTest):
         for variables, says in (
             ({"VENTRIS_EMULATED_DRIVER": 12040}, "supports CUDA 12.4, but this program needs CUDA 13.0; install a"),
             ({"VENTRIS_EMULATED_DRIVER": 0}, "no NVIDIA driver is installed"),
-            ({"VENTRIS_EMULATED_NO_KERNELS": 1}, "has compute capability 9.0, and this build has kernels for "),
+            ({"VENTRIS_EMULATED_NO_KERNELS": 1}, "has compute capability 9.0, but this build has kernels only for "),
         ):
             with self.subTest(**variables):
                 words = self.train("unusable", "--device", "cuda")
