@@ -25,7 +25,7 @@ char* map_cpu_memory(size_t capacity, const char* purpose) {
   void* base = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
-         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: the system refuses; "
+         "cannot allocate {} bytes ({:.1f} MiB) of memory on device cpu for {}: refused by the system; "
          "use a smaller model or fewer tokens per micro-batch, or free memory",
          capacity, static_cast<double>(capacity) / (1 << 20), purpose);
   }
@@ -51,7 +51,7 @@ Arena::Arena(Device device, size_t capacity, const char* purpose)
   if (device == Device::kCuda) {
     capacity_ = round_up(capacity_, kAlignment);
     if constexpr (kHasCuda) base_ = allocate_cuda(capacity_, purpose);
-    VENTRIS_CHECK(base_ != nullptr, "{} bytes on device cuda asked of a build without CUDA", capacity);
+    VENTRIS_CHECK(base_ != nullptr, "{} bytes on device cuda requested from a build without CUDA", capacity);
     return;
   }
   capacity_ = round_up(capacity_, capacity_ >= kHugePage ? kHugePage : kAlignment);
@@ -87,7 +87,7 @@ void* Arena::allocate(size_t bytes) {
   char* address = nullptr;
   if (!measuring()) {
     VENTRIS_CHECK(rounded >= bytes && rounded <= capacity_ - used_,
-                  "{} bytes asked of an arena of {}, of which {} are used", bytes, capacity_, used_);
+                  "{} bytes requested from an arena of {}, of which {} are used", bytes, capacity_, used_);
     address = base_ + used_;
   }
   used_ += rounded;

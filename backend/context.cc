@@ -22,8 +22,7 @@ const ContextOptions& checked(const ContextOptions& options) {
       fail(ExitCode::kUnavailable, "device cuda is not available: {}; or use --device cpu", reason);
   }
   if (options.threads < 1) {
-    fail(ExitCode::kBadConfiguration, "a device needs at least 1 thread, but {} were asked for",
-         options.threads);
+    fail(ExitCode::kBadConfiguration, "a device needs at least 1 thread, not {}", options.threads);
   }
   return options;
 }
@@ -51,11 +50,10 @@ void Context::reserve_scratch(size_t bytes) {
   VENTRIS_CHECK(scratch_.used() == 0, "{} bytes of scratch are in use while it should grow", scratch_.used());
   if (bytes <= scratch_.capacity()) return;
   if constexpr (kHasCuda) {
-    VENTRIS_CHECK(
-        device() != Device::kCuda || !capturing(*cuda_),
-        "{} bytes of scratch are needed, {} are there, and memory cannot grow while a graph is captured; "
-        "run the same shapes once before the capture, or raise scratch_bytes",
-        bytes, scratch_.capacity());
+    VENTRIS_CHECK(device() != Device::kCuda || !capturing(*cuda_),
+                  "{} bytes of scratch are needed, {} are available, and memory cannot grow while a graph "
+                  "is captured; run the same shapes once before the capture, or raise scratch_bytes",
+                  bytes, scratch_.capacity());
   }
   Arena larger(options_.device, bytes, kScratchPurpose);
   if (device() == Device::kCuda) outgrown_.push_back(std::move(scratch_));

@@ -45,7 +45,7 @@ char* allocate_cuda(size_t bytes, const char* purpose) {
     fail(ExitCode::kUnavailable,
          "cannot allocate {} bytes ({:.1f} MiB) on device cuda for {}: {:.1f} of its {:.1f} MiB are free; "
          "use fewer tokens per micro-batch (--micro-batch-tokens) or a smaller model, "
-         "or end what else uses the device",
+         "or end other programs on the device",
          bytes, static_cast<double>(bytes) / kMiB, purpose, static_cast<double>(free) / kMiB,
          static_cast<double>(total) / kMiB);
   }

@@ -33,8 +33,7 @@ std::string reason_of(cudaError_t status) {
         version(driver), version(runtime));
   }
   if (status == cudaErrorNoDevice) {
-    return "the driver finds no device; nvidia-smi lists what there is, "
-           "and CUDA_VISIBLE_DEVICES hides devices";
+    return "the driver finds no device; nvidia-smi lists the devices, and CUDA_VISIBLE_DEVICES hides devices";
   }
   if (status != cudaSuccess)
     return fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
@@ -57,28 +56,29 @@ std::string unavailable_reason_cuda(int index) {
   const std::string none = reason_of(cudaGetDeviceCount(&count));
   if (!none.empty()) return none;
   if (index < 0 || index >= count)
-    return fmt::format("CUDA device {} was asked for, and there are {} (numbered from 0)", index, count);
+    return fmt::format("there is no CUDA device {}: there are {}, numbered from 0", index, count);
   const cudaDeviceProp found = properties(index);
   int mode = 0;
   VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index));
   const std::string device = fmt::format("CUDA device {} ({})", index, found.name);
   if (mode == cudaComputeModeProhibited)
-    return fmt::format("{} is in compute mode \"prohibited\"; nvidia-smi -c DEFAULT ends that", device);
+    return fmt::format("{} is in compute mode \"prohibited\"; reset it with nvidia-smi -c DEFAULT", device);
   cudaError_t status = cudaSetDevice(index);
   if (status == cudaSuccess) status = cudaFree(nullptr);  // creates the driver's context
   if (status == cudaErrorDevicesUnavailable) {
     static_cast<void>(cudaGetLastError());
-    return fmt::format("{} is taken by another process{}", device,
-                       mode == cudaComputeModeExclusiveProcess
-                           ? ": it is in compute mode \"exclusive process\", which nvidia-smi -c DEFAULT ends"
-                           : "");
+    return fmt::format(
+        "{} is in use by another process{}", device,
+        mode == cudaComputeModeExclusiveProcess
+            ? ": it is in compute mode \"exclusive process\"; reset it with nvidia-smi -c DEFAULT"
+            : "");
   }
   if (status != cudaSuccess) return device + ": " + reason_of(status);
   cudaFuncAttributes attributes;
   status = cudaFuncGetAttributes(&attributes, probe);
   if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
     static_cast<void>(cudaGetLastError());
-    return fmt::format("{} has compute capability {}.{}, and this build has kernels for {} only", device,
+    return fmt::format("{} has compute capability {}.{}, but this build has kernels only for {}", device,
                        found.major, found.minor, VENTRIS_CUDA_ARCHITECTURES);
   }
   return status == cudaSuccess ? "" : device + ": " + reason_of(status);

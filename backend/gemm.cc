@@ -21,7 +21,8 @@ void gemm(Context& context, const GemmArgs& args) {
   check_tensor(args.c, m, n, args.c.dtype == dtype ? dtype : master_dtype(dtype), "c");
   const bool rounded = context.device() == Device::kCuda && args.bias.dtype == args.c.dtype;
   check_optional(args.bias, 1, n, rounded ? args.c.dtype : master_dtype(dtype), "bias");
-  VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu), "bias and ReLU do not go with accumulation");
+  VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu),
+                "bias and ReLU cannot be combined with accumulation");
   if (m == 0 || n == 0) return;
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return gemm_cuda(context, args);

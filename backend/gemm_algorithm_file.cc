@@ -121,8 +121,8 @@ void GemmAlgorithmFile::save() {
 void GemmAlgorithmFile::tell(const std::string& why) {
   if (!told_) {
     fmt::print(stderr,
-               "note: the chosen GEMM algorithms cannot be kept in {} ({}); a later run may choose others, "
-               "and then differ in the last bits. VENTRIS_CACHE_DIR names another folder\n",
+               "note: the chosen GEMM algorithms cannot be saved in {} ({}); a later run may choose others, "
+               "and then differ in the last bits. VENTRIS_CACHE_DIR sets another folder\n",
                path_, why);
   }
   told_ = true;

@@ -162,8 +162,8 @@ bool GemmCache::prepare(const GemmShape& shape) {
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
     if (error.status != dnnl_unimplemented) {
-      fail(ExitCode::kInternal, "oneDNN makes no matrix product of {} x {} x {} ({}, result {}): {}", shape.m,
-           shape.n, shape.k, name_of(shape.dtype), name_of(shape.c_dtype), error.what());
+      fail(ExitCode::kInternal, "oneDNN cannot create a matrix product of {} x {} x {} ({}, result {}): {}",
+           shape.m, shape.n, shape.k, name_of(shape.dtype), name_of(shape.c_dtype), error.what());
     }
     made = {};
   }

@@ -48,7 +48,7 @@ uint32_t alignment_of(const void* address) {
 
 void gemm_cuda(Context& context, const GemmArgs& args) {
   const DType dtype = args.a.dtype;
-  VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "gemm on cuda takes f32 or bf16, not {}",
+  VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "gemm on cuda supports f32 or bf16, not {}",
                 name_of(dtype));
   const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
   if (k == 0) return run_empty(context, args);

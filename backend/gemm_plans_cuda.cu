@@ -201,7 +201,7 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   VENTRIS_CUDA_CHECK(cudaStreamIsCapturing(device_.stream, &capture));
   VENTRIS_CHECK(capture == cudaStreamCaptureStatusNone,
-                "gemm {}: this shape is met first while a graph is captured; run the same step once before",
+                "gemm {}: this shape first occurs while a graph is captured; run the same step once before",
                 text);
   GemmPlan plan = describe(key);
   const auto choice = candidates(key, plan);

@@ -75,8 +75,8 @@ const KernelSet& set_of(const std::string& name, const std::string& where, ExitC
     if (set.name == name) found = &set;
   }
   if (found != nullptr && found->runs_here) return *found;
-  fail(code, "{}: {}; this program has kernels for {}, of which this processor runs {}", where,
-       found == nullptr ? "there is no such set of instructions"
+  fail(code, "{}: {}; this program has kernels for {}; this processor supports {}", where,
+       found == nullptr ? "there is no such instruction set"
                         : "this processor does not have these instructions",
        fmt::join(names(false), ", "), fmt::join(names(true), ", "));
 }
@@ -94,7 +94,7 @@ const KernelSet& automatic_set() {
       std::find_if(sets.rbegin(), sets.rend(), [](const KernelSet& set) { return set.runs_here; });
   if (greatest == sets.rend()) {
     fail(ExitCode::kUnavailable,
-         "this processor has the instructions of none of {}; build with -DVENTRIS_NATIVE=ON on this machine",
+         "this processor supports none of {}; build with -DVENTRIS_NATIVE=ON on this machine",
          fmt::join(names(false), ", "));
   }
   return *greatest;
@@ -155,7 +155,7 @@ std::string min_instruction_set(const std::vector<std::string>& names) {
   for (const KernelSet& set : all_sets()) {
     if (std::find(names.begin(), names.end(), set.name) != names.end()) return set.name;
   }
-  fail(ExitCode::kInternal, "none of {} is a set of this program", fmt::join(names, ", "));
+  fail(ExitCode::kInternal, "this program has none of the instruction sets {}", fmt::join(names, ", "));
 }
 
 void choose_instruction_set(const std::string& name) {

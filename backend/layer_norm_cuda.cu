@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* k
 template <typename Body>
 void dispatch_shape(int64_t cols, Body&& body) {
   using Widest = RowShape<16, 4>;
-  VENTRIS_CHECK(cols <= Widest::kMax, "LayerNorm on cuda takes rows of at most {} columns, not {}",
+  VENTRIS_CHECK(cols <= Widest::kMax, "LayerNorm on cuda supports rows of at most {} columns, not {}",
                 Widest::kMax, cols);
   if (cols <= RowShape<1, 1>::kMax) return body(RowShape<1, 1>{});
   if (cols <= RowShape<1, 2>::kMax) return body(RowShape<1, 2>{});

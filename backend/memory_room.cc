@@ -11,7 +11,7 @@ void require_memory_room(size_t bytes, const char* purpose) {
   void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
     fail(ExitCode::kUnavailable,
-         "{} needs {} bytes ({:.1f} MiB) of memory at least, and the system refuses: "
+         "{} needs at least {} bytes ({:.1f} MiB) of memory, refused by the system: "
          "use a smaller model or fewer tokens per micro-batch, free memory, or raise its limit (ulimit -v)",
          purpose, bytes, static_cast<double>(bytes) / (1 << 20));
   }

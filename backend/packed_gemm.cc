@@ -7,7 +7,7 @@ namespace ventris {
 namespace {
 
 void check_packed(Context& context, const PackedMatrix& packed) {
-  VENTRIS_CHECK(context.device() == Device::kCpu, "packed products are of the CPU");
+  VENTRIS_CHECK(context.device() == Device::kCpu, "packed products exist only on the CPU");
   VENTRIS_CHECK(packed.data != nullptr, "a packed matrix without memory");
   VENTRIS_CHECK(packed.packing != Packing::kInt8 || packed.rows <= kMaxInt8Rows,
                 "{} rows of int8, at most {}", packed.rows, kMaxInt8Rows);
@@ -43,10 +43,10 @@ void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_tensor(args.a, args.a.rows, args.b.rows, factor, "a");
   check_tensor(args.c, args.a.rows, args.b.cols, args.c.dtype == DType::kF32 ? DType::kF32 : factor, "c");
   check_optional(args.bias, 1, args.b.cols, DType::kF32, "bias");
-  VENTRIS_CHECK(!args.accumulate || args.c.dtype == DType::kF32, "sums that go on from {}",
+  VENTRIS_CHECK(!args.accumulate || args.c.dtype == DType::kF32, "accumulation in {}, expected f32",
                 name_of(args.c.dtype));
   if (args.b.packing != Packing::kInt8) return cpu_kernels().packed_gemm(context, args);
-  VENTRIS_CHECK(!args.accumulate, "sums that go on in int8");
+  VENTRIS_CHECK(!args.accumulate, "accumulation in int8");
   cpu_kernels().int8_gemm(context, args);
 }
 

@@ -104,7 +104,7 @@ void Profile::record(size_t mark) noexcept {
 }
 
 void Profile::collect() {
-  VENTRIS_CHECK(!measuring_, "the times of phases are asked for while a step is measured");
+  VENTRIS_CHECK(!measuring_, "the times of phases are requested while a step is measured");
   for (size_t i = 0; i < spans_.size(); ++i) {
     Phase& phase = phases_[spans_[i]];
     ++phase.ranges;

@@ -122,7 +122,7 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
       impl_->workers.emplace_back([impl = impl_.get(), thread] { impl->serve(thread); });
     } catch (const std::system_error& error) {
       fail(ExitCode::kUnavailable,
-           "the system starts thread {} but not thread {}: {}; ask for fewer --threads", thread, thread + 1,
+           "the system started {} threads, but not thread {}: {}; use fewer --threads", thread, thread + 1,
            error.what());
     }
   }

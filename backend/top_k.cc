@@ -13,7 +13,7 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   VENTRIS_CHECK(args.k >= 1 && args.k <= args.vocab, "{} of {} tokens wanted", args.k, args.vocab);
   VENTRIS_CHECK(args.values != nullptr && args.indices != nullptr, "values or indices are missing");
   VENTRIS_CHECK((args.row_banned == nullptr) == (args.row_banned_begin == nullptr),
-                "row_banned goes with row_banned_begin");
+                "row_banned and row_banned_begin must be given together");
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return log_softmax_top_k_cuda(context, args);
   }

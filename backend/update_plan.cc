@@ -8,7 +8,7 @@ namespace ventris {
 
 void plan_update(Context& context, const PlanUpdateArgs& args) {
   VENTRIS_CHECK(args.loss_sums != nullptr && args.sum_of_squares != nullptr && args.learning_rate != nullptr,
-                "loss_sums, sum_of_squares or learning_rate are missing");
+                "loss_sums, sum_of_squares or learning_rate is missing");
   VENTRIS_CHECK(args.updates != nullptr && args.scalars != nullptr && args.outcome != nullptr,
                 "updates, scalars or outcome are missing");
   VENTRIS_CHECK(args.clip_norm >= 0.0, "clip_norm is {}, expected at least 0", args.clip_norm);

@@ -31,7 +31,7 @@ std::string late_message(int rank, int ranks, double seconds, const std::string&
   return fmt::format(
       "rank {} of {} has waited {:g} s in {}{} for {}. "
       "A process may be stopped, hang, or be much slower than this one. Saved checkpoints are intact, "
-      "and the same command goes on from the newest; --comm-timeout sets how long ranks wait, 0 for ever",
+      "and the same command resumes from the newest; --comm-timeout sets how long ranks wait (0: no limit)",
       rank, ranks, std::round(seconds * 10.0) / 10.0, collective,
       step > 0 ? fmt::format(" at step {}", step) : "", whom);
 }

@@ -30,7 +30,7 @@ GradientReducer::GradientReducer(Context& context, Communicator& communicator, T
 }
 
 void GradientReducer::ready(int64_t begin) {
-  VENTRIS_DCHECK(begin >= 0, "{} is no element", begin);
+  VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
   // Bucket k is [k * bucket_elements, (k + 1) * bucket_elements): independent of the calls, and so are the
   // sums.
   while (reduced_begin_ > 0) {

@@ -117,7 +117,7 @@ std::string describe_local_ranks() {
     if (!state.empty()) texts.push_back(fmt::format("rank {} (pid {}) is {}", rank, pid, state));
   }
   if (a_local_rank_is_gone())
-    texts.push_back(fmt::format("only {} of {} ranks are there", ranks.size(), local_ranks_of_launcher()));
+    texts.push_back(fmt::format("only {} of {} ranks have arrived", ranks.size(), local_ranks_of_launcher()));
   if (texts.size() > kMaxNamed) texts.resize(kMaxNamed);
   return fmt::format("{}", fmt::join(texts, ", "));
 }

@@ -38,7 +38,7 @@ RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environ
                 devices[rank])};
   }
   return {index,
-          shared + ". Give every rank a device of its own; CUDA_VISIBLE_DEVICES says which it may use"};
+          shared + ". Give each rank its own device; CUDA_VISIBLE_DEVICES selects the devices of a rank"};
 }
 
 std::string shared_device(Communicator& control, int index) {

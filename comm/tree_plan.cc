@@ -32,7 +32,7 @@ int add_up(TreeNode node, const std::vector<TreeNode>& nodes, std::vector<TreeAd
 
 TreeShare::TreeShare(int64_t terms, TreeNode share) : share_(share) {
   VENTRIS_CHECK(0 <= share.begin && share.begin <= share.end && share.end <= terms,
-                "terms {} to {} of {} are no share", share.begin, share.end, terms);
+                "terms {} to {} of {} are not a share", share.begin, share.end, terms);
   if (share.size() == 0) return;
   additions_.resize(static_cast<size_t>(share.size()));
   count({0, terms});

@@ -82,7 +82,7 @@ void TreeReducer::set_aside(Range& range, int64_t shard) {
 }
 
 void TreeReducer::ready(int64_t begin) {
-  VENTRIS_DCHECK(begin >= 0, "{} is no element", begin);
+  VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
   while (reduced_begin_ > 0) {
     const int64_t bucket = (reduced_begin_ - 1) / gradients_.bucket;
     if (bucket * gradients_.bucket < begin) break;

@@ -25,7 +25,7 @@ int64_t longest_rows(const SentenceArray& side) {
 void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
   if (longest > tokens / shards) {
     fail(ErrorKind::kBadConfiguration,
-         "the longest {} sentence takes {} tokens with its end mark, "
+         "the longest {} sentence has {} tokens with its end mark, "
          "but each of the {} shards of a batch of {} {} tokens holds {}: raise {} to at least {}, "
          "use fewer shards, or prepare the corpus with a smaller --max-length",
          side, longest, shards, tokens, side, tokens / shards, option, longest * shards);
@@ -37,11 +37,10 @@ void check_capacity(const char* side, const char* option, int64_t longest, int64
 BatchSource::BatchSource(const SentencePairs& pairs, const BatchOptions& options)
     : pairs_(pairs), options_(options), source_capacity_(0), target_capacity_(0) {
   if (pairs.size() == 0) {
-    fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs to make batches of");
+    fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs for batches");
   }
   if (options.shards < 1) {
-    fail(ErrorKind::kBadConfiguration, "a batch of {} shards was asked for; at least 1 is needed",
-         options.shards);
+    fail(ErrorKind::kBadConfiguration, "a batch needs at least 1 shard, not {}", options.shards);
   }
   check_capacity("source", "--batch-source-tokens", longest_rows(pairs.source), options.source_tokens,
                  options.shards);

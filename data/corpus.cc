@@ -120,7 +120,7 @@ std::string read_model(const Hdf5Reader& reader) {
 
 const Hdf5Reader& check_format(const Hdf5Reader& reader) {
   if (!reader.has_attribute("/", "format") || reader.string_attribute("/", "format") != kCorpusFormat) {
-    fail(ErrorKind::kBadData, "{}: not a corpus file; one written by `ventris prepare` is expected",
+    fail(ErrorKind::kBadData, "{}: not a corpus file; expected one written by `ventris prepare`",
          reader.path());
   }
   const int64_t version = reader.int_attribute("/", "format_version");
@@ -175,8 +175,8 @@ const SentencePairs& Corpus::valid() const {
 
 std::string Corpus::valid_reference(int64_t sentence) const {
   if (sentence < 0 || sentence >= impl_->valid.size()) {
-    fail(ErrorKind::kBadConfiguration, "validation sentence {} was asked for; {} has {}", sentence,
-         impl_->path, impl_->valid.size());
+    fail(ErrorKind::kBadConfiguration, "no validation sentence {}; {} has {}", sentence, impl_->path,
+         impl_->valid.size());
   }
   const auto index = static_cast<size_t>(sentence);
   const auto begin = static_cast<size_t>(impl_->reference_offsets[index]);

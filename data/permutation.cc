@@ -20,8 +20,7 @@ uint64_t mix(uint64_t x) {
 
 Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch) : size_(size), half_bits_(1) {
   if (size < 1) {
-    fail(ErrorKind::kBadConfiguration, "a permutation of {} elements was asked for; at least 1 is needed",
-         size);
+    fail(ErrorKind::kBadConfiguration, "a permutation needs at least 1 element, not {}", size);
   }
   while (half_bits_ < 31 && (int64_t{1} << (2 * half_bits_)) < size) {
     ++half_bits_;

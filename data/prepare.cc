@@ -29,8 +29,8 @@ namespace {
 void check_files(const char* set, const std::vector<std::string>& source,
                  const std::vector<std::string>& target) {
   if (source.size() != target.size()) {
-    fail(ErrorKind::kUsage, "{} source and {} target files for {}: as many of each are needed", source.size(),
-         target.size(), set);
+    fail(ErrorKind::kUsage, "{} source and {} target files for {}: expected the same number of each",
+         source.size(), target.size(), set);
   }
 }
 
@@ -48,7 +48,7 @@ void check_outputs(const PrepareOptions& options) {
     for (const std::string& input : inputs) {
       std::error_code error;  // of a file that does not exist
       if (!fs::equivalent(input, output, error)) continue;
-      fail(ErrorKind::kUsage, "{} is read, so it cannot be written to as well; give another file", output);
+      fail(ErrorKind::kUsage, "{} is also an input; give another file", output);
     }
   }
   if (fs::path(options.output).lexically_normal() == fs::path(options.dropped_report).lexically_normal()) {
@@ -60,7 +60,7 @@ void check_options(const PrepareOptions& options) {
   check_files("training", options.train_source, options.train_target);
   check_files("validation", options.valid_source, options.valid_target);
   if (options.train_source.empty()) {
-    fail(ErrorKind::kUsage, "no training files were given");
+    fail(ErrorKind::kUsage, "no training files given");
   }
   for (const auto* paths :
        {&options.train_source, &options.train_target, &options.valid_source, &options.valid_target}) {
@@ -76,7 +76,7 @@ void check_options(const PrepareOptions& options) {
     }
   }
   if (options.output.empty()) {
-    fail(ErrorKind::kUsage, "no output file was given");
+    fail(ErrorKind::kUsage, "no output file given");
   }
   if (options.max_length < 1) {
     fail(ErrorKind::kBadConfiguration, "the longest sentence allowed has {} tokens; at least 1 is needed",
@@ -87,7 +87,7 @@ void check_options(const PrepareOptions& options) {
          "the length ratio is {}; it must be at least 1, or 0 to keep all pairs", options.max_length_ratio);
   }
   if (options.threads < 1) {
-    fail(ErrorKind::kBadConfiguration, "{} threads were asked for; at least 1 is needed", options.threads);
+    fail(ErrorKind::kBadConfiguration, "at least 1 thread is needed, not {}", options.threads);
   }
   check_outputs(options);
 }
@@ -297,7 +297,7 @@ PrepareReport prepare(const PrepareOptions& options) {
              report);
   if (train.counts.kept == 0) {
     fail(ErrorKind::kBadData,
-         "none of the {} training pairs is left: {} have an empty side, "
+         "none of the {} training pairs remains: {} have an empty side, "
          "{} are longer than {} tokens, {} have sides of too different length. "
          "Raise --max-length or --max-length-ratio, or check that the files belong together",
          train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,

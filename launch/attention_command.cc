@@ -98,15 +98,15 @@ Command attention_command() {
       "Writes a page for a web browser with a heat map of the attention weights of every layer and head: "
       "the encoder's self-attention, the decoder's, and the decoder's attention to the source. "
       "The page is one file and needs neither the network nor other files.",
-      "The target is forced through the decoder, without dropout. Rows and columns "
-      "are the pieces of the model's vocabulary; a piece that begins with \u2581 begins a word. "
-      "A row of the decoder stands for the token that it is about to write."};
+      "The target is given to the decoder, without dropout. Rows and columns are tokens "
+      "of the model's vocabulary; a token that begins with \u2581 begins a word. "
+      "A row of the decoder is the token that it is about to write."};
   command.examples = {
       {"attention --model model --source \"A man rides a bicycle.\" --output attention.html",
        "With the model's own translation:"},
       {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann f\u00e4hrt "
        "Fahrrad.\" --output attention.html",
-       "With a given one:"}};
+       "With a given translation:"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
                     {"source", "the sentence"},
                     {"target", "its translation, if not searched"},
@@ -116,9 +116,8 @@ Command attention_command() {
   table.group("Model, text and output");
   add_models_option(options->decoding, table);
   table.text("source", "TEXT", options->source, "The sentence to translate.").required = true;
-  table.text(
-      "target", "TEXT", options->target,
-      "Its translation; if it is not given, the model translates with the options of the group Search.");
+  table.text("target", "TEXT", options->target,
+             "Its translation. Default: the model translates, with the options of the group Search.");
   table.text("output", "FILE", options->output, "The page (HTML).").required = true;
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_attention(*options, job); };

@@ -50,20 +50,20 @@ Json group(const AttentionPage& page, AttentionKind kind) {
   switch (kind) {
     case AttentionKind::kEncoderSelf:
       object = {{"title", "Encoder self-attention"},
-                {"note", "Each token of the source looks at all tokens of the source."},
+                {"note", "Each token of the source attends to all tokens of the source."},
                 {"queries", page.source_tokens},
                 {"keys", page.source_tokens}};
       break;
     case AttentionKind::kDecoderSelf:
       object = {
           {"title", "Decoder self-attention"},
-          {"note", "The decoder, about to write the token of the row, looks at what it has written so far."},
+          {"note", "The decoder, about to write the token of the row, attends to the tokens written so far."},
           {"queries", predicted},
           {"keys", inputs}};
       break;
     case AttentionKind::kCross:
       object = {{"title", "Cross-attention"},
-                {"note", "The decoder, about to write the token of the row, looks at the source."},
+                {"note", "The decoder, about to write the token of the row, attends to the source."},
                 {"queries", predicted},
                 {"keys", page.source_tokens}};
       break;

@@ -72,12 +72,12 @@ aside { position: sticky; top: 12px; background: var(--panel); border: 1px solid
 <dt id="kind-of-target">Target</dt><dd><bdi id="target"></bdi></dd>
 <dt>Model</dt><dd><bdi id="model"></bdi></dd>
 </dl>
-<noscript><p>The maps are drawn by a script in this file; allow scripts to see them.</p></noscript>
+<noscript><p>A script in this file draws the maps; allow scripts to see them.</p></noscript>
 <main>
 <div id="groups"></div>
 <aside aria-live="polite">
 <h2 id="title"></h2>
-<p>Point at a map to see it here, click to keep it.</p>
+<p>Point at a map to see it here; click it to keep it here.</p>
 <div id="plot"></div>
 <p id="reading"></p>
 <div id="legend"><div><canvas width="240" height="1"></canvas></div>weight, on a square-root scale</div>
@@ -96,12 +96,12 @@ const make = (name, parent, text = "") => {
   return parent.appendChild(element);
 };
 
-// Characters that cannot be seen, or would turn the text around, are shown by their numbers.
+// Invisible characters, and those that change the direction of the text, are shown as code points.
 const hidden = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 const visible = text => text.replace(hidden,
   c => "\u27e8U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");
 
-// Two digits of base 64 a weight: 0 to 4095 stand for 0 to 1.
+// Two base-64 digits per weight: 0 to 4095 are the weights 0 to 1.
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const value = Object.fromEntries([...digits].map((digit, i) => [digit, i]));
 function unpack(text) {
@@ -133,8 +133,8 @@ function paint(canvas, weights) {
   context.putImageData(image, 0, 0);
 }
 
-const maps = [];  // every one on the page: {group, layer, head, weights, canvas, button}
-let kept = null;   // the one that was clicked
+const maps = [];  // all maps on the page: {group, layer, head, weights, canvas, button}
+let kept = null;   // the map that was clicked
 let shown = null;
 let mark = null;   // draws the cell under the pointer
 
@@ -146,7 +146,7 @@ function show(map) {
   byId("reading").textContent = "";
   const plot = byId("plot");
   plot.replaceChildren();
-  // As large as fits the panel, and large enough to read the tokens.
+  // As large as the panel allows, and large enough to read the tokens.
   const room = Math.max(220, byId("title").parentElement.clientWidth - 150);
   const cell = Math.max(11, Math.min(38, Math.floor(room / Math.max(columns, 0.75 * rows))));
   plot.style.gridTemplateColumns = "max-content max-content";
@@ -222,7 +222,7 @@ function addGroup(group) {
   }
 }
 
-// Small maps keep the shape of the sentence pair and take what room there is.
+// Small maps keep the shape of the sentence pair and use the available width.
 function resize() {
   for (const {group, canvas} of maps) {
     const room = (byId("groups").clientWidth - 70) / group.heads - 8;

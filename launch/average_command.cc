@@ -32,7 +32,7 @@ std::vector<std::string> chosen(const Options& options) {
   const auto wanted = static_cast<size_t>(options.last);
   if (paths.size() < wanted) {
     fail(ExitCode::kMissingInput,
-         "--last {} checkpoints were asked for, but {} holds {}; ask for fewer, "
+         "--last {}: too many, {} holds {} checkpoints; give a smaller --last, "
          "or train with a larger --keep-checkpoints",
          options.last, options.model_dir, paths.size());
   }
@@ -64,16 +64,16 @@ Command average_command() {
   command.description = {
       "Writes the mean of the parameters of several checkpoints (or weights files) "
       "of one model as a weights file. The paper averages the last 5 checkpoints of its base models "
-      "and the last 20 of its big ones; it often gains half a point of BLEU."};
+      "and the last 20 of its big ones; this often gains half a point of BLEU."};
   command.examples = {
       {"average --model-dir model --last 5 --output averaged.h5", "The last five of a run:"},
       {"average --checkpoints model/checkpoint-00008000.h5 model/checkpoint-00009000.h5 --output averaged.h5",
-       "Chosen ones:"}};
+       "Chosen checkpoints:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("model-dir", "DIR", options->model_dir, "Run folder of 'ventris train'.");
   table.integer("last", options->last, {.min = 1, .max = 100000},
-                "How many of its newest checkpoints to average.");
+                "Number of its newest checkpoints to average.");
   table.texts("checkpoints", "FILE...", options->checkpoints,
               "The files to average, instead of --model-dir.");
   table.text("output", "FILE", options->output, "The weights file.").required = true;

@@ -82,7 +82,7 @@ void check_combination(const Options& options, size_t metrics) {
     fail(ExitCode::kUsage, "--sentence-level scores one file with one metric, not {} files with {}",
          options.input.size(), metrics);
   if (options.sentence_level && (options.confidence || options.paired()))
-    fail(ExitCode::kUsage, "--sentence-level goes with no test of significance");
+    fail(ExitCode::kUsage, "--sentence-level cannot be combined with a test of significance");
   if (options.paired() && options.input.size() < 2)
     fail(ExitCode::kUsage,
          "a paired test compares two files or more, baseline first: --input BASELINE SYSTEM...");
@@ -100,10 +100,9 @@ void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job
   const auto ends =
       std::count_if(lines.begin(), lines.end(), [](const auto& l) { return l.ends_with(" ."); });
   if (ends < kSuspicious) return;
-  say(job,
-      fmt::format("{} lines end in a period that stands alone. BLEU is meant for text that is not tokenised; "
-                  "with --tokenize none, tokenised text is scored as it is",
-                  grouped(ends)));
+  say(job, fmt::format("{} lines end in a separate period. BLEU expects text that is not tokenised; "
+                       "--tokenize none scores tokenised text unchanged",
+                       grouped(ends)));
 }
 
 void warn_of_phrases(const Options& options, const std::vector<Lines>& references, Job& job) {
@@ -208,7 +207,7 @@ void take_operands(Options& options) {
   if (options.references.empty()) {
     fail(ExitCode::kUsage,
          "a reference is required: ventris bleu REFERENCE... --input TRANSLATION...; "
-         "'ventris bleu --help' explains it");
+         "see 'ventris bleu --help'");
   }
 }
 
@@ -220,7 +219,7 @@ int run_bleu(const Options& given, Job& job) {
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
   if (options.paper && (metrics.size() > 1 || metrics[0].kind() != data::MetricKind::kBleu))
-    fail(ExitCode::kUsage, "--protocol paper is of BLEU alone");
+    fail(ExitCode::kUsage, "--protocol paper is only for BLEU");
   std::vector<Lines> systems;
   for (const std::string& path : options.input) systems.push_back(read_stripped(path));
   std::vector<Lines> references;
@@ -251,18 +250,19 @@ void add_significance_options(Options& options, OptionTable& table) {
   constexpr int64_t kMaxTrials = 10'000'000;
   table.group("Significance");
   table.toggle("confidence", options.confidence,
-               "Tells mean and 95% confidence interval of the score by bootstrap resampling.");
+               "Prints mean and 95% confidence interval of the score, by bootstrap resampling.");
   table.integer("confidence-n", options.resamples, {.min = 2, .max = kMaxTrials},
-                "Resamples of --confidence.");
+                "Number of resamples for --confidence.");
   table.toggle("paired-bs", options.paired_bootstrap,
                "Compares every file of --input with the first by paired bootstrap resampling.");
   table.integer("paired-bs-n", options.paired_resamples, {.min = 2, .max = kMaxTrials},
-                "Resamples of --paired-bs.");
+                "Number of resamples for --paired-bs.");
   table.toggle("paired-ar", options.paired_randomization,
                "Compares every file of --input with the first by approximate randomization.");
-  table.integer("paired-ar-n", options.trials, {.min = 1, .max = kMaxTrials}, "Trials of --paired-ar.");
+  table.integer("paired-ar-n", options.trials, {.min = 1, .max = kMaxTrials},
+                "Number of trials for --paired-ar.");
   table.integer("seed", options.seed, {},
-                "Seed of the random numbers; with the default they are those that sacreBLEU draws.");
+                "Seed of the random numbers; with the default they are the same as sacreBLEU's.");
 }
 
 }  // namespace
@@ -276,13 +276,13 @@ Command bleu_command() {
   command.description = {
       "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
       "and prints them with sacreBLEU's signatures, which end with the version of this program. "
-      "Files are UTF-8, one sentence a line, plain or gzipped.",
-      "Several files are compared in a table, with p-values where a paired test is asked for; "
-      "resampling draws the random numbers that sacreBLEU draws, so that intervals and p-values "
-      "are the same, but for trials of TER with several references that tie but for rounding."};
+      "Files are UTF-8, one sentence per line, plain or gzipped.",
+      "Several files are compared in a table, with p-values if a paired test is requested. "
+      "Resampling draws the same random numbers as sacreBLEU, so intervals and p-values are the same, "
+      "except for trials of TER with several references that tie apart from rounding."};
   command.examples = {
       {"bleu test.de --input test.out", "One reference:"},
-      {"bleu test.de -i test.out -m bleu chrf -b -w 4", "As sacreBLEU's command takes it:"},
+      {"bleu test.de -i test.out -m bleu chrf -b -w 4", "With the options of sacreBLEU's command:"},
       {"bleu --input test.out --reference ref1.de ref2.de --lowercase --tokenize none",
        "Two references, lowercased and tokenised text:"},
       {"bleu --input test.out --reference test.de --metrics bleu chrf ter --chrf-word-order 2 --confidence",
@@ -292,11 +292,11 @@ Command bleu_command() {
       {"bleu --input test.out --reference test.de --protocol paper --language de",
        "Tokenised BLEU, to compare with the tables of papers of that time:"}};
   command.common = {{"reference", "references, one file each"},
-                    {"input", "translations, one file each system"},
+                    {"input", "translations, one file per system"},
                     {"metrics", "bleu, chrf, ter: one or more"},
-                    {"tokenize", "how BLEU cuts words"},
+                    {"tokenize", "tokenizer of BLEU"},
                     {"lowercase", "ignores case"},
-                    {"smooth", "of n-grams without a match"},
+                    {"smooth", "for n-grams without a match"},
                     {"chrf-word-order", "2 gives chrF++"},
                     {"sentence-level", "a score for each line"},
                     {"confidence", "intervals by bootstrap"},
@@ -304,13 +304,13 @@ Command bleu_command() {
                     {"paired-ar", "or by approximate randomization"},
                     {"score-only", "prints scores without signatures"},
                     {"json", "prints JSON"},
-                    {"width", "digits after the point"}};
+                    {"width", "digits after the decimal point"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("REFERENCE...", options->operands, "References, one file each.");
-  table.texts("reference", "FILE...", options->references, "The same, by name.");
+  table.texts("reference", "FILE...", options->references, "The references, given as an option.");
   Option& input = table.texts("input", "FILE...", options->input,
-                              "The translations, one file each system; - is the standard input. "
+                              "The translations, one file per system; - is the standard input. "
                               "With a paired test the baseline is first.");
   input.aliases = {"-i"};
   input.show = [] { return std::string("-"); };
@@ -321,12 +321,12 @@ Command bleu_command() {
       .aliases = {"-sl"};
   table.toggle("json", options->json, "Prints JSON: an object, or an array for several metrics or files.");
   Option& format = table.choice<bool>("format", options->json, {{"text", false}, {"json", true}},
-                                      "The same by sacreBLEU's name, whose default is json.");
+                                      "The same under sacreBLEU's name (there the default is json).");
   format.aliases = {"-f"};
   format.excludes = "json";
   table.toggle("score-only", options->score_only, "Prints scores without signatures.").aliases = {"-b"};
   Option& width = table.integer("width", options->width, {.min = 0, .max = 15},
-                                "Digits after the point: 2 in text and all in JSON unless given.");
+                                "Digits after the decimal point. Default: 2 in text, all in JSON.");
   width.aliases = {"-w"};
   width.show = [] { return std::string(); };
   add_protocol_options(options->protocol, table);

@@ -22,14 +22,14 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
   table.group("BLEU");
   Option& tokenize = table.choice<data::BleuTokenizer>(
       "tokenize", bleu.tokenizer, tokenizers,
-      "How both sides are cut into words; none for text that is tokenised already, "
-      "ja-mecab and the following with a file of yours.");
+      "Tokenizer for both sides; none is for text that is already tokenised. "
+      "ja-mecab and those after it use a file of yours (--tokenize-with).");
   tokenize.aliases = {"-tok"};
   list_tokenizers(tokenize);
   table.optional_text(
       "tokenize-with", "PATH", bleu.tokenizer_path,
       "For spm, flores101 and flores200 the SentencePiece model; for ja-mecab and ko-mecab the folder "
-      "of the MeCab dictionary, for ja-mecab that of Debian's package mecab-ipadic-utf8 unless given.");
+      "of the MeCab dictionary (default for ja-mecab: that of Debian's package mecab-ipadic-utf8).");
   table.toggle("lowercase", bleu.lowercase, "Ignores case.").aliases = {"-lc"};
   table
       .choice<BleuSmoothing>("smooth", bleu.smoothing,
@@ -40,35 +40,36 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
                              "Smoothing of n-gram orders without a match.")
       .aliases = {"-s", "--smooth-method"};
   Option& value = table.number("smooth-value", bleu.smoothing_value, {.min = 0, .max = 1e6},
-                               "Value of floor (0.1 unless given) and of add-k (1 unless given).");
+                               "Value for floor (default 0.1) and add-k (default 1).");
   value.aliases = {"-sv"};
   value.show = [] { return std::string(); };
   table.toggle("effective-order", bleu.effective_order,
-               "Leaves out orders of which a text has no n-gram; always so with --sentence-level.");
+               "Leaves out orders for which a text has no n-gram; always on with --sentence-level.");
   table.integer("max-ngram-order", bleu.max_ngram_order, {.min = 1, .max = data::kMaxBleuOrder},
-                "Words of the longest n-grams.");
+                "Length of the longest n-grams, in words.");
 }
 
 void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table) {
   table.group("chrF");
   table.integer("chrf-char-order", chrf.char_order, {.min = 1, .max = data::kMaxChrfOrder},
-                "Characters of the longest character n-grams.");
+                "Length of the longest character n-grams.");
   table.integer("chrf-word-order", chrf.word_order, {.min = 0, .max = data::kMaxChrfOrder},
-                "Words of the longest word n-grams; 2 gives chrF++.");
+                "Length of the longest word n-grams; 2 gives chrF++.");
   table.integer("chrf-beta", chrf.beta, {.min = 1, .max = 100}, "Weight of recall over precision.");
   table.toggle("chrf-whitespace", chrf.whitespace, "Counts white space as characters.");
   table.toggle("chrf-lowercase", chrf.lowercase, "Ignores case.");
   table.toggle("chrf-eps-smoothing", chrf.eps_smoothing,
-               "Lets orders without n-grams take part, as chrF++.py, NLTK and Moses do.");
+               "Includes orders without n-grams, as chrF++.py, NLTK and Moses do.");
 }
 
 void add_ter_options(data::TerOptions& ter, OptionTable& table) {
   table.group("TER");
-  table.toggle("ter-normalized", ter.normalized, "Cuts punctuation from words and replaces XML entities.");
+  table.toggle("ter-normalized", ter.normalized,
+               "Separates punctuation from words and replaces XML entities.");
   table.toggle("ter-no-punct", ter.no_punct, "Removes punctuation.");
   table.toggle("ter-asian-support", ter.asian_support,
                "With one of the two options above: the same for Chinese and Japanese characters.");
-  table.toggle("ter-case-sensitive", ter.case_sensitive, "Minds case.");
+  table.toggle("ter-case-sensitive", ter.case_sensitive, "Is case-sensitive.");
 }
 
 }  // namespace ventris

@@ -74,7 +74,7 @@ void Supervision::start(const std::vector<std::string>& words) {
   pointers.push_back(nullptr);
   std::array<int, 2> failure{};
   if (pipe2(failure.data(), O_CLOEXEC) != 0) {
-    fail(ExitCode::kIo, "no process can be started: {}; raise the limit on descriptors (ulimit -n)",
+    fail(ExitCode::kIo, "cannot start a process: {}; raise the limit on descriptors (ulimit -n)",
          std::generic_category().message(errno));
   }
   const pid_t parent = getpid();
@@ -88,7 +88,7 @@ void Supervision::start(const std::vector<std::string>& words) {
   if (pid_ < 0) {
     pid_ = 0;
     fail(ExitCode::kUnavailable,
-         "no process can be started: {}; raise the limits on processes (ulimit -u, pids.max)",
+         "cannot start a process: {}; raise the limits on processes (ulimit -u, pids.max)",
          std::generic_category().message(fork_error));
   }
   if (failed) {

@@ -12,10 +12,11 @@ namespace ventris {
 
 void add_models_option(DecodingOptions& decoding, OptionTable& table) {
   table
-      .texts("model", "FILE|DIR...", decoding.models,
-             "A weights file, a checkpoint, or a run folder, which means its best checkpoint, "
-             "or the newest where none was validated. Several of one vocabulary make an ensemble: "
-             "the probability of a token is the mean of theirs.")
+      .texts(
+          "model", "FILE|DIR...", decoding.models,
+          "A weights file, a checkpoint, or a run folder (its best checkpoint, "
+          "or the newest if none was validated). Several models with the same vocabulary form an ensemble: "
+          "the probability of a token is the mean of theirs.")
       .required = true;
 }
 
@@ -35,41 +36,42 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
   table.integer("no-repeat-ngram", search.no_repeat_ngram, {.min = 0, .max = 65535},
                 "No n-gram of N tokens occurs twice in a translation; 0: no limit.");
   table.number("repetition-penalty", search.repetition_penalty, {.min = 0.01, .max = 100},
-               "Logits of tokens that the translation has already are divided by this where positive, "
-               "else multiplied; 1 changes nothing. Scores are those after it.");
+               "Logits of tokens that are already in the translation are divided by this if positive, "
+               "otherwise multiplied; 1 changes nothing. Scores include this change.");
   table.group("Sampling");
   table.toggle("sample", search.sample,
                "Draws tokens at random instead of searching. --beam-size is not used; "
-               "scores are those of the model, whatever the options below.");
-  table.number("temperature", search.sampling.temperature, {.min = 0.001, .max = 1000},
-               "Divides logits before tokens are drawn: below 1 probable tokens become more so.");
+               "scores are those of the model, unaffected by the options below.");
+  table.number(
+      "temperature", search.sampling.temperature, {.min = 0.001, .max = 1000},
+      "Divides logits before tokens are drawn; a value below 1 makes probable tokens more probable.");
   table.integer("top-k", search.sampling.top_k, {.min = 0, .max = 1 << 24},
-                "Only the N most probable tokens are drawn; 0: all.");
+                "Draws only from the N most probable tokens; 0: all.");
   table.number("top-p", search.sampling.top_p, {.min = 0, .max = 1, .above_min = true},
-               "Only the most probable tokens are drawn that together have this probability.");
+               "Draws only from the most probable tokens that together have this probability.");
   table.integer("seed", search.sampling.seed, {},
-                "Of the random numbers, which depend on it, "
-                "the number of the line and the place in the translation alone.");
+                "Seed of the random numbers, which depend only on it, "
+                "the line number and the position in the translation.");
   add_machine_options(decoding, table);
 }
 
 void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
   table.group("Machine");
   table.integer("batch-rows", decoding.search.batch_rows, {.min = 0, .max = 1 << 24},
-                "Tokens of a side computed together; 0 is 1024 on a CPU and 16384 on a GPU. "
+                "Tokens of a side computed together; 0: 1024 on a CPU and 16384 on a GPU. "
                 "More is faster up to a point and needs more memory.");
   table.integer("batch-sentences", decoding.search.batch_sentences, {.min = 0, .max = 1 << 24},
-                "Most sentences computed together; 0 leaves it to --batch-rows.");
+                "Maximum number of sentences computed together; 0: limited only by --batch-rows.");
   table.choice<Packing>(
       "precision", decoding.precision,
       {{"f32", Packing::kF32}, {"bf16", Packing::kBF16}, {"int8", Packing::kInt8}},
-      "Arithmetic of the matrix products and activations. int8, on the CPU alone: "
-      "products of 8-bit integers, exact sums, all else in f32; weights take a quarter of the memory.");
+      "Arithmetic of the matrix products and activations. int8 (CPU only): products of 8-bit integers, "
+      "exact sums, everything else in f32; weights take a quarter of the memory.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
-               "Where to compute. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
+               "Device to compute on. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
                "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
   table.integer("threads", decoding.threads, {.min = 0, .max = 1024},
-                "CPU threads of a rank; 0 is its share of the cores it may use.");
+                "CPU threads per rank; 0: its share of the available cores.");
   add_isa_option(decoding.isa, table);
 }
 
@@ -78,11 +80,11 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
   if (decoding.precision == Packing::kInt8) {
     if (device == "cuda") {
       fail(ExitCode::kUsage,
-           "--precision int8 computes on the CPU alone; "
+           "--precision int8 computes only on the CPU; "
            "use --precision bf16 with --device cuda, or --device cpu");
     }
     if (device == "auto" && cuda_build() != "no") {
-      say(job, "Computing on the CPU, not with CUDA: --precision int8 is of the CPU alone");
+      say(job, "Computing on the CPU, not with CUDA: --precision int8 is only for the CPU");
     }
     device = "cpu";
   }
@@ -92,15 +94,14 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
 void CutSentences::check(const std::string& where, size_t tokens) {
   constexpr int64_t kTold = 10;
   if (tokens <= longest_ || ++cut_ > kTold) return;
-  say(job_, fmt::format("ventris {}: {} has {} tokens and is cut after {}", command_, where,
+  say(job_, fmt::format("ventris {}: {} has {} tokens and is cut to {}", command_, where,
                         grouped(static_cast<int64_t>(tokens)), longest_));
 }
 
 void CutSentences::tell_total(int64_t sentences) const {
   if (cut_ == 0) return;
-  say(job_,
-      fmt::format("ventris {}: {} of {} sentences were cut after {} tokens, the longest that the model takes",
-                  command_, grouped(cut_), grouped(sentences), longest_));
+  say(job_, fmt::format("ventris {}: {} of {} sentences were cut to {} tokens, the maximum of the model",
+                        command_, grouped(cut_), grouped(sentences), longest_));
 }
 
 }  // namespace ventris

@@ -52,16 +52,16 @@ Command demo_corpus_command() {
   command.description = {
       "Writes train.en, train.de, valid.en, valid.de, test.en and test.de: cardinals to 999,999,999, "
       "ordinals, years, dates, clock times, prices and short sentences around them, in words, "
-      "with their German translations. The task needs reordering, compounding and agreement, "
-      "is free of licences, and is small enough for two cores.",
-      "The text is a pure function of the options. No English line is in two of the sets."};
-  command.examples = {{"demo-corpus --output-dir demo", "The corpus that the quickstart trains on:"},
-                      {"demo-corpus --output-dir demo --train-pairs 5000 --seed 7", "A smaller one:"}};
+      "with their German translations. The task requires reordering, compounding and agreement, "
+      "has no licence restrictions, and is small enough for two cores.",
+      "The text is a pure function of the options. No English line is in more than one set."};
+  command.examples = {{"demo-corpus --output-dir demo", "The corpus of the quickstart:"},
+                      {"demo-corpus --output-dir demo --train-pairs 5000 --seed 7", "A smaller corpus:"}};
   OptionTable& table = command.options;
   table.group("Output");
   table
       .text("output-dir", "DIR", corpus.output_dir,
-            "Folder for the six files, which take the place of any of these names; made if it is missing.")
+            "Folder for the six files; existing files of these names are replaced. Created if missing.")
       .required = true;
   table.toggle("json", options->json, "Prints one JSON object.");
   table.group("Corpus");
@@ -69,8 +69,7 @@ Command demo_corpus_command() {
                 "Sentence pairs to train on.");
   table.integer("valid-pairs", corpus.valid_pairs, {.min = 1, .max = 1000000},
                 "Sentence pairs to validate on.");
-  table.integer("test-pairs", corpus.test_pairs, {.min = 1, .max = 1000000},
-                "Sentence pairs held out for the end.");
+  table.integer("test-pairs", corpus.test_pairs, {.min = 1, .max = 1000000}, "Sentence pairs to test on.");
   table.integer("seed", corpus.seed, {}, "Selects the sentences.");
   command.run = [options](Job& job) { return run_demo_corpus(*options, job); };
   return command;

@@ -36,32 +36,32 @@ Command doctor_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "doctor";
-  command.summary = "looks for what would spoil training on these machines, under mpirun or alone";
+  command.summary = "checks these machines for problems that would affect training";
   command.synopsis = "[--model-dir DIR] [--device auto|cpu|cuda] [--json]";
   command.description = {
-      "Started as 'ventris train' would be, with mpirun or srun and the same hosts, "
-      "it checks the programs, MPI and its threads, the hosts and the cores of each rank, "
+      "Start it like 'ventris train', with mpirun or srun and the same hosts. "
+      "It checks the programs, MPI and its threads, the hosts and the cores of each rank, "
       "CUDA devices, drivers and NCCL, sums over the ranks with their rate and latency, the run folder, "
-      "limits of the system and the clocks. It takes seconds.",
-      "Findings come on one page, the worst first, each with what to do. A problem is what "
-      "training would fail of: the exit code is 69. Warnings and notes do not change the exit code. "
-      "Rates are compared with what the machine tells: 30% of the rate of the slowest host's fastest "
-      "network device between hosts, 5% of a copy in memory on one host.",
-      "With --model-dir rank 0 writes, renames and syncs a small file there, which all ranks must see; "
-      "it is removed again, and so is the folder if it was missing."};
+      "system limits and the clocks. It takes seconds.",
+      "The findings fit on one page, the most severe first, each with what to do. "
+      "A problem is something that would make training fail: the exit code is 69. "
+      "Warnings and notes do not change the exit code. The expected rate between hosts is 30% of the rate "
+      "of the slowest host's fastest network device; on one host it is 5% of the rate of a copy in memory.",
+      "With --model-dir rank 0 writes, renames and syncs a small file there, which all ranks must see. "
+      "Then it removes the file, and the folder if it created it."};
   command.examples = {{"doctor --model-dir model", "This machine:"},
                       {"mpirun -np 16 --hostfile hosts ventris doctor --model-dir /shared/model",
-                       "The hosts of a job, before it is started:"}};
+                       "The hosts of a job, before the job starts:"}};
   command.exit_codes = {{69, "training would fail; the findings say why"}};
   command.many_ranks = true;
   OptionTable& table = command.options;
   table.group("Checks");
   table.text("model-dir", "DIR", options->doctor.folder,
-             "The run folder to check; none is without that check.");
+             "The run folder to check. Default: none is checked.");
   table.choice("device", options->doctor.device, {"auto", "cpu", "cuda"},
-               "Where training is to compute, as for train.");
+               "Device for training, as for train.");
   table.number("comm-timeout", options->comm_timeout, {.min = 0, .max = 1e7},
-               "Seconds that a rank waits for others before the job ends with exit code 69; 0 is for ever.");
+               "Seconds that a rank waits for others before the job ends with exit code 69; 0: no limit.");
   table.toggle("json", options->json,
                "Prints one JSON object with the findings and the facts of every rank.");
   command.run = [options](Job& job) { return run_doctor(*options, job); };

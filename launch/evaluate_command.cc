@@ -138,13 +138,13 @@ Command evaluate_command() {
   command.synopsis = "--model FILE|DIR --source FILE --reference FILE... [options]";
   command.description = {
       "Translates the source text with beam search on all ranks, compares it with the references, "
-      "and prints BLEU with sacreBLEU's signature. The texts are read on rank 0 alone. "
+      "and prints BLEU with sacreBLEU's signature. Only rank 0 reads the texts. "
       "The translations and the score do not depend on the number of ranks."};
   command.examples = {
       {"evaluate --model model --source test.en --reference test.de", "The best checkpoint of a run:"},
       {"mpirun -np 2 ventris evaluate --model weights.h5 --source test.en --reference test.de "
        "--beam-size 5 --output test.out --json",
-       "On two ranks, with the translations kept:"}};
+       "On two ranks, also writing the translations:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {76, "the ranks disagree on the options or the model"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
@@ -152,19 +152,19 @@ Command evaluate_command() {
                     {"reference", "its reference translations"},
                     {"output", "file for the translations"},
                     {"json", "prints one JSON object"},
-                    {"tokenize", "how BLEU cuts words"},
+                    {"tokenize", "tokenizer of BLEU"},
                     {"lowercase", "ignores case"},
-                    {"beam-size", "hypotheses kept; 1 is greedy"},
+                    {"beam-size", "hypotheses kept; 1: greedy"},
                     {"length-penalty", "more prefers longer translations"},
                     {"batch-rows", "tokens computed together; 0: by device"},
                     {"device", "where to compute"},
-                    {"threads", "of a rank; 0: its share of cores"}};
+                    {"threads", "per rank; 0: its share of cores"}};
   command.many_ranks = true;
   command.alike_on_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
   add_models_option(options->decoding, table);
-  table.text("source", "FILE", options->source, "Text to translate, one sentence a line, plain or gzipped.")
+  table.text("source", "FILE", options->source, "Text to translate, one sentence per line, plain or gzipped.")
       .required = true;
   table.texts("reference", "FILE...", options->references, "Reference translations, one file each.")
       .required = true;

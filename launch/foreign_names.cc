@@ -27,16 +27,16 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     // Training
     {"lr learn-rate -l", "train plan", "learning-rate-scale",
      "It is a factor on the schedule of the paper, "
-     "whose peak is scale * (d_model * warmup)^-0.5, and not the rate itself"},
+     "whose peak is scale * (d_model * warmup)^-0.5, not the rate itself"},
     {"arch type task -a", "train plan", "preset", "Its values are tiny, small, base and big"},
     {"mini-batch batch-size max-sentences", "train plan", "batch-target-tokens", kTokens},
     {"mini-batch-words max-tokens -b", "train plan", "batch-target-tokens", kTokens},
     {"maxi-batch mini-batch-fit shuffle sync-sgd ddp-backend distributed-world-size", "train plan", "",
-     "There is nothing to give: batches are filled up to --batch-target-tokens, "
+     "No option is needed: batches are filled up to --batch-target-tokens, "
      "drawn in a new order each epoch, and all ranks work on each"},
     {"update-freq optimizer-delay workspace -w", "train plan", "micro-batch-tokens",
-     "A global batch is computed in pieces of this many tokens, "
-     "and the update is the same for any number of them: less needs less memory"},
+     "A global batch is computed in micro-batches of this many tokens; "
+     "their number does not change the update. Smaller ones need less memory"},
     {"fp16 bf16 amp", "train plan", "precision", "Its values are f32 and bf16"},
     {"fp16 bf16", "", "precision", "Its values are f32 and bf16"},
     {"dim-emb encoder-embed-dim decoder-embed-dim", "", "d-model", ""},
@@ -51,16 +51,17 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "", "learned-positions",
      ""},
     {"tied-embeddings tied-embeddings-all share-all-embeddings", "train plan", "",
-     "There is nothing to give: source, target and output always share one embedding"},
+     "No option is needed: source, target and output always share one embedding"},
     {"max-update after-batches", "", "max-steps", kSteps},
     {"after", "", "max-steps", "It counts steps; --max-epochs counts epochs"},
     {"after-epochs max-epoch -e", "train plan", "max-epochs", ""},
     {"lr-warmup warmup-updates", "", "warmup-steps", kSteps},
     {"lr-scheduler lr-decay-inv-sqrt", "train plan", "warmup-steps",
-     "The schedule is always the paper's: it rises for N steps, then falls with their inverse square root"},
-    {"adam-betas optimizer-params", "", "beta1", "So are --beta2 and --adam-epsilon options of their own"},
+     "The schedule is always the paper's: it rises for N steps, "
+     "then falls with the inverse square root of the step"},
+    {"adam-betas optimizer-params", "", "beta1", "--beta2 and --adam-epsilon are separate options"},
     {"adam-eps", "", "adam-epsilon", ""},
-    {"exponential-smoothing", "", "ema", "It is the decay: 0.9999 where Marian has 1e-4"},
+    {"exponential-smoothing", "", "ema", "It is the decay: 0.9999 for Marian's 1e-4"},
     {"clip-gradient", "", "clip-norm", ""},
     {"label-smoothing-factor", "", "label-smoothing", ""},
     {"early-stopping", "", "patience", "It counts validations"},
@@ -71,14 +72,14 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"beam-size -b", "train plan", "valid-beam-size", ""},
     {"keep-last-epochs keep-interval-updates keep-best", "", "keep-checkpoints", ""},
     {"pretrained-model finetune-from-model", "", "initial-model",
-     "It takes a model of ours; 'ventris import' makes one of a model of Marian"},
+     "It takes a model of ours; 'ventris import' converts a model of Marian"},
     {"transformer-ffn-activation activation-fn", "", "activation", "Its values are relu and swish"},
-    {"output-omit-bias", "", "output-bias", "Without it there is none"},
-    {"restore-file no-reload", "", "resume", "Without it a run goes on from its newest checkpoint"},
+    {"output-omit-bias", "", "output-bias", "Without it there is no bias"},
+    {"restore-file no-reload", "", "resume", "Without it a run resumes from its newest checkpoint"},
     {"save-dir model -m", "train plan", "model-dir", "It is a folder"},
-    {"train-sets vocabs -t -v", "train plan", "corpus", "'ventris prepare' makes it of text"},
+    {"train-sets vocabs -t -v", "train plan", "corpus", "'ventris prepare' makes it from text"},
     {"devices num-gpus cpu", "", "device",
-     "Its values are auto, cpu and cuda; mpirun starts a rank a device"},
+     "Its values are auto, cpu and cuda; mpirun starts one rank per device"},
     {"cpu-threads num-workers workers nthreads", "", "threads", ""},
     // Preparing
     {"trainpref", "prepare", "train-sets", "It takes two files: source, target"},
@@ -86,7 +87,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"destdir model-prefix model_prefix", "prepare", "output", "It is one file"},
     {"dim-vocabs nwordssrc nwordstgt vocab_size", "prepare", "vocab-size", "Both languages share it"},
     {"vocabs srcdict tgtdict -v", "prepare", "tokenizer-model", "It is a SentencePiece model"},
-    {"joined-dictionary", "prepare", "", "There is nothing to give: both languages share one vocabulary"},
+    {"joined-dictionary", "prepare", "", "No option is needed: both languages share one vocabulary"},
     {"model-type model_type bpe", "prepare", "tokenizer", "Its values are bpe and unigram"},
     {"character_coverage", "prepare", "character-coverage", ""},
     // Translating
@@ -95,12 +96,13 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
      "It is alpha of ((5 + length) / 6)^alpha, not an exponent of the length alone: scores differ"},
     {"-n", "translate evaluate", "length-penalty",
      "It is alpha of ((5 + length) / 6)^alpha, not an exponent of the length alone: scores differ"},
-    {"nbest", "", "n-best", "It is the number of translations a sentence"},
+    {"nbest", "", "n-best", "It is the number of translations per sentence"},
     {"path models -m", "translate evaluate score attention export", "model", ""},
     {"remove-bpe post-process detok sentencepiece -r", "translate evaluate", "",
-     "There is nothing to give: translations are plain text again"},
+     "No option is needed: translations are plain text"},
     {"gen-subset input -i", "translate score", "",
-     "The text comes from the standard input, one sentence a line: ventris translate --model FILE < source"},
+     "The text comes from the standard input, one sentence per line: "
+     "ventris translate --model FILE < source"},
     {"output -o", "translate", "",
      "Translations go to the standard output: ventris translate --model FILE < source > translation"},
     {"input gen-subset -i", "evaluate", "source", ""},
@@ -124,16 +126,15 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"num-refs -nr", "bleu", "reference",
      "It takes one file for each reference; 'cut -f 2 FILE' has the second column of one with tabs"},
     {"detail origlang subset -d", "bleu", "",
-     "There is nothing to give: "
-     "only test sets that sacreBLEU downloads have such parts, and the program has none"},
-    {"force", "bleu", "", "There is nothing to give: text that looks tokenised is scored with a warning"},
+     "There is no such option: only test sets that sacreBLEU downloads have such parts, "
+     "and this program has none"},
+    {"force", "bleu", "", "No option is needed: text that looks tokenised is scored with a warning"},
     {"quiet -q", "bleu", "",
-     "There is nothing to give: the scores alone go to the standard output, "
-     "and warnings to the standard error"},
+     "No option is needed: only scores go to the standard output; warnings go to the standard error"},
     {"encoding -e", "bleu", "",
-     "There is nothing to give: text is UTF-8; 'iconv -t UTF-8' makes it of others"},
+     "There is no such option: text is UTF-8; 'iconv -t UTF-8' converts other encodings"},
     {"test-set language-pair -t -l", "bleu evaluate", "reference",
-     "There are no test sets in the program: give the file of the reference"},
+     "The program contains no test sets: give the file of the reference"},
 });
 
 bool has_word(std::string_view list, std::string_view word) {

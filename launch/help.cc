@@ -17,7 +17,7 @@ const std::vector<ExitStatus>& common_exit_codes() {
   static const std::vector<ExitStatus> codes = {
       {0, "done"},
       {64, "the command line is wrong"},
-      {65, "input is damaged, or is not what it should be"},
+      {65, "input is damaged or invalid"},
       {66, "an input is missing or cannot be read"},
       {70, "internal error, or out of memory"},
       {73, "an output cannot be created"},
@@ -126,9 +126,10 @@ std::string common_options(const Command& command) {
 }
 
 constexpr const char* kConfigHelp =
-    "Reads options from a file with lines of the form 'option = value', without the dashes; '#' begins "
-    "a comment. A switch is 'option = yes'; an option with several values stands on several lines. "
-    "train and plan take the config.json of a run folder too. Options on the command line win.";
+    "Reads options from a file with lines of the form 'option = value', without the dashes; "
+    "'#' begins a comment. A switch is 'option = yes'; an option with several values takes several lines. "
+    "train and plan also accept the config.json of a run folder. "
+    "Options on the command line take precedence.";
 
 }  // namespace
 
@@ -142,9 +143,9 @@ std::string program_help(const std::vector<Command>& commands) {
   for (const Command& command : commands) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
   text +=
       "\n"
-      "  help COMMAND  shows the common options of a command, as COMMAND --help does;\n"
+      "  help COMMAND  shows the common options of a command, like COMMAND --help;\n"
       "                help COMMAND all, or COMMAND --help all, shows all of them\n"
-      "  --version     prints the version, the commit and what it was built with\n\n"
+      "  --version     prints the version, the commit and the libraries\n\n"
       "Results go to the standard output, messages to the standard error.\n";
   return text;
 }
@@ -162,7 +163,7 @@ std::string command_help(const Command& command) {
   constexpr size_t kMaxExamples = 2;
   for (size_t i = 0; i < std::min(kMaxExamples, command.examples.size()); ++i)
     text += wrapped(example_line(command.examples[i]), 2, 4, " \\");
-  return text + fmt::format("\nAll {} options, and what they mean in full: {}\n",
+  return text + fmt::format("\nAll {} options, with full descriptions: {}\n",
                             command.options.options().size(), help_in_full_line(command));
 }
 
@@ -211,9 +212,10 @@ std::string markdown_reference(const std::vector<Command>& commands) {
   };
   std::string text =
       "# Commands\n\n"
-      "This page is made from the program's own option tables: "
+      "This page is generated from the program's option tables: "
       "`ventris help --markdown > docs/commands.md`.\n\n"
-      "| command | what it does |\n|---|---|\n";
+      "| command | what it does |\n"
+      "|---|---|\n";
   for (const Command& command : commands) {
     text += fmt::format("| [`{0}`](#ventris-{0}) | {1} |\n", command.name, escaped(command.summary));
   }
@@ -221,8 +223,8 @@ std::string markdown_reference(const std::vector<Command>& commands) {
       "\nEvery command also has `--help`, which shows the common options, "
       "`--help all`, and `--config FILE`: " +
       std::string(kConfigHelp) +
-      " Results go to the standard output, messages to the standard error. Options are written in full "
-      "and given once. [Exit codes](exit-codes.md) are the same for all commands.\n";
+      " Results go to the standard output, messages to the standard error. Options cannot be abbreviated "
+      "or repeated. [Exit codes](exit-codes.md) are the same for all commands.\n";
   for (const Command& command : commands) {
     text += fmt::format("\n## ventris {}\n\n```\nventris {} {}\n```\n\n", command.name, command.name,
                         command.synopsis);

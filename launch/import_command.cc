@@ -25,8 +25,7 @@ void check_output(const Options& options) {
     std::error_code error;  // of a missing file
     const auto beside = std::filesystem::path(options.from.input).parent_path() / name;
     if (!std::filesystem::equivalent(beside, options.output, error)) continue;
-    fail(ExitCode::kUsage,
-         "--output {}: is read beside --input, so it cannot be written to as well; give another file",
+    fail(ExitCode::kUsage, "--output {}: is also an input of this command; give another file",
          options.output);
   }
 }
@@ -47,27 +46,26 @@ Command import_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "import";
-  command.summary = "reads a model from a file of another format";
+  command.summary = "converts a model from another format";
   command.synopsis = "--input FILE --output FILE";
   command.description = {
-      "Writes a weights file (HDF5) from one of 'ventris export --format safetensors', "
-      "from a checkpoint or weights file, or from a model of Marian (.npz), recognised by its content. "
+      "Writes a weights file (HDF5) from a file of 'ventris export --format safetensors', a checkpoint, "
+      "a weights file, or a model of Marian (.npz). The format is recognised by the content. "
       "The parameters are those of the file, bit for bit.",
-      "A model of Marian needs the SentencePiece model of its tokens, and its vocabulary "
-      "where that is one in YAML. It is refused where our model could not compute the same, "
-      "such as embeddings that are not tied or learned positions (docs/formats.md). "
-      "'ventris train --initial-model' goes on from it."};
-  command.examples = {{"import --input model.safetensors --output weights.h5", "A model that came back:"},
+      "A model of Marian needs its SentencePiece model, and its vocabulary if that is a YAML file. "
+      "It is refused if our model cannot compute the same, for example with untied embeddings or learned "
+      "positions (docs/formats.md). 'ventris train --initial-model' continues to train it."};
+  command.examples = {{"import --input model.safetensors --output weights.h5", "A model exported before:"},
                       {"import --input marian/model.npz --output weights.h5",
                        "A model of Marian, with vocab.yml and source.spm beside it:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("input", "FILE", options->from.input, "The model.").required = true;
   table.text("vocabulary", "FILE", options->from.vocabulary,
-             "The vocabulary of a model of Marian in YAML; vocab.yml beside it where none is given, or, "
-             "where that is not there either, the tokens of the SentencePiece model.");
+             "The YAML vocabulary of a model of Marian. Default: vocab.yml beside it or, if that is missing, "
+             "the tokens of the SentencePiece model.");
   table.text("tokenizer-model", "FILE", options->from.tokenizer,
-             "The SentencePiece model of a model of Marian; source.spm beside it where none is given.");
+             "The SentencePiece model of a model of Marian. Default: source.spm beside it.");
   table.text("output", "FILE", options->output, "The weights file.").required = true;
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_import(*options, job); };

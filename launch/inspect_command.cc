@@ -302,7 +302,7 @@ RunFolder run_folder(const std::string& path) {
   refuse_newer_format(parse_json(folder.config), path + "/config.json");
   if (!folder.status && folder.checkpoints.empty()) {
     fail(ExitCode::kMissingInput,
-         "{}: is a folder, but none of a training run: it has no checkpoint and no status.json", path);
+         "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
   }
   const auto& status = folder.status;
   folder.killed = status && status->state == "running" && status->host == host_name() &&
@@ -313,7 +313,7 @@ RunFolder run_folder(const std::string& path) {
 nlohmann::json parsed(const std::string& text, const std::string& path) {
   nlohmann::json json = parse_json(text);
   if (json.is_discarded())
-    fail(ExitCode::kBadData, "{}: it is not JSON of at most {} bytes", path, kMaxJsonBytes);
+    fail(ExitCode::kBadData, "{}: is not JSON of at most {} bytes", path, kMaxJsonBytes);
   return json;
 }
 
@@ -352,14 +352,14 @@ nlohmann::json json_of(const RunFolder& folder) {
 }
 
 std::string state_text(const RunFolder& folder) {
-  if (!folder.status) return "no start has begun to train";
+  if (!folder.status) return "training has not begun";
   const StatusRecord& status = *folder.status;
   if (folder.killed) return fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
   if (status.state == "running") {
     return fmt::format("running as process {} on {}", status.pid, status.host);
   }
   return fmt::format("{} at step {}, exit code {}{}", status.state, status.step, status.exit_code,
-                     status.retryable ? "; the same command goes on" : "");
+                     status.retryable ? "; the same command resumes the run" : "");
 }
 
 std::string text_of(const RunFolder& folder) {
@@ -393,7 +393,7 @@ int inspect_folder(const std::string& path, const Options& options, const Job& j
     write_output(options.json ? json_text(json_of(folder)) + "\n" : text_of(folder));
     return 0;
   }
-  if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: there is no checkpoint to verify", path);
+  if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
   int verified = 0;
   for (const std::string& checkpoint : folder.checkpoints) {
     try {
@@ -401,10 +401,12 @@ int inspect_folder(const std::string& path, const Options& options, const Job& j
       ++verified;
     } catch (const data::DataError&) {
       if (data::is_there(checkpoint)) throw;
-      say(job, checkpoint + ": the run has removed it meanwhile");
+      say(job, checkpoint + ": removed by the run in the meantime");
     }
   }
-  if (verified == 0) fail(ExitCode::kMissingInput, "{}: no checkpoint stayed for long enough", path);
+  if (verified == 0)
+    fail(ExitCode::kMissingInput, "{}: the run removed each checkpoint before it was verified; try again",
+         path);
   return 0;
 }
 
@@ -450,25 +452,25 @@ Command inspect_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "inspect";
-  command.summary = "shows what a corpus, checkpoint, weights or safetensors file, or a run folder holds";
+  command.summary =
+      "shows the contents of a corpus, checkpoint, weights or safetensors file, or a run folder";
   command.synopsis = "FILE_OR_DIR [--verify] [--json]";
   command.description = {
-      "Lists the datasets of a file with type, shape, least, greatest and mean value, and the number "
-      "of parameters and their digest, which is the same in every file with the same bits of them. "
-      "Every file of ours carries a digest of its contents, which is checked before anything else: "
-      "a damaged file is an error, exit code 65.",
-      "Of a run folder it tells how the newest start stands or ended, its checkpoints, the newest and the "
-      "best among them, the command and the configuration; with --verify it verifies every checkpoint.",
-      "With --verify it prints one line that the file is sound, and refuses one that holds NaN or Inf too. "
-      "An exported model brings probes, sentence pairs with the logits that they gave; "
-      "they are computed again and must agree within 0.001."};
-  command.examples = {{"inspect weights.h5", "What is in a file:"},
-                      {"inspect corpus.h5 --verify", "Whether a file arrived in one piece:"},
-                      {"inspect model", "How a training stands:"}};
+      "Lists the datasets of a file with type, shape, minimum, maximum and mean, "
+      "and the number of parameters and their digest, which depends only on their bits. Every file of ours "
+      "carries a digest of its contents, which is checked first: a damaged file is an error, exit code 65.",
+      "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
+      "of them, the command and the configuration; with --verify it verifies every checkpoint.",
+      "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf. "
+      "An exported model contains probes, sentence pairs with their logits; "
+      "they are recomputed and must agree within 0.001."};
+  command.examples = {{"inspect weights.h5", "The contents of a file:"},
+                      {"inspect corpus.h5 --verify", "Whether a file was copied intact:"},
+                      {"inspect model", "The state of a training run:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("FILE_OR_DIR", options->files, "The file, or the run folder.").required = true;
-  table.toggle("verify", options->verify, "Says whether the file is sound instead of listing it.");
+  table.toggle("verify", options->verify, "Verifies the file instead of listing it.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_inspect(*options, job); };
   return command;

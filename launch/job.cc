@@ -33,7 +33,7 @@ void choose_kernels(const Job& job, const std::string& isa) {
   const std::string min = min_instruction_set(of_ranks);
   choose_instruction_set(min);
   if (std::count(of_ranks.begin(), of_ranks.end(), min) != std::ssize(of_ranks))
-    say(job, fmt::format("Computing with the instructions of {}: not every rank has more", min));
+    say(job, fmt::format("Computing with the instruction set {}, the largest that every rank has", min));
 }
 
 }  // namespace
@@ -50,11 +50,10 @@ std::unique_ptr<Context> make_context(const Job& job, const std::string& device,
     if (found.reason.empty()) {
       options.device = Device::kCuda;
       options.device_index = found.index;
-      say(job,
-          fmt::format("Computing on {}{}", cuda_device_name(found.index),
-                      job.communicator.size() > 1 ? " (rank 0; every rank has a device of its own)" : ""));
+      say(job, fmt::format("Computing on {}{}", cuda_device_name(found.index),
+                           job.communicator.size() > 1 ? " (rank 0; each rank has its own device)" : ""));
     } else if (device == "cuda") {
-      fail(ExitCode::kUnavailable, "--device cuda: {}; use --device cpu, or auto to take what there is",
+      fail(ExitCode::kUnavailable, "--device cuda: {}; use --device cpu, or auto to use what is available",
            found.reason);
     } else if (built) {
       say(job, fmt::format("Computing on the CPU, not with CUDA: {}", found.reason));

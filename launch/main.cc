@@ -114,7 +114,7 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
              const std::string& command_line, RunStatus& status) {
   const std::vector<Command> commands = all_commands();
   if (words.empty()) {
-    fail(ExitCode::kUsage, "no command is given; 'ventris help' lists the commands");
+    fail(ExitCode::kUsage, "no command given; 'ventris help' lists the commands");
   }
   const std::string& name = words.front();
   const std::vector<std::string> rest(words.begin() + 1, words.end());
@@ -155,8 +155,8 @@ Failure describe_current_exception() {
     if (error.code() != std::errc::resource_unavailable_try_again)
       return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
     return {static_cast<int>(ExitCode::kUnavailable),
-            "the system starts no further thread; raise its limits (ulimit -v, "
-            "ulimit -u) or ask for fewer --threads"};
+            "the system cannot start another thread; raise its limits (ulimit -v, "
+            "ulimit -u) or use fewer --threads"};
   } catch (const std::exception& error) {
     return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
   }

@@ -73,7 +73,7 @@ void check_values_are_given(const Command& command, const std::vector<std::strin
     if (option == nullptr || option->operand || option->arity == Arity::kSwitch || !next.starts_with("--"))
       continue;
     if (next != "--" && command.options.find(next.substr(2, next.find('=') - 2)) == nullptr) continue;
-    fail(ExitCode::kUsage, "{} needs a value{}; '{}' stands in its place", words[i],
+    fail(ExitCode::kUsage, "{} needs a value{}, but '{}' follows it", words[i],
          option->placeholder.empty() ? std::string() : ": " + option->placeholder, next);
   }
 }
@@ -157,7 +157,7 @@ std::string read_config(const std::string& path) {
   }
   if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the byte order mark of some editors
   if (text.find('\0') != std::string::npos) {
-    fail(ExitCode::kBadConfiguration, "{}: holds NUL bytes; expected lines of the form 'option = value'",
+    fail(ExitCode::kBadConfiguration, "{}: contains NUL bytes; expected lines of the form 'option = value'",
          path);
   }
   return text;
@@ -184,15 +184,15 @@ Values parse_file(const Command& command, const std::string& path) {
     for (const po::option& option : parsed.options) {
       const Option* known = command.options.find(option.string_key);
       if (known == nullptr || known->operand) {
-        fail(ExitCode::kBadConfiguration, "{}: '{}' is no option of ventris {}; {}", path, option.string_key,
-             command.name, suggestion(command, option.string_key, /*in_file=*/true));
+        fail(ExitCode::kBadConfiguration, "{}: '{}' is not an option of ventris {}; {}", path,
+             option.string_key, command.name, suggestion(command, option.string_key, /*in_file=*/true));
       }
     }
     return collect(command, parsed, path);
   } catch (const po::invalid_config_file_syntax& error) {
     // Not what(): it inserts the line into a template and does not terminate if the line contains
     // '%invalid_line%'.
-    fail(ExitCode::kBadConfiguration, "{}: '{}' is no line of the form 'option = value'", path,
+    fail(ExitCode::kBadConfiguration, "{}: '{}' is not a line of the form 'option = value'", path,
          error.tokens());
   } catch (const po::error&) {
     fail(ExitCode::kBadConfiguration, "{}: expected lines of the form 'option = value'", path);
@@ -233,9 +233,8 @@ void check_outputs(const Command& command, const Values& flags, const Values& fr
         if (other == name || (option != nullptr && option->placeholder == "TEXT")) continue;
         for (const std::string& word : words) {
           if (!std::filesystem::equivalent(word, output, error)) continue;
-          fail(ExitCode::kUsage,
-               "--{} {}: is what --{} reads, so it cannot be written to as well; give another file", name,
-               output, other);
+          fail(ExitCode::kUsage, "--{} {}: is also the input of --{}; give another file", name, output,
+               other);
         }
       }
     };
@@ -269,7 +268,7 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   for (const Option& option : command.options.options()) {
     const std::string key = option.operand ? kOperandKey : option.name;
     if (!option.required || flags.count(key) > 0 || from_file.count(key) > 0) continue;
-    fail(ExitCode::kUsage, "{}{} is required; '{}' explains it", option.operand ? "" : "--", option.name,
+    fail(ExitCode::kUsage, "{}{} is required; see '{}'", option.operand ? "" : "--", option.name,
          help_in_full_line(command));
   }
 }

@@ -74,8 +74,8 @@ PlannedMachine machine_of(const Options& options) {
   if (machine.device == Device::kCuda) {
     if (options.device_memory == 0.0 && !reason.empty()) {
       fail(ExitCode::kUsage,
-           "--device cuda: there is no device here to look at ({}); "
-           "--device-memory says how much memory those of the run have",
+           "--device cuda: this machine has no usable device ({}); "
+           "give the memory of the run's devices with --device-memory",
            reason);
     }
     machine.device_memory =
@@ -143,16 +143,17 @@ Command plan_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "plan";
-  command.summary = "says what a training run will take, and refuses one that cannot fit";
+  command.summary = "computes what a training run needs, and refuses one that cannot fit";
   command.synopsis = "--corpus FILE [--preset tiny|small|base|big] [--ranks N] [options of train]";
   command.description = {
-      "Prints what 'ventris train' with the same options will take: parameters, memory by kind "
-      "for one rank, steps of an epoch, the size of a checkpoint and the disk that the run folder needs. "
-      "Nothing is trained or written. Memory of tensors is computed by the code that allocates them; "
-      "lines marked 'about' are estimates. Steps are counted on the batches of the corpus. "
-      "--initial-model is read as train would; checkpoints of the run folder and --resume are not looked at.",
-      "A run that does not fit into the memory of the device or the host, or on the disk of --model-dir, "
-      "ends with exit code 78 and says what to change. Memory is that of this machine unless it is given."};
+      "Prints what 'ventris train' with the same options will need: parameters, memory by kind "
+      "for one rank, steps per epoch, the size of a checkpoint and the disk space of the run folder. "
+      "Nothing is trained or written. The memory of tensors is computed by the code that allocates them; "
+      "lines marked 'about' are estimates. Steps are counted from the batches of the corpus. "
+      "--initial-model is read, as in train; checkpoints of the run folder and --resume are ignored.",
+      "If the run does not fit into the memory of the device or the host, "
+      "or on the disk of --model-dir, the exit code is 78 and the message says what to change. "
+      "The memory is that of this machine unless it is given."};
   command.examples = {
       {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
@@ -166,11 +167,11 @@ Command plan_command() {
   table.group("Machines");
   table.integer("ranks", options->ranks, {.min = 1, .max = 65536}, "Ranks of the run.");
   table.integer("ranks-per-host", options->ranks_per_host, {.min = 0, .max = 65536},
-                "Ranks on a host, which share its memory; 0 is all of them.");
+                "Ranks on a host, which share its memory; 0: all.");
   table.number("device-memory", options->device_memory, {.min = 0, .max = 1e6},
-               "GiB of memory of a CUDA device; 0 is that of the device of this machine.");
+               "GiB of memory of a CUDA device; 0: that of this machine's device.");
   table.number("host-memory", options->host_memory, {.min = 0, .max = 1e6},
-               "GiB of memory of a host; 0 is that of this machine.");
+               "GiB of memory of a host; 0: that of this machine.");
   add_train_options(options->train, table);
   command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
   command.options_from_json = train_options_of;

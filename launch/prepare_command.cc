@@ -40,9 +40,9 @@ class LibraryExits {
   static void end() {
     if (!expected) return;
     tell(
-        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text and gave up, "
-        "for the reason above. Has it characters other than blanks, "
-        "and is --tokenizer-sentences large enough? Nothing was written");
+        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text, "
+        "for the reason above. Check that the text has characters other than blanks, "
+        "and that --tokenizer-sentences is large enough. Nothing was written");
     ::_exit(static_cast<int>(ExitCode::kBadData));
   }
   static inline std::atomic<bool> expected = false;
@@ -79,8 +79,8 @@ void warn_of_repeated_files(const std::string& option, const std::vector<std::st
                             const std::vector<std::string>& target, const Job& job) {
   for (size_t i = 0; i < source.size(); ++i) {
     if (is_same_file(source[i], target[i])) {
-      say(job, fmt::format("Warning: --{} has {} as source and as target: such pairs teach to copy", option,
-                           source[i]));
+      say(job, fmt::format("Warning: --{} has {} as source and as target: the model would learn to copy",
+                           option, source[i]));
     }
     for (size_t j = 0; j < i; ++j) {
       if (!is_same_file(source[i], source[j]) || !is_same_file(target[i], target[j])) continue;
@@ -171,43 +171,43 @@ Command prepare_command() {
   prepare.threads = 0;
   Command command;
   command.name = "prepare";
-  command.summary = "turns parallel text into one corpus file, with its tokenizer";
+  command.summary = "converts parallel text to one corpus file, with its tokenizer";
   command.synopsis =
       "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | "
       "--tokenizer-model FILE] --output FILE [options]";
   command.description = {
-      "Trains a SentencePiece model on both languages together, or takes a given one, "
-      "checks and tokenizes the text on all cores with memory that does not grow with the corpus, "
-      "and writes one HDF5 file: the token ids of the training and validation pairs, the tokenizer, "
-      "and where it all came from (docs/formats.md).",
-      "Text is UTF-8, one sentence a line, line i of the source beside line i of the target, "
-      "plain or gzipped. Pairs with an empty side, with a side of more than --max-length tokens, "
-      "or with lengths too different are dropped from training and counted. "
-      "A carriage return at the end of a line is removed and NUL bytes become spaces, counted too. "
+      "Trains a SentencePiece model on both languages together, or takes a given one. "
+      "Checks and tokenizes the text on all cores, with memory that does not grow with the corpus. "
+      "Writes one HDF5 file: the token ids of the training and validation pairs, the tokenizer, "
+      "and a record of the inputs (docs/formats.md).",
+      "Text is UTF-8, plain or gzipped, one sentence per line; "
+      "line i of the target translates line i of the source. Pairs with an empty side, with a side of more "
+      "than --max-length tokens, or with too different lengths are dropped from training and counted. "
+      "A carriage return at the end of a line is removed and NUL bytes become spaces; both are counted. "
       "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
-      "Validation pairs are never dropped for their length, only cut.",
-      "Nothing is left at --output if the command fails."};
+      "Validation pairs are never dropped because of their length, only cut.",
+      "If the command fails, it leaves nothing at --output."};
   command.examples = {
       {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de "
        "--vocab-size 8000 --output corpus.h5",
        "A joint vocabulary of 8,000 tokens:"},
       {"prepare --train-sets a.en.gz a.de.gz b.en.gz b.de.gz --tokenizer-model spm.model --output corpus.h5",
-       "Two pairs of gzipped files with a tokenizer that exists already:"}};
+       "Two pairs of gzipped files, with an existing tokenizer:"}};
   command.common = {{"train-sets", "files to train on"},
                     {"valid-sets", "files to validate on"},
                     {"vocab-size", "tokens of both languages together"},
                     {"tokenizer", "kind of model to train"},
-                    {"tokenizer-model", "one to use instead of training"},
-                    {"character-coverage", "share of the characters"},
+                    {"tokenizer-model", "existing model to use"},
+                    {"character-coverage", "share of the characters to cover"},
                     {"lowercase", "lowercases the text"},
-                    {"max-length", "of a side, in tokens"},
+                    {"max-length", "longest side, in tokens"},
                     {"output", "the corpus file"},
                     {"threads", "0: all cores"}};
   OptionTable& table = command.options;
   table.group("Text");
   table
       .texts("train-sets", "SRC TGT...", options->train_sets,
-             "Files to train on: source, target; several pairs may follow one another.")
+             "Files to train on: source, target; several pairs may be given.")
       .required = true;
   table.texts("valid-sets", "SRC TGT...", options->valid_sets, "Files to validate on.");
   table.integer("max-length", prepare.max_length, {.min = 1, .max = 65535},
@@ -228,18 +228,18 @@ Command prepare_command() {
                 "Sentences to train the tokenizer on, sampled evenly from the text.");
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
   table.toggle("no-normalization", prepare.tokenizer.identity,
-               "Leaves the characters as they are, for text that was normalised and tokenised before.");
+               "Does not normalise the characters, for text that is already normalised and tokenised.");
   table
       .text(
           "tokenizer-model", "FILE", prepare.tokenizer_model,
-          "A SentencePiece model to use instead of training one. It needs marks for unknown, begin and end.")
+          "A SentencePiece model to use instead of training one. It must have unknown, begin and end marks.")
       .excludes = "vocab-size";
   table.group("Output and machine");
   table.text("output", "FILE", prepare.output, "The corpus file.").required = true;
   table.text("dropped-report", "FILE", prepare.dropped_report,
-             "Writes one line for each pair that was dropped or repaired, with its file, line and reason.");
+             "Writes a line for each dropped or repaired pair, with file, line and reason.");
   table.integer("threads", prepare.threads, {.min = 0, .max = 1024},
-                "Cores to use; 0 is all that the process may use.");
+                "Cores to use; 0: all that are available to the process.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_prepare(*options, job); };
   return command;

@@ -56,7 +56,7 @@ __attribute__((constructor(101))) void check_processor() {
   const Registers more = cpuid(7);
   const Registers extended = cpuid(0x80000001U);
   Message message;
-  message.add("ventris: error: this processor, or the system with its registers, lacks");
+  message.add("ventris: error: this processor, or the system's support for its registers, lacks");
   const auto need = [&message](bool there, const char* name) {
     if (!there) message.lack(name);
   };

@@ -65,7 +65,8 @@ int run_replay(const Options& options, Job& job) {
   TrainOptions run = recorded.options;
   if (!options.corpus.empty()) run.corpus = options.corpus;
   if (!data::is_there(run.corpus)) {
-    fail(ExitCode::kMissingInput, "the corpus {} is not there; --corpus tells where it is now", run.corpus);
+    fail(ExitCode::kMissingInput, "there is no corpus {}; if it was moved, give its new path with --corpus",
+         run.corpus);
   }
   if (options.device != "run") run.device = options.device;
   run.threads = options.threads;
@@ -96,11 +97,12 @@ int run_replay(const Options& options, Job& job) {
     say(job, fmt::format("All {} compared steps have the recorded digests", grouped(compared)));
     return 0;
   }
-  say(job, fmt::format(
-               "{} of {} compared steps have other digests than those recorded, the first step {}. The same "
-               "bits need the program, the kind of device, the number of ranks and the options of the run; "
-               "where these are the same, the memory or the arithmetic of a machine was or is at fault",
-               grouped(differing), grouped(compared), first_difference));
+  say(job,
+      fmt::format(
+          "{} of {} compared steps have digests other than the recorded ones, first in step {}. "
+          "The same bits require the program, the kind of device, the number of ranks and the options "
+          "of the run; if these are the same, the memory or the arithmetic of a machine was or is faulty",
+          grouped(differing), grouped(compared), first_difference));
   return static_cast<int>(ExitCode::kRanksDisagree);
 }
 
@@ -110,35 +112,34 @@ Command replay_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "replay";
-  command.summary = "computes steps of a training run again and compares the digests";
+  command.summary = "repeats steps of a training run and compares the digests";
   command.synopsis = "--checkpoint FILE [--steps K] [--corpus FILE] [options]";
   command.description = {
-      "Goes on from a checkpoint in the folder of a run with the options and the instructions of that run "
+      "Continues from a checkpoint in a run folder with the options and the instruction set of the run "
       "(config.json), and compares the digest of the parameters with every one that the run recorded: "
-      "in metrics.jsonl ('train --digest-every') and in later checkpoints. Nothing is written in the run "
+      "in metrics.jsonl ('train --digest-every') and in later checkpoints. Nothing is written to the run "
       "folder. It prints a line for each compared step and ends with exit code 76 if one differs.",
-      "Start it on as many ranks as the run had. Options that were changed between two starts of a run, "
-      "such as the learning rate, are those of the newest start."};
-  command.examples = {
-      {"replay --checkpoint model/checkpoint-00012000.h5 --steps 100", "The next hundred steps:"},
-      {"mpirun -np 4 ventris replay --checkpoint model/checkpoint-00012000.h5",
-       "All that is on record, of a run of four ranks:"}};
-  command.exit_codes = {{66, "there is nothing to compare with"},
-                        {76, "a digest differs from the one recorded"}};
+      "Start it on the same number of ranks as the run. Options that changed between two starts "
+      "of the run, such as the learning rate, have the values of the newest start."};
+  command.examples = {{"replay --checkpoint model/checkpoint-00012000.h5 --steps 100", "The next 100 steps:"},
+                      {"mpirun -np 4 ventris replay --checkpoint model/checkpoint-00012000.h5",
+                       "All recorded steps of a run of four ranks:"}};
+  command.exit_codes = {{66, "there is no recorded digest to compare with"},
+                        {76, "a digest differs from the recorded one"}};
   command.many_ranks = true;
   command.alike_on_ranks = true;
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("checkpoint", "FILE", options->checkpoint, "The checkpoint, in its run folder. Required.");
-  table.text("corpus", "FILE", options->corpus, "The corpus, where it has moved since. Default: the run's.");
+  table.text("corpus", "FILE", options->corpus, "The corpus, if it was moved. Default: that of the run.");
   table.integer("steps", options->steps, {.min = 0, .max = int64_t{1} << 40},
-                "Steps to compute; 0 is as many as the record tells of.");
+                "Steps to compute; 0: up to the last recorded digest.");
   table.toggle("json", options->json, "Prints one JSON object at the end.");
   table.group("Machine");
   table.choice("device", options->device, {"run", "auto", "cpu", "cuda"},
-               "Where to compute, as of 'train'; run is the run's own.");
+               "Device to compute on, as for 'train'; run: that of the run.");
   table.integer("threads", options->threads, {.min = 0, .max = 1024},
-                "CPU threads of a rank; 0 is its share of the cores it may use. It changes no bit.");
+                "CPU threads per rank; 0: its share of the available cores. The result is the same bits.");
   add_isa_option(options->isa, table);
   command.run = [options](Job& job) { return run_replay(*options, job); };
   return command;

@@ -102,30 +102,30 @@ Command score_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "score";
-  command.summary = "tells how probable given translations are";
+  command.summary = "prints the probabilities of given translations";
   command.synopsis = "--model FILE|DIR --source FILE --target FILE [options]";
   command.description = {
       "Takes line i of the target as a translation of line i of the source and prints one line "
       "for each pair: the natural logarithm of the probability that the model gives to it, "
-      "a tab, and its number of tokens, the end mark counted. "
-      "Log-probability over tokens is the mean, and translate's score is log p / ((5 + tokens) / 6)^alpha, "
-      "unless the search came to the text by other tokens than those that the tokenizer cuts it into.",
-      "The perplexity over all tokens is printed on the standard error. Sentences that are longer "
-      "than the model takes are cut, with a warning. The texts are read on rank 0 alone. "
+      "a tab, and its number of tokens, including the end mark. "
+      "Their quotient is the mean log-probability of a token; translate's score is log p / ((5 + tokens) "
+      "/ 6)^alpha, unless the search found the text as other tokens than those of the tokenizer.",
+      "The perplexity over all tokens is printed to the standard error. Sentences "
+      "that are longer than the model takes are cut, with a warning. Only rank 0 reads the texts. "
       "Results depend neither on --batch-rows nor on the number of ranks, which share the work."};
   command.examples = {
-      {"score --model model --source test.en --target test.de", "By the best checkpoint of a run:"},
+      {"score --model model --source test.en --target test.de", "With the best checkpoint of a run:"},
       {"ventris score --model weights.h5 --source test.en --target test.de --json --per-word > scores.jsonl",
-       "With that of each token:"}};
+       "With the log-probability of each token:"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
-                    {"source", "sentences, one a line"},
+                    {"source", "sentences, one per line"},
                     {"target", "their translations"},
-                    {"per-word", "adds that of each token"},
-                    {"json", "an object for each pair"},
+                    {"per-word", "adds the log-probability of each token"},
+                    {"json", "a JSON object for each pair"},
                     {"batch-rows", "tokens computed together; 0: by device"},
                     {"precision", "of products and activations"},
                     {"device", "where to compute"},
-                    {"threads", "of a rank; 0: its share of cores"}};
+                    {"threads", "per rank; 0: its share of cores"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {76, "the ranks disagree on the options or the model"}};
   command.many_ranks = true;
@@ -133,8 +133,8 @@ Command score_command() {
   OptionTable& table = command.options;
   table.group("Input and output");
   add_models_option(options->decoding, table);
-  table.text("source", "FILE", options->source, "Sentences, one a line, plain or gzipped.").required = true;
-  table.text("target", "FILE", options->target, "Their translations, one a line, plain or gzipped.")
+  table.text("source", "FILE", options->source, "Sentences, one per line, plain or gzipped.").required = true;
+  table.text("target", "FILE", options->target, "Their translations, one per line, plain or gzipped.")
       .required = true;
   table.toggle("per-word", options->per_word,
                "Adds a tab and every token with its log-probability, TOKEN=NUMBER, separated by blanks.");

@@ -9,8 +9,8 @@ void add_protocol_options(ProtocolOptions& options, OptionTable& table) {
   table.group("Protocol");
   table.choice<bool>(
       "protocol", options.paper, {{"sacrebleu", false}, {"paper", true}},
-      "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split at "
-      "hyphens, no smoothing. Its label says so; it is no score of sacreBLEU, and not comparable with one.");
+      "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split "
+      "at hyphens, no smoothing. It is labelled as such, and is not comparable with scores of sacreBLEU.");
   table.text("language", "en|de|fr|cs", options.language, "Language of the text, for --protocol paper.");
   table.choice<Tokenized>(
       "tokenized", options.tokenized,
@@ -18,7 +18,7 @@ void add_protocol_options(ProtocolOptions& options, OptionTable& table) {
        {"hypotheses", Tokenized::kHypotheses},
        {"references", Tokenized::kReferences},
        {"both", Tokenized::kBoth}},
-      "With --protocol paper: which text Moses has tokenised before; only its compounds are split.");
+      "With --protocol paper: text that is already tokenised by Moses; only its compounds are split.");
 }
 
 data::MosesLanguage moses_language(const std::string& code) {
@@ -26,7 +26,7 @@ data::MosesLanguage moses_language(const std::string& code) {
                               data::MosesLanguage::kFrench, data::MosesLanguage::kCzech}) {
     if (code == data::name_of(language)) return language;
   }
-  fail(ExitCode::kUsage, "--language {}: expected en, de, fr or cs, whose tokenizers are known", code);
+  fail(ExitCode::kUsage, "--language {}: expected en, de, fr or cs", code);
 }
 
 std::optional<data::PaperProtocol> paper_protocol(const ProtocolOptions& options, data::BleuOptions& bleu) {
@@ -42,7 +42,8 @@ std::optional<data::PaperProtocol> paper_protocol(const ProtocolOptions& options
   if (bleu.tokenizer != usual.tokenizer || bleu.smoothing != usual.smoothing || bleu.lowercase ||
       bleu.effective_order || bleu.smoothing_value >= 0 || bleu.max_ngram_order != usual.max_ngram_order) {
     fail(ExitCode::kUsage,
-         "--protocol paper fixes how BLEU is computed; it goes with no other option of the group BLEU");
+         "--protocol paper fixes how BLEU is computed; "
+         "it cannot be combined with other options of the group BLEU");
   }
   bleu = data::paper_bleu_options();
   return data::PaperProtocol{.language = moses_language(options.language),

@@ -196,8 +196,8 @@ std::string comparison_text(const Comparison& comparison, int width) {
                         comparison.systems.front());
     if (intervals) text += "Mean and 95% confidence interval are those of the resamples.\n";
     text += fmt::format(
-        "p is about the probability that the difference of the scores, or a larger one, "
-        "comes about by chance if both\n"
+        "p is about the probability that this difference of the scores, or a larger one, "
+        "occurs by chance if both\n"
         "systems are the same process. * marks p of {} or less: the systems differ. "
         "It does not say which is better.\n\n",
         kSignificance);

@@ -58,7 +58,7 @@ void require_dashes_before_a_command(const Command& command, const std::vector<s
   for (auto word = words.begin(); word != words.end(); ++word) {
     line += (word == first ? " -- " : " ") + shell_word(*word);
   }
-  fail(ExitCode::kUsage, "the command and its options stand after '--': {}", line);
+  fail(ExitCode::kUsage, "give the command and its options after '--': {}", line);
 }
 
 }  // namespace

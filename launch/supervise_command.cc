@@ -110,8 +110,8 @@ class Supervisor {
   explicit Supervisor(const Options& options) : options_(options) {
     options_.model_dir = model_dir_of(options_);
     if (options_.model_dir.empty()) {
-      log("the command names no run folder (--model-dir), so that no start is known to have come to a new "
-          "checkpoint; give it to 'supervise' itself: ventris supervise --model-dir DIR -- COMMAND");
+      log("the command names no run folder (--model-dir), so new checkpoints cannot be detected; "
+          "give it to 'supervise' itself: ventris supervise --model-dir DIR -- COMMAND");
     }
     if (const auto status = status_now()) saved_step_ = status->saved_step();
     // Open MPI 4 would sleep twice this many seconds between the end of one rank and that of the others. A
@@ -130,7 +130,7 @@ class Supervisor {
         return attempt.end.code;
       }
       if (attempt.stopped) {
-        log(fmt::format("{}; stopped on request, the same command goes on", reason));
+        log(fmt::format("{}; stopped on request, the same command resumes training", reason));
         return static_cast<int>(ExitCode::kStopped);
       }
       if (made_progress(attempt)) restarts = 0;
@@ -184,7 +184,7 @@ class Supervisor {
       // terminal may send SIGHUP more than once.
       const bool hurries = attempt.stopped && (signal == SIGTERM || signal == SIGINT);
       const int passed = hurries ? SIGTERM : SIGUSR1;
-      log(fmt::format("{} came; {} is passed on", name_of(signal), name_of(passed)));
+      log(fmt::format("received {}; forwarded as {}", name_of(signal), name_of(passed)));
       supervision_.send(passed);
       attempt.stopped = true;
       repeated = hurries ? std::nullopt : std::optional<RepeatedStop>(std::in_place);
@@ -218,9 +218,8 @@ class Supervisor {
         (!of_this_host || state_of_process(static_cast<int>(status->pid)) != "gone")) {
       return false;
     }
-    log(fmt::format(
-        "the launcher, process {}, has lived on for {:g} s without a rank on this host; it is killed",
-        *launcher, options_.launcher_timeout));
+    log(fmt::format("the launcher, process {}, has had no rank on this host for {:g} s; it is killed",
+                    *launcher, options_.launcher_timeout));
     ::kill(*launcher, SIGKILL);
     return true;
   }
@@ -229,9 +228,9 @@ class Supervisor {
   void clean_up() {
     const std::vector<pid_t> ended = supervision_.end_what_is_left();
     if (!ended.empty())
-      log(fmt::format("ended {} processes that the command left: {}", ended.size(), fmt::join(ended, ", ")));
+      log(fmt::format("ended {} processes left by the command: {}", ended.size(), fmt::join(ended, ", ")));
     const std::vector<std::string> removed = remove_leftovers_of_jobs();
-    if (!removed.empty()) log(fmt::format("removed what killed jobs left: {}", fmt::join(removed, ", ")));
+    if (!removed.empty()) log(fmt::format("removed leftovers of killed jobs: {}", fmt::join(removed, ", ")));
   }
 
   bool is_retryable(const Attempt& attempt) const {
@@ -266,7 +265,7 @@ class Supervisor {
     std::string text =
         attempt.end.by_signal ? fmt::format("the command was ended by {}", name_of(code - 128))
         : code > kLastOwnCode && code > 128
-            ? fmt::format("the command ended with {}, a process of it by {}", code, name_of(code - 128))
+            ? fmt::format("the command ended with {}, one of its processes by {}", code, name_of(code - 128))
             : fmt::format("the command ended with {}", code);
     if (!attempt.status) return text + (begun_ ? "" : " before training began");
     const StatusRecord& status = *attempt.status;
@@ -290,46 +289,46 @@ Command supervise_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "supervise";
-  command.summary = "starts a training again until it is done";
+  command.summary = "restarts training until it is done";
   command.synopsis = "[options] -- COMMAND...";
   command.description = {
-      "Runs the command, usually 'mpirun ... ventris train ...', and starts it again when it ended "
-      "for a reason that a new start may mend: a rank or its host was lost, a rank was killed, "
-      "a disk was full, a stop was asked for from elsewhere. Training goes on from its newest checkpoint. "
-      "Before each new start, processes of the old one on this host are ended, "
-      "and the shared memory and session folders that killed jobs of Open MPI left are removed; "
-      "mpirun, where it lives on although its ranks are gone, is ended too. Reasons that stay the same, "
-      "such as a wrong option or a damaged corpus, end it at once (docs/exit-codes.md).",
-      "The pause before a restart doubles while no new checkpoint comes, up to five minutes; "
-      "a new checkpoint makes the count of restarts begin anew. "
-      "status.json of the run folder says how far training came.",
+      "Runs the command, usually 'mpirun ... ventris train ...', "
+      "and restarts it after an end that a restart may cure: a rank or its host was lost, "
+      "a rank was killed, a disk was full, a stop was not requested from supervise. "
+      "Training resumes from its newest checkpoint. Before each restart, supervise ends "
+      "remaining processes of the command on this host, including an mpirun whose ranks are gone, "
+      "and removes the shared memory and session folders left by killed jobs of Open MPI. Permanent errors, "
+      "such as a wrong option or a damaged corpus, end it immediately (docs/exit-codes.md).",
+      "The pause before a restart doubles, up to five minutes, until there is a new checkpoint; "
+      "a new checkpoint resets the number of restarts. "
+      "status.json of the run folder shows the progress of training.",
       "SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) "
-      "reach the command as SIGUSR1, at which ventris saves and mpirun waits, and so does "
-      "the end of supervise itself by SIGKILL; a second SIGTERM or SIGINT reaches it as SIGTERM. "
-      "Then the exit code is 75. Each event is one line on the standard error."};
+      "reach the command as SIGUSR1: ventris saves, mpirun waits for it, and the exit code is 75. "
+      "A second SIGTERM or SIGINT reaches it as SIGTERM. If supervise itself is killed, "
+      "the command also gets SIGUSR1. Each event is one line on the standard error."};
   command.examples = {
       {"ventris supervise -- mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny",
-       "A training that goes on after failures:"}};
+       "Training that resumes after failures:"}};
   command.common = {{"max-restarts", "without a new checkpoint"},
-                    {"back-off", "seconds before the first restart"},
-                    {"launcher-timeout", "seconds that mpirun may outlive its ranks"},
-                    {"model-dir", "run folder; else that of the command"}};
-  command.exit_codes = {{75, "stopped on request; start again to go on"}};
+                    {"back-off", "pause before the first restart"},
+                    {"launcher-timeout", "limit for mpirun without ranks, in seconds"},
+                    {"model-dir", "run folder; default: that of the command"}};
+  command.exit_codes = {{75, "stopped on request; start again to resume"}};
   command.options.integer(
       "max-restarts", options->max_restarts, {.min = 0, .max = 1000000},
-      "Restarts without a new checkpoint after which it gives up, with the code of the last end.");
+      "Restarts without a new checkpoint before it gives up, with the exit code of the last end.");
   command.options.number("back-off", options->back_off, {.min = 0, .max = 300},
                          "Seconds before the first restart.");
   command.options.number(
       "launcher-timeout", options->launcher_timeout, {.min = 0, .max = 1e7},
-      "Seconds that mpirun may live on after the last rank on this host has ended; 0 is for ever.");
-  command.options.text("model-dir", "DIR", options->model_dir,
-                       "Run folder of the training. Empty is what the command has behind --model-dir, "
-                       "or in its file of --config.");
+      "Seconds that mpirun may continue after the last rank on this host has ended; 0: no limit.");
+  command.options.text(
+      "model-dir", "DIR", options->model_dir,
+      "Run folder of the training. Default: the --model-dir of the command, or of its --config file.");
   command.options.operands("COMMAND", options->words, "The command with its options, after '--'.")
       .is_command = true;
   command.run = [options](Job&) {
-    if (options->words.empty()) fail(ExitCode::kUsage, "no command is given; it stands after '--'");
+    if (options->words.empty()) fail(ExitCode::kUsage, "no command given; give it after '--'");
     return Supervisor(*options).run();
   };
   return command;

@@ -42,29 +42,30 @@ Command tokenize_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "tokenize";
-  command.summary = "cuts text into words as the tokenizer of Moses does";
+  command.summary = "tokenizes text like the tokenizer of Moses";
   command.synopsis = "--language en|de|fr|cs [--input FILE] [options]";
   command.description = {
-      "Writes each line with one space between words and punctuation, by the rules of the scripts "
-      "of Moses that prepared the corpora of most papers. For text that is to be compared with theirs; "
-      "`prepare` takes text as it is. The steps are done in the order of the options below."};
+      "Writes each line with one space between words and punctuation, by the rules of the Moses "
+      "scripts that prepared the corpora of most papers. Use it for text to compare with theirs; "
+      "`prepare` needs no tokenised text. The steps are applied in the order of the options below."};
   command.examples = {{"tokenize --language de --lowercase --normalize-punctuation --input train.de",
-                       "Multi30k as its authors publish it:"},
+                       "Multi30k as published by its authors:"},
                       {"tokenize --language de --ascii-punctuation --split-compounds --input newstest.de",
                        "The words of `bleu --protocol paper`:"}};
   OptionTable& table = command.options;
   table.group("Text");
   table.text("input", "FILE", options->input,
-             "Text, one sentence a line, plain or gzipped; - is the standard input.");
+             "Text, one sentence per line, plain or gzipped; - is the standard input.");
   table.text("language", "en|de|fr|cs", options->language, "Language of the text.").required = true;
   table.group("Steps");
-  table.toggle("lowercase", options->lowercase, "Makes the text lower case.");
-  table.toggle("normalize-punctuation", options->normalize,
-               "Writes quotes, dashes and spaces of the language in ASCII, as normalize-punctuation.perl.");
+  table.toggle("lowercase", options->lowercase, "Converts the text to lower case.");
+  table.toggle(
+      "normalize-punctuation", options->normalize,
+      "Converts quotes, dashes and spaces of the language to ASCII, like normalize-punctuation.perl.");
   table.toggle(
       "ascii-punctuation", options->ascii_punctuation,
-      "Writes typographic and full-width punctuation in ASCII, as replace-unicode-punctuation.perl.");
-  table.toggle("no-escape", options->no_escape, "Leaves & | < > ' \" [ ] as they are, instead of entities.");
+      "Converts typographic and full-width punctuation to ASCII, like replace-unicode-punctuation.perl.");
+  table.toggle("no-escape", options->no_escape, "Does not replace & | < > ' \" [ ] with entities.");
   table.toggle("split-compounds", options->split_compounds,
                "Splits words at hyphens: rich ##AT##-##AT## text.");
   command.run = [options](Job&) { return run_tokenize(*options); };

@@ -72,7 +72,7 @@ void check_inputs(const TrainOptions& train) {
       return;
     }
     fail(ExitCode::kUsage,
-         "--{} {}: the run writes a file of this name to --model-dir; move or rename one of them", option,
+         "--{} {}: the run writes a file of this name to --model-dir; move or rename this file", option,
          input);
   };
   check("corpus", train.corpus);
@@ -121,8 +121,8 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (stopped) {
     say(job,
         train.resume == "never"
-            ? "Stopped on request; the state is saved. The same command with --resume auto goes on from here."
-            : "Stopped on request; the state is saved. The same command goes on from here.");
+            ? "Stopped on request; the state is saved. The same command with --resume auto resumes from here."
+            : "Stopped on request; the state is saved. The same command resumes from here.");
     return static_cast<int>(ExitCode::kStopped);
   }
   say(job, fmt::format("Next: ventris translate --model {0}, "
@@ -142,16 +142,16 @@ Command train_command() {
   command.description = {
       "Trains the Transformer of \"Attention Is All You Need\" on a corpus file of 'ventris prepare'. "
       "Started with mpirun or srun, all ranks train one model: each computes its share of every global "
-      "batch, and gradients are summed while backward goes on. Batches are the same for any number of ranks "
-      "with the same --logical-shards, and a run goes on with any number of ranks.",
-      "The run folder holds checkpoints (the newest ones and the best), metrics.jsonl with one JSON "
-      "object an interval and one a validation, and the resolved configuration with the command. "
-      "On a terminal one live line shows the progress; in a log there is one line an interval.",
+      "batch, and gradients are summed during backward. Batches are the same for any number of ranks "
+      "with the same --logical-shards, and a run can resume on any number of ranks.",
+      "The run folder holds checkpoints (the newest and the best), metrics.jsonl with one JSON object "
+      "per log interval and one per validation, and the resolved configuration with the command. "
+      "On a terminal one live line shows the progress; a log gets one line per interval.",
       "Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) "
       "save a checkpoint, between two micro-batches, and end the program with exit code 75; "
-      "a second Ctrl-C ends it at once. The same command goes on from there and comes to the same "
-      "parameters, bit for bit, as a run that was never interrupted on the same number of ranks. "
-      "mpirun passes SIGUSR1 on to the ranks, and 'ventris supervise' makes that of the other signals."};
+      "a second Ctrl-C ends it immediately. The same command resumes from there and reaches "
+      "the same parameters, bit for bit, as an uninterrupted run on the same number of ranks. "
+      "mpirun forwards SIGUSR1 to the ranks, and 'ventris supervise' converts the other signals to SIGUSR1."};
   command.examples = {
       {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
       {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",
@@ -161,7 +161,7 @@ Command train_command() {
       {"train --show-preset base > base.ini",
        "Writes the settings of a preset, to edit and give to --config:"}};
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
-                        {75, "stopped on request, checkpoint saved; start again to go on"},
+                        {75, "stopped on request, checkpoint saved; start again to resume"},
                         {76, "the ranks disagree on program, options, corpus or parameters"},
                         {77, "training diverged: NaN or Inf in ten steps, or in a state to save"}};
   command.common = common_train_options();
@@ -169,7 +169,7 @@ Command train_command() {
   command.options.group("Preset");
   command.options
       .choice("show-preset", options->show_preset, preset_names(),
-              "Prints the settings of a preset in the form that --config reads, and ends.")
+              "Prints the settings of a preset in the format of --config, and ends.")
       .show = [] { return std::string(); };
   add_train_options(*options, command.options);
   command.before_store = [options](const std::string& preset) { take_preset(*options, preset); };

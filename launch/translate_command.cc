@@ -108,10 +108,11 @@ ModelSet load_models(Context& context, const DecodingOptions& decoding) {
     return ModelSet(context, decoding.models, decoding.precision);
   } catch (const data::DataError& error) {
     if (decoding.models.size() < 2) throw;
-    data::fail(error.kind(),
-               "{}. Each word behind --model is a model of an ensemble; text comes from the standard input: "
-               "ventris translate --model {} < TEXT",
-               error.what(), shell_word(decoding.models.front()));
+    data::fail(
+        error.kind(),
+        "{}. Each word after --model is a model of an ensemble; the text comes from the standard input: "
+        "ventris translate --model {} < TEXT",
+        error.what(), shell_word(decoding.models.front()));
   }
 }
 
@@ -174,30 +175,32 @@ Command translate_command() {
   command.summary = "translates the standard input line by line";
   command.synopsis = "--model FILE|DIR [options] < source > translation";
   command.description = {
-      "Reads UTF-8 text from the standard input, plain or gzipped, one sentence a line, "
+      "Reads UTF-8 text from the standard input, plain or gzipped, one sentence per line, "
       "and writes one line of translation for each to the standard output, in order. "
-      "An empty line gives an empty line; one that is longer than the model takes is cut, "
-      "with a warning that names it; one of more than a MiB ends the command with exit code 65. "
-      "On a terminal and with --interactive every line is translated at once; otherwise lines are read "
-      "in blocks, and each block's translations are written as soon as they are there.",
+      "An empty line gives an empty line. A line that is too long for the model is cut, "
+      "with a warning that names it; a line of more than 1 MiB ends the command with exit code 65. "
+      "On a terminal and with --interactive every line is translated immediately; otherwise lines are read "
+      "in blocks, and the translations of each block are written as soon as they are complete.",
       "Started with mpirun, the ranks share the sentences. "
       "The translation of a sentence depends neither on the other sentences nor on the number of ranks.",
-      "With --n-best K there are K lines a sentence, best first: number of the sentence from 0, "
+      "With --n-best K there are K lines per sentence, best first: number of the sentence from 0, "
       "text and score, separated by ' ||| '.",
       "With --alignment, ' ||| ' and the word alignment follow the text (before the score, with --n-best): "
-      "with hard, a pair SOURCE-TARGET for each word of the translation, numbers of words from 0, "
+      "with hard, a pair SOURCE-TARGET for each word of the translation, with word numbers from 0, "
       "ordered by source word; with soft, for each word of the translation the weights of all words "
       "of the source, separated by commas. The weights are those of the decoder's attention to the source, "
-      "mean over the heads of one layer and over the models. Words are what stands between "
-      "blanks (but see --alignment-unit): a source word has the sum of its pieces' weights, "
-      "a target word the mean over its pieces. What weights lack to 1 is that of the source's end mark.",
-      "With --prefix FILE line i of the file is what translation i begins with, and with --prefix-column "
-      "what follows the first tab of an input line. The prefix is part of the output and of its score. "
-      "The word that it ends with may go on. An empty prefix forces nothing."};
+      "averaged over the heads of one layer and over the models. Words are separated by white "
+      "space (but see --alignment-unit): a source word has the sum of the weights of its tokens, "
+      "a target word the mean over its tokens. The difference to 1 is the weight of the source's end mark.",
+      "With --prefix FILE translation i begins with line i of the file; "
+      "with --prefix-column it begins with what follows the first tab of the input line. "
+      "The prefix is part of the output and of its score. Its last word may be continued. "
+      "An empty prefix has no effect."};
   command.examples = {
       {"echo \"half past seven\" | ventris translate --model model",
-       "One sentence, by the best checkpoint of a run:"},
-      {"ventris translate --model weights.h5 --beam-size 1 < test.en > test.out", "A file, greedily:"},
+       "One sentence, with the best checkpoint of a run:"},
+      {"ventris translate --model weights.h5 --beam-size 1 < test.en > test.out",
+       "A file, with greedy search:"},
       {"ventris translate --model weights.h5 --n-best 4 < test.en > test.nbest",
        "The four best of each sentence:"},
       {"ventris translate --model a.h5 b.h5 c.h5 < test.en > test.out", "Three models as an ensemble:"},
@@ -207,21 +210,21 @@ Command translate_command() {
   command.exit_codes = {{69, "the device or the transport between ranks is not available"},
                         {76, "the ranks disagree on the options or the model"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
-                    {"beam-size", "hypotheses kept; 1 is greedy"},
+                    {"beam-size", "hypotheses kept; 1: greedy"},
                     {"length-penalty", "more prefers longer translations"},
-                    {"n-best", "best translations of a sentence to write"},
-                    {"max-extra-length", "tokens more than the source"},
-                    {"prefix", "what translations begin with"},
-                    {"alignment", "source words of each word"},
+                    {"n-best", "number of best translations to write"},
+                    {"max-extra-length", "maximum of tokens beyond the source's"},
+                    {"prefix", "beginnings of the translations"},
+                    {"alignment", "writes the source words of each word"},
                     {"sample", "draws tokens instead of searching"},
-                    {"temperature", "of drawing"},
-                    {"seed", "of drawing"},
+                    {"temperature", "of sampling"},
+                    {"seed", "of sampling"},
                     {"block-lines", "lines read before they are translated"},
                     {"interactive", "answers line by line"},
                     {"batch-rows", "tokens computed together; 0: by device"},
                     {"precision", "of products and activations"},
                     {"device", "where to compute"},
-                    {"threads", "of a rank; 0: its share of cores"}};
+                    {"threads", "per rank; 0: its share of cores"}};
   command.many_ranks = true;
   command.alike_on_ranks = true;
   OptionTable& table = command.options;
@@ -229,36 +232,37 @@ Command translate_command() {
   add_models_option(options->decoding, table);
   table
       .text("prefix", "FILE", options->prefix,
-            "What each translation begins with, one line for each input line.")
+            "Beginnings of the translations, one line for each input line.")
       .excludes = "prefix-column";
   table.toggle("prefix-column", options->prefix_column,
-               "Input lines are a sentence, a tab, and what its translation begins with.");
+               "Each input line is a sentence, a tab, and the beginning of its translation.");
   table.integer("n-best", options->n_best, {.min = 0, .max = 256},
                 "Writes the N best translations of each sentence, at most --beam-size, with their scores, "
-                "or N that were drawn with --sample; 0 writes the best alone.");
-  table.integer("block-lines", options->block_lines, {.min = 1, .max = 10000000},
-                "Lines read before they are translated. Fewer give results sooner, more are faster.");
+                "or N samples with --sample; 0: only the best.");
+  table.integer(
+      "block-lines", options->block_lines, {.min = 1, .max = 10000000},
+      "Number of lines to read before they are translated. Fewer give results sooner, more are faster.");
   table.toggle("interactive", options->interactive,
                "Translates and writes every line before the next is read.");
   table.toggle(
       "statistics", options->statistics,
-      "At the end writes a JSON object to the standard error: sentences, "
+      "At the end, writes a JSON object to the standard error: sentences, "
       "tokens of the vocabulary in their translations, seconds and CPU seconds spent on translating, "
       "and peak_mib, the peak memory of this process.");
   table.group("Alignment");
   table.choice<AlignmentForm>(
       "alignment", options->alignment,
       {{"none", AlignmentForm::kNone}, {"soft", AlignmentForm::kSoft}, {"hard", AlignmentForm::kHard}},
-      "Writes which words of the source each word of the translation comes from.");
+      "Writes the writes the source words of each word of the translation.");
   table.choice<AlignmentUnit>(
       "alignment-unit", options->alignment_unit,
       {{"auto", AlignmentUnit::kAuto}, {"word", AlignmentUnit::kWord}, {"token", AlignmentUnit::kToken}},
-      "What alignments number: words between blanks, or tokens of the vocabulary, "
-      "those that 'ventris score --per-word' shows. auto takes tokens for a side of a line most characters "
-      "of which are of scripts without spaces between words (docs/scores.md), else words.");
+      "Unit of the alignments: words, separated by white space, or tokens of the vocabulary, "
+      "as in 'ventris score --per-word'. auto: tokens for a side of a line if most of its characters "
+      "are of scripts without spaces between words (docs/scores.md), otherwise words.");
   table.integer("alignment-layer", options->alignment_layer, {.min = 0, .max = 1024},
-                "The decoder layer whose attention aligns, from 1; "
-                "0 is the one before the last where there are more than four, else the last.");
+                "Decoder layer whose attention gives the alignment, from 1. "
+                "0: the one before the last if there are more than four, otherwise the last.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;

@@ -33,13 +33,13 @@ std::terminate_handler handler_before = nullptr;
     if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {
     end(ExitCode::kInternal,
-        "ventris: error: out of memory in a place that cannot go on without; free memory, "
-        "raise its limit (ulimit -v), or give less work at a time (fewer --threads, smaller batches)\n");
+        "ventris: error: out of memory in code that cannot recover; "
+        "free memory, raise its limit (ulimit -v), or use fewer --threads or smaller batches\n");
   } catch (const std::system_error& error) {
     if (error.code().value() == EAGAIN || error.code().value() == ENOMEM) {
       end(ExitCode::kUnavailable,
-          "ventris: error: the system starts no further thread; raise its limits (ulimit -v, "
-          "ulimit -u) or ask for fewer --threads\n");
+          "ventris: error: the system cannot start another thread; raise its limits (ulimit -v, "
+          "ulimit -u) or use fewer --threads\n");
     }
   } catch (...) {  // an internal error, reported by the previous handler
   }
@@ -59,12 +59,11 @@ void prepare_for_want_of_memory() {
 std::string out_of_memory_text() {
   rlimit limit{};
   ::getrlimit(RLIMIT_AS, &limit);
-  const std::string max =
-      limit.rlim_cur == RLIM_INFINITY
-          ? std::string()
-          : fmt::format(" of the {} MiB that the limit allows (ulimit -v)", limit.rlim_cur >> 20);
+  const std::string max = limit.rlim_cur == RLIM_INFINITY
+                              ? std::string()
+                              : fmt::format(" of the limit of {} MiB (ulimit -v)", limit.rlim_cur >> 20);
   return fmt::format(
-      "out of memory: the process has {} MiB of addresses{}. "
+      "out of memory: the process uses {} MiB of address space{}. "
       "Use a smaller model, smaller batches (--batch-source-tokens, --batch-target-tokens, --batch-rows), "
       "fewer --threads or fewer ranks on a host",
       data::address_space_bytes() >> 20, max);

@@ -142,7 +142,7 @@ ParameterStore ParameterStore::packed_copy(Context& context, Packing packing,
 ConstTensor ParameterStore::value(ParameterId id) const {
   if (is_packed()) {
     const Tensor& kept = kept_[static_cast<size_t>(id)];
-    VENTRIS_CHECK(kept, "parameter {} is there in packed form alone", id);
+    VENTRIS_CHECK(kept, "parameter {} exists only in packed form", id);
     return kept;
   }
   const Stored& stored = tensors_[static_cast<size_t>(id)];
@@ -180,7 +180,7 @@ ConstTensor ParameterStore::logical_block(ConstTensor flat, const LogicalParamet
 Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
   if (is_packed()) {
     const Tensor& kept = kept_[static_cast<size_t>(parameter.tensor)];
-    VENTRIS_CHECK(kept, "parameter {} is there in packed form alone", parameter.name);
+    VENTRIS_CHECK(kept, "parameter {} exists only in packed form", parameter.name);
     return kept.row_range(0, parameter.rows).col_range(parameter.col_begin, parameter.cols);
   }
   return logical_block(flat_values_, parameter);

@@ -69,9 +69,9 @@ void CheckpointSaver::check_time() {
   if (run_.limit_seconds <= 0.0 || seconds <= run_.limit_seconds) return;
   fail(ExitCode::kIo,
        "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: "
-       "its disk, or the server of it, may hang. "
-       "Checkpoints that were saved before are intact, and the same command goes on from the newest. "
-       "See whether the disk can be written; where it is only slow, raise --save-timeout (0 is no limit)",
+       "its disk or file server may hang. Checkpoints that were saved before are intact, "
+       "and the same command resumes from the newest. Check that the disk can be written; "
+       "if it is only slow, raise --save-timeout (0: no limit)",
        host_name(), path_, seconds);
 }
 

@@ -72,8 +72,8 @@ void add_reference_warnings(const TrainOptions& options, const data::Corpus& cor
   }
   if (!unknown.empty()) {
     warnings.push_back(fmt::format(
-        "the validation references have characters that the vocabulary lacks, so that no translation "
-        "has them: {}. 'ventris prepare --character-coverage 1' takes those that the training text has",
+        "the validation references have characters that are not in the vocabulary, so no translation "
+        "has them: {}. 'ventris prepare --character-coverage 1' includes those of the training text",
         data::listing(unknown)));
   }
 }
@@ -92,21 +92,21 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
   if (const double steps = steps_per_epoch(options, train); steps < 1.0) {
     warnings.push_back(fmt::format(
         "a batch is larger than the corpus: one step is {:.3g} epochs. "
-        "Smaller --batch-source-tokens and --batch-target-tokens give more steps for the same time",
+        "Smaller --batch-source-tokens and --batch-target-tokens give more steps in the same time",
         1.0 / steps));
   }
   const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
   if (tokens / vocab_size < kFewUsesOfAToken) {
     warnings.push_back(fmt::format(
-        "the vocabulary is large for the text: {} tokens for {}, so that each comes {} times on average; "
-        "'ventris prepare --vocab-size {}' or less lets more be learned of each",
+        "the vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; "
+        "with 'ventris prepare --vocab-size {}' or less each occurs more often",
         thousands(vocab_size), thousands(tokens), tokens / vocab_size,
         std::max<int64_t>(8, tokens / kGoodUsesOfAToken)));
   }
   if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
     warnings.push_back(
-        "source and target of the validation pairs look swapped: their tokens are those of the other side "
-        "of the training pairs. Look at the order of the files after --valid-sets of 'ventris prepare'");
+        "source and target of the validation pairs seem to be swapped: their tokens are those of the other "
+        "side of the training pairs. Check the order of the files after --valid-sets of 'ventris prepare'");
   }
   if (options.valid_every > 0) add_reference_warnings(options, corpus, warnings);
   return warnings;

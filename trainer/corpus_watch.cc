@@ -48,31 +48,31 @@ std::string CorpusWatch::compare_bytes() const {
     data::verified_digest(path_);
   } catch (const data::DataError& error) {
     if (error.kind() != data::ErrorKind::kBadData) throw;
-    return "its bytes are others, though its time of modification is as before";
+    return "its bytes are different, although its modification time is the same";
   }
-  return read_head() == head_ ? "" : "another corpus was copied over it, of the same size and time";
+  return read_head() == head_ ? "" : "another corpus of the same size and time was copied over it";
 }
 
 void CorpusWatch::check() const {
   const Facts now = look();
   std::string change;
   if (now.bytes < 0) {
-    change = "it is not there any more";
+    change = "it no longer exists";
   } else if (now.device != begin_.device || now.number != begin_.number) {
     change = "another file has its name";
   } else if (now.bytes != begin_.bytes) {
-    change = fmt::format("it had {} bytes and has {}", begin_.bytes, now.bytes);
+    change = fmt::format("it had {} bytes and now has {}", begin_.bytes, now.bytes);
   } else if (now.modified != begin_.modified) {
-    change = "it was written to, as its time of modification tells";
+    change = "its modification time changed";
   } else if (now.changed != changed_) {
     change = compare_bytes();
     if (change.empty()) changed_ = now.changed;
   }
   if (change.empty()) return;
   fail(ExitCode::kBadData,
-       "the corpus {} changed while this run read it: {}. What was trained on since the last checkpoint "
-       "is not known, and is not saved; that checkpoint stays. Put the file back as it was ('ventris inspect "
-       "--verify' tells whether it is sound): then the same command goes on",
+       "the corpus {} changed while this run read it: {}. The steps since the last "
+       "checkpoint may have used other data and are not saved; that checkpoint is intact. "
+       "Restore the file ('ventris inspect --verify' checks it), then the same command resumes",
        path_, change);
 }
 

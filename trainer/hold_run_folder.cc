@@ -33,7 +33,7 @@ void check_no_live_run(const std::string& folder) {
   const std::optional<Process> self = process_of(::getpid());
   if (!other || !self || other->name != self->name) return;
   fail(ExitCode::kCannotCreate,
-       "the folder {} is in use by process {} on this host, as status.json there says. "
+       "the folder {} is in use by process {} on this host, according to its status.json. "
        "Wait for the end of that run, or give another folder",
        folder, status->pid);
 }
@@ -59,8 +59,8 @@ void check_config_is_ours(const std::string& folder) {
   } catch (const std::exception&) {  // not the options of a run
   }
   fail(ExitCode::kCannotCreate,
-       "the folder {} holds a config.json and no training run: "
-       "that of an exported model? It would be replaced. Give another folder",
+       "the folder {} holds a config.json but no training run: "
+       "of an exported model? It would be replaced. Give another folder",
        folder);
 }
 
@@ -76,8 +76,8 @@ std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicat
   if (lock->held()) return lock;
   check_no_live_run(folder);
   progress.warning(fmt::format(
-      "the file system of {} has no locks (flock: {}): a second run there is kept out by the file .lease "
-      "alone, which this one renews; after a kill the next start waits until that is 30 s old",
+      "the file system of {} has no locks (flock: {}): only the file .lease, which this run renews, "
+      "keeps out a second run; after a kill the next start waits until that file is 30 s old",
       folder, lock->why_not_held()));
   return lock;
 }

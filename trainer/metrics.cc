@@ -122,7 +122,7 @@ void MetricsLog::append(Json line) {
   file_ << text << std::endl;
   if (file_) return;
   const int error = errno;
-  fail(ExitCode::kIo, "{}: cannot write {} bytes at its end: {}.{} Free some space or write elsewhere", path_,
+  fail(ExitCode::kIo, "{}: cannot write {} bytes at its end: {}.{} Free space or write elsewhere", path_,
        text.size() + 1, std::strerror(error), data::room_at(path_));
 }
 

@@ -53,7 +53,7 @@ std::string loss_text(double loss, double perplexity, bool smooths) {
 
 std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
   if (metrics.has_loss()) return loss_text(metrics.loss(), metrics.perplexity(), smooths);
-  return metrics.skipped_steps > 0 ? "loss not finite" : "loss not read yet";
+  return metrics.skipped_steps > 0 ? "loss not finite" : "loss not yet read";
 }
 
 // The most important numbers come first: a narrow terminal truncates the line.

@@ -106,8 +106,8 @@ std::vector<Difference> differences_of(const Holdings& all, const std::vector<Re
   for (const Difference& difference : differences) texts.push_back(difference.text);
   fail(ExitCode::kRanksDisagree,
        "after step {} the ranks hold different bits: {}. The memory or the arithmetic of a machine "
-       "is at fault, or the ranks run on different processors. Saved checkpoints are of steps at which all "
-       "ranks agreed; the same command, without the faulty machine, goes on from the newest",
+       "is faulty, or the ranks run on different processors. Saved checkpoints are of steps at which all "
+       "ranks agreed; the same command, without the faulty machine, resumes from the newest",
        step, fmt::join(texts, "; "));
 }
 

@@ -54,7 +54,7 @@ ResumePoint resume_point_of(const std::string& path) {
 }
 
 std::string diverged(const std::string& path, const std::string& fault) {
-  return fmt::format("{}: there is {}: the run had diverged, or the file was changed.", path, fault);
+  return fmt::format("{}: there is {}: the run diverged, or the file was changed.", path, fault);
 }
 
 bool is_set_aside(const std::string& name) {
@@ -90,8 +90,8 @@ class CheckpointSearch {
     std::error_code error;
     fs::rename(path, aside, error);
     set_aside_.push_back(aside);
-    progress_.warning(fmt::format("{}. It is {} and the checkpoint before it is tried", why_,
-                                  error ? "passed over" : "renamed to " + aside));
+    progress_.warning(fmt::format("{}. It is {}; trying the checkpoint before it", why_,
+                                  error ? "skipped" : "renamed to " + aside));
   }
 
   /// The newest of these that is one of ours, unchanged and with a sound state; others are set aside. If
@@ -114,7 +114,8 @@ class CheckpointSearch {
     if (options_.resume != "auto") return found(resume_point_of(options_.resume));
     if (!why_.empty()) {
       fail(ExitCode::kBadData,
-           "no checkpoint of {} can be read; the last error: {}. To start anew give another --model-dir",
+           "no checkpoint of {} can be read; the last error: {}. "
+           "To start from the beginning, give another --model-dir",
            options_.model_dir, why_);
     }
     return {};
@@ -181,7 +182,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     if (!checkpoints.empty()) {
       fail(ExitCode::kBadConfiguration,
            "{} holds {} checkpoints of an earlier run, the newest {}. "
-           "Go on from it with --resume auto, or give another --model-dir",
+           "Resume from it with --resume auto, or give another --model-dir",
            options.model_dir, checkpoints.size(), checkpoints.back());
     }
     return {};
@@ -193,8 +194,8 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     const std::string name = entry.path().filename().string();
     if (!is_set_aside(name)) continue;
     fail(ExitCode::kBadData,
-         "{} holds damaged checkpoints of an earlier run and no other, such as {}. "
-         "To start anew remove them, or give another --model-dir",
+         "{} holds only damaged checkpoints of an earlier run, such as {}. "
+         "To start from the beginning, remove them, or give another --model-dir",
          options.model_dir, name);
   }
   return {};
@@ -213,8 +214,8 @@ ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault,
   ResumePoint point = search.newest_of(earlier);
   if (point.logical_shards != unsound.logical_shards || point.valid_metric != unsound.valid_metric) {
     fail(ExitCode::kUnavailable,
-         "{} is of batches of {} logical shards and of --valid-metric {}, and {}, which was set aside, "
-         "of {} and {}. Start the same command again: it goes on from the former",
+         "{} has batches of {} logical shards and --valid-metric {}; {}, which was set aside, has {} and {}. "
+         "Start the same command again: it resumes from the former",
          point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
          unsound.valid_metric);
   }
@@ -228,12 +229,12 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
     if (step_of_checkpoint(other) <= step) continue;
     if (step_of_checkpoint(path) > step && fs::path(path).parent_path() == fs::path(other).parent_path()) {
       fail(ExitCode::kBadConfiguration,
-           "{} holds step {}, not that of its name, as a copy under another name does. "
-           "Move it out of the folder, or give it the name of its step",
+           "{} holds step {}, not that of its name: is it a copy? Move it out of the folder, "
+           "or give it the name of its step",
            path, step);
     }
     fail(ExitCode::kBadConfiguration,
-         "{} is newer than {}, from which the run is to go on. "
+         "{} is newer than {}, from which the run is to resume. "
          "Move the newer one out of the folder, or give another --model-dir",
          other, path);
   }
@@ -253,9 +254,9 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
   if (state.best_step == 0 || options.valid_every == 0 ||
       data::is_there(path_of_checkpoint(options.model_dir, state.best_step)))
     return;
-  progress.warning(
-      fmt::format("the best checkpoint, of step {} ({} {:.4g}), is not in {}: the best is looked for anew",
-                  state.best_step, state.valid_metric, state.best_metric, options.model_dir));
+  progress.warning(fmt::format(
+      "the best checkpoint, of step {} ({} {:.4g}), is not in {}: the search for the best starts again",
+      state.best_step, state.valid_metric, state.best_metric, options.model_dir));
   state.best_step = 0;
 }
 
@@ -264,7 +265,7 @@ void remove_leftovers(const TrainOptions& options, bool alone, Progress& progres
   const std::vector<std::string> removed =
       data::remove_abandoned_files(options.model_dir, is_name_of_run_file, alone);
   for (const std::string& path : removed) {
-    progress.message(fmt::format("removed {}, which a process that is gone left half-written", path));
+    progress.message(fmt::format("removed {}, left incomplete by a process that has ended", path));
   }
 }
 
@@ -286,8 +287,9 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   check_nothing_newer(options, path, loaded.step);
   const std::string metric = recorded_metric(options);
   if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != metric) {
-    progress.warning(fmt::format("--valid-metric was {} and is {}: the best checkpoint is looked for anew",
-                                 loaded.valid_metric, metric));
+    progress.warning(
+        fmt::format("--valid-metric was {} and is {}: the search for the best checkpoint starts again",
+                    loaded.valid_metric, metric));
     loaded.best_step = 0;
     loaded.validations_without_improvement = 0;
   }
@@ -297,7 +299,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   if (!changes.empty()) {
     progress.warning(
         fmt::format("{} was computed with other libraries or instructions: {}. "
-                    "Steps from here on may differ in last bits from those that would have followed there",
+                    "The last bits of the next steps may differ from those computed there",
                     path, changes));
   }
   loaded.environment = state.environment;

@@ -75,7 +75,7 @@ void refuse_other_option(const std::string& path, const std::string& key, const 
                          const std::string& ours) {
   fail(ExitCode::kBadConfiguration,
        "{} was written with {} {}, but this run has {}. "
-       "Give the same option, or another --model-dir to start anew",
+       "Give the same option, or another --model-dir to start from the beginning",
        path, key, theirs, ours);
 }
 

@@ -79,7 +79,7 @@ void end_at_sigterm() {
 std::string stop_text(int signal) {
   if (signal == SIGINT) return "stopping after this step; again to quit without saving";
   const char* name = ::sigabbrev_np(signal);
-  return fmt::format("SIG{} came; stopping after this step", name == nullptr ? "?" : name);
+  return fmt::format("received SIG{}; stopping after this step", name == nullptr ? "?" : name);
 }
 
 StopNotice::StopNotice(std::function<void(int signal)> notice) : notice_(std::move(notice)) {

@@ -44,14 +44,14 @@ std::string ranks_text(const std::vector<std::string>& host_of_rank) {
     max = std::max(max, here);
   }
   const std::string each = min == max ? std::to_string(max) : fmt::format("{} to {}", min, max);
-  return fmt::format("{} on {} hosts, {} a host", ranks, hosts.size(), each);
+  return fmt::format("{} on {} hosts, {} per host", ranks, hosts.size(), each);
 }
 
 std::string device_text(Context& context, const TrainOptions& options) {
   const std::string threads = counted(context.pool().threads(), "thread");
   if (context.device() == Device::kCuda)
-    return fmt::format("CUDA, {} a rank, {}, {}", threads, name_of(options.precision), cuda_build());
-  std::string text = fmt::format("CPU, {} a rank, {}, instructions of {}", threads,
+    return fmt::format("CUDA, {} per rank, {}, {}", threads, name_of(options.precision), cuda_build());
+  std::string text = fmt::format("CPU, {} per rank, {}, instruction set {}", threads,
                                  name_of(options.precision), instruction_set());
   if (options.precision == DType::kBF16) text += ", products of " + gemm_library();
   return text;
@@ -85,8 +85,8 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
   if (libraries.size() < 2) return;
   progress.warning(fmt::format(
-      "products of bf16 are computed by {} on others: which rank computes what decides the bits. "
-      "The same DNNL_MAX_CPU_ISA on all ranks, or --precision f32, makes them those of any other run",
+      "products of bf16 are computed by {} on others, so the result depends on the distribution over the "
+      "ranks. Set the same DNNL_MAX_CPU_ISA on all ranks, or use --precision f32, to make it reproducible",
       fmt::join(libraries, " on some ranks and by ")));
 }
 
@@ -109,7 +109,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(parameters),
                                model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
       row("corpus", corpus_text(corpus)) +
-      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} a rank",
+      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
                               (shards + ranks - 1) / ranks)) +
@@ -119,7 +119,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
   for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
   warn_of_differing_products(progress, libraries);
   if (shards < ranks) {
-    progress.warning(fmt::format("{} of {} ranks have no work but validation: a batch has {}", ranks - shards,
+    progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));
   }
   if (corpus.valid().size() == 0 && options.valid_every > 0)
@@ -133,7 +133,8 @@ void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
     if (changed.empty()) return;
     progress.warning(fmt::format("options that changed since the last start: {}", fmt::join(changed, "; ")));
   } catch (const std::exception& error) {
-    progress.warning(fmt::format("what options changed since the last start is not known: {}", error.what()));
+    progress.warning(
+        fmt::format("the options that changed since the last start are unknown: {}", error.what()));
   }
 }
 

@@ -7,7 +7,7 @@
 namespace ventris {
 
 void StepReports::request(Optimizer& optimizer, const ReportedStep& step) {
-  VENTRIS_CHECK(requested_ - taken_ < kMax, "{} reports are on their way", requested_ - taken_);
+  VENTRIS_CHECK(requested_ - taken_ < kMax, "{} reports are pending", requested_ - taken_);
   const size_t slot = requested_++ % kMax;
   optimizer.receive_report(slots_[slot]);
   steps_[slot] = step;

@@ -80,11 +80,11 @@ TrainOptions checked_options(const TrainOptions& options) {
       metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
       "--valid-metric", metric, "auto, bleu, chrf, loss or perplexity");
   require(options.valid_every == 0 || options.valid_bleu || metric != "bleu", "--valid-metric", metric,
-          "chrf, loss or perplexity where --valid-bleu is off");
+          "chrf, loss or perplexity if --valid-bleu is off");
   require(options.valid_every == 0 || options.valid_chrf || metric != "chrf", "--valid-metric", metric,
-          "bleu, loss or perplexity where --valid-chrf is off");
+          "bleu, loss or perplexity if --valid-chrf is off");
   require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
-          "positive with --valid-target, which a validation has to reach");
+          "positive with --valid-target, which a validation must reach");
   valid_bleu_options(options);
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");

@@ -144,7 +144,7 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
   refuse_newer_format(object, origin);
   if (!object.is_object() || !object.contains(kModel)) {
     fail(ExitCode::kBadData,
-         "{}: is not the JSON object with the options of a run, such as the config.json of a run folder{}",
+         "{}: is not a JSON object with the options of a run, such as the config.json of a run folder{}",
          origin, object.is_object() ? ": it has no model" : "");
   }
   if (object.contains(kFormat) && object[kFormat] != data::kConfigFormat) {
@@ -158,15 +158,14 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
     known.insert(key);
     const auto found = object.find(key);
     if (found != object.end() && !read_value(*found, option)) {
-      fail(ExitCode::kBadData, "{}: {} is {}, which is no value of that option; expected is {}", origin, key,
-           found->dump(), expected_value<std::remove_reference_t<decltype(option)>>());
+      fail(ExitCode::kBadData, "{}: {} is {}, which is not a value of that option; expected is {}", origin,
+           key, found->dump(), expected_value<std::remove_reference_t<decltype(option)>>());
     }
   });
   for (const auto& [key, value] : object.items()) {
     if (known.contains(key)) continue;
     fail(ExitCode::kBadData, "{}: has the unknown option {}: {}", origin, key,
-         is_key_of_config(key) ? "it belongs into \"model\""
-                               : "it is misspelt, or comes from a newer version");
+         is_key_of_config(key) ? "it belongs in \"model\"" : "it is misspelt, or from a newer version");
   }
   return options;
 }

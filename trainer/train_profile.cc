@@ -136,10 +136,10 @@ TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype
 }
 
 std::string profile_table(const TrainProfile& profile) {
-  if (profile.steps == 0) return "The profile is empty: too few steps were taken to measure one.";
+  if (profile.steps == 0) return "The profile is empty: there were too few steps.";
   std::string text =
       fmt::format("Profile of {} of the first rank:\n{:<28}{:>11}{:>8}  {:>16}\n",
-                  counted(profile.steps, "step"), "phase", "ms a step", "share", "of the model");
+                  counted(profile.steps, "step"), "phase", "ms per step", "share", "of the model");
   const auto line = [&](const std::string& name, double seconds, double flops) {
     const std::string rate = flops > 0.0 && seconds > 0.0 ? rate_text(flops / seconds) : "";
     const double share = profile.step_seconds > 0.0 ? 100.0 * seconds / profile.step_seconds : 0.0;
@@ -149,7 +149,7 @@ std::string profile_table(const TrainProfile& profile) {
   for (const TrainProfile::Row& row : profile.phases) line(row.name, row.seconds, row.flops);
   line("other", profile.other_seconds(), 0.0);
   line("step", profile.step_seconds, profile.step_flops);
-  if (profile.product_size == 0) return text + "There is no memory for a product to compare with.";
+  if (profile.product_size == 0) return text + "There is not enough memory for a product to compare with.";
   return text + fmt::format("MFU {:.1f}%, of a product of two {} x {} matrices in {} at {}",
                             100.0 * profile.mfu(), profile.product_size, profile.product_size,
                             name_of(profile.product_dtype), rate_text(profile.product_flops_per_second));

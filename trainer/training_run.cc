@@ -56,7 +56,7 @@ void take_initial_model(Context& context, const TrainOptions& options, const dat
   const ConstTensor values = model->store.values();
   copy_to_device(context, store.values().data, values.data,
                  static_cast<size_t>(values.size()) * size_of(values.dtype));
-  progress.message(fmt::format("beginning with the parameters of {}", model->path));
+  progress.message(fmt::format("starting with the parameters of {}", model->path));
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     nothing_to_do_ = !goes_on() && !validation_is_pending();
     progress_.message(nothing_to_do_
                           ? fmt::format("nothing to do: {} {}", last_checkpoint_, what_is_done())
-                          : fmt::format("going on from {} at step {}", last_checkpoint_, state_.step));
+                          : fmt::format("resuming from {} at step {}", last_checkpoint_, state_.step));
   }
   if (communicator_.rank() == 0) {
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
@@ -243,8 +243,8 @@ bool TrainingRun::agree_with_all_ranks(const TrainingStep::Enqueued& step) {
 void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
   const auto [begin, end] = step_->share();
   progress_.message(
-      fmt::format("step {} is abandoned for the stop, {} of {} micro-batches of this rank done; "
-                  "the next start does it anew",
+      fmt::format("step {} is abandoned because of the stop, {} of {} micro-batches of this rank done; "
+                  "the next start repeats it",
                   state_.step, step.micro_batches, end - begin));
   // Nothing else waits for the sums of this step: no rank may leave while the device of another is at them.
   synchronize(context_);
@@ -282,7 +282,7 @@ void TrainingRun::validate() {
   if (!measured) {
     stop_ = true;
     progress_.message(fmt::format(
-        "validation at step {} is abandoned for the stop; the next start makes up for it", state_.step));
+        "validation at step {} is abandoned because of the stop; the next start repeats it", state_.step));
     return;
   }
   const ValidationMetrics& metrics = *measured;
@@ -335,8 +335,8 @@ void TrainingRun::check_ranks() {
   store_.refresh_compute_copy(context_);
   for (const Repair& repair : repairs) {
     if (metrics_) metrics_->write_repair(state_.step, repair.name, repair.ranks);
-    progress_.warning(fmt::format("after step {} {}; it was given their copy and training goes on",
-                                  state_.step, repair.text));
+    progress_.warning(
+        fmt::format("after step {} {}; it got their copy, and training continues", state_.step, repair.text));
   }
 }
 

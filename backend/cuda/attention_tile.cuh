@@ -100,8 +100,8 @@ void launch_clear_rows(cudaStream_t stream, const Tensor& tensor, const int32_t*
 /// Calls body with the number of columns of a head that one lane holds.
 template <typename Body>
 void dispatch_columns(int64_t d_head, Body&& body) {
-  VENTRIS_CHECK(d_head <= 8 * kWarp, "attention on cuda takes heads of at most {} columns, not {}", 8 * kWarp,
-                d_head);
+  VENTRIS_CHECK(d_head <= 8 * kWarp, "attention on cuda supports heads of at most {} columns, not {}",
+                8 * kWarp, d_head);
   if (d_head <= kWarp) return body(std::integral_constant<int, 1>{});
   if (d_head <= 2 * kWarp) return body(std::integral_constant<int, 2>{});
   if (d_head <= 4 * kWarp) return body(std::integral_constant<int, 4>{});

@@ -189,7 +189,7 @@ __device__ __forceinline__ V block_sum(V value, V* room) {
 /// Calls body(T{}) with the element type of `dtype`; f64 is for CPUs.
 template <typename Body>
 void dispatch_device_dtype(DType dtype, const char* operation, Body&& body) {
-  VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "{} on cuda takes f32 or bf16, not {}",
+  VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "{} on cuda supports f32 or bf16, not {}",
                 operation, name_of(dtype));
   if (dtype == DType::kF32) {
     body(float{});

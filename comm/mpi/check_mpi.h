@@ -16,7 +16,7 @@ inline void check_mpi(int code, const char* what) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  fail(ExitCode::kUnavailable, "{} failed: {}. Another rank may have ended: look at its message first", what,
+  fail(ExitCode::kUnavailable, "{} failed: {}. Another rank may have ended: read its message first", what,
        length > 0 ? std::string(text.data(), static_cast<size_t>(length)) : "error " + std::to_string(code));
 }
 

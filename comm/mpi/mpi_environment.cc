@@ -57,10 +57,9 @@ std::string name_of_level(int level) {
 
 std::string describe_stop(int signal) {
   // The launcher sends SIGTERM to all ranks when one of them has ended.
-  return signal == SIGTERM
-             ? "ventris: stopped by SIGTERM before training began; if nobody sent it, the launcher did, "
-               "as another rank has ended\n"
-             : "ventris: stopped on request before training began\n";
+  return signal == SIGTERM ? "ventris: stopped by SIGTERM before training began; "
+                             "the launcher sends it if another rank has ended\n"
+                           : "ventris: stopped on request before training began\n";
 }
 
 int share_of_cores(MPI_Comm host, int local_rank, int local_size) {
@@ -89,12 +88,12 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   if (size_ > 1 && level < MPI_THREAD_SERIALIZED) {
     fail(ExitCode::kUnavailable,
-         "this MPI library gives {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with threads",
+         "this MPI library supports {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with threads",
          thread_level_);
   }
   if (size_ == 1 && slurm_step_tasks() > 1 && !set("OMPI_COMM_WORLD_SIZE")) {
     fail(ExitCode::kUnavailable,
-         "Slurm started {} tasks, but each is alone in its MPI job: MPI and srun do not know each other. "
+         "Slurm started {} tasks, but each is alone in its MPI job: this MPI and srun do not work together. "
          "Try srun --mpi=pmix, or mpirun inside the allocation",
          slurm_step_tasks());
   }
@@ -143,7 +142,7 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
         fmt::format(
             "[rank {} on {}] ventris: error: rank {} (pid {}) has waited {:g} s in {} for other ranks{}. "
             "A process may be stopped or hang, or a host cannot be reached. "
-            "Saved checkpoints are intact; --comm-timeout of train sets how long ranks wait, 0 for ever\n",
+            "Saved checkpoints are intact; --comm-timeout of train sets how long ranks wait (0: no limit)\n",
             rank, host_, rank, ::getpid(), limits_.seconds, call,
             known.empty() ? "" : "; on this host " + known)
             .c_str(),

@@ -64,7 +64,7 @@ std::string describe_absent(const std::vector<bool>& present, const std::vector<
     names.push_back(
         fmt::format("{} on {} (pid {}{})", rank, place.host, place.pid, state.empty() ? "" : ", " + state));
   }
-  if (names.empty()) return "others that came too late";
+  if (names.empty()) return "others that were late";
   std::string text = names.size() == 1 ? "rank " : "ranks ";
   const size_t named = std::min(names.size(), kMaxNamed);
   for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + names[i];

@@ -148,7 +148,7 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Co
   const std::string shared = shared_device(control, device);
   if (!shared.empty()) {
     fail(ExitCode::kUnavailable,
-         "{}. NCCL needs a device for each rank: start fewer ranks on a host, or use --device cpu", shared);
+         "{}. NCCL needs one device per rank: start fewer ranks on a host, or use --device cpu", shared);
   }
   return std::make_unique<NcclCommunicator>(control, context);
 }

@@ -34,7 +34,7 @@ bool bad(ncclResult_t status) {
 
 void check_nccl(ncclResult_t status, const char* call) {
   if (status == ncclSuccess) return;
-  fail(ExitCode::kUnavailable, "{} failed: {}. {}. NCCL_DEBUG=WARN makes NCCL say more", call,
+  fail(ExitCode::kUnavailable, "{} failed: {}. {}. NCCL_DEBUG=WARN makes NCCL report more", call,
        ncclGetErrorString(status), ncclGetLastError(nullptr));
 }
 
@@ -209,7 +209,7 @@ void NcclLink::poll_marks_locked() {
 
 void NcclLink::give_up_late_locked(const std::string& collective, int64_t step) {
   give_up_locked(late_message(rank_, ranks_, wait_limit_, collective, step,
-                              "other ranks, some of which took no part, between the CUDA devices"));
+                              "other ranks, some of which did not take part, between the CUDA devices"));
 }
 
 void NcclLink::give_up_locked(const std::string& what, bool remote) {
@@ -242,8 +242,8 @@ std::string NcclLink::describe_locked(const char* call, ncclResult_t status) con
           : fmt::format(", in a sum of gradients over the ranks (the last had {} numbers)", last_count_);
   return fmt::format(
       "{} failed on rank {} of {}, CUDA device {}{}: {} ({}). Another rank, a device or the network "
-      "may have failed: look for the first message of the job, or start again with NCCL_DEBUG=WARN. "
-      "Saved checkpoints are intact, and the same command goes on from the newest",
+      "may have failed: find the first message of the job, or start again with NCCL_DEBUG=WARN. "
+      "Saved checkpoints are intact, and the same command resumes from the newest",
       call, rank_, ranks_, device_, sums, ncclGetErrorString(status), text);
 }
 

@@ -33,7 +33,7 @@ constexpr std::array<const char*, 20> kGermanSmallOrdinal = {
 
 void check_range(int64_t n) {
   if (n < 0 || n > kLargest) {
-    fail(ErrorKind::kUsage, "number words are known for 0 to 999999999, but {} is asked for", n);
+    fail(ErrorKind::kUsage, "number words are known for 0 to 999999999, not for {}", n);
   }
 }
 

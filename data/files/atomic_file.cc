@@ -72,7 +72,7 @@ std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
   }
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::kMissingInput, "{}: is not a regular file", path);
   if (status.st_size > max_bytes) {
-    fail(ErrorKind::kBadData, "{}: has {} bytes, where at most {} are expected: is it the right file?", path,
+    fail(ErrorKind::kBadData, "{}: has {} bytes, expected at most {}: is it the right file?", path,
          status.st_size, max_bytes);
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));

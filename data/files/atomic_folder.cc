@@ -81,7 +81,7 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_slash(path))
          fs::read_symlink(path_, error).string());
   }
   if (there && !S_ISDIR(status.st_mode)) {
-    fail(ErrorKind::kCannotCreate, "{}: cannot make the folder: a file has this name", path_);
+    fail(ErrorKind::kCannotCreate, "{}: cannot create the folder: a file has this name", path_);
   }
   if (!there) make_folders(folder_of(path_));
   const std::string within = path_ + "/.new";
@@ -94,14 +94,14 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_slash(path))
   }
   if (temporary_.empty()) {
     const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot make the folder: {}.{}", path_, system_reason(error),
+    fail(kind_of_creating(error), "{}: cannot create the folder: {}.{}", path_, system_reason(error),
          room_at(path_));
   }
   opened_ = std::make_unique<FileHandle>(open_folder(temporary_));
   if (!opened_->valid() || ::fstat(opened_->fd(), &made_) != 0 || ::fchmod(opened_->fd(), S_IRWXU) != 0) {
     const int error = errno;
     ::rmdir(temporary_.c_str());
-    fail(ErrorKind::kIo, "{}: cannot make the folder: {}", path_, system_reason(error));
+    fail(ErrorKind::kIo, "{}: cannot create the folder: {}", path_, system_reason(error));
   }
   mark_as_being_written(opened_->fd());
 }
@@ -136,7 +136,7 @@ bool AtomicFolder::exchange(const std::vector<std::string>& names) {
       constexpr std::array kOfThePlace = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EACCES, EBUSY};
       const int error = errno;
       if (std::find(kOfThePlace.begin(), kOfThePlace.end(), error) != kOfThePlace.end()) return false;
-      fail_publishing("cannot take the place of the old one", error);
+      fail_publishing("cannot replace the old one", error);
     }
   }
   if (const int error = sync_folder(folder_of(path_)); error != 0) {
@@ -162,15 +162,15 @@ void AtomicFolder::move_files(const std::vector<std::string>& names, const std::
   };
   const auto move = [&](const std::string& name) {
     if (::rename((temporary_ + "/" + name).c_str(), (path_ + "/" + name).c_str()) != 0) {
-      fail_publishing(fmt::format("is without {}, so that nobody reads a mixture of two, "
-                                  "and must be written again: {} cannot get its place",
+      fail_publishing(fmt::format("has no {}, so that a mixture of two models is never read, "
+                                  "and must be written again: cannot rename {}",
                                   needed, name),
                       errno);
     }
   };
   for (const std::string& name : names) check_is_no_other_thing(path_ + "/" + name);
   if (::unlink((path_ + "/" + needed).c_str()) != 0 && errno != ENOENT) {
-    fail_publishing(fmt::format("cannot be written while there is the old {}", needed), errno);
+    fail_publishing(fmt::format("cannot be written while the old {} exists", needed), errno);
   }
   sync();
   for (const std::string& name : names) {

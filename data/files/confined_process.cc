@@ -202,7 +202,7 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
   const Clock::time_point deadline = Clock::now() + limits.patience;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    fail(ErrorKind::kIo, "cannot make a pipe: {}", system_reason(errno));
+    fail(ErrorKind::kIo, "cannot create a pipe: {}", system_reason(errno));
   }
   const FileHandle from(ends[0]);
   FileHandle to(ends[1]);
@@ -245,13 +245,13 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
     answer.text = "its answer is too long";
   } else if (too_late) {
     answer.text =
-        fmt::format("it gave no answer in {:g} s", std::chrono::duration<double>(limits.patience).count());
+        fmt::format("it did not answer in {:g} s", std::chrono::duration<double>(limits.patience).count());
   } else if (stays) {
-    answer.text = "it gave no answer and did not end";
+    answer.text = "it did not answer and did not end";
   } else if (!answer.complete) {
     if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == kNotConfined) {
       fail(ErrorKind::kIo,
-           "a process that reads a file apart has too few descriptors; raise their limit (ulimit -n)");
+           "a process that reads a file separately has too few descriptors; raise the limit (ulimit -n)");
     }
     answer.text = ended == child ? reason_of_death(status) : "it ended early";
     if (ended == child && WIFSIGNALED(status) && !is_of_the_work(WTERMSIG(status))) {

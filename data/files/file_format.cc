@@ -48,11 +48,11 @@ void refuse_newer_format(std::string_view format, const std::string& path) {
   const std::optional<Format> parsed = parse(format);
   const std::optional<Format> newest = parsed ? newest_below(*parsed) : std::nullopt;
   if (!newest) return;
-  throw NewerFormat(
-      fmt::format("{}: its format is '{}', version {}, and this program reads versions up to {}: "
-                  "the file was made by a newer ventris. "
-                  "Use that version of the program or a newer one ('ventris --version' tells which this is)",
-                  path, parsed->name, parsed->version, newest->version));
+  throw NewerFormat(fmt::format(
+      "{}: its format is '{}', version {}, and this program reads versions up to {}: "
+      "the file was made by a newer ventris. "
+      "Use that version of the program or a newer one ('ventris --version' shows the version of this one)",
+      path, parsed->name, parsed->version, newest->version));
 }
 
 }  // namespace ventris::data

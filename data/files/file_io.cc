@@ -142,8 +142,7 @@ void check_is_no_other_thing(const std::string& path) {
     const std::filesystem::path target = std::filesystem::read_symlink(name, error);
     if (name.native().starts_with("/proc/") || target.native().starts_with("/proc/")) {
       fail(ErrorKind::kCannotCreate,
-           "{}: cannot create the file: the name stands for an open file of a process. "
-           "Give the name of a file",
+           "{}: cannot create the file: this name is an open file of a process. Give the name of a file",
            path);
     }
     name = target.is_absolute() ? target : name.parent_path() / target;

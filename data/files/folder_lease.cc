@@ -88,7 +88,7 @@ void FolderLease::take(const std::string& folder) {
     if (!now.there) continue;
     if (before.there && (now.text != before.text || now.modified != before.modified)) {
       fail(ErrorKind::kCannotCreate,
-           "the folder {} is in use by {}, which renews the file .lease there. "
+           "the folder {} is in use by {}, which renews its file .lease. "
            "Wait for the end of that run, or give another folder",
            folder, first_line(now.text));
     }

@@ -139,8 +139,8 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
   }
   if (!file_->valid()) {
     const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot be made: {}. The run folder must be one that can be written",
-         path, system_reason(error));
+    fail(kind_of_creating(error), "{}: cannot be created: {}. The run folder must be writable", path,
+         system_reason(error));
   }
   const auto begin = std::chrono::steady_clock::now();
   identity_ = std::make_unique<FolderIdentity>(folder, file_->fd());
@@ -167,32 +167,30 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
 
 void FolderLock::check() const {
   if (lease_ && lease_->lost()) {
-    fail(
-        ErrorKind::kIo,
-        "another process took the run folder {}, or its file .lease was removed: "
-        "this run did not renew it for long, as where the process was stopped. Nothing more is written there",
-        folder_);
+    fail(ErrorKind::kIo,
+         "another process took the run folder {}, or its file .lease was removed: this run did not renew "
+         "it for a long time, for example because it was stopped. Nothing more is written there",
+         folder_);
   }
   if (identity_->holds()) return;
   const int fd = directory_->fd();
   if (is_gone(fd)) {
     fail(ErrorKind::kIo,
-         "the run folder {} was removed while this run worked in it, and its checkpoints with it. "
-         "Nothing more is written there. The same command starts anew",
+         "the run folder {} was removed with its checkpoints while this run used it. "
+         "Nothing more is written there. The same command starts from the beginning",
          folder_);
   }
   if (is_at(fd, folder_)) {
     fail(ErrorKind::kIo,
-         "the file .lock of the run folder {} was removed or replaced while this run worked in it, "
-         "as where the folder is being removed or another run begins there. Nothing more is written there. "
-         "The same command goes on from the newest checkpoint that is left",
+         "the file .lock of the run folder {} was removed or replaced while this run used it, "
+         "perhaps because the folder is being removed or another run starts there. "
+         "Nothing more is written there. The same command resumes from the newest checkpoint that is left",
          folder_);
   }
   const std::string now = path_now(fd);
   fail(ErrorKind::kIo,
-       "the run folder {} was moved, removed or replaced while this run worked in it. "
-       "Nothing more is written there. "
-       "{}The same command with --model-dir where the folder is now goes on from its newest checkpoint",
+       "the run folder {} was moved, removed or replaced while this run used it. Nothing more is written "
+       "there. {}The same command with the new path after --model-dir resumes from its newest checkpoint",
        folder_, now.empty() ? "" : fmt::format("The folder of this run is now {}. ", now));
 }
 

@@ -23,14 +23,14 @@ void make(const std::string& path, const std::string& wanted) {
     if (parent != path && !is_folder(parent)) make(parent, wanted);
     if (::mkdir(path.c_str(), 0777) != 0 && !(errno == EEXIST && is_folder(path))) {
       const int error = errno;
-      fail(kind_of_creating(error), "{}: cannot make the folder{}: {}", wanted,
+      fail(kind_of_creating(error), "{}: cannot create the folder{}: {}", wanted,
            path == wanted ? "" : " " + path, error == EEXIST ? "a file has this name" : system_reason(error));
     }
   }
   // Also for an existing folder: a killed process may have created it.
   const int error = sync_folder(parent);
   if (error != 0 && !there) {
-    fail(ErrorKind::kIo, "{}: the folder is made, but its name cannot be written to the disk: {}", path,
+    fail(ErrorKind::kIo, "{}: the folder was created, but its name cannot be written to the disk: {}", path,
          system_reason(error));
   }
 }

@@ -92,25 +92,25 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
   const ConfinedAnswer answer = Hdf5Process::of_program().list(path, fd, bytes, limits);
   if (!answer.complete && answer.short_of_time) {
     fail(ErrorKind::kUnavailable,
-         "{}: cannot be read within the limit on the processor's time, which leaves less than the {} s "
-         "that reading takes at most: {}. Raise it (ulimit -t); whether the file is sound is not known",
+         "{}: cannot be read within the limit on CPU time, which leaves less than the {} s that reading "
+         "may take: {}. Raise it (ulimit -t); the file may be sound",
          path, kSeconds, answer.killed_by != 0 ? "it was ended" : answer.text);
   }
   if (answer.killed_by != 0) {
     fail(ErrorKind::kIo,
-         "{}: the process that reads it was ended by signal {} ({}), which others sent{}. "
-         "The file is not to blame: start the same command again",
+         "{}: the process that reads it was ended by signal {} ({}) from outside{}. "
+         "The file is not the cause: start the same command again",
          path, answer.killed_by, ::strsignal(answer.killed_by),
-         answer.killed_by == SIGKILL ? ", such as a system that is out of memory" : "");
+         answer.killed_by == SIGKILL ? ", for example because the system is out of memory" : "");
   }
   if (!answer.complete && answer.cramped) {
     fail(ErrorKind::kUnavailable,
-         "{}: cannot be read within the limit on memory, which leaves less than reading takes at most: {}. "
-         "Raise it (ulimit -v, ulimit -d); whether the file is sound is not known",
+         "{}: cannot be read within the limit on memory, which leaves less than reading may take: {}. "
+         "Raise it (ulimit -v, ulimit -d); the file may be sound",
          path, answer.text);
   }
   if (!answer.complete) {
-    fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: {}. Was it made to do harm?", path,
+    fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: {}. It may be malicious", path,
          answer.text);
   }
   unpack(answer.text, path, bytes);

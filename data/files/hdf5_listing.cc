@@ -110,7 +110,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
 void Walk::member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth) {
   H5L_info_t link;
   if (H5Lget_info(parent.id(), member.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) {
-    fail(ErrorKind::kBadData, "{}: {} is a link to another place, which no file of ours has", path_, name);
+    fail(ErrorKind::kBadData, "{}: {} is a link, which no file of ours has", path_, name);
   }
   const Hdf5Handle object = checked(H5Oopen(parent.id(), member.c_str(), H5P_DEFAULT), H5Oclose,
                                     fmt::format("cannot open {}", name));
@@ -128,7 +128,7 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
   const std::string what = fmt::format("cannot read the layout of {}", name);
   const Hdf5Handle creation = checked(H5Dget_create_plist(object.id()), H5Pclose, what);
   if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS || H5Pget_external_count(creation.id()) != 0) {
-    fail(ErrorKind::kBadData, "{}: dataset {} is not stored in one piece", path_, name);
+    fail(ErrorKind::kBadData, "{}: dataset {} is not stored contiguously", path_, name);
   }
   const Hdf5Handle stored = checked(H5Dget_type(object.id()), H5Tclose, what);
   int64_t type = -1;

@@ -150,7 +150,7 @@ bool serve_one(int socket) {
   try {
     if (!file.valid()) {
       fail(ErrorKind::kIo,
-           "a process that reads a file apart has too few descriptors; raise their limit (ulimit -n)");
+           "a process that reads a file separately has too few descriptors; raise the limit (ulimit -n)");
     }
     request.limits.input = file.fd();
     const Hdf5Lock lock;
@@ -200,7 +200,7 @@ bool serve_one(int socket) {
 Hdf5Process::Hdf5Process(std::span<char> shown) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    fault_ = "cannot make a socket: " + system_reason(errno);
+    fault_ = "cannot create a socket: " + system_reason(errno);
   } else {
     socket_ = FileHandle(ends[0]);
     const FileHandle other(ends[1]);
@@ -255,7 +255,7 @@ ConfinedAnswer Hdf5Process::list(const std::string& path, int fd, int64_t bytes,
   if (!answered) {
     socket_.close();
     fault_ =
-        "the process of this program that looks into HDF5 files is gone or stands still; "
+        "the process of this program that reads HDF5 files is gone or does not respond; "
         "was it killed? Start the same command again";
     fail(ErrorKind::kIo, "{}: {}", path, fault_);
   }

@@ -27,7 +27,7 @@ FileHandle open_regular(const std::string& path, int64_t& bytes) {
     fail(ErrorKind::kIo, "{}: cannot read the length of the file: {}", path, system_reason(errno));
   }
   if (!S_ISREG(status.st_mode)) {
-    fail(ErrorKind::kBadData, "{}: not a regular file; a file written by ventris is expected", path);
+    fail(ErrorKind::kBadData, "{}: not a regular file; expected a file written by ventris", path);
   }
   bytes = status.st_size;
   return opened;
@@ -49,7 +49,7 @@ std::string verify(int fd, int64_t bytes, const std::string& path) {
   const auto present = static_cast<uint64_t>(bytes) - kUserBlockBytes;
   if (length != present) {
     fail(ErrorKind::kBadData,
-         "{}: the file is {}: {} bytes after the first {}, {} were written. Copy it again.", path,
+         "{}: the file is {}: it has {} bytes after the first {}, but {} were written. Copy it again.", path,
          present < length ? "truncated" : "changed", present, kUserBlockBytes, length);
   }
   constexpr size_t kUsed = 32;
@@ -65,8 +65,8 @@ std::string verify(int fd, int64_t bytes, const std::string& path) {
   const std::string present_digest = hexadecimal(value);
   if (std::memcmp(value.digest, wanted.digest, 16) != 0) {
     fail(ErrorKind::kBadData,
-         "{}: the file was changed after it was written: its digest is {}, {} was written. Copy it again.",
-         path, present_digest, hexadecimal(wanted));
+         "{}: the file was changed after it was written: its digest is {}, not {}. Copy it again.", path,
+         present_digest, hexadecimal(wanted));
   }
   return present_digest;
 }
@@ -116,7 +116,7 @@ const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
 ElementType Hdf5Reader::Impl::type(const Hdf5Dataset& dataset) const {
   if (!dataset.type) {
     fail(ErrorKind::kBadData,
-         "{}: the elements of dataset {} are none of f32, f64, i32, i64, u8, i8 and bf16", path,
+         "{}: the elements of dataset {} are not of type f32, f64, i32, i64, u8, i8 or bf16", path,
          dataset.name);
   }
   return *dataset.type;
@@ -198,8 +198,8 @@ void Hdf5Reader::read(const std::string& name, ElementType type, std::span<const
   const ElementType stored = impl_->type(dataset);
   const std::vector<int64_t>& shape = dataset.dimensions;
   if (stored != type || !std::equal(shape.begin(), shape.end(), dimensions.begin(), dimensions.end())) {
-    fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, {} {} was expected", impl_->path, name,
-         name_of(stored), shape_text(shape), name_of(type), shape_text(dimensions));
+    fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, expected {} {}", impl_->path, name, name_of(stored),
+         shape_text(shape), name_of(type), shape_text(dimensions));
   }
   impl_->read(dataset, data);
 }
@@ -208,7 +208,7 @@ std::vector<uint8_t> Hdf5Reader::read_bytes(const std::string& name) const {
   const Hdf5Dataset& dataset = impl_->dataset(name);
   const ElementType stored = impl_->type(dataset);
   if (stored != ElementType::kU8 || dataset.dimensions.size() != 1) {
-    fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, a row of bytes was expected", impl_->path, name,
+    fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, expected a row of bytes", impl_->path, name,
          name_of(stored), shape_text(dataset.dimensions));
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(dataset.dimensions[0]));

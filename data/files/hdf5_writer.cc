@@ -194,7 +194,7 @@ void Hdf5Writer::Impl::verify() const {
   const FileHandle opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!opened.valid() || ::fstat(opened.fd(), &status) != 0) {
-    fail(ErrorKind::kIo, "{}: was written, but cannot be read again: {}", path, system_reason(errno));
+    fail(ErrorKind::kIo, "{}: was written, but cannot be read back: {}", path, system_reason(errno));
   }
   // The data are on the disk, so nothing is lost. If the advice is not followed, the cache is read.
   ::posix_fadvise(opened.fd(), 0, 0, POSIX_FADV_DONTNEED);
@@ -202,8 +202,8 @@ void Hdf5Writer::Impl::verify() const {
   const std::string present = hexadecimal(digest_of_range(opened.fd(), kUserBlockBytes, bytes, path));
   if (present != digest) {
     fail(ErrorKind::kIo,
-         "{}: reads other than it was written: its digest is {}, {} was written. "
-         "The disk, or the way to it, is faulty; files from before are as they were",
+         "{}: differs from what was written: its digest is {}, not {}. "
+         "The disk, or the connection to it, is faulty; earlier files are intact",
          path, present, digest);
   }
 }
@@ -212,8 +212,8 @@ Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
   constexpr size_t kMinRoom = size_t{32} << 20;  // with less the library may crash
   if (!has_room(kMinRoom)) {
     fail(ErrorKind::kUnavailable,
-         "{}: out of memory: the HDF5 library gets at least {} MiB, which the limits of the process do "
-         "not leave; raise them (ulimit -v, ulimit -d), or ask for fewer --threads",
+         "{}: out of memory: the HDF5 library needs at least {} MiB, more than the limits of the process "
+         "leave; raise them (ulimit -v, ulimit -d), or use fewer --threads",
          path, kMinRoom >> 20);
   }
   impl_ = std::make_unique<Impl>(path, expected_bytes);

@@ -145,7 +145,7 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
     fail(ErrorKind::kBadData, "{}: {}; expected an npz file (a zip archive of npy files)", origin_, what);
   };
   const size_t end = find_end_record(bytes);
-  if (end == SIZE_MAX) refuse("the end of the archive is missing: it is truncated, or no archive");
+  if (end == SIZE_MAX) refuse("the end of the archive is missing: it is truncated, or not an archive");
   const auto count = number_at<uint16_t>(bytes, end + 10);
   const auto directory_bytes = number_at<uint32_t>(bytes, end + 12);
   const auto directory = number_at<uint32_t>(bytes, end + 16);
@@ -172,7 +172,7 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
                          .bytes = number_at<uint32_t>(bytes, at + 24),
                          .crc = number_at<uint32_t>(bytes, at + 16),
                          .method = number_at<uint16_t>(bytes, at + 10)};
-    if (!name.ends_with(kSuffix)) refuse(fmt::format("entry '{}' is no npy file", name));
+    if (!name.ends_with(kSuffix)) refuse(fmt::format("entry '{}' is not an npy file", name));
     name.resize(name.size() - kSuffix.size());
     if ((flags & 1) != 0) refuse(fmt::format("entry '{}' is encrypted", name));
     if (entry.method != 0 && entry.method != 8) {
@@ -190,13 +190,13 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
   const uint64_t needed = array_bytes_ + 2 * largest;
   if (needed > kMaxGrowth * bytes.size()) {
     refuse(fmt::format(
-        "its arrays, and the largest twice more, would take {} bytes, more than {} times the {} of the file",
+        "its arrays, plus twice the largest, would need {} bytes, more than {} times the {} of the file",
         needed, kMaxGrowth, bytes.size()));
   }
   std::vector<std::string_view> sorted(names_.begin(), names_.end());
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) refuse(fmt::format("array '{}' is there twice", *twice));
+  if (twice != sorted.end()) refuse(fmt::format("array '{}' occurs twice", *twice));
 }
 
 bool NpzFile::contains(std::string_view name) const {
@@ -209,7 +209,7 @@ std::vector<uint8_t> NpzFile::unpack(const Entry& entry, const std::string& name
   };
   if (entry.offset + kLocalBytes > bytes_.size() ||
       number_at<uint32_t>(bytes_, entry.offset) != kLocalSignature) {
-    refuse("its place in the archive is damaged");
+    refuse("its offset in the archive is damaged");
   }
   const uint64_t begin = entry.offset + kLocalBytes + number_at<uint16_t>(bytes_, entry.offset + 26) +
                          number_at<uint16_t>(bytes_, entry.offset + 28);
@@ -244,7 +244,7 @@ NpzArray NpzFile::read(std::string_view name) const {
     fail(ErrorKind::kBadData, "{}: array '{}': {}", origin_, name, what);
   };
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (bytes.size() < 12 || !text.starts_with(kNpyMagic)) refuse("is no npy file");
+  if (bytes.size() < 12 || !text.starts_with(kNpyMagic)) refuse("is not an npy file");
   const bool wide = bytes[6] >= 2;  // the length of the header takes 4 bytes from version 2 on
   if (bytes[6] < 1 || bytes[6] > 3) refuse("is of an unknown version of the npy format");
   const size_t header_at = wide ? 12 : 10;
@@ -255,8 +255,8 @@ NpzArray NpzFile::read(std::string_view name) const {
   if (!HeaderParser(text.substr(header_at, header_bytes)).parse(array)) refuse("its header is damaged");
   const size_t width = element_bytes(array.type);
   if (width == 0) {
-    fail(ErrorKind::kBadData, "{}: array '{}' holds '{}', where little-endian numbers are expected", origin_,
-         name, array.type);
+    fail(ErrorKind::kBadData, "{}: array '{}' holds '{}', expected little-endian numbers", origin_, name,
+         array.type);
   }
   const size_t data_at = header_at + header_bytes;
   uint64_t needed = width;

@@ -70,7 +70,7 @@ void NpzWriter::add(const std::string& name, std::string_view type, std::span<co
   const int64_t offset = impl_->file.size();
   if (all >= UINT32_MAX || offset + static_cast<int64_t>(all) >= int64_t{UINT32_MAX} ||
       impl_->entries == std::numeric_limits<uint16_t>::max()) {
-    fail(ErrorKind::kBadConfiguration, "{}: the model does not fit in an npz file, which ends at 4 GiB",
+    fail(ErrorKind::kBadConfiguration, "{}: the model does not fit in an npz file, whose limit is 4 GiB",
          impl_->path);
   }
   uLong crc = crc32_z(0, nullptr, 0);

@@ -132,7 +132,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    what_ = fmt::format("no valid JSON at byte {}", position);
+    what_ = fmt::format("invalid JSON at byte {}", position);
     return false;
   }
   /// Description of an unexpected element.
@@ -182,13 +182,14 @@ SafetensorsFile::SafetensorsFile(std::span<const uint8_t> bytes, std::string ori
     : origin_(std::move(origin)), bytes_(bytes) {
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes) {
-    fail(ErrorKind::kBadData, "{}: {} bytes are no safetensors file", origin_, bytes.size());
+    fail(ErrorKind::kBadData, "{}: {} bytes are not a safetensors file", origin_, bytes.size());
   }
   for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{bytes[i]} << (8 * i);
   if (length > kMaxHeaderBytes || length > bytes.size() - kLengthBytes) {
-    fail(ErrorKind::kBadData,
-         "{}: its header would have {} bytes, but the file has {}: it is truncated, or no safetensors file",
-         origin_, length, bytes.size());
+    fail(
+        ErrorKind::kBadData,
+        "{}: its header would have {} bytes, but the file has {}: it is truncated, or not a safetensors file",
+        origin_, length, bytes.size());
   }
   header_ = {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length};
   data_ = bytes.subspan(kLengthBytes + length);
@@ -249,7 +250,7 @@ void SafetensorsFile::check_layout() {
   for (const SafeTensor& tensor : tensors_) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) fail(ErrorKind::kBadData, "{}: tensor {} is there twice", origin_, *twice);
+  if (twice != names.end()) fail(ErrorKind::kBadData, "{}: tensor {} occurs twice", origin_, *twice);
 }
 
 /// Whether its digest matches, or it has none.

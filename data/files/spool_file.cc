@@ -44,7 +44,7 @@ void SpoolFile::flush() {
   const std::string reason =
       write_all(file_.fd(), buffer_.data(), static_cast<int64_t>(buffer_.size()), written_);
   if (!reason.empty()) {
-    fail(ErrorKind::kIo, "{}: cannot write {} bytes of working data after {}: {}.{} Free some space", output_,
+    fail(ErrorKind::kIo, "{}: cannot write {} bytes of working data after {}: {}.{} Free space", output_,
          buffer_.size(), written_, reason, room_at(output_));
   }
   written_ += static_cast<int64_t>(buffer_.size());

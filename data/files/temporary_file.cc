@@ -34,7 +34,8 @@ void TemporaryFile::check_folder() const {
     return;
   }
   fail(ErrorKind::kIo,
-       "{}: the folder was moved, removed or replaced while the file was written; it gets no name", path_);
+       "{}: the folder was moved, removed or replaced while the file was written; the file is discarded",
+       path_);
 }
 
 void TemporaryFile::create_named() {
@@ -75,8 +76,7 @@ void TemporaryFile::take_name() {
   }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     if (errno == EPERM || errno == EACCES) {
-      fail(ErrorKind::kCannotCreate,
-           "{}: the file that has this name cannot be replaced: {}. Write elsewhere", path_,
+      fail(ErrorKind::kCannotCreate, "{}: cannot replace the file of this name: {}. Write elsewhere", path_,
            system_reason(errno));
     }
     fail_writing(fmt::format("cannot rename {} to it", temporary_), system_reason(errno));
@@ -104,8 +104,7 @@ void TemporaryFile::fail_writing(const std::string& what, const std::string& rea
   struct stat status {};
   const int64_t written = ::fstat(file_.fd(), &status) == 0 ? int64_t{status.st_blocks} * 512 : 0;
   fail(ErrorKind::kIo,
-       "{}: {}: {}. The file needs {}{} bytes, "
-       "of which {} are on the disk.{} Free some space or write elsewhere",
+       "{}: {}: {}. The file needs {}{} bytes, of which {} are on the disk.{} Free space or write elsewhere",
        path_, what, reason, size_is_known_ ? "" : "at least ", expected_bytes_,
        std::min(written, expected_bytes_), room_at(path_));
 }

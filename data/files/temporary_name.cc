@@ -47,7 +47,7 @@ std::string host_name() {
 uint64_t random_number() {
   uint64_t number = 0;
   if (::getrandom(&number, sizeof(number), 0) != static_cast<ssize_t>(sizeof(number))) {
-    fail(ErrorKind::kIo, "the system gives no random numbers: {}", system_reason(errno));
+    fail(ErrorKind::kIo, "the system provides no random numbers: {}", system_reason(errno));
   }
   return number;
 }

@@ -27,7 +27,7 @@ std::span<const int32_t> BleuCounter::symbols_of(std::string_view line, Tokenize
 
 BleuCounts BleuCounter::count(std::string_view hypothesis, std::span<const std::string_view> references) {
   if (references.empty()) {
-    fail(ErrorKind::kBadData, "BLEU needs at least one reference a sentence, but there is none");
+    fail(ErrorKind::kBadData, "BLEU needs at least one reference per sentence, but there is none");
   }
   // The numbering keeps views of the words, so each line has its own buffer.
   if (lines_.size() < references.size() + 1) lines_.resize(references.size() + 1);

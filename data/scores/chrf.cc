@@ -99,7 +99,7 @@ void ChrfCounter::cut(std::string_view line, Sentence& sentence) {
 std::vector<double> ChrfCounter::count(std::string_view hypothesis,
                                        std::span<const std::string_view> references) {
   if (references.empty()) {
-    fail(ErrorKind::kBadData, "chrF needs at least one reference a sentence, but there is none");
+    fail(ErrorKind::kBadData, "chrF needs at least one reference per sentence, but there is none");
   }
   if (sentences_.size() < references.size() + 1) sentences_.resize(references.size() + 1);
   numbers_.clear();

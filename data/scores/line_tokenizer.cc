@@ -82,7 +82,7 @@ void load_line_tokenizer(BleuOptions& options, const std::string& option) {
   }
   const bool mecab = japanese || options.tokenizer == BleuTokenizer::kKoreanMecab;
   if (options.tokenizer_path.empty()) {
-    fail(ErrorKind::kUsage, "the tokenizer {0} needs {2}; name it with {1}", name, option,
+    fail(ErrorKind::kUsage, "the tokenizer {0} needs {2}; give it with {1}", name, option,
          japanese ? "a MeCab dictionary (Debian has one in the package mecab-ipadic-utf8)"
          : mecab  ? "the folder of a MeCab dictionary such as mecab-ko-dic"
                   : "a SentencePiece model");

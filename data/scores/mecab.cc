@@ -79,7 +79,7 @@ Mecab::Mecab(const std::string& dictionary)
       version_(library_.version()),
       model_(nullptr, library_.destroy) {
   if (std::error_code error; !std::filesystem::is_directory(dictionary, error)) {
-    fail(ErrorKind::kMissingInput, "{}: no such folder, where a MeCab dictionary is expected", dictionary);
+    fail(ErrorKind::kMissingInput, "{}: no such folder; expected a MeCab dictionary", dictionary);
   }
   // User and system settings are not read.
   std::vector<std::string> words = {"ventris", "-r", "/dev/null", "-d", dictionary, "-O", "wakati"};
@@ -88,8 +88,8 @@ Mecab::Mecab(const std::string& dictionary)
   model_.reset(library_.make(static_cast<int>(arguments.size()), arguments.data()));
   if (!model_) {
     fail(ErrorKind::kBadData,
-         "{}: MeCab cannot use this folder as a dictionary; expected one with dicrc, sys.dic, unk.dic, "
-         "char.bin and matrix.bin, all sound",
+         "{}: MeCab cannot use this folder as a dictionary; expected sound files dicrc, sys.dic, "
+         "unk.dic, char.bin and matrix.bin",
          dictionary);
   }
   const DictionaryInfo* const info = library_.dictionary(model_.get());
@@ -105,7 +105,7 @@ Mecab::Mecab(const std::string& dictionary)
 std::string Mecab::cut(std::string_view line) const {
   const char* const words = library_.cut(model_.get(), line.data(), line.size());
   if (words == nullptr) {
-    fail(ErrorKind::kBadData, "{}: MeCab cannot cut a line of {} bytes: {}", dictionary_, line.size(),
+    fail(ErrorKind::kBadData, "{}: MeCab cannot tokenize a line of {} bytes: {}", dictionary_, line.size(),
          library_.error(model_.get()));
   }
   return words;

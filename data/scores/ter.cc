@@ -101,7 +101,7 @@ void TerCounter::number(std::string_view line, std::string& text, std::vector<in
 std::vector<double> TerCounter::count(std::string_view hypothesis,
                                       std::span<const std::string_view> references) {
   if (references.empty()) {
-    fail(ErrorKind::kBadData, "TER needs at least one reference a sentence, but there is none");
+    fail(ErrorKind::kBadData, "TER needs at least one reference per sentence, but there is none");
   }
   if (texts_.size() < references.size() + 1) texts_.resize(references.size() + 1);
   numbers_.clear();

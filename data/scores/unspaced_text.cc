@@ -70,9 +70,9 @@ bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions&
 
 std::string warning_of_phrases(const std::string& what, const BleuOptions& options) {
   return fmt::format(
-      "{} put no spaces between words, so that BLEU with the tokenizer {} takes "
-      "whole phrases for words and is near 0 whatever the translations are. "
-      "chrF needs no words; ja-mecab cuts Japanese, zh Chinese, char and flores200 every text",
+      "{} put no spaces between words, "
+      "so BLEU with the tokenizer {} takes whole phrases for words and is near 0 for any translations. "
+      "chrF needs no words; ja-mecab tokenizes Japanese, zh Chinese, char and flores200 any text",
       what, name_of(options.tokenizer));
 }
 

@@ -32,7 +32,7 @@ ByteSource::ByteSource(const std::string& path)
   if (!file_.valid()) fail_opening(path_, errno);
   struct stat status {};
   if (::fstat(file_.fd(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    fail(ErrorKind::kMissingInput, "{}: a folder, where a text file is expected", path_);
+    fail(ErrorKind::kMissingInput, "{}: is a folder, expected a text file", path_);
   }
 }
 
@@ -53,7 +53,7 @@ bool ByteSource::fill(int64_t lines) {
     bytes = ::read(file_.fd(), input_.data() + end_, input_.size() - end_);
   } while (bytes < 0 && errno == EINTR);
   if (bytes < 0) {
-    fail(ErrorKind::kIo, "{}: cannot read on after line {}: {}", path_, lines, system_reason(errno));
+    fail(ErrorKind::kIo, "{}: cannot read after line {}: {}", path_, lines, system_reason(errno));
   }
   at_end_ = bytes == 0;
   end_ += static_cast<size_t>(bytes);
@@ -120,7 +120,7 @@ bool ByteSource::begin_next_member(int64_t lines) {
   }
   if (begin_ == end_) return false;
   if (!has_magic(input_.data() + begin_, end_ - begin_)) {
-    refuse("followed by other bytes", "no gzip header where its first part ends", lines);
+    refuse("followed by other bytes", "no gzip header after its first part", lines);
   }
   inflateReset(&stream_);
   member_ended_ = false;

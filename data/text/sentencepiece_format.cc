@@ -152,10 +152,10 @@ std::string_view check_piece(std::string_view message, const std::string& origin
     } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
       float score = 0.0F;
       std::memcpy(&score, fields.bytes().data(), sizeof(score));
-      if (!std::isfinite(score)) refuse(origin, "the score of a piece of its vocabulary is no number");
+      if (!std::isfinite(score)) refuse(origin, "the score of a piece of its vocabulary is not a number");
     }
   }
-  if (!fields.ok()) refuse(origin, "a piece of its vocabulary is no message");
+  if (!fields.ok()) refuse(origin, "a piece of its vocabulary is not a message");
   if (piece.empty()) refuse(origin, "a piece of its vocabulary is empty");
   return piece;
 }
@@ -168,7 +168,7 @@ void check_normaliser(std::string_view message, const std::string& origin) {
     if (!table || !table->is_sound())
       refuse(origin, "the table of its normaliser leads outside of the table");
   }
-  if (!fields.ok()) refuse(origin, "its normaliser is no message");
+  if (!fields.ok()) refuse(origin, "its normaliser is not a message");
 }
 
 }  // namespace
@@ -184,10 +184,10 @@ void check_sentencepiece_model(std::string_view model, const std::string& origin
       other_bytes += sizes.bytes().size();
     }
   }
-  if (!sizes.ok()) refuse(origin, "it is no protocol buffer message");
+  if (!sizes.ok()) refuse(origin, "it is not a protocol buffer message");
   if (count > kMaxPieces) refuse(origin, "its vocabulary has more than 1,000,000 pieces");
   if (other_bytes > kMaxOtherBytes)
-    refuse(origin, "it has more than 256 KiB besides vocabulary and normaliser");
+    refuse(origin, "it has more than 256 KiB in addition to vocabulary and normaliser");
 
   std::vector<std::string_view> pieces;
   pieces.reserve(count);

@@ -49,7 +49,7 @@ bool TextReader::next(std::string& line) {
     const auto* const line_end = static_cast<const char*>(std::memchr(from, '\n', left));
     const size_t bytes = line_end == nullptr ? left : static_cast<size_t>(line_end - from);
     if (line.size() + bytes > kMaxLineBytes) {
-      fail(ErrorKind::kBadData, "{}:{}: the line is longer than {} bytes; one sentence a line is expected",
+      fail(ErrorKind::kBadData, "{}:{}: the line is longer than {} bytes; expected one sentence per line",
            in.source.path(), in.line_number + 1, kMaxLineBytes);
     }
     line.append(from, bytes);

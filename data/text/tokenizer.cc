@@ -85,12 +85,12 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
     fail(ErrorKind::kMissingInput, "{}: cannot open the tokenizer model: {}", path, system_reason(errno));
   }
   if (!S_ISREG(status.st_mode)) {
-    fail(ErrorKind::kMissingInput, "{}: not a regular file, where a SentencePiece model is expected", path);
+    fail(ErrorKind::kMissingInput, "{}: not a regular file; expected a SentencePiece model", path);
   }
   if (status.st_size > kMaxTokenizerBytes) {
     fail(ErrorKind::kBadData,
-         "{}: has {} bytes, where a SentencePiece model of at most {} is expected: is it the right file?",
-         path, status.st_size, kMaxTokenizerBytes);
+         "{}: has {} bytes; expected a SentencePiece model of at most {}: is it the right file?", path,
+         status.st_size, kMaxTokenizerBytes);
   }
   std::string model(static_cast<size_t>(status.st_size), '\0');
   read_all(file.fd(), model.data(), status.st_size, 0, path);

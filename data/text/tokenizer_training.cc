@@ -49,11 +49,11 @@ std::string normalisation(const TokenizerTraining& options) {
 
 std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options) {
   if (options.identity && options.lowercase) {
-    fail(ErrorKind::kBadConfiguration, "a tokenizer cannot both lowercase the text and leave it as it is");
+    fail(ErrorKind::kBadConfiguration, "a tokenizer cannot both lowercase the text and leave it unchanged");
   }
   if (options.vocab_size < kMinVocabulary) {
-    fail(ErrorKind::kBadConfiguration, "a vocabulary of {} tokens was asked for; at least {} are needed",
-         options.vocab_size, kMinVocabulary);
+    fail(ErrorKind::kBadConfiguration, "a vocabulary needs at least {} tokens, not {}", kMinVocabulary,
+         options.vocab_size);
   }
   if (!(options.character_coverage > 0.0 && options.character_coverage <= 1.0)) {
     fail(ErrorKind::kBadConfiguration, "the character coverage is {}; it must be over 0 and at most 1",
@@ -81,18 +81,18 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
   if (const auto largest = number_after(message, "set it to a value <= ")) {
     if (*largest < kMinVocabulary) {
       fail(ErrorKind::kBadData,
-           "the text has too few different characters to train a tokenizer on: "
-           "{} sentences, for a vocabulary of at most {} tokens, and the least is {}",
+           "the text has too few different characters to train a tokenizer: "
+           "{} sentences, enough for a vocabulary of at most {} tokens; the minimum is {}",
            sentences.size(), *largest, kMinVocabulary);
     }
     fail(ErrorKind::kBadConfiguration,
          "a vocabulary of {} tokens is too large for this text of {} sentences; "
-         "the largest that works is {}: pass --vocab-size {}",
+         "the maximum is {}: pass --vocab-size {}",
          options.vocab_size, sentences.size(), *largest, *largest);
   }
   if (const auto needed = number_after(message, fmt::format("required_chars. {} vs ", options.vocab_size))) {
     fail(ErrorKind::kBadConfiguration,
-         "a vocabulary of {} tokens is too small: the characters of the text alone take {}. "
+         "a vocabulary of {} tokens is too small: the characters of the text alone need {}. "
          "Pass a larger --vocab-size, or a lower --character-coverage to leave out rare characters",
          options.vocab_size, *needed);
   }

@@ -8,15 +8,15 @@
 namespace ventris {
 
 void check_models(std::span<const SearchModel> models) {
-  if (models.empty()) fail(ExitCode::kBadConfiguration, "no model was given");
+  if (models.empty()) fail(ExitCode::kBadConfiguration, "no model given");
   for (const SearchModel& model : models) {
     if (model.config.vocab_size != models[0].config.vocab_size) {
       fail(ExitCode::kBadConfiguration,
-           "models of {} and of {} tokens cannot work together: they must have one vocabulary",
+           "models of {} and of {} tokens cannot be combined: they must have the same vocabulary",
            models[0].config.vocab_size, model.config.vocab_size);
     }
     if (model.store.dtype() != models[0].store.dtype()) {
-      fail(ExitCode::kBadConfiguration, "models in {} and in {} cannot work together",
+      fail(ExitCode::kBadConfiguration, "models in {} and in {} cannot be combined",
            name_of(models[0].store.dtype()), name_of(model.store.dtype()));
     }
   }

@@ -81,7 +81,7 @@ TEST(Profile, StepsBeginAndEndInTurn) {
   context.profile().begin_step();
   EXPECT_NE(message_of(begin, context).find("while another is measured"), std::string::npos);
   const auto look = [](Context& c) { static_cast<void>(c.profile().phases()); };
-  EXPECT_NE(message_of(look, context).find("asked for while"), std::string::npos);
+  EXPECT_NE(message_of(look, context).find("requested while"), std::string::npos);
   {
     const ProfileRange open(context, "open phase");
     EXPECT_NE(message_of(end, context).find("inside its phase \"open phase\""), std::string::npos);

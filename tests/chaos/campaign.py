@@ -338,7 +338,7 @@ class Campaign:
     @staticmethod
     def check_resumed(text, newest, expected, code):
         """Checks that the start resumed from the newest sound checkpoint, and set a damaged one aside by name."""
-        match = re.search(r"going on from (\S+) at step (\d+)", text)
+        match = re.search(r"resuming from (\S+) at step (\d+)", text)
         if match is None:
             # It may have been killed before it reported that.
             if code == 0 and newest is not None and newest[0] < plans.STEPS:

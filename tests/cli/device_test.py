@@ -65,7 +65,7 @@ class WithoutADevice(DeviceTest):
         texts = {"evaluate": ["--source", source, "--reference", target], "score": ["--source", source, "--target", target]}
         for command in ("translate", "evaluate", "score"):
             words = [command, "--model", "none", *texts.get(command, []), "--precision", "int8", "--device", "cuda"]
-            message = self.refuse(64, *words, says="--precision int8 computes on the CPU alone", variables=self.BLIND)
+            message = self.refuse(64, *words, says="--precision int8 computes only on the CPU", variables=self.BLIND)
             self.assertIn("--precision bf16", message)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
@@ -163,7 +163,7 @@ class EmulatedDevice(DeviceTest):
         auto = self.succeed_on_device(*in_int8, stdin=lines)
         self.assertEqual(auto.stdout, self.succeed(*in_int8, "--device", "cpu", stdin=lines))
         self.assertIn("Computing on the CPU, not with CUDA: --precision int8", auto.stderr.decode())
-        self.refuse_on_device(64, *in_int8, "--device", "cuda", stdin=lines, says="--precision int8 computes on the CPU alone")
+        self.refuse_on_device(64, *in_int8, "--device", "cuda", stdin=lines, says="--precision int8 computes only on the CPU")
         source = self.write("few.en", lines)
         with open(self.demo_path("test.de"), "rb") as file:
             reference = self.write("few.de", b"".join(file.readlines()[:6]))
@@ -215,7 +215,7 @@ class EmulatedDevice(DeviceTest):
         steps = ["--max-steps", 4]
         self.succeed(*self.train("one", *steps, "--device", "cpu"))
         result = self.succeed_on_device(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
-        self.assertIn(b"every rank has a device of its own", result.stderr)
+        self.assertIn(b"each rank has its own device", result.stderr)
         self.assert_close_losses("two", "one", 4)
         anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
         self.succeed_on_device(*anew, ranks=2, devices=2)
@@ -281,7 +281,7 @@ class EmulatedDevice(DeviceTest):
         for variables, says in (
             ({"VENTRIS_EMULATED_DRIVER": 12040}, "supports CUDA 12.4, but this program needs CUDA 13.0; install a"),
             ({"VENTRIS_EMULATED_DRIVER": 0}, "no NVIDIA driver is installed"),
-            ({"VENTRIS_EMULATED_NO_KERNELS": 1}, "has compute capability 9.0, and this build has kernels for "),
+            ({"VENTRIS_EMULATED_NO_KERNELS": 1}, "has compute capability 9.0, but this build has kernels only for "),
         ):
             with self.subTest(**variables):
                 words = self.train("unusable", "--device", "cuda")

@@ -153,12 +153,12 @@ class Replays(DigestTest):
         self.assertRegex(lines[0], rf"^step 5  [0-9a-f]{{32}}  differs from metrics.jsonl, which has {wrong}$")
         self.assertRegex(lines[1], r"^step 6  [0-9a-f]{32}  equal to metrics.jsonl, equal to checkpoint-00000006.h5$")
         self.assertIn(b"1 of 2 compared steps", result.stderr)
-        self.assertIn(b"the first step 5", result.stderr)
+        self.assertIn(b"first in step 5", result.stderr)
 
     def test_what_cannot_be_replayed(self):
         self.succeed(*self.train("last", max_steps=2))
         last = self.checkpoint("last", 2)
-        self.refuse(66, "replay", "--checkpoint", last, says=["nothing to compare with", "--digest-every"])
+        self.refuse(66, "replay", "--checkpoint", last, says=["no digest to compare with", "--digest-every"])
         self.refuse(64, "replay", says="--checkpoint")
         alone = self.path("alone")
         os.mkdir(alone)

@@ -104,7 +104,7 @@ class DiskFull(support.CommandLineTest):
                     support.command(*train(self.corpus, run, 4)), capture_output=True, timeout=240,
                     env=support.environment(), preexec_fn=prepare, check=False)  # fmt: skip
                 message = self.check_message(result, 74, os.path.join(run, "checkpoint-00000004.h5"))
-                self.assertIn(f"Files may have {limit} bytes here (ulimit -f)", message)
+                self.assertIn(f"The limit on the size of a file is {limit} bytes (ulimit -f)", message)
                 self.assertEqual(self.read(first), before)
                 self.assertFalse([name for name in os.listdir(run) if ".tmp." in name])
         self.succeed(*train(self.corpus, run, 4))

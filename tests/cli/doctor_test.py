@@ -46,7 +46,7 @@ class Doctor(support.CommandLineTest):
         place = os.path.join(self.write("a-file", "not a folder"), "run")
         findings, _ = self.doctor("--model-dir", place, code=69)
         self.assertEqual(findings["folder"]["severity"], "problem")
-        self.assertIn("cannot be made", findings["folder"]["finding"])
+        self.assertIn("cannot create the folder", findings["folder"]["finding"])
 
     def test_a_limit_on_files_smaller_than_a_checkpoint_is_a_problem(self):
         words = support.command("doctor", "--device", "cpu", "--json")

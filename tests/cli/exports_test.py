@@ -157,7 +157,7 @@ class TinyModel(GoldenModelTest):
         # The digest of the file left out, so that only that of the parameters can tell.
         path = self.with_a_row_of_ones(path, "digest")
         for command in (("import", "--input", path, "--output", self.path("no.h5")), ("inspect", path, "--verify")):
-            self.refuse(65, *command, says=[path, digest, "is recorded"])
+            self.refuse(65, *command, says=[path, digest, "but the file records"])
 
     def test_a_truncated_or_changed_file_is_refused_by_name(self):
         for output_format, name in (("hdf5", "c.h5"), ("safetensors", "c.safetensors")):

@@ -95,7 +95,7 @@ class Faults(support.CommandLineTest):
         message = result.stderr.decode()
         if before:
             newest = f"{self.path(name)}/checkpoint-{max(before):08}.h5"
-            self.assertRegex(message, f"going on from {newest}|nothing to do: {newest} has all {STEPS} steps")
+            self.assertRegex(message, f"resuming from {newest}|nothing to do: {newest} has all {STEPS} steps")
         self.assertEqual(self.digests(name)[STEPS], digests[STEPS], message)
         self.assertEqual(self.read(self.path(name, "best.json")), best)
         self.assertFalse(self.leftovers(name))
@@ -231,7 +231,7 @@ class Faults(support.CommandLineTest):
         def check(result, made, number, error):
             if made[number - 1].startswith("open ") and ".tmp." not in made[number - 1]:  # reads what was written
                 self.assertEqual(result.returncode, 74)
-                self.assertIn(f"cannot be read again: {os.strerror(error)}", result.stderr.decode())
+                self.assertIn(f"cannot be read back: {os.strerror(error)}", result.stderr.decode())
             else:
                 self.check_failure(result, made[number - 1], error)
 

@@ -220,9 +220,9 @@ class FilePrecision(GoldenModelTest):
 
     def test_what_a_format_does_not_have_is_refused(self):
         for output_format, precision, says in (
-            ("marian", "int8", "'marian' has f32 alone"),
-            ("marian", "bf16", "'marian' has f32 alone"),
-            ("huggingface", "int8", "'huggingface' has f32 and bf16 alone"),
+            ("marian", "int8", "'marian' supports only f32"),
+            ("marian", "bf16", "'marian' supports only f32"),
+            ("huggingface", "int8", "'huggingface' supports only f32 and bf16"),
         ):
             self.refuse(64, "export", "--model", self.weights, "--format", output_format, "--precision", precision,
                         "--output", self.path("no"), says=[precision, says, "hdf5, safetensors"])  # fmt: skip

@@ -84,7 +84,7 @@ class GoldenFiles(support.CommandLineTest):
         result = support.run(*words, cwd=self.copy)
         messages = result.stderr.decode()
         self.assertEqual(result.returncode, 0, messages)
-        self.assertIn(f"going on from {CHECKPOINT} at step 1500", messages)
+        self.assertIn(f"resuming from {CHECKPOINT} at step 1500", messages)
         self.assertIn("--max-steps from 1500 to 1560", messages)  # config.json was read
         lines = self.metrics(self.read(os.path.join(self.copy, "run", "metrics.jsonl")))
         expected = self.metrics(self.expected("metrics.jsonl"))

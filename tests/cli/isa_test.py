@@ -49,8 +49,8 @@ class InstructionSets(support.CommandLineTest):
         self.succeed(*self.train("wrong", "--isa", self.best), variables={"VENTRIS_ISA": "sse9"})
 
     def test_names_that_are_none_and_sets_that_the_processor_lacks(self):
-        lists = f"this program has kernels for {', '.join(self.built)}, of which this processor runs {', '.join(self.usable)}\n"
-        wrong = [("sse9", "there is no such set of instructions")]
+        lists = f"this program has kernels for {', '.join(self.built)}; this processor supports {', '.join(self.usable)}\n"
+        wrong = [("sse9", "there is no such instruction set")]
         wrong += [(name, "this processor does not have these instructions") for name in self.built if name not in self.usable]
         for name, reason in wrong:
             with self.subTest(name):
@@ -103,7 +103,7 @@ class InstructionSets(support.CommandLineTest):
         result = self.train_on_two(f"export VENTRIS_ISA={least}", "mixed")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.recorded("mixed")["kernels"], least)
-        self.assertIn(f"Computing with the instructions of {least}: not every rank has more", result.stderr.decode())
+        self.assertIn(f"Computing with the instruction set {least}, the largest that every rank has", result.stderr.decode())
 
     def test_a_processor_with_too_few_is_told_so(self):
         if self.built != SETS:

@@ -7,7 +7,7 @@ import unittest
 import support
 
 LIMIT = 1 << 20
-SAYS = ["the line is longer than 1048576 bytes", "one sentence a line"]
+SAYS = ["the line is longer than 1048576 bytes", "one sentence per line"]
 
 
 class LongLines(support.CommandLineTest):

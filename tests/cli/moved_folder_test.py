@@ -60,7 +60,7 @@ class MovedFolder(DigestTest):
                 _, messages = process.communicate(timeout=120)
                 message = messages.decode(errors="replace").splitlines()[-1]
                 self.assertEqual(process.returncode, 74, message)
-                self.assertIn(f"the run folder {self.path(name)} was removed while this run worked in it", message)
+                self.assertIn(f"the run folder {self.path(name)} was removed with its checkpoints while this run used it", message)
                 self.assertFalse(os.path.exists(self.path(name)))
 
     def test_a_run_writes_nothing_into_the_folder_that_took_the_place_of_its_own(self):

@@ -55,7 +55,7 @@ class NoLocks(DigestTest):
         os.mkdir(self.path("named"))
         self.write("named/status.json", json.dumps(self.status("live")))
         self.refuse(73, *self.train("named", max_steps=2), variables=self.without_locks("named"),
-                    says=[self.path("named"), f"process {process.pid} on this host, as status.json there says"])  # fmt: skip
+                    says=[self.path("named"), f"process {process.pid} on this host, according to its status.json"])  # fmt: skip
         self.succeed(*self.train("named", max_steps=2))  # with locks
 
     def test_doctor_tells(self):

@@ -91,7 +91,7 @@ class OutputFiles(support.CommandLineTest):
             (evaluate, self.path("out", "other name")),
             ([*evaluate, "--config", config], os.path.join(self.out, ".", "config")),
         ):
-            self.refuse(64, *command, "--output", output, says="cannot be written to as well")
+            self.refuse(64, *command, "--output", output, says="is also the input of")
         after = {name: self.read(self.path("out", name)) for name in os.listdir(self.out)}
         self.assertEqual(before, after)
 
@@ -173,7 +173,7 @@ class OutputFiles(support.CommandLineTest):
                 with open(self.path("seen"), "wb") as output:
                     result = subprocess.run(support.command(*command), stdout=output, stderr=subprocess.PIPE, check=False)
                 self.assertEqual(result.returncode, 73, result.stderr)
-                self.assertIn(f"{path}: cannot create the file: the name stands for an open file".encode(), result.stderr)
+                self.assertIn(f"{path}: cannot create the file: this name is an open file".encode(), result.stderr)
                 self.assertTrue(os.path.islink(path))
 
     def test_no_name_but_that_of_the_output_can_be_foretold(self):

@@ -232,7 +232,7 @@ class PowerLoss(support.CommandLineTest):
             message = self.call(self.train(folder), **variables).stderr.decode()
             if newest >= 0:
                 checkpoint = f"{folder}/checkpoint-{newest:08}.h5"
-                self.assertRegex(message, f"going on from {checkpoint}|nothing to do: {checkpoint} has all {STEPS} steps")
+                self.assertRegex(message, f"resuming from {checkpoint}|nothing to do: {checkpoint} has all {STEPS} steps")
             self.assertEqual(self.outcome(folder), expected, message)
 
         self.check(oracle, goes_on)
@@ -283,7 +283,7 @@ class PowerLoss(support.CommandLineTest):
                         self.assertIn(of_it[0], message)
                     else:
                         message = self.call(self.train(folder)).stderr.decode()
-                        self.assertIn(f"going on from {folder}/checkpoint-{older:08}.h5", message)
+                        self.assertIn(f"resuming from {folder}/checkpoint-{older:08}.h5", message)
                         expected = expected or self.outcome(folder)[1]
                         self.assertEqual(self.outcome(folder)[1], expected)
                 tried += 1

@@ -163,7 +163,7 @@ class Preemption(support.CommandLineTest):
             if process.returncode == 0:
                 continue
             self.assertEqual(process.returncode, 75, text)
-            abandoned = re.search(r"step (\d) is abandoned for the stop, (\d+) of (\d+) micro-batches", text)
+            abandoned = re.search(r"step (\d) is abandoned because of the stop, (\d+) of (\d+) micro-batches", text)
             if abandoned and int(abandoned[2]) < int(abandoned[3]):
                 break
         self.assertTrue(abandoned, text)

@@ -86,7 +86,7 @@ class Prepare(support.CommandLineTest):
         )
         self.assertEqual(
             warnings("--train-sets", english, german, "--valid-sets", english, link),
-            [f"Warning: --valid-sets has {english} as source and as target: such pairs teach to copy"],
+            [f"Warning: --valid-sets has {english} as source and as target: the model would learn to copy"],
         )
 
     def test_the_corpus_file_opens_in_h5py(self):

@@ -42,7 +42,7 @@ class Protocol(support.CommandLineTest):
         self.refuse(64, *paper, says="--language")
         self.refuse(64, *paper, "--language", "xx", says=["xx", "en, de, fr or cs"])
         self.refuse(64, *paper, "--language", "de", "--lowercase", says="--protocol paper")
-        self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="BLEU alone")
+        self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="is only for BLEU")
         self.refuse(64, "bleu", "--input", text, "--reference", text, "--language", "de", says="--protocol paper")
 
     def test_several_systems_and_intervals(self):

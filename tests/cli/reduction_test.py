@@ -96,7 +96,7 @@ class Reduction(support.CommandLineTest):
         self.succeed(*self.train("few-1", *options))
         result = support.run(*self.train("few-4", *options), ranks=4)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(b"1 of 4 ranks have no work but validation: a batch has 3 logical shards", result.stderr)
+        self.assertIn(b"1 of 4 ranks work only in validation: a batch has 3 logical shards", result.stderr)
         self.assert_same_state(self.state("few-4", 4), self.state("few-1", 4), "4 ranks")
 
     def go_on_with_other_ranks(self, *options):

@@ -115,7 +115,7 @@ class ResumeOptions(support.CommandLineTest):
                     self.assertIn(f"checkpoint-00000001.h5 was written with {key} ", message)
                 else:
                     self.assertEqual(result.returncode, 0, message)
-                    self.assertRegex(message, "going on from |nothing to do: ")
+                    self.assertRegex(message, "resuming from |nothing to do: ")
 
 
 if __name__ == "__main__":

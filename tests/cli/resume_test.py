@@ -138,7 +138,7 @@ class Resume(DigestTest):
             with open(self.checkpoint(folder, 6), "r+b") as file:
                 file.truncate(1000)
             told = self.told(folder, 8, resume=begin, digest_every=1)
-            self.assertIn(f"going on from {begin} at step 4", told)
+            self.assertIn(f"resuming from {begin} at step 4", told)
             self.assertIn(" were written. Copy it again. It is renamed to ", told)
             self.assertEqual({step: digest for step, digest in self.logged(folder).items() if step > 4}, expected)
 
@@ -158,9 +158,9 @@ class Resume(DigestTest):
         os.remove(gone)
         told = self.told("validated", 10, **valid)
         self.assertIn(f"({best['metric']} {best['value']:.4g}), is not in ", told)
-        self.assertIn("the best is looked for anew", told)
+        self.assertIn("the search for the best starts again", told)
         self.assertEqual(self.best("validated")["checkpoint"], "checkpoint-00000010.h5")
-        self.assertNotIn("looked for anew", self.told("validated", 12, **valid))
+        self.assertNotIn("the search for the best", self.told("validated", 12, **valid))
 
 
 class Refusals(DigestTest):

@@ -169,7 +169,7 @@ class RunFolder(support.CommandLineTest):
         self.refuse(78, "bleu", "--config", self.path("other.json"), says="is JSON; ventris bleu expects lines")
         self.succeed(*self.train("strange", "--max-steps", 1))
         config = json.loads(self.text("strange", "config.json"))
-        for key, says in (("dropout", 'it belongs into "model"'), ("seeed", "it is misspelt, or comes from a newer version")):
+        for key, says in (("dropout", 'it belongs in "model"'), ("seeed", "it is misspelt, or from a newer version")):
             self.write("strange.json", json.dumps({**config, key: 0.5}))
             self.refuse(78, "train", "--config", self.path("strange.json"), says=f"has the unknown option {key}: {says}")
 
@@ -217,7 +217,7 @@ class RunFolder(support.CommandLineTest):
         os.symlink(self.path("nowhere"), gone)
         result = support.run("inspect", self.path("vanishing"), "--verify")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"{gone}: the run has removed it meanwhile", result.stderr.decode())
+        self.assertIn(f"{gone}: removed by the run in the meantime", result.stderr.decode())
         self.assertIn("checkpoint-00000002.h5: verified", result.stdout.decode())
 
     def test_a_copy_under_the_name_of_a_later_step_is_told(self):
@@ -245,7 +245,7 @@ class RunFolder(support.CommandLineTest):
         self.write("looked/status.json", json.dumps(gone))
         self.assertIn(": killed; ", self.succeed("inspect", self.path("looked")).decode())
         os.mkdir(self.path("empty"))
-        self.refuse(66, "inspect", self.path("empty"), says="none of a training run")
+        self.refuse(66, "inspect", self.path("empty"), says="not of a training run")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_inspect_of_a_command_that_is_no_text(self):

@@ -103,7 +103,7 @@ class ScoreOfTheSearch(support.CommandLineTest):
         sides = [os.path.join(cls.folder, "demo", f"train.{language}") for language in ("en", "de")]
         output = os.path.join(cls.folder, "small.h5")
         result = support.run("prepare", "--train-sets", *sides, "--vocab-size", 10, "--output", output)
-        return int(re.search(rb"the characters of the text alone take (\d+)", result.stderr)[1])
+        return int(re.search(rb"the characters of the text alone need (\d+)", result.stderr)[1])
 
     def test_equals_the_score_of_an_output(self):
         best = self.succeed(

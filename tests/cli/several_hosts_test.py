@@ -135,7 +135,7 @@ class SeveralHosts(support.CommandLineTest):
         last = int(re.search(r"\d+", found).group()) + 10
         options = ["--max-steps", last, "--save-every", 0]
         messages = self.end(self.start(self.train(name, *options)), 0)
-        self.assertIn(f"going on from {self.path(name, found)}", messages)
+        self.assertIn(f"resuming from {self.path(name, found)}", messages)
         quiet = f"quiet-{name}"
         self.succeed(*self.train(quiet, *options), ranks=2)
         self.check_equal(self.checkpoint(name, last), self.checkpoint(quiet, last))

@@ -95,7 +95,7 @@ class SlowDisk(support.CommandLineTest):
         process = self.start(name, ranks=ranks)
         text = self.end_of(process)
         self.assertEqual(process.returncode, 0, text)
-        self.assertIn(f"going on from {self.checkpoint(name, 2)} at step 2", text)
+        self.assertIn(f"resuming from {self.checkpoint(name, 2)} at step 2", text)
         self.assertFalse([file for file in os.listdir(self.path(name)) if ".tmp." in file])
         shutil.rmtree(self.path(name))
 

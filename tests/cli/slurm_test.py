@@ -61,7 +61,7 @@ class TrainUnderSlurm(support.CommandLineTest):
         log = self.log("asked")
         self.assertEqual((end["JobState"], end["Restarts"]), ("COMPLETED", "1"), log)
         # Both parts of the run are in the log.
-        self.assertEqual(log.count("ranks       2 on 2 hosts, 1 a host"), 2, log)
+        self.assertEqual(log.count("ranks       2 on 2 hosts, 1 per host"), 2, log)
         self.assertIn("stopped at step", log)
         self.assertIn(f"trained at step {STEPS}", log)
         whole = ["--model-dir", self.path("whole"), *OPTIONS, "--threads", 1, "--max-steps", STEPS]

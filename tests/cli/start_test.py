@@ -34,7 +34,7 @@ class Start(support.CommandLineTest):
                          "--logical-shards", 2, "--json"))  # fmt: skip
         self.assertRegex(rows["ranks"], rf"^{ranks} on \S+$")
         used = re.search(r"ISA: +([^,\n]+)", self.succeed("--version").decode())[1]
-        self.assertEqual(rows["computing"], f"CPU, 1 thread a rank, f32, instructions of {used}")
+        self.assertEqual(rows["computing"], f"CPU, 1 thread per rank, f32, instruction set {used}")
         self.assertEqual(rows["model"], f"{plan['parameters']:,} parameters, 1 + 2 layers, width 32, 2 heads")
         source, target = self.corpus_tokens()
         self.assertEqual(
@@ -42,7 +42,7 @@ class Start(support.CommandLineTest):
             f"3,000 pairs to train on, 20 to validate; {source:,} source and {target:,} target tokens of a vocabulary of "
             f"{support.VOCABULARY}",
         )
-        self.assertEqual(rows["step"], f"up to 512 source and 512 target tokens, in 2 micro-batches, {2 // ranks} a rank")
+        self.assertEqual(rows["step"], f"up to 512 source and 512 target tokens, in 2 micro-batches, {2 // ranks} per rank")
         steps = int(re.fullmatch(r"about (\d+) steps", rows["epoch"])[1])
         self.assertLess(abs(steps / plan["steps_per_epoch"] - 1), 0.2)
         self.assertRegex(rows["training"], r"^to step 2, 0\.0\d+ epochs$")
@@ -95,8 +95,8 @@ class Start(support.CommandLineTest):
         large = self.path("large.h5")
         self.succeed("prepare", "--train-sets", *demo[:2], "--vocab-size", 3000, "--output", large)
         text = self.start("vocabulary", "--max-steps", 0, corpus=large)
-        self.assertRegex(text, r"warning: the vocabulary is large for the text: 3,000 tokens for [\d,]+, so that each "
-                               r"comes \d\d times on average; 'ventris prepare --vocab-size \d+' or less")  # fmt: skip
+        self.assertRegex(text, r"warning: the vocabulary is large for the text: 3,000 tokens for [\d,]+, so each "
+                               r"occurs \d\d times on average; with 'ventris prepare --vocab-size \d+' or less")  # fmt: skip
 
     def test_validation_pairs_the_other_way_about(self):
         demo = {f"{part}.{side}": self.demo_path(f"{part}.{side}") for part in ("train", "valid") for side in ("en", "de")}
@@ -104,7 +104,7 @@ class Start(support.CommandLineTest):
         self.succeed("prepare", "--train-sets", demo["train.en"], demo["train.de"],
                      "--valid-sets", demo["valid.de"], demo["valid.en"],
                      "--vocab-size", support.VOCABULARY, "--output", swapped)  # fmt: skip
-        self.assertIn("source and target of the validation pairs look swapped", self.start("swapped", "--max-steps", 0, corpus=swapped))
+        self.assertIn("source and target of the validation pairs seem to be swapped", self.start("swapped", "--max-steps", 0, corpus=swapped))
 
     def test_options_that_changed(self):
         self.start("changed", "--max-steps", 2)
@@ -115,7 +115,7 @@ class Start(support.CommandLineTest):
         self.assertIn("  training    from step 2 to step 3, ", text)
         self.write("changed/config.json", "{")
         text = self.start("changed", "--max-steps", 4)
-        self.assertIn("warning: what options changed since the last start is not known: ", text)
+        self.assertIn("warning: the options that changed since the last start are unknown: ", text)
         self.assertIn("config.json", text)
 
 

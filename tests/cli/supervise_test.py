@@ -148,7 +148,7 @@ class Supervise(support.CommandLineTest):
         text = self.end_of(process)
         self.assertEqual(process.returncode, 75, text)
         if segments:
-            self.assertIn("removed what killed jobs left", text)
+            self.assertIn("removed leftovers of killed jobs", text)
         self.assertEqual(self.status("left")["state"], "stopped")
 
     @unittest.skipUnless(os.geteuid() == 0 and os.path.isdir("/dev/shm"), "needs root, and /dev/shm")
@@ -172,7 +172,7 @@ class Supervise(support.CommandLineTest):
             self.addCleanup(lambda rank=rank: (rank.kill(), rank.communicate()))
         with mmap.mmap(used[0], 0):
             text = self.end_of(self.start("--max-restarts", 1, *SHELL, "exit 69"))
-        self.assertIn(f"removed what killed jobs left: {left[1]}", text)
+        self.assertIn(f"removed leftovers of killed jobs: {left[1]}", text)
         self.assertEqual([os.path.exists(path) for path in (left[1], theirs[1], used[1], *ending)], [False] + 4 * [True])
         for file, _ in (left, theirs, used):
             os.close(file)
@@ -185,7 +185,7 @@ class Supervise(support.CommandLineTest):
             process.send_signal(sent)
             text = self.end_of(process)
             self.assertEqual(process.returncode, 75, text)
-            self.assertIn(f"{sent.name} came; SIGUSR1 is passed on", text)
+            self.assertIn(f"received {sent.name}; forwarded as SIGUSR1", text)
             status = self.status(name)
             self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("stopped", 75, True))
             self.assertTrue(os.path.exists(status["last_checkpoint"]))
@@ -208,7 +208,7 @@ class Supervise(support.CommandLineTest):
         process.send_signal(signal.SIGTERM)
         text = self.end_of(process)
         self.assertEqual(process.returncode, 75, text)
-        self.assertEqual(text.count("is passed on"), 1, text)
+        self.assertEqual(text.count("forwarded as"), 1, text)
 
     def test_a_launcher_that_ends_by_the_same_stop_before_training_is_stopped_too(self):
         # As where a batch system signals every process: mpirun ends with 1 then.
@@ -307,7 +307,7 @@ class Supervise(support.CommandLineTest):
         want = "prlimit --pid $PPID --nofile=4:; kill -9 $$"
         text = self.end_of(process := self.start("--max-restarts", 2, *SHELL, want))
         self.assertEqual(process.returncode, 74, text)
-        self.assertEqual(text.count("no process can be started: Too many open files"), 2, text)
+        self.assertEqual(text.count("cannot start a process: Too many open files"), 2, text)
         self.assertIn("restart 2 of 2", text)
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
         words = support.command("supervise", "--", "true")
@@ -345,7 +345,7 @@ class Supervise(support.CommandLineTest):
         process = self.start(*SHELL, left)
         text = self.end_of(process)
         self.assertEqual(process.returncode, 3, text)
-        self.assertIn("ended 1 processes that the command left", text)
+        self.assertIn("ended 1 processes left by the command", text)
         self.assertEqual(processes_with(mark), [])
 
     def launcher(self, name, last_words="read line < {fifo}"):
@@ -369,7 +369,7 @@ class Supervise(support.CommandLineTest):
         text = self.end_of(process)
         # The second start trains to the end, which its launcher outlives too.
         self.assertEqual(process.returncode, 0, text)
-        self.assertEqual(text.count("has lived on for 1 s without a rank on this host; it is killed"), 2, text)
+        self.assertEqual(text.count("has had no rank on this host for 1 s; it is killed"), 2, text)
         self.assertIn("the command was ended by SIGKILL; the run was killed", text)
         self.assertEqual(text.count("supervise: started"), 2, text)
         self.assertEqual(self.status("outlived")["state"], "done")
@@ -390,12 +390,12 @@ class Supervise(support.CommandLineTest):
         process = self.start("--launcher-timeout", 1, "--", *script, *train)
         text = self.end_of(process)
         self.assertEqual(process.returncode, 0, text)
-        self.assertNotIn("lived on", text)
+        self.assertNotIn("has had no rank", text)
         busy = self.launcher("busy", "sleep 4")  # it has a child
         process = self.start("--launcher-timeout", 1, "--", busy, *train)
         text = self.end_of(process)
         self.assertEqual(process.returncode, 0, text)
-        self.assertNotIn("lived on", text)
+        self.assertNotIn("has had no rank", text)
 
     def test_open_mpi_is_told_not_to_sleep_before_it_ends_ranks(self):
         show = ["--", "sh", "-c", "echo timeout $OMPI_MCA_odls_base_sigkill_timeout"]
@@ -416,7 +416,7 @@ class Supervise(support.CommandLineTest):
         self.assertIn("stopped on request (SIGTERM) before the restart", text)
 
     def test_commands_that_cannot_be_started(self):
-        self.refuse(64, "supervise", says="no command is given")
+        self.refuse(64, "supervise", says="no command given")
         self.refuse(66, "supervise", "--", "no-such-program", says="cannot start no-such-program: No such file")
 
     def test_help_behind_two_dashes_is_of_the_command(self):

@@ -344,7 +344,7 @@ TEST_F(PrepareTest, TruncatedGzipIsTold) {
 
 TEST_F(PrepareTest, ATooLargeVocabularyIsTold) {
   options_.tokenizer.vocab_size = 32000;
-  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadConfiguration), "the largest that works is"));
+  EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadConfiguration), "the maximum is"));
 }
 
 TEST_F(PrepareTest, NoPairLeftIsAnError) {

@@ -59,7 +59,7 @@ TEST_F(CudaDevices, NoDeviceIsSaid) {
 }
 
 TEST_F(CudaDevices, AnIndexPastTheLastIsSaid) {
-  expect_reason("CUDA device 3 was asked for, and there are 1", 3);
+  expect_reason("there is no CUDA device 3: there are 1", 3);
 }
 
 TEST_F(CudaDevices, AnOldDriverIsSaidWithBothVersions) {
@@ -72,7 +72,7 @@ TEST_F(CudaDevices, AnOldDriverIsSaidWithBothVersions) {
 
 TEST_F(CudaDevices, AnArchitectureWithoutKernelsIsSaid) {
   emulation::machine().kernel_image = false;
-  expect_reason("has compute capability 9.0, and this build has kernels for the emulated device only");
+  expect_reason("has compute capability 9.0, but this build has kernels only for the emulated device");
 }
 
 TEST_F(CudaDevices, ComputeModesThatKeepUsOutAreSaid) {
@@ -81,7 +81,7 @@ TEST_F(CudaDevices, ComputeModesThatKeepUsOutAreSaid) {
   emulation::machine().mode = cudaComputeModeExclusiveProcess;
   EXPECT_EQ(cuda_unavailable_reason(), "");
   emulation::machine().taken = true;
-  expect_reason("taken by another process: it is in compute mode \"exclusive process\"");
+  expect_reason("in use by another process: it is in compute mode \"exclusive process\"");
 }
 
 TEST(CudaArena, IsZeroedAndOnTheDevice) {

@@ -100,7 +100,7 @@ TEST_F(CudaGemmTuning, AFolderThatCannotBeWrittenIsNoError) {
   GemmProduct p(kTuned, DType::kF32);
   ::testing::internal::CaptureStderr();
   EXPECT_GT(run(p), 3);
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("cannot be kept"), std::string::npos);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("cannot be saved"), std::string::npos);
 }
 
 }  // namespace

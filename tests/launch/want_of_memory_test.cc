@@ -33,9 +33,9 @@ TEST(WantOfMemoryDeathTest, EndsWithTheCodeOfWhatLacks) {
     prepare_for_want_of_memory();
     throw_past_the_last_frame(error);
   };
-  EXPECT_EXIT(end(0), ::testing::ExitedWithCode(70), "out of memory in a place that cannot go on");
-  EXPECT_EXIT(end(EAGAIN), ::testing::ExitedWithCode(69), "the system starts no further thread");
-  EXPECT_EXIT(end(ENOMEM), ::testing::ExitedWithCode(69), "the system starts no further thread");
+  EXPECT_EXIT(end(0), ::testing::ExitedWithCode(70), "out of memory in code that cannot recover");
+  EXPECT_EXIT(end(EAGAIN), ::testing::ExitedWithCode(69), "the system cannot start another thread");
+  EXPECT_EXIT(end(ENOMEM), ::testing::ExitedWithCode(69), "the system cannot start another thread");
   EXPECT_EXIT(end(EPERM), ::testing::KilledBySignal(SIGABRT), "Operation not permitted");
 }
 

@@ -27,11 +27,11 @@ struct Change {
 };
 
 const Change kChanges[] = {
-    {"appended", "bytes and has",
+    {"appended", "bytes and now has",
      [](const std::string& corpus) { std::ofstream(corpus, std::ios::app | std::ios::binary) << 'x'; }},
-    {"cut", "bytes and has",
+    {"cut", "bytes and now has",
      [](const std::string& corpus) { fs::resize_file(corpus, fs::file_size(corpus) - 1); }},
-    {"overwritten", "written to",
+    {"overwritten", "its modification time changed",
      [](const std::string& corpus) {
        std::fstream file(corpus, std::ios::in | std::ios::out | std::ios::binary);
        file.seekp(2000);
@@ -39,7 +39,7 @@ const Change kChanges[] = {
        file.close();
        fs::last_write_time(corpus, fs::last_write_time(corpus) + std::chrono::seconds(1));
      }},
-    {"overwritten and given its time", "its bytes are others",
+    {"overwritten and given its time", "its bytes are different",
      [](const std::string& corpus) {
        const fs::file_time_type time = fs::last_write_time(corpus);
        std::fstream file(corpus, std::ios::in | std::ios::out | std::ios::binary);
@@ -54,7 +54,7 @@ const Change kChanges[] = {
        fs::last_write_time(corpus + ".new", fs::last_write_time(corpus));
        fs::rename(corpus + ".new", corpus);
      }},
-    {"removed", "not there any more", [](const std::string& corpus) { fs::remove(corpus); }}};
+    {"removed", "it no longer exists", [](const std::string& corpus) { fs::remove(corpus); }}};
 
 TEST(CorpusWatch, EndsARunBeforeASaveAndTheCheckpointOfBeforeGoesOn) {
   const TemporaryFolder folder;
@@ -134,7 +134,8 @@ TEST(CorpusWatch, AnotherCorpusOfTheSameSizeAndTimeIsAChange) {
     watch.check();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("another corpus was copied over it"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("another corpus of the same size and time was copied over it"),
+              std::string::npos)
         << error.what();
   }
 }

@@ -92,7 +92,7 @@ TEST_F(ResumeTest, NoCheckpointIsSetAsideWhereItsReaderIsKilled) {
     ASSERT_EQ(::kill(killed.id(), SIGKILL), 0);
     expect_failure<data::DataError>(
         [&] { find(); }, data::ErrorKind::kIo,
-        {newest_ + ": the process of this program that looks into HDF5 files is gone"});
+        {newest_ + ": the process of this program that reads HDF5 files is gone"});
   }
   EXPECT_EQ(list_checkpoints(options_.model_dir), std::vector<std::string>{newest_});
   EXPECT_EQ(find().path, newest_);

@@ -89,7 +89,7 @@ std::vector<Finding> judge_programs(const DoctorFacts& facts) {
                       ""});
   if (first.root && first.thread_level.empty() && first.mpi.find("Open MPI") != std::string::npos) {
     findings.push_back(
-        {Severity::kNote, "root", "Open MPI starts no ranks for root unless told to",
+        {Severity::kNote, "root", "Open MPI starts no ranks as root by default",
          "mpirun --allow-run-as-root, "
          "or OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in the environment"});
   }
@@ -102,9 +102,9 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts) {
     const RankFacts& own = facts.ranks[rank];
     if (local_ranks[own.host].insert(own.local_rank).second) continue;
     return {{Severity::kProblem, "hosts",
-             fmt::format("two hosts call themselves {}: {} is not on the host of the rank before it",
-                         own.host, place(facts, rank)),
-             "give every host a name of its own (hostnamectl set-hostname); messages name hosts"}};
+             fmt::format("two hosts have the name {}: {} is not on the host of the rank before it", own.host,
+                         place(facts, rank)),
+             "give each host its own name (hostnamectl set-hostname); messages name hosts"}};
   }
   std::vector<Finding> findings;
   const auto [min, max] =
@@ -114,7 +114,7 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts) {
     findings.push_back({Severity::kWarning, "hosts",
                         fmt::format("{} has {} and {} has {}: every step waits for the slowest", max->first,
                                     counted(std::ssize(max->second), "rank"), min->first, min->second.size()),
-                        "start as many ranks on each host: mpirun --map-by ppr:N:node"});
+                        "start the same number of ranks on each host: mpirun --map-by ppr:N:node"});
   } else {
     findings.push_back(
         {Severity::kFine, "hosts",
@@ -136,7 +136,7 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
                           fmt::format("{} has {} and {}", own.host, counted(own.local_size, "rank"),
                                       counted(own.host_cores, "core")),
                           "start at most as many ranks on a host as it has cores; "
-                          "mpirun starts more with --oversubscribe alone, and they are slow"});
+                          "mpirun starts more only with --oversubscribe, and they are slow"});
     } else if (2 * own.core_share * own.local_size <= own.host_cores) {
       findings.push_back({Severity::kWarning, "cores",
                           fmt::format("the {} of {} may use {} each of its {}: most of the host is idle",
@@ -149,7 +149,7 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
     const bool alone = facts.ranks[0].thread_level.empty();
     findings.push_back(
         {Severity::kFine, "cores",
-         alone ? fmt::format("{}; mpirun starts more ranks than there are cores with --oversubscribe alone",
+         alone ? fmt::format("{}; mpirun starts more ranks than there are cores only with --oversubscribe",
                              counted(min, "core"))
                : fmt::format("{} or more for each rank", min),
          ""});
@@ -172,7 +172,7 @@ std::vector<Finding> judge_devices(const DoctorFacts& facts) {
                         : built ? Severity::kWarning
                                 : Severity::kFine,
                         "device", wanted ? first.device_reason : "the CPU computes: " + first.device_reason,
-                        wanted || built ? "mend what the reason names, or train with --device cpu" : ""});
+                        wanted || built ? "remove the named cause, or train with --device cpu" : ""});
     return findings;
   }
   compare(findings, facts, &RankFacts::device, Severity::kWarning, "device", "the devices",
@@ -200,8 +200,8 @@ std::vector<Finding> judge_sums(const DoctorFacts& facts) {
   const std::string measured = fmt::format("right; {} in and out of a rank, {:.0f} us for one number",
                                            rate_text(sums.bandwidth), 1e6 * sums.latency);
   if (rate <= 0.0) {
-    return {{Severity::kNote, "sums", measured + "; the rate of the link is not known",
-             "compare with what the network should give"}};
+    return {{Severity::kNote, "sums", measured + "; the rate of the link is unknown",
+             "compare with the expected rate of the network"}};
   }
   const std::string expectation =
       fmt::format("at least {}, {:.0f}% of {} {}, is expected", rate_text(expected),
@@ -218,14 +218,14 @@ std::vector<Finding> judge_sums(const DoctorFacts& facts) {
 
 std::vector<Finding> judge_folder(const DoctorFacts& facts) {
   if (facts.folder.empty()) {
-    return {{Severity::kNote, "folder", "not looked at", "give --model-dir to check the run folder"}};
+    return {{Severity::kNote, "folder", "not checked", "give --model-dir to check the run folder"}};
   }
   for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     if (facts.ranks[rank].folder_error.empty()) continue;
-    return {{Severity::kProblem, "folder",
-             fmt::format("{}: {}", place(facts, rank), facts.ranks[rank].folder_error),
-             "checkpoints could not be written; choose a folder that may be written, "
-             "on a file system with fsync and rename"}};
+    return {
+        {Severity::kProblem, "folder",
+         fmt::format("{}: {}", place(facts, rank), facts.ranks[rank].folder_error),
+         "checkpoints cannot be written; choose a writable folder, on a file system with fsync and rename"}};
   }
   for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     if (facts.ranks[rank].sees_folder) continue;
@@ -244,17 +244,16 @@ std::vector<Finding> judge_folder(const DoctorFacts& facts) {
                 ? Finding{Severity::kProblem, "disk",
                           fmt::format("{}, and three checkpoints of {} need {}", text,
                                       bytes_text(facts.checkpoint_bytes), bytes_text(wanted)),
-                          "free space, or take another --model-dir"}
+                          "free space, or use another --model-dir"}
                 : Finding{Severity::kWarning, "disk", text,
-                          "'ventris plan --model-dir' says how much a run needs"}};
+                          "'ventris plan --model-dir' shows how much a run needs"}};
   }
   if (!facts.ranks[0].folder_lock_error.empty()) {
-    return {
-        {Severity::kWarning, "folder",
-         fmt::format("{}; rename and fsync work, locks do not (flock: {})", text,
-                     facts.ranks[0].folder_lock_error),
-         "a second run there is kept out by a file that the first renews, and after a kill the next start "
-         "waits for 30 s; let the server of the file system have locks (NFS: rpc.statd, no nolock)"}};
+    return {{Severity::kWarning, "folder",
+             fmt::format("{}; rename and fsync work, locks do not (flock: {})", text,
+                         facts.ranks[0].folder_lock_error),
+             "only a file that the run renews keeps out a second run, and after a kill the next start waits "
+             "for 30 s; enable locks on the server of the file system (NFS: rpc.statd, no nolock)"}};
   }
   return {{Severity::kFine, "folder", text + "; rename, fsync and locks work", ""}};
 }
@@ -283,7 +282,7 @@ std::vector<Finding> judge_limits(const DoctorFacts& facts) {
       tell(none && own.local_size > 1 ? Severity::kProblem : Severity::kWarning, "shared memory",
            fmt::format("/dev/shm of {} has {} left for {}", own.host, bytes_text(own.shared_memory_free),
                        counted(own.local_size, "rank")),
-           "remove what killed jobs left there (ls /dev/shm), or make it larger (docker --shm-size)");
+           "remove files left by killed jobs (ls /dev/shm), or make it larger (docker --shm-size)");
     }
     if (!own.device.empty() && own.locked_memory >= 0 && hosts_of(facts) > 1) {
       tell(Severity::kWarning, "locked memory",
@@ -296,7 +295,7 @@ std::vector<Finding> judge_limits(const DoctorFacts& facts) {
     }
   }
   if (findings.empty() || findings.back().severity == Severity::kNote)
-    findings.push_back({Severity::kFine, "limits", "files, memory and /dev/shm suffice", ""});
+    findings.push_back({Severity::kFine, "limits", "files, memory and /dev/shm are sufficient", ""});
   return findings;
 }
 
@@ -314,7 +313,8 @@ std::vector<Finding> judge_clocks(const DoctorFacts& facts) {
     return {{Severity::kWarning, "clocks",
              fmt::format("the clock of {} is {:.1f} s {} that of rank 0", own.host, std::abs(own.clock_ahead),
                          own.clock_ahead > 0.0 ? "ahead of" : "behind"),
-             "times in logs and of files mislead; let the hosts follow one time server (chrony, NTP)"}};
+             "times in logs and of files are misleading; "
+             "synchronise the hosts with one time server (chrony, NTP)"}};
   }
   return {{Severity::kFine, "clocks", fmt::format("agree within {:g} s", kClockDifference), ""}};
 }

@@ -67,7 +67,7 @@ class FolderTrial {
       if (fs::create_directory(path, error)) {
         made_.push_back(path);
       } else if (error) {
-        error_ = fmt::format("the folder {} cannot be made: {}", path.string(), error.message());
+        error_ = fmt::format("cannot create the folder {}: {}", path.string(), error.message());
         return;
       }
     }
@@ -77,16 +77,15 @@ class FolderTrial {
   void write(const std::string& folder, const std::string& token) {
     const std::string temporary = token_ + kUnfinished;
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (!holds(file >= 0, "a file cannot be made in", folder)) return;
+    if (!holds(file >= 0, "cannot create a file in", folder)) return;
     const bool written = ::write(file, token.data(), token.size()) == static_cast<ssize_t>(token.size());
-    holds(written, "a file cannot be written in", folder);
+    holds(written, "cannot write a file in", folder);
     if (error_.empty()) holds(::fsync(file) == 0, "fsync of a file fails in", folder);
     ::close(file);
     if (!error_.empty()) return;
-    if (!holds(::rename(temporary.c_str(), token_.c_str()) == 0, "a file cannot be renamed in", folder))
-      return;
+    if (!holds(::rename(temporary.c_str(), token_.c_str()) == 0, "cannot rename a file in", folder)) return;
     const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!holds(directory >= 0, "the folder cannot be opened:", folder)) return;
+    if (!holds(directory >= 0, "cannot open the folder:", folder)) return;
     holds(::fsync(directory) == 0, "fsync of the folder fails:", folder);
     ::close(directory);
   }

@@ -43,14 +43,14 @@ class ScratchFolder {
     const fs::path folder = fs::temp_directory_path(error);
     if (error) {
       const char* const given = std::getenv("TMPDIR");
-      fail(ExitCode::kCannotCreate, "{}, which TMPDIR names, is no folder: {}",
+      fail(ExitCode::kCannotCreate, "{}, which TMPDIR names, is not a folder: {}",
            given != nullptr ? given : "/tmp", error.message());
     }
     const std::string name = (folder / "ventris-replay").string();
     data::remove_abandoned(name);
     path_ = data::temporary_name(name);
     if (::mkdir(path_.c_str(), 0700) != 0) {
-      fail(ExitCode::kCannotCreate, "{} cannot be made: {}; TMPDIR names the folder for it", path_,
+      fail(ExitCode::kCannotCreate, "cannot create {}: {}; TMPDIR names the folder for it", path_,
            std::strerror(errno));
     }
     opened_ = data::open_to_read(path_);
@@ -107,7 +107,7 @@ RunRecord read_record(const std::string& checkpoint, int64_t steps) {
   {
     const data::Hdf5Reader reader(checkpoint);
     if (!reader.has_attribute("/", "step")) {
-      fail(ExitCode::kBadData, "{}: is no checkpoint of a training run; expected a checkpoint-*.h5",
+      fail(ExitCode::kBadData, "{}: is not a checkpoint of a training run; expected a checkpoint-*.h5",
            checkpoint);
     }
     record.begin = reader.int_attribute("/", "step");
@@ -119,8 +119,8 @@ RunRecord read_record(const std::string& checkpoint, int64_t steps) {
   if (steps > 0) record.digests.erase(record.digests.upper_bound(record.begin + steps), record.digests.end());
   if (record.digests.empty()) {
     fail(ExitCode::kMissingInput,
-         "{} has nothing to compare with: neither a digest in metrics.jsonl nor a checkpoint of {} after "
-         "step {}. Train with --digest-every, or replay from an earlier checkpoint",
+         "{} has no digest to compare with: neither one in metrics.jsonl nor a checkpoint of {} after step "
+         "{}. Train with --digest-every, or replay from an earlier checkpoint",
          folder, steps > 0 ? fmt::format("the {} steps", steps) : "a step", record.begin);
   }
   return record;
@@ -178,7 +178,7 @@ RecordedRun recorded_run(Communicator& communicator, const std::string& checkpoi
   if (communicator.rank() == 0) {
     if (!data::is_there(path)) {
       fail(ExitCode::kMissingInput,
-           "{} is not there; expected the checkpoint in its run folder, beside the config.json of the run",
+           "there is no {}; expected the checkpoint in its run folder, beside the config.json of the run",
            path);
     }
     const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);

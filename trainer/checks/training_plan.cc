@@ -74,9 +74,9 @@ class Planner {
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages = 2 * BatchStage::planned_bytes(plan.micro_batch);
     if (machine_.device == Device::kCuda) exactly("batches", stages);
-    add("batches on their way", stages, false, true);
+    add("batches in transfer", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);
-    plan.memory.push_back({.name = "snapshot that is being saved",
+    plan.memory.push_back({.name = "snapshot to be saved",
                            .bytes = elements(DType::kF32) * (options_.ema > 0.0 ? 4 : 3),
                            .on_device = false,
                            .exact = true,
@@ -189,9 +189,9 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     std::string advice =
         !shards.empty() ? shards
         : plan.precision == DType::kF32
-            ? "smaller micro-batches alone do not help; try --precision bf16, or a smaller model (--preset, "
-              "--d-model, --encoder-layers, --decoder-layers)"
-            : "smaller micro-batches do not help; take a smaller model (--preset, --d-model, "
+            ? "smaller micro-batches alone are not enough; try --precision bf16, "
+              "or a smaller model (--preset, --d-model, --encoder-layers, --decoder-layers)"
+            : "smaller micro-batches are not enough; use a smaller model (--preset, --d-model, "
               "--encoder-layers, --decoder-layers)";
     const bool host_excess = machine.host_memory > 0 && plan.bytes_of_a_host() > machine.host_memory;
     if (host_excess && machine.ranks_per_host > 1) advice += ", or fewer ranks on a host";
@@ -203,7 +203,7 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
                                 bytes_text(plan.checkpoint_bytes), bytes_text(plan.disk_bytes()),
                                 bytes_text(machine.free_disk),
                                 max >= kMinKept ? fmt::format("--keep-checkpoints {} fits", max)
-                                                : "free space, or take another --model-dir"));
+                                                : "free space, or use another --model-dir"));
   }
   return fmt::format("{}", fmt::join(found, "; "));
 }

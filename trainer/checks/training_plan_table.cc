@@ -20,7 +20,7 @@ void add_memory(std::string& text, const TrainingPlan& plan, bool on_device, con
   for (const PlannedMemory& part : plan.memory) {
     if ((part.on_device && plan.machine.device == Device::kCuda) != on_device) continue;
     add_line(text, "  " + part.name, bytes_text(part.bytes));
-    text += fmt::format("{}{}\n", part.exact ? "" : "  about", part.once ? "  rank 0 alone" : "");
+    text += fmt::format("{}{}\n", part.exact ? "" : "  about", part.once ? "  rank 0 only" : "");
   }
   add_line(text, "  together", bytes_text(sum));
 }
@@ -38,10 +38,10 @@ std::string plan_table(const TrainingPlan& plan) {
   text += fmt::format("  {} + {} layers, width {}, vocabulary {}\n", plan.model.encoder_layers,
                       plan.model.decoder_layers, plan.model.d_model, thousands(plan.model.vocab_size));
   add_line(text, "ranks", std::to_string(machine.ranks));
-  text += fmt::format("  {} a host, {}, {}\n", machine.ranks_per_host, name_of(machine.device),
+  text += fmt::format("  {} per host, {}, {}\n", machine.ranks_per_host, name_of(machine.device),
                       name_of(plan.precision));
   add_line(text, "micro-batches of a step", std::to_string(plan.shards));
-  text += fmt::format("  {} a rank, of {} source and {} target rows\n", plan.shards_of_a_rank,
+  text += fmt::format("  {} per rank, of {} source and {} target rows\n", plan.shards_of_a_rank,
                       thousands(plan.micro_batch.source_rows), thousands(plan.micro_batch.target_rows));
   add_line(text, "target tokens of a step", thousands(std::llround(plan.target_tokens_per_step)));
   text += fmt::format("  on average, and {} source tokens\n",
@@ -59,8 +59,8 @@ std::string plan_table(const TrainingPlan& plan) {
   text += "\n";
   add_line(text, "memory of a host", bytes_text(plan.bytes_of_a_host()));
   text += of_known(machine.host_memory);
-  add_line(text, "corpus, mapped besides", bytes_text(plan.corpus_bytes));
-  text += "  one copy a host, which the system may drop\n\n";
+  add_line(text, "corpus, mapped in addition", bytes_text(plan.corpus_bytes));
+  text += "  one copy per host, which the system may drop\n\n";
 
   add_line(text, "a checkpoint", bytes_text(plan.checkpoint_bytes));
   text += "\n";

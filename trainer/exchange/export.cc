@@ -33,8 +33,8 @@ void refuse_another_format(const std::string& folder, const std::string& weights
     std::error_code error;
     if (other != weights && fs::exists(fs::path(folder) / other, error)) {
       fail(ExitCode::kCannotCreate,
-           "{}: holds {}, of another format, with which this one shares names of files. "
-           "Give a folder of its own, or remove that file",
+           "{}: holds {}, of another format that uses the same file names. "
+           "Give another folder, or remove that file",
            folder, other);
     }
   }
@@ -78,8 +78,8 @@ void check_has_precision(ExportFormat format, FilePrecision precision) {
   const bool huggingface = format == ExportFormat::kHuggingface;
   if (huggingface && precision == FilePrecision::kBF16) return;
   fail(ExitCode::kUsage,
-       "--precision {}: the format '{}' has {} alone; "
-       "hdf5, safetensors and ctranslate2 have f32, bf16 and int8",
+       "--precision {}: the format '{}' supports only {}; "
+       "hdf5, safetensors and ctranslate2 support f32, bf16 and int8",
        name_of(precision), name_of(format), huggingface ? "f32 and bf16" : "f32");
 }
 

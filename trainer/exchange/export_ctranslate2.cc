@@ -89,8 +89,8 @@ class ModelFile {
   }
   void begin(const std::string& name, const std::vector<int64_t>& shape, uint8_t type, size_t bytes) {
     if (bytes > UINT32_MAX) {
-      fail(ExitCode::kBadConfiguration, "{}: {} has {} bytes; the format ends at 4 GiB for one array", path_,
-           name, bytes);
+      fail(ExitCode::kBadConfiguration, "{}: {} has {} bytes; the limit of the format is 4 GiB per array",
+           path_, name, bytes);
     }
     put_string(name);
     put(static_cast<uint8_t>(shape.size()));

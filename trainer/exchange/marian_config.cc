@@ -137,7 +137,7 @@ class Settings {
     for (const std::string& choice : allowed) {
       if (value == choice) return;
     }
-    fail(ExitCode::kBadData, "{}: {} of the model is '{}', which our model cannot express; it must be '{}'",
+    fail(ExitCode::kBadData, "{}: {} of the model is '{}', which our model does not support; it must be '{}'",
          origin_, key, value, allowed.front());
   }
 
@@ -165,7 +165,7 @@ void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
   fail(ExitCode::kBadData,
        "{}: the model is pre-norm and of Marian '{}', "
        "where keys and values of self-attention had no LayerNorm; they have it in Marian since 1.11.0, "
-       "and in our model: let a newer Marian go on with its training, or take a post-norm model",
+       "and in our model: continue its training with a newer Marian, or use a post-norm model",
        origin, version);
 }
 
@@ -224,8 +224,8 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   const char* const first_end = first.data() + first.size();
   const auto [end, error] = std::from_chars(first.data(), first_end, config.vocab_size);
   if (sizes != first + "," + first || error != std::errc() || end != first_end) {
-    fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}', where one number twice is expected",
-         origin, sizes);
+    fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}'; expected the same number twice", origin,
+         sizes);
   }
   config.validate();
   return config;

@@ -52,7 +52,7 @@ void check_same_tokenizer(const AveragedModel& model, const std::string& path, c
       vocabulary_difference(data::Tokenizer(tokenizer, first_path), data::Tokenizer(model.tokenizer, path));
   fail(ExitCode::kBadData, "{}: has another tokenizer than {}, so their parameters cannot be averaged: {}",
        path, first_path,
-       difference.empty() ? "the tokens are the same, but text is cut into them in another way" : difference);
+       difference.empty() ? "the tokens are the same, but text is tokenized differently" : difference);
 }
 
 }  // namespace

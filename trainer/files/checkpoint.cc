@@ -117,7 +117,7 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   const TransformerConfig in_file = read_config(reader);
   if (reader.string_attribute("/", "format") != kCheckpointFormat) {
     fail(ExitCode::kBadData,
-         "{}: is a weights file, without the state that training goes on from; "
+         "{}: is a weights file, without the state that training resumes from; "
          "expected a checkpoint-*.h5 of a run",
          path);
   }

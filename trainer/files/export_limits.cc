@@ -36,8 +36,7 @@ std::vector<ExportLimit> marian_limits(const TransformerConfig& config, int32_t 
   limits.add(config.learned_positions, "learned positions", "no --learned-positions");
   limits.add(!config.marian_positions, "other sinusoids than Marian's", "--positions marian");
   limits.add(!config.zero_start && config.zero_word != begin_token,
-             "a learned embedding of the begin mark, where Marian begins with zeros",
-             "--begin-embedding none");
+             "a learned embedding of the begin mark (Marian begins with zeros)", "--begin-embedding none");
   limits.need_epsilon(config.layer_norm_epsilon, 1e-6F);
   return limits.take();
 }

@@ -159,7 +159,7 @@ void widen(const LogicalParameter& parameter, FilePrecision precision, const uin
     values[element] = scales[output] * static_cast<float>(q);
   });
   if (!in_range) {
-    fail(ExitCode::kBadData, "{}: parameter {} holds the integer -128, but they go from -127 to 127", origin,
+    fail(ExitCode::kBadData, "{}: parameter {} holds the integer -128; expected -127 to 127", origin,
          parameter.name);
   }
 }

@@ -75,7 +75,7 @@ void check_same_network(const TransformerConfig& in_file, const TransformerConfi
     differences += fmt::format("{}{} is {} in the file and {} here", differences.empty() ? "" : "; ", key,
                                there.value(key, json()).dump(), value.dump());
   }
-  fail(ExitCode::kBadData, "{}: the model in the file is another one: {}", path, differences);
+  fail(ExitCode::kBadData, "{}: the file holds another model: {}", path, differences);
 }
 
 }  // namespace ventris

@@ -39,8 +39,8 @@ void require_parameter_digest(const ParameterStore& store, ConstTensor host_valu
   const std::string digest = parameter_digest(store, host_values);
   if (digest == recorded) return;
   fail(ExitCode::kBadData,
-       "{}: its parameters have the digest {}, but {} is recorded in the file: "
-       "they are not those that were saved; use another copy or an earlier checkpoint",
+       "{}: its parameters have the digest {}, but the file records {}: they are not the saved ones; "
+       "use another copy or an earlier checkpoint",
        origin, digest, recorded);
 }
 

@@ -228,8 +228,8 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
     const double rounding = std::max(1.0, std::abs(static_cast<double>(expected)));  // f32 has 24 bits
     if (!(difference <= tolerance * rounding)) {
       fail(ExitCode::kBadData,
-           "{}: probe {}, token {}: {} is {}, but {} was expected: the weights, or the program, "
-           "compute something else than when the file was written",
+           "{}: probe {}, token {}: {} is {}, but {} was expected: "
+           "the weights or the program changed since the file was written",
            model.path, &probe - probes.data(), i, what, computed, expected);
     }
   };

@@ -92,8 +92,7 @@ std::string read_best(const std::string& model_dir) {
   refuse_newer_format(best, path.string());
   const auto name = best.is_object() ? best.find("checkpoint") : best.end();
   if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {
-    fail(ExitCode::kBadData,
-         "{}: does not name a checkpoint; remove it, or name the checkpoint to be used itself",
+    fail(ExitCode::kBadData, "{}: does not name a checkpoint; remove it, or give the checkpoint itself",
          path.string());
   }
   return (fs::path(model_dir) / name->get<std::string>()).string();
@@ -106,7 +105,7 @@ void forget_best_that_is_gone(const std::string& model_dir) {
 }
 
 void prune_checkpoints(const std::string& model_dir, int keep) {
-  VENTRIS_CHECK(keep >= 1, "at least one checkpoint has to stay, not {}", keep);
+  VENTRIS_CHECK(keep >= 1, "at least one checkpoint must be kept, not {}", keep);
   const std::vector<std::string> paths = list_checkpoints(model_dir);
   const std::string best = read_best(model_dir);
   for (size_t i = 0; i + static_cast<size_t>(keep) < paths.size(); ++i) {
@@ -133,7 +132,8 @@ void check_is_no_file_of_a_run(const std::string& path) {
   const std::string folder = data::folder_of(path);
   if (!is_name_of_run_file(data::without_folder(path)) || !holds_a_run(folder)) return;
   fail(ExitCode::kCannotCreate,
-       "{}: is a file of the training run in {}, which would lose it. Give the output another name or folder",
+       "{}: is a file of the training run in {}, and would be replaced. "
+       "Give the output another name or folder",
        path, folder);
 }
 
@@ -141,7 +141,7 @@ void check_is_no_run_folder(const std::string& folder) {
   if (!holds_a_run(folder)) return;
   fail(ExitCode::kCannotCreate,
        "{}: holds a training run, whose config.json would be replaced by that of the output. "
-       "Give a folder of its own",
+       "Give another folder",
        folder);
 }
 

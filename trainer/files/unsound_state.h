@@ -12,7 +12,7 @@ class UnsoundState : public Error {
   /// `fault` as "NaN or Inf in /adam/m".
   UnsoundState(const std::string& path, const std::string& fault)
       : Error(ExitCode::kBadData,
-              fmt::format("{}: there is {}: the run that wrote it had diverged, or the file was changed; "
+              fmt::format("{}: there is {}: the run that wrote it diverged, or the file was changed; "
                           "use an earlier checkpoint",
                           path, fault)),
         fault_(fault) {}

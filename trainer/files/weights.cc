@@ -176,7 +176,7 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
   constexpr uint64_t kBytesOfPositions = uint64_t{256} << 20;
   const auto positions = static_cast<uint64_t>(config.max_positions) * static_cast<uint64_t>(config.d_model);
   if (positions * sizeof(float) > file_bytes + kBytesOfPositions) {
-    fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can need",
+    fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can have",
          model.path, config.max_positions, config.d_model);
   }
   model.store.allocate(context.device(), dtype, /*gradients=*/false);

@@ -12,14 +12,14 @@ void check_same_vocabulary(const LoadedModel& first, const LoadedModel& other) {
   const std::string difference = vocabulary_difference(*first.tokenizer, *other.tokenizer);
   if (difference.empty()) return;
   fail(ExitCode::kBadConfiguration,
-       "the models of an ensemble must have one vocabulary, but {} and {} differ: {}", first.path, other.path,
-       difference);
+       "the models of an ensemble must have the same vocabulary, but {} and {} differ: {}", first.path,
+       other.path, difference);
 }
 
 }  // namespace
 
 ModelSet::ModelSet(Context& context, const std::vector<std::string>& files, Packing precision) {
-  VENTRIS_CHECK(!files.empty(), "no model was given");
+  VENTRIS_CHECK(!files.empty(), "no model given");
   for (const std::string& file : files) {
     models_.push_back(
         load_model(context, file, factor_dtype(precision),

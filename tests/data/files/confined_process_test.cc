@@ -71,7 +71,7 @@ TEST(ConfinedProcess, AChildThatNeverAnswersEndsWithAReason) {
   const ConfinedAnswer answer =
       run_confined(limits_with(milliseconds(50)), []() -> std::string { wait_for_ever(); });
   EXPECT_FALSE(answer.complete);
-  EXPECT_EQ(answer.text, "it gave no answer in 0.05 s");
+  EXPECT_EQ(answer.text, "it did not answer in 0.05 s");
   expect_no_children();
 }
 

@@ -31,7 +31,7 @@ TEST_F(DiskRoomTest, TellsWhatIsFreeAndWhatIsAllowed) {
     const std::string text = room_at(path);
     EXPECT_TRUE(contains(text, " The disk of " + folder_.string() + " has ")) << text;
     EXPECT_TRUE(contains(text, " bytes free")) << text;
-    EXPECT_TRUE(contains(text, " Files may have 123456789 bytes here (ulimit -f).")) << text;
+    EXPECT_TRUE(contains(text, " The limit on the size of a file is 123456789 bytes (ulimit -f).")) << text;
   }
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);

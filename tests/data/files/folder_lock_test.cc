@@ -106,7 +106,9 @@ TEST_F(FolderLockTest, TellsThatTheFolderWasMovedOrReplaced) {
   EXPECT_NE(message.find("the file .lock of the run folder " + run), std::string::npos) << message;
   fs::remove_all(run);
   message = refusal(lock);
-  EXPECT_NE(message.find("the run folder " + run + " was removed while"), std::string::npos) << message;
+  EXPECT_NE(message.find("the run folder " + run + " was removed with its checkpoints while"),
+            std::string::npos)
+      << message;
 }
 
 TEST_F(FolderLockTest, IsHeldByASecondUserWhoMayOnlyReadItsFile) {

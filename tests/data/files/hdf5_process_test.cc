@@ -79,8 +79,7 @@ TEST_F(Hdf5ProcessTest, OneThatOthersKillIsNotTheFilesFault) {
     ASSERT_EQ(::kill(own.id(), SIGKILL), 0);
     for (int i = 0; i < 2; ++i) {
       const std::string message = message_of(ErrorKind::kIo, [&] { const Hdf5Reader reader(path()); });
-      EXPECT_TRUE(
-          contains(message, path() + ": the process of this program that looks into HDF5 files is gone"))
+      EXPECT_TRUE(contains(message, path() + ": the process of this program that reads HDF5 files is gone"))
           << message;
     }
   }

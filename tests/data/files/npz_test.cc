@@ -152,7 +152,7 @@ TEST(NpzArchive, OfStoredAndDeflatedEntriesIsRead) {
 
 TEST(NpzArchive, WithFalseNumbersIsRefused) {
   const std::string content = npy(kTwoFloats, "01234567");
-  EXPECT_TRUE(contains(refusal(Archive{.name = "x.txt", .content = content}.bytes()), "no npy file"));
+  EXPECT_TRUE(contains(refusal(Archive{.name = "x.txt", .content = content}.bytes()), "not an npy file"));
   EXPECT_TRUE(contains(refusal(Archive{.content = content, .method = 12}.bytes()), "method 12"));
   EXPECT_TRUE(contains(refusal(Archive{.content = content, .flags = 1}.bytes()), "encrypted"));
   EXPECT_TRUE(contains(refusal(Archive{.content = content, .more_bytes = 1}.bytes()), "lengths differ"));

@@ -75,9 +75,9 @@ TEST(SentencePieceModelTest, BrokenPiecesAreRefused) {
   EXPECT_TRUE(contains(refusal(marks() + piece("a\0b"s)), "hostile.model: "));
   EXPECT_TRUE(contains(refusal(marks() + piece("a\0b"s)), "not UTF-8"));
   EXPECT_TRUE(contains(refusal(marks() + piece("\xff")), "not UTF-8"));
-  EXPECT_TRUE(contains(refusal(marks() + field(1, field(1, "a") + "\x11"s)), "is no message"));
-  EXPECT_TRUE(contains(refusal(marks() + field(3, "\x11"s)), "normaliser is no message"));
-  EXPECT_TRUE(contains(refusal(marks() + "\x11"s), "no protocol buffer"));
+  EXPECT_TRUE(contains(refusal(marks() + field(1, field(1, "a") + "\x11"s)), "is not a message"));
+  EXPECT_TRUE(contains(refusal(marks() + field(3, "\x11"s)), "normaliser is not a message"));
+  EXPECT_TRUE(contains(refusal(marks() + "\x11"s), "not a protocol buffer"));
 }
 
 TEST(SentencePieceModelTest, ScoresAreNumbers) {

@@ -86,7 +86,7 @@ TEST(DoctorTest, Programs_that_differ_are_a_problem) {
 TEST(DoctorTest, Hosts_of_one_name_and_uneven_hosts_are_told) {
   DoctorFacts facts = fit();
   for (RankFacts& rank : facts.ranks) rank.host = "localhost";
-  expect(judge_hosts(facts), Severity::kProblem, "hosts", "two hosts call themselves localhost");
+  expect(judge_hosts(facts), Severity::kProblem, "hosts", "two hosts have the name localhost");
   facts = fit();
   facts.ranks.pop_back();
   expect(judge_hosts(facts), Severity::kWarning, "hosts", "node1 has 2 ranks and node2 has 1");
@@ -110,7 +110,7 @@ TEST(DoctorTest, What_mpirun_will_ask_of_root_and_of_many_ranks_is_told) {
   facts.ranks[0].root = true;
   for (const Finding& finding : judge_programs(facts)) EXPECT_NE(finding.check, "root");  // mpirun was told
   facts.ranks[0].thread_level.clear();
-  expect(judge_programs(facts), Severity::kNote, "root", "Open MPI starts no ranks for root");
+  expect(judge_programs(facts), Severity::kNote, "root", "Open MPI starts no ranks as root");
   expect(judge_cores(facts), Severity::kFine, "cores",
          "4 cores; mpirun starts more ranks than there are cores");
   facts.ranks[0].root = false;
@@ -144,7 +144,7 @@ TEST(DoctorTest, Sums_are_compared_with_the_link_between_hosts_and_with_a_copy_o
   facts.ranks[3].link_rate = 1.0 * kGigabit;
   expect(judge_sums(facts), Severity::kFine, "sums", "right");
   facts.ranks[3].link_rate = 0.0;
-  expect(judge_sums(facts), Severity::kNote, "sums", "not known");
+  expect(judge_sums(facts), Severity::kNote, "sums", "is unknown");
   for (RankFacts& rank : facts.ranks) rank.host = "node1";
   facts.sums.bandwidth = 1e9;
   expect(judge_sums(facts), Severity::kFine, "sums", "5% of 9.3 GiB/s of a copy in memory");
@@ -167,7 +167,7 @@ TEST(DoctorTest, A_folder_that_fails_is_not_shared_or_is_full_is_told) {
   facts.ranks[0].folder_free = 1 << 20;
   expect(judge_folder(facts), Severity::kWarning, "disk", "1.0 MiB are free");
   facts.folder = "";
-  expect(judge_folder(facts), Severity::kNote, "folder", "not looked at");
+  expect(judge_folder(facts), Severity::kNote, "folder", "not checked");
 }
 
 TEST(DoctorTest, Limits_are_told_once_each) {

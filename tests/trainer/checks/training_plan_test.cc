@@ -153,7 +153,7 @@ TEST_F(TrainingPlanTest, The_memory_of_a_device_counts_apart_from_that_of_its_ho
   EXPECT_EQ(plan.shards_of_a_rank, 1);
   EXPECT_GT(plan.device_bytes(), bytes_of(plan, "activations") + bytes_of(plan, "gradients"));
   EXPECT_LT(plan.host_bytes(), plan.device_bytes());
-  EXPECT_EQ(plan.bytes_of_a_host(), 2 * plan.host_bytes() - bytes_of(plan, "snapshot that is being saved"));
+  EXPECT_EQ(plan.bytes_of_a_host(), 2 * plan.host_bytes() - bytes_of(plan, "snapshot to be saved"));
   machine.device_memory = plan.device_bytes() - 1;
   EXPECT_NE(plan_training(train, machine).excess.find("CUDA device"), std::string::npos);
   machine.device_memory = plan.device_bytes();

@@ -203,9 +203,9 @@ TEST_F(FileOfPrecision, OfFormatsThatDoNotHaveItIsAnErrorOfUse) {
         [&] { export_model(context_, *load("w.h5"), format, path("out"), "a test", precision); },
         ExitCode::kUsage, {name_of(precision), has, "hdf5, safetensors and ctranslate2"});
   };
-  refuse(ExportFormat::kMarian, FilePrecision::kBF16, "'marian' has f32 alone");
-  refuse(ExportFormat::kMarian, FilePrecision::kInt8, "'marian' has f32 alone");
-  refuse(ExportFormat::kHuggingface, FilePrecision::kInt8, "'huggingface' has f32 and bf16 alone");
+  refuse(ExportFormat::kMarian, FilePrecision::kBF16, "'marian' supports only f32");
+  refuse(ExportFormat::kMarian, FilePrecision::kInt8, "'marian' supports only f32");
+  refuse(ExportFormat::kHuggingface, FilePrecision::kInt8, "'huggingface' supports only f32 and bf16");
   EXPECT_FALSE(std::filesystem::exists(path("out")));
 }
 
