@@ -23,6 +23,7 @@ MatrixOperand::MatrixOperand(const Buffer& host, int64_t gap)
     : MatrixOperand(
           Tensor{nullptr, host.view().rows, host.view().cols, host.view().cols + gap, host.view().dtype}) {
   std::vector<char> image = image_of_nan();
+  if (image.empty()) return;
   for (size_t r = 0; r < static_cast<size_t>(view_.rows); ++r) {
     std::memcpy(image.data() + r * pitch(), static_cast<const char*>(host.view().data) + r * row_bytes(),
                 row_bytes());
