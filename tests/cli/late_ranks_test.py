@@ -126,8 +126,7 @@ class LateRanks(support.CommandLineTest):
         _, text = process.communicate(timeout=100)
         text = text.decode(errors="replace")
         self.assertEqual(process.returncode, 137, text)
-        self.assertIn(
-            "ventris: stopped by SIGTERM before training began; the launcher sends it if another rank has ended", text)
+        self.assertIn("ventris: stopped by SIGTERM before training began; the launcher sends it if another rank has ended", text)
         self.assertNotIn("on request", text)
 
     def test_a_stop_while_mpi_starts_leaves_nothing_behind(self):

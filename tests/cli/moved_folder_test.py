@@ -54,7 +54,7 @@ class MovedFolder(DigestTest):
                 log = self.path(name, "metrics.jsonl")
                 logged = lambda: os.path.exists(log) and os.path.getsize(log) > 0  # noqa: B023
                 self.assertTrue(support.wait_for(logged, process))
-                process.send_signal(signal.SIGSTOP)
+                support.stop(process)
                 shutil.rmtree(self.path(name))
                 process.send_signal(signal.SIGCONT)
                 _, messages = process.communicate(timeout=120)
@@ -68,7 +68,7 @@ class MovedFolder(DigestTest):
             name = f"run{number}"
             self.succeed(*self.train("next", max_steps=3, digest_every=1))
             process = self.start(name, 2)
-            process.send_signal(signal.SIGSTOP)
+            support.stop(process)
             os.rename(self.path(name), self.path(f"{name}-old"))
             os.rename(self.path("next"), self.path(name))
             before = self.files_of(name)

@@ -156,6 +156,12 @@ def start(words, hangup=signal.SIG_DFL, **variables):
     )
 
 
+def stop(process):
+    """Stops a process. On return all of its threads stand still, which kill() alone does not promise."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
 def wait_for(condition, process, seconds=60):
     """Waits until the condition holds, the process has ended, or the time is over. Returns whether it holds."""
     deadline = time.monotonic() + seconds
