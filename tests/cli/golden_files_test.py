@@ -142,5 +142,9 @@ class GoldenFiles(support.CommandLineTest):
             self.assertTrue(os.path.exists(os.path.join(self.copy, folder, "checkpoint-00000001.h5")))
 
 
+class GoldenFilesOf020(GoldenFiles):
+    RELEASE = "0.2.0"
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
