@@ -456,9 +456,10 @@ Command inspect_command() {
       "shows the contents of a corpus, checkpoint, weights or safetensors file, or a run folder";
   command.synopsis = "FILE_OR_DIR [--verify] [--json]";
   command.description = {
-      "Lists the datasets of a file with type, shape, minimum, maximum and mean, "
-      "and the number of parameters and their digest, which depends only on their bits. Every file of ours "
-      "carries a digest of its contents, which is checked first: a damaged file is an error, exit code 65.",
+      "Lists the datasets of a file with type, shape, minimum, maximum and mean, and the number "
+      "of parameters and their digest, which depends only on their bits. An HDF5 or safetensors file "
+      "of ours carries a digest of its contents, which is checked first: a damaged file is an error, "
+      "exit code 65. The JSON files of a run folder have no digest; give the folder.",
       "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
       "of them, the command and the configuration; with --verify it verifies every checkpoint.",
       "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf. "

@@ -164,8 +164,10 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.group("Run folder");
   table.text("model-dir", "DIR", train.model_dir,
              "Folder for checkpoints, metrics and the configuration; created if missing. Required.");
-  preset(table.integer("save-every", train.save_every, {.min = 0, .max = kManySteps},
-                       "Saves a checkpoint every N steps, and at the end; 0: at the end only."));
+  preset(table.integer(
+      "save-every", train.save_every, {.min = 0, .max = kManySteps},
+      "Saves a checkpoint every N steps, after each validation that finds a new best, and at the end; 0: "
+      "no checkpoints every N steps."));
   preset(table.integer("keep-checkpoints", train.keep_checkpoints, {.min = 1, .max = 1000000},
                        "Newest checkpoints to keep; 1 means 2, so that a damaged one is never the last. "
                        "The best is kept in addition."));

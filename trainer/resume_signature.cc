@@ -44,6 +44,15 @@ const ToldOption* told_option(std::string_view key) {
   return found == std::end(kToldOptions) ? nullptr : found;
 }
 
+/// The option of a key, such as "--d-model" of "d_model"; the size of the vocabulary follows from the corpus.
+std::string option_of(const std::string& key) {
+  if (const ToldOption* told = told_option(key)) return std::string(told->option);
+  if (key == "vocab_size") return key;
+  std::string option = "--" + key;
+  std::replace(option.begin(), option.end(), '_', '-');
+  return option;
+}
+
 /// The value of the option of `key`, as text.
 std::string told_value(const Signature& lines, const std::string& key) {
   const ToldOption* option = told_option(key);
@@ -89,9 +98,7 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
         return std::find(all.begin(), all.end(), std::pair(name, text)) != all.end();
       };
       if (there(have) && there(want)) continue;
-      const ToldOption* option = told_option(key);
-      refuse_other_option(path, option != nullptr ? std::string(option->option) : key, told_value(have, key),
-                          told_value(want, key));
+      refuse_other_option(path, option_of(key), told_value(have, key), told_value(want, key));
     }
   }
   refuse_other_option(path, "options", "in another order", "their own");

@@ -37,11 +37,11 @@ FileHandle open_regular(const std::string& path, int64_t& bytes) {
 std::string verify(int fd, int64_t bytes, const std::string& path) {
   std::array<char, kUserBlockBytes> block{};
   if (bytes < static_cast<int64_t>(kUserBlockBytes)) {
-    fail(ErrorKind::kBadData, "{}: not a file written by ventris: it has only {} bytes", path, bytes);
+    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it has only {} bytes", path, bytes);
   }
   read_all(fd, block.data(), kUserBlockBytes, 0, path);
   if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
-    fail(ErrorKind::kBadData, "{}: not a file written by ventris: it does not begin with {}", path,
+    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {}", path,
          kUserBlockMagic);
   }
   uint64_t length = 0;

@@ -9,31 +9,21 @@ import unittest
 
 import support
 
-COMMANDS = [
-    "demo-corpus",
-    "prepare",
-    "train",
-    "replay",
-    "translate",
-    "evaluate",
-    "score",
-    "bleu",
-    "attention",
-    "average",
-    "export",
-    "inspect",
-]
+
+def commands():
+    """Those that the help of the program lists."""
+    text = support.run("--help").stdout.decode()
+    return re.findall(r"^  ([a-z][a-z-]*)  +\S", text.split("Commands, in the order of a first run:")[1], re.MULTILINE)
 
 
 class Help(support.CommandLineTest):
     def test_program_help_names_every_command(self):
         text = self.succeed("--help").decode()
-        for command in COMMANDS:
-            self.assertIn(f"\n  {command}", text)
+        self.assertGreaterEqual(len(commands()), 17)
         self.assertEqual(self.succeed("help").decode(), text)
 
     def test_every_command_has_help_in_full(self):
-        for command in COMMANDS:
+        for command in commands():
             text = self.succeed(command, "--help", "all").decode()
             for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT CODES"):
                 self.assertIn(f"{heading}\n", text)
@@ -131,7 +121,7 @@ class WrongOptions(support.CommandLineTest):
         self.refuse(64, "bleu", "--zzzzzzzz", "5", says="--zzzzzzzz")
 
     def test_the_synopsis_is_indented_by_four_and_goes_on_by_eight(self):
-        for command in COMMANDS:
+        for command in commands():
             text = self.succeed(command, "--help", "all").decode()
             first, *others = text.split("SYNOPSIS\n")[1].split("\n\n")[0].split("\n")
             self.assertRegex(first, r"^ {4}\S")
@@ -221,7 +211,7 @@ class WrongOptions(support.CommandLineTest):
     def test_what_stands_in_another_place_elsewhere_is_told(self):
         text = self.write("text", "a\n")
         self.refuse(64, "bleu", text, "-m", "chrf++", says="chrF++ is 'chrf' with --chrf-word-order 2")
-        self.refuse(65, "translate", "--model", text, text, says=["not a file written by ventris", f"{text} < TEXT"])
+        self.refuse(65, "translate", "--model", text, text, says=["not an HDF5 file written by ventris", f"{text} < TEXT"])
         for words in (("ventris", "train", "--corpus", "c"), ("mpirun", "-np", "2", "a b")):
             line = " ".join(shlex.quote(word) for word in words)
             self.refuse(64, "supervise", "--back-off", 1, *words, says=f": ventris supervise --back-off 1 -- {line}\n")

@@ -111,7 +111,7 @@ class ResumeOptions(support.CommandLineTest):
                 shutil.rmtree(copy)
                 if name in must_stay:
                     self.assertEqual(result.returncode, 78, message)
-                    key = NAMES.get(name, name.replace("-", "_"))
+                    key = NAMES.get(name, "--" + name)
                     self.assertIn(f"checkpoint-00000001.h5 was written with {key} ", message)
                 else:
                     self.assertEqual(result.returncode, 0, message)

@@ -194,8 +194,9 @@ class Refusals(DigestTest):
         before = self.read(self.checkpoint("run", 2))
         for key, value in self.CHANGES.items():
             options = {"logical_shards": 1, key: value}
-            message = self.refuse(78, *self.train("run", max_steps=4, **options), says=[key, str(value)])
-            self.assertRegex(message, rf"was written with {key} \S+, but this run has {value}\b")
+            option = "--" + key.replace("_", "-")
+            message = self.refuse(78, *self.train("run", max_steps=4, **options), says=[option, str(value)])
+            self.assertRegex(message, rf"was written with {option} \S+, but this run has {value}\b")
         self.assertEqual(self.read(self.checkpoint("run", 2)), before)
 
     def test_another_corpus_or_tokenizer_is_refused_with_both_digests(self):

@@ -66,9 +66,8 @@ void check_expressible(const LoadedModel& model, ExportFormat format) {
     all += fmt::format("{}{} (train with {})", all.empty() ? "" : "; ", limit.what, limit.remedy);
   }
   if (all.empty()) return;
-  fail(ExitCode::kBadConfiguration,
-       "{}: the format '{}' cannot express this model: it has {}. hdf5, safetensors and ctranslate2 can",
-       model.path, name_of(format), all);
+  fail(ExitCode::kBadConfiguration, "{}: the format '{}' cannot express this model: it has {}. Formats: {}",
+       model.path, name_of(format), all, describe_exports(model.config, model.tokenizer->begin_id()));
 }
 
 void check_has_precision(ExportFormat format, FilePrecision precision) {
