@@ -39,7 +39,9 @@ if $build; then
     release) options+=(-DVENTRIS_CUDA=ALSO "-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real") ;;
   esac
   cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
+  begin=$SECONDS
   cmake --build --preset "$preset" --parallel "$(cores)"
+  echo "build: $((SECONDS - begin)) s"
   if compgen -G "build/$preset/backend/CMakeFiles/ventris_cuda_kernels.dir/*.ptxas" >/dev/null; then tests/lint.sh registers; fi
 fi
 if ! $run_tests; then exit 0; fi
