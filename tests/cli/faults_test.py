@@ -41,11 +41,12 @@ class Faults(support.CommandLineTest):
         cls.expected = {}
 
     def start(self, name, ranks=1, variables=None, steps=STEPS):
-        """Runs the training with faults and returns the result."""
+        """Runs the training with faults and returns the result. Ranks that hang are reported by --comm-timeout before the limit
+        here ends them."""
         train = ["train", "--corpus", self.corpus, "--model-dir", self.path(name), "--max-steps", steps, *MODEL, *RUN]
         return subprocess.run(
             support.command(*train, ranks=ranks), stdin=subprocess.DEVNULL, capture_output=True,
-            env=support.environment(**variables or {}), timeout=240, check=False)  # fmt: skip
+            env=support.environment(**variables or {}), timeout=400, check=False)  # fmt: skip
 
     def faults(self, name, part="", **settings):
         """The variables of the library: tests/faults/README.md. Calls count on files whose path in the run folder begins
