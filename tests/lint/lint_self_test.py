@@ -146,10 +146,11 @@ class LintTest(unittest.TestCase):
 
     def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
         folder = self.tree / "build/cuda"
-        entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": "nvcc -c add_cuda.cu -o backend/add_cuda.cu.o"}
+        object_file = "backend/CMakeFiles/ventris_cuda_kernels.dir/add_cuda.cu.o"
+        entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": f"nvcc -c add_cuda.cu -o {object_file}"}
         self.write("build/cuda/compile_commands.json", json.dumps([entry]))
         self.write("build/cuda/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
-        self.write("build/cuda/backend/add_cuda.cu.o.ptxas", REPORT.format(registers=registers, spilled=spilled))
+        self.write(f"build/cuda/{object_file}.ptxas", REPORT.format(registers=registers, spilled=spilled))
 
     def test_registers(self):
         self.write("tests/lint/registers.txt", TABLE)
