@@ -9,7 +9,7 @@ VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev open
 VENTRIS_TEST_PACKAGES=(libgtest-dev libbenchmark-dev libboost-context-dev python3 python3-numpy python3-h5py
   mecab-utils ccache)
 # For tests/lint.sh, in addition; ruff comes from pip. libomp-dev has the omp.h that clang-tidy reads.
-VENTRIS_LINT_PACKAGES=(clang-format clang-tidy libomp-dev shellcheck python3-venv)
+VENTRIS_LINT_PACKAGES=(clang-format clang-tidy libomp-dev shellcheck python3-venv python3-numpy)
 
 # note TEXT...: prints a heading.
 note() { printf '\n== %s\n' "$*"; }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the source without running it. Usage: tests/lint.sh [--if-there] [--all] [CHECK...]
 #   format     clang-format 14, all C++ and CUDA files         shell   shellcheck
-#   python     ruff, with the rules of ruff.toml               docs    links and paths (tests/cli/docs_test.py)
+#   python     ruff, with the rules of ruff.toml               sources includes, sizes of files (tests/cli/sources_test.py)
+#   docs       links, paths (tests/cli/docs_test.py), formulas and names of docs/paper.md (tests/cli/paper_test.py)
 #   tidy       clang-tidy 14, with the checks of .clang-tidy: changed files, and a share of the rest that rotates with the commit
 #   registers  registers, spills and shared memory of the built kernels, compared with tests/lint/registers.txt
 # Default: all checks; registers only if kernels were built. Missing tools are installed.
@@ -30,13 +31,13 @@ for argument in "$@"; do
   case $argument in
     --if-there) if_there=true ;;
     --all) tidy_options+=(--all) ;;
-    --help) sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    format | shell | python | tidy | docs | registers) checks+=("$argument") ;;
-    *) die "no check is named $argument; there are: format shell python tidy docs registers" ;;
+    --help) sed -n '2,10s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    format | shell | python | sources | tidy | docs | registers) checks+=("$argument") ;;
+    *) die "no check is named $argument; there are: format shell python sources tidy docs registers" ;;
   esac
 done
 if ((${#checks[@]} == 0)); then
-  checks=(format shell python tidy docs)
+  checks=(format shell python sources tidy docs)
   if [[ -n $(build_with_kernels) ]]; then checks+=(registers); fi
 fi
 
@@ -80,9 +81,19 @@ check_format() {
   files '*.cc' '*.h' '*.cu' '*.cuh' | xargs -r -n 40 -P "$(cores)" clang-format --dry-run --Werror
 }
 
+# shell_scripts: by their names or by their first lines.
+shell_scripts() {
+  local file first
+  files '*' | while read -r file; do
+    first=
+    IFS= read -r -n 80 first <"$file" || true
+    if [[ $file == *.sh || $file == *.sbatch || $first =~ ^'#!'.*[/\ ](ba|da)?sh(\ |$) ]]; then printf '%s\n' "$file"; fi
+  done
+}
+
 check_shell() {
   tool_is_there shell shellcheck || return 0
-  { files '*.sh' '*.sbatch' && files '.ci/run'; } | xargs -r shellcheck --external-sources --format gcc
+  shell_scripts | xargs -r shellcheck --external-sources --format gcc
 }
 
 check_python() {
@@ -113,12 +124,22 @@ check_tidy() {
   python3 -B tests/lint/tidy.py --jobs "$(cores)" "${tidy_options[@]}"
 }
 
+check_sources() {
+  VENTRIS_SOURCE_DIR=$root python3 -B tests/cli/sources_test.py
+}
+
 check_docs() {
-  if [[ ! -f tests/cli/docs_test.py ]]; then
-    echo "docs: skipped, there is no tests/cli/docs_test.py"
-    return 0
-  fi
   VENTRIS_SOURCE_DIR=$root python3 -B tests/cli/docs_test.py
+  # numpy may be that of the system alone.
+  local python
+  for python in /usr/bin/python3 python3; do
+    if "$python" -c 'import numpy' 2>/dev/null; then
+      VENTRIS_SOURCE_DIR=$root "$python" -B tests/cli/paper_test.py
+      return
+    fi
+  done
+  if ! $if_there; then die "docs: python3 has no numpy; install it with: apt-get install ${VENTRIS_LINT_PACKAGES[*]}"; fi
+  echo "docs: tests/cli/paper_test.py skipped, python3 has no numpy"
 }
 
 check_registers() {

@@ -7,7 +7,7 @@ import unittest
 
 import numpy
 
-ROOT = pathlib.Path(os.environ["VENTRIS_SOURCE_DIR"])
+ROOT = pathlib.Path(os.environ.get("VENTRIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
 PAGE = ROOT / "docs" / "paper.md"
 
 # What stands before the name where a function is defined or declared: a type, not an operator or a keyword.

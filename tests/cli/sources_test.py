@@ -1,11 +1,11 @@
-"""The rules for the source files that no compiler checks: who may include whom, how long headers may be."""
+"""The rules for the source files that no compiler checks: who may include whom and how, how long files may be."""
 
 import os
 import pathlib
 import re
 import unittest
 
-ROOT = pathlib.Path(os.environ["VENTRIS_SOURCE_DIR"])
+ROOT = pathlib.Path(os.environ.get("VENTRIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
 
 # What the files of a folder may include (docs/architecture.md).
 ALLOWED = {
@@ -19,6 +19,20 @@ ALLOWED = {
 
 # What the rooms of a folder may include of it, besides their own headers (docs/architecture.md). "" is the folder itself.
 ROOMS = {
+    "backend": {
+        "": {"cuda"},  # the files for CUDA: PLACES
+        "cuda": {""},
+    },
+    "comm": {
+        "": set(),
+        "mpi": {""},
+        "nccl": {""},
+        "no_mpi": {""},
+        "no_nccl": {""},
+    },
+    "launch": {
+        "": set(),
+    },
     "model": {
         "": set(),
         "search": {""},
@@ -41,35 +55,72 @@ ROOMS = {
 # Headers that stand below all rooms of their folder.
 COMMON = {"data/error.h", "trainer/text.h"}
 
-# Headers whose functions are defined in files of other names, and why.
+# Headers whose functions are defined in files of other names: which files, and why.
 SHARED_HEADERS = {
-    "backend/cpu_kernels.h": "which table is in use is chosen with the set of instructions",
-    "backend/kernels_cpu.h": "the kernels of all operations, which one table holds",
-    "comm/communicator.h": "the transport is that of the build, in mpi, nccl, no_mpi and no_nccl",
-    "comm/mpi_environment.h": "likewise",
-    "launch/command.h": "the commands, each in a file of its own",
-    "trainer/exchange/export_formats.h": "the formats, which have one contract and each a file of its own",
+    "backend/attention_cuda.h": (r"backend/attention_\w+_cuda\.cu", "kernels for forward, backward and tensor cores compile apart"),
+    "backend/cpu_kernels.h": (r"backend/instruction_set\.cc", "which table is in use is chosen with the set of instructions"),
+    "backend/cuda/launch.cuh": (r"backend/context_cuda\.cu", "the stream is that of the context"),
+    "backend/device_cuda.h": (r"backend/context_cuda\.cu", "the device is a part of the context"),
+    "backend/kernels_cpu.h": (r"backend/\w+_cpu\.cc", "the kernels of all operations, which one table holds"),
+    "backend/kernels_cuda.h": (r"backend/\w+_cuda\.cu", "likewise"),
+    "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
+    "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
+    "launch/command.h": (r"launch/(\w+_command|commands)\.cc", "the commands, each in a file of its own"),
+    "trainer/exchange/export_formats.h": (r"trainer/exchange/export_\w+\.cc", "the formats have one contract and each a file of its own"),
 }
 
-# Headers of libraries, and the only places that may include them.
-LIBRARIES = {
-    r"cuda\w*\.h|cublas\w*\.h": r"\.cuh?$|_cuda\.h$",
-    r"nccl\.h": r"^comm/nccl/",
-    r"mpi\.h": r"^comm/mpi/",
-    r"hdf5\.h": r"^data/files/hdf5_",
-    r"sentencepiece_\w+\.h": r"^data/",
-    r"dnnl\.hpp|oneapi/.*": r"^backend/",
+# Headers of libraries and of rooms that one library is needed for, and the only places in the program that may include them.
+PLACES = {
+    r"(cu|nv)\w*(\.\w+|/.*)|cooperative_groups.*|mma\.h|thrust/.*": r"\.cuh?$|_cuda\.h$",
+    r"backend/cuda/.*": r"\.cuh?$|^comm/nccl/",
+    r"nccl.*": r"^comm/nccl/",
+    r"comm/nccl/.*": r"^comm/nccl/",
+    r"(open)?mpi.*": r"^comm/mpi/",
+    r"comm/mpi/.*": r"^comm/mpi/",
+    r"(hdf5|H5).*": r"^data/files/hdf5_",
+    r"sentencepiece.*": r"^data/text/",
+    r"dnnl.*|mkldnn.*|oneapi/.*": r"^backend/",
     r"(spdlog|boost)/.*": r"\.cc$",
     r"nlohmann/json\.hpp": r"\.cc$|^launch/",
 }
 
+# Headers that are included without their path from the root: by which files, and why.
+WITHOUT_PATH = {
+    "ventris_commit.h": (r"launch/version\.cc", "the build makes it, in its own folder"),
+    "score_cases.h": (r"tests/data/scores/\w+\.cc", "of these tests alone"),
+    "record.h": (r"tests/faults/\w+\.cc", "the library that is preloaded is built without the root of the tree"),
+    "settings.h": (r"tests/faults/\w+\.cc", "likewise"),
+}
 
-def sources():
-    """Paths of all C++ files of the six folders, relative to the root, with their lines."""
-    for folder in ALLOWED:
+ENDINGS = (".cc", ".h", ".cu", ".cuh")
+OTHER_ENDINGS = re.compile(r"\.(c|cpp|cxx|c\+\+|cppm|ixx|hh|hpp|hxx|h\+\+|inc|inl|ipp|tpp|txx)", re.IGNORECASE)
+# Files of other endings that are included, and why.
+TABLES = {"data/text/unicode_tables.inc": "numbers alone, which make_unicode_tables.py writes"}
+
+# The most lines of a file, by its path; the first that matches counts.
+LONGEST = {
+    r".*\.cuh|tests/.*\.h": 250,  # they hold code
+    r".*\.h": 150,
+    r".*": 500,
+}
+
+
+def sources(*more):
+    """Paths of all C++ files of the six folders and of `more`, relative to the root, with their lines."""
+    for folder in (*ALLOWED, *more):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".cc", ".h", ".cu", ".cuh"):
+            if path.suffix in ENDINGS:
                 yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8").splitlines()
+
+
+def included(path, lines):
+    """What the lines of a file include: where and how, for messages; the character before the name, the name. These are
+    empty if the line has neither of the two plain forms."""
+    for number, line in enumerate(lines, 1):
+        if re.match(r"\s*#\s*include", line):
+            plain = re.fullmatch(r'#include (?:(")([^"]+)"|(<)([^>]+)>)(?: +//.*)?', line)
+            mark, name = [part for part in plain.groups() if part] if plain else ("", "")
+            yield f"{path}:{number}: {line}", mark, name
 
 
 def functions(lines, end):
@@ -77,40 +128,65 @@ def functions(lines, end):
     parameters, as overloads have one name. Not those of an unnamed namespace. What begins there begins in the first column."""
     text = re.sub(r"^namespace \{$.*?^\}  // namespace$", "", "\n".join(lines), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"//.*|/\*.*?\*/| = \{[^{}]*\}", "", text)
-    found = rf"^(?! |static |extern |using |return )[\w:<>,&*\[\] ]+[ *&](\w+)\(([^;{{}}]*)\)(?: noexcept)?\s*{re.escape(end)}"
-    for name, parameters in re.findall(found, text, re.MULTILINE):
-        parameters = [re.sub(r"\s*=.*", "", " ".join(parameter.split())) for parameter in parameters.split(",")]
-        yield name, tuple(re.sub(r"(?<=[ &*])\w+$", "", parameter).strip() for parameter in parameters)
+    name = r"(?:[a-z_]\w*::)*(\w+)"  # perhaps with its namespaces; a class begins with a capital
+    tail = r"(?: noexcept)?(?: -> [\w:<>,&* ]+?)?\s*"
+    found = rf"^(?! |static |extern |using |return )[\w:<>,&*\[\] ]+[ *&]{name}\(([^;{{}}]*?)\){tail}{re.escape(end)}"
+    for function, parameters in re.findall(found, text, re.MULTILINE):
+        # Without const, which may differ between declaration and definition.
+        parameters = [" ".join(re.sub(r"\s*=.*|\bconst\b", "", part, flags=re.DOTALL).split()) for part in parameters.split(",")]
+        yield function, tuple(re.sub(r"(?<=[ &*])\w+$", "", part).replace(" ", "") for part in parameters)
 
 
 class Sources(unittest.TestCase):
     def test_there_are_sources_in_every_folder(self):
         found = {path.split("/")[0] for path, _ in sources()}
         self.assertEqual(found, set(ALLOWED))
+        built = re.findall(r"add_subdirectory\((\w+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+        self.assertEqual(set(built) - {*ALLOWED, "tests", "cmake"}, set(), "these have no dependencies in ALLOWED")
+
+    def test_files_have_the_usual_endings(self):
+        paths = (path for folder in (*ALLOWED, "tests", "cmake", "docs") for path in (ROOT / folder).rglob("*"))
+        found = {path.relative_to(ROOT).as_posix() for path in paths if OTHER_ENDINGS.fullmatch(path.suffix)}
+        self.assertEqual(found, set(TABLES), f"the endings are {' '.join(ENDINGS)}")
+
+    def test_files_are_included_by_their_path_from_the_root_and_libraries_in_angles(self):
+        wrong, used = [], set()
+        for path, lines in sources("tests"):
+            for place, mark, name in included(path, lines):
+                is_ours = name.split("/")[0] in {*ALLOWED, "tests"}
+                is_file = re.fullmatch(r"[\w/]+\.cuh?|[\w/]+\.h", name) or name in TABLES
+                if mark == '"' and name in WITHOUT_PATH and re.fullmatch(WITHOUT_PATH[name][0], path):
+                    used.add(name)
+                elif mark == '"' and is_ours and is_file and (ROOT / name).is_file():
+                    continue
+                elif mark != "<" or is_ours or "./" in name:
+                    wrong.append(place)
+        self.assertEqual(wrong, [], 'the forms are #include "path/from/the/root.h" of a file that exists, and #include <library.h>')
+        self.assertEqual(set(WITHOUT_PATH) - used, set(), "these are included nowhere")
 
     def test_dependencies_run_one_way(self):
+        wrong = []
         for path, lines in sources():
-            for line in lines:
-                included = re.match(r'#include "(\w+)/', line)
-                if included:
-                    self.assertIn(included[1], ALLOWED[path.split("/")[0]], f"{path}: {line}")
+            for place, mark, name in included(path, lines):
+                if mark == '"' and "/" in name and name.split("/")[0] not in ALLOWED[path.split("/")[0]]:
+                    wrong.append(place)
+        self.assertEqual(wrong, [])
 
     def test_rooms_are_those_of_the_table(self):
+        self.assertEqual(set(ROOMS), set(ALLOWED))
         for folder, table in ROOMS.items():
             found = {path.rpartition("/")[0].partition("/")[2] for path, _ in sources() if path.startswith(f"{folder}/")}
-            self.assertEqual(found, set(table), folder)
+            self.assertEqual(found, set(table), f"{folder}/: the rooms of ROOMS")
 
     def test_rooms_depend_one_way(self):
-        found = set()
+        wrong = []
         for path, lines in sources():
             folder, _, room = path.rpartition("/")[0].partition("/")
-            for line in lines:
-                included = re.match(r'#include "((\w+)/(?:(.+)/)?[^/"]+)"', line)
-                if not included or included[2] != folder or folder not in ROOMS or included[1] in COMMON:
-                    continue
-                if (included[3] or "") not in ROOMS[folder][room] | {room}:
-                    found.add((path, included[1]))
-        self.assertEqual(found, set())
+            for place, mark, name in included(path, lines):
+                of, _, inner = name.rpartition("/")[0].partition("/")
+                if mark == '"' and of == folder and name not in COMMON and inner not in ROOMS[folder][room] | {room}:
+                    wrong.append(place)
+        self.assertEqual(wrong, [])
 
     def test_no_file_has_marks_of_a_merge(self):
         kinds = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".json", ".ini")
@@ -121,30 +197,40 @@ class Sources(unittest.TestCase):
                     self.assertIsNone(re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE), path)
 
     def test_functions_are_defined_in_the_file_of_their_header(self):
-        headers, strays = {}, {}
+        headers, strays, used = {}, [], set()
         for path, lines in sources():
-            for function in functions(lines, ";") if path.endswith(".h") else ():
+            for function in functions(lines, ";") if path.endswith((".h", ".cuh")) else ():
                 headers.setdefault(function, set()).add(path)
         for path, lines in sources():
-            for function in functions(lines, "{") if path.endswith(".cc") else ():
+            stem = path.rpartition(".")[0]
+            # backend/add_cuda.cu belongs to backend/add_cuda.h and to backend/cuda/add.cuh.
+            own = {stem + ".h", re.sub(r"(\w+)_cuda$", r"cuda/\1.cuh", stem)}
+            for function in functions(lines, "{") if path.endswith((".cc", ".cu")) else ():
                 of = headers.get(function, set())
-                if of and path[:-3] + ".h" not in of:
-                    strays.setdefault(min(of), []).append(f"{function[0]}() in {path}")
-        self.assertEqual({header: found for header, found in strays.items() if header not in SHARED_HEADERS}, {})
-        self.assertEqual(set(SHARED_HEADERS) - set(strays), set(), "these have no function elsewhere")
+                shared = {header for header in of if header in SHARED_HEADERS and re.fullmatch(SHARED_HEADERS[header][0], path)}
+                if of and not of & own:
+                    used |= shared
+                    if not shared:
+                        strays.append(f"{path}: {function[0]}(), which {min(of)} declares")
+        self.assertEqual(strays, [])
+        self.assertEqual(set(SHARED_HEADERS) - used, set(), "these have no function elsewhere")
 
-    def test_libraries_stay_where_they_belong(self):
+    def test_headers_of_libraries_and_their_rooms_stay_where_they_belong(self):
+        wrong = []
         for path, lines in sources():
-            for line in lines:
-                included = re.match(r"#include <(.+)>", line)
-                for header, place in LIBRARIES.items():
-                    if included and re.fullmatch(header, included[1]):
-                        self.assertRegex(path, place, line)
+            for place, _, name in included(path, lines):
+                if any(re.fullmatch(header, name) and not re.search(where, path) for header, where in PLACES.items()):
+                    wrong.append(place)
+        self.assertEqual(wrong, [])
 
-    def test_headers_are_short(self):
-        for path, lines in sources():
-            if path.endswith(".h"):
-                self.assertLessEqual(len(lines), 150, path)
+    def test_files_are_short(self):
+        for path, lines in sources("tests"):
+            longest = next(limit for kind, limit in LONGEST.items() if re.fullmatch(kind, path))
+            self.assertLessEqual(len(lines), longest, f"{path}: split it")
+
+    def test_headers_are_included_once(self):
+        for path, lines in sources("tests"):
+            if path.endswith((".h", ".cuh")):
                 self.assertIn("#pragma once", lines, path)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -104,8 +105,11 @@ class LintTest(unittest.TestCase):
         self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")
         self.assert_finds("shell", "tests/a.sh:2:")
         self.write("tests/a.sh", "#!/usr/bin/env bash\n")
-        self.write(".ci/run", "#!/usr/bin/env bash\ncd $1\n")
-        self.assert_finds("shell", ".ci/run:2:")
+        for first in ("#!/usr/bin/env bash", "#!/bin/sh", "#!/bin/bash -e"):
+            self.write(".ci/run", f"{first}\nrm $1\n")
+            self.assert_finds("shell", ".ci/run:2:")
+        self.write(".ci/run", "#!/usr/bin/env python3\nrm = $1\n")
+        self.assert_passes("shell")
 
     def test_python(self):
         self.write("tests/a.py", "import os\n\nprint(os.name)\n")
@@ -115,9 +119,78 @@ class LintTest(unittest.TestCase):
 
     def test_docs(self):
         self.write("tests/cli/docs_test.py", "import os\n\nassert os.environ['VENTRIS_SOURCE_DIR']\n")
+        self.write("tests/cli/paper_test.py", "import os\n\nimport numpy\n\nassert os.environ['VENTRIS_SOURCE_DIR']\n")
         self.assert_passes("docs")
+        self.write("tests/cli/paper_test.py", "raise SystemExit('paper.md:5: a function that is defined nowhere')\n")
+        self.assert_finds("docs", "paper.md:5:")
+        self.write("tests/cli/paper_test.py", "")
         self.write("tests/cli/docs_test.py", "raise SystemExit('README.md:3: a link that leads nowhere')\n")
         self.assert_finds("docs", "README.md:3:")
+
+    def write_sources(self):
+        """A tree that fulfills the rules of tests/cli/sources_test.py, but for its tables."""
+        test = (ROOT / "tests/cli/sources_test.py").read_text(encoding="utf-8")
+        for table in ("SHARED_HEADERS", "WITHOUT_PATH", "TABLES"):
+            test, count = re.subn(rf"^{table} = \{{.*?\}}$", f"{table} = {{}}", test, flags=re.MULTILINE | re.DOTALL)
+            self.assertEqual(count, 1, table)
+        self.write("tests/cli/sources_test.py", test)
+        self.write("CMakeLists.txt", CMAKE + "add_subdirectory(data)\nadd_subdirectory(tests)\n")
+        for folder in ("backend", "backend/cuda", "model", "model/search", "comm", "comm/mpi", "comm/nccl", "comm/no_mpi", "comm/no_nccl",
+                       "data", "data/text", "data/files", "data/scores", "data/demo_corpus", "trainer", "trainer/inference",
+                       "trainer/files", "trainer/exchange", "trainer/checks", "launch", "tests"):  # fmt: skip
+            self.write(f"{folder}/here.h", "#pragma once\n")
+        self.write("data/sum.h", HEADER)
+        self.write("data/sum.cc", SOURCE)
+
+    def test_sources(self):
+        self.write_sources()
+        self.assert_passes("sources")
+        faults = {
+            "model/a.cc": ['#include "../data/sum.h"', "#include <data/sum.h>", '  #include "data/sum.h"', '#include"data/sum.h"', '# include "data/sum.h"',
+                           "#include SUM", '#include "sum.h"', '#include "model/none.h"', '#include "data/sum.h"', '#include "tests/here.h"',
+                           "#include <mpi-ext.h>", "#include <H5public.h>", "#include <dnnl.h>", "#include <sentencepiece.pb.h>",
+                           "#include <cuda_bf16.h>", "#include <curand.h>", "#include <nccl_net.h>", '#include "backend/cuda/here.h"'],
+            "comm/mpi/a.cc": ['#include "comm/nccl/here.h"'],
+            "comm/nccl/a.cc": ['#include "comm/mpi/here.h"'],
+            "data/files/a.cc": ['#include "data/scores/here.h"'],
+            "tests/a.cc": ['#include "../data/sum.h"'],
+        }  # fmt: skip
+        for path, includes in faults.items():
+            for include in includes:
+                with self.subTest(path=path, include=include):
+                    self.write(path, f"// A line.\n{include}\n")
+                    self.assert_finds("sources", f"{path}:2: {include}")
+            (self.tree / path).unlink()
+        self.assert_passes("sources")
+
+    def test_sources_have_the_usual_names_and_sizes(self):
+        self.write_sources()
+        lines = "#pragma once\n" + 149 * "//\n"
+        faults = {
+            "model/a.hpp": ("#pragma once\n", "'model/a.hpp'"),
+            "model/a.h": (lines + "//\n", "model/a.h: split it"),
+            "backend/cuda/a.cuh": (lines + 101 * "//\n", "backend/cuda/a.cuh: split it"),
+            "tests/a.h": (lines + 101 * "//\n", "tests/a.h: split it"),
+            "tests/a.cc": (501 * "//\n", "tests/a.cc: split it"),
+            "launch/shells/a.cc": ("", "'shells'"),
+        }
+        for path, (text, expected) in faults.items():
+            with self.subTest(path=path):
+                self.write(path, text)
+                self.assert_finds("sources", expected)
+                (self.tree / path).unlink()
+        self.write("model/a.h", lines)
+        self.assert_passes("sources")
+
+    def test_functions_stand_in_the_file_of_their_header(self):
+        self.write_sources()
+        for definition in ("int length_of(const std::string& words) {}", "int ventris::length_of(const std::string& text) {}",
+                           "auto length_of(std::string& text) -> int {}"):  # fmt: skip
+            for path in ("data/a.cc", "backend/a.cu"):
+                with self.subTest(path=path, definition=definition):
+                    self.write(path, definition + "\n")
+                    self.assert_finds("sources", f"{path}: length_of(), which data/sum.h declares")
+                    (self.tree / path).unlink()
 
     def write_project(self):
         self.write("CMakeLists.txt", CMAKE)
@@ -146,10 +219,11 @@ class LintTest(unittest.TestCase):
 
     def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
         folder = self.tree / "build/cuda"
-        entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": "nvcc -c add_cuda.cu -o backend/add_cuda.cu.o"}
+        object_file = "backend/CMakeFiles/ventris_cuda_kernels.dir/add_cuda.cu.o"
+        entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": f"nvcc -c add_cuda.cu -o {object_file}"}
         self.write("build/cuda/compile_commands.json", json.dumps([entry]))
         self.write("build/cuda/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
-        self.write("build/cuda/backend/add_cuda.cu.o.ptxas", REPORT.format(registers=registers, spilled=spilled))
+        self.write(f"build/cuda/{object_file}.ptxas", REPORT.format(registers=registers, spilled=spilled))
 
     def test_registers(self):
         self.write("tests/lint/registers.txt", TABLE)
