@@ -251,7 +251,7 @@ class EmulatedDevice(DeviceTest):
         self.assertEqual(self.losses("bf16"), self.losses("bf16-plain"))
         numpy.testing.assert_allclose(self.losses("bf16"), self.losses("f32"), BF16_RELATIVE, BF16_ABSOLUTE)
         words = self.train("bf16", "--max-steps", 6, "--device", "cuda")
-        self.refuse_on_device(78, *words, ranks=2, devices=2, says="gradient_dtype bf16, but this run has f32")
+        self.refuse_on_device(78, *words, ranks=2, devices=2, says="--gradient-dtype bf16, but this run has f32")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_with_different_numbers_of_shards_have_the_losses_of_the_cpu(self):

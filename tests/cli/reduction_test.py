@@ -143,7 +143,7 @@ class Reduction(support.CommandLineTest):
         self.refuse(
             78,
             *self.train("kept", "--max-steps", 6, "--logical-shards", 4),
-            says=("logical_shards 2", "this run has 4"),
+            says=("--logical-shards 2", "this run has 4"),
         )
         self.refuse(
             78,

@@ -1,4 +1,4 @@
-"""docs/determinism.md says of every option of train whether it may change when a run goes on; the program agrees."""
+"""docs/determinism.md says of every option of train whether it may change when a run is resumed; the program agrees."""
 
 import os
 import re
@@ -46,7 +46,7 @@ class ResumeOptions(support.CommandLineTest):
     def documented(self):
         """The sets of options that must stay and that may change."""
         with open(os.path.join(support.SOURCE_DIR, "docs", "determinism.md"), encoding="utf-8") as file:
-            text = file.read().split("## What may change when a run goes on\n", 1)[1].split("\n## ")[0]
+            text = file.read().split("## What may change when a run is resumed\n", 1)[1].split("\n## ")[0]
         tables = re.findall(r"^\| (must stay|may change) \| options \|\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
         self.assertEqual([heading for heading, _ in tables], ["must stay", "may change"])
         lists = [re.findall(r"`--([a-z0-9-]+)`", rows) for _, rows in tables]
