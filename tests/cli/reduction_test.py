@@ -148,7 +148,7 @@ class Reduction(support.CommandLineTest):
         self.refuse(
             78,
             *self.train("kept", "--max-steps", 6, "--reduction", "reproducible"),
-            says=("reduction fast", "this run has reproducible"),
+            says=("--reduction fast", "this run has reproducible"),
         )
 
     def test_bf16_sums_are_refused(self):

@@ -332,7 +332,7 @@ TEST_F(TrainTest, ResumingRefusesAnotherModelSeedOrCorpusByName) {
   other = run;
   other.model.d_ff = 64;
   message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
-  EXPECT_NE(message.find("d_ff"), std::string::npos) << message;
+  EXPECT_NE(message.find("--d-ff"), std::string::npos) << message;
   other = run;
   const TemporaryFolder elsewhere;
   other.corpus = make_tiny_corpus(elsewhere, "other.h5", 180);

@@ -117,7 +117,8 @@ TEST_F(Export, OfWhatAFormatCannotExpressIsRefused) {
     const auto model = load(config);
     expect_failure<Error>([&] { write(*model, format, "out"); }, ExitCode::kBadConfiguration, says);
   };
-  refuse(small_config(true), ExportFormat::kHuggingface, {"huggingface", "pre-norm", "Formats: hdf5, safetensors, ctranslate2"});
+  refuse(small_config(true), ExportFormat::kHuggingface,
+         {"huggingface", "pre-norm", "Formats: hdf5, safetensors, ctranslate2"});
   refuse(small_config(false, true), ExportFormat::kHuggingface, {"learned positions"});
   refuse(zero_begin(), ExportFormat::kMarian, {"marian", "sinusoids", "--positions marian"});
   refuse(marian_like(), ExportFormat::kHuggingface, {"Marian's sinusoids", "--positions paper"});
