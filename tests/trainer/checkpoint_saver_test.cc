@@ -22,7 +22,6 @@ namespace {
 
 using testing::cpu_context;
 using testing::expect_failure;
-using testing::flat_values;
 using testing::small_config;
 using testing::small_tokenizer_model;
 using testing::SmallModel;

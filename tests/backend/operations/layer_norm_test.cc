@@ -98,8 +98,8 @@ TEST_P(LayerNorm, BackwardMatchesTheReferenceAndRepeatsItsBits) {
     MatrixOperand d_residual, d_x, d_gamma, d_beta, d_bias;
   };
   const auto fresh = [&] {
-    return Results{{rows, cols, dtype_, gap},
-                   {rows, cols, dtype_, gap},
+    return Results{{size_.rows, size_.cols, dtype_, size_.gap},
+                   {size_.rows, size_.cols, dtype_, size_.gap},
                    MatrixOperand(vector(7)),
                    MatrixOperand(vector(8)),
                    MatrixOperand(vector(9))};
