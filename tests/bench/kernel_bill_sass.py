@@ -236,7 +236,7 @@ class Code:
         """block -> all that stand on every way to it."""
         place = {block: i for i, block in enumerate(self.order)}
         every = set(self.order)
-        found = {block: every for block in self.order}
+        found = dict.fromkeys(self.order, every)
         found[self.entry] = {self.entry}
         changed = True
         while changed:
