@@ -204,7 +204,8 @@ class Code:
         for block, after in zip(blocks, [*blocks[1:], None]):
             last = block.instructions[-1]
             base = last.name.split(".")[0]
-            falls = bool(last.predicate) or "UP" in last.operands.split("0x")[0] or base not in ("BRA", "EXIT", "RET", "JMP")
+            may_not = last.predicate or re.search(r"\bU?P[0-6]\b", last.operands)
+            falls = bool(may_not) or base not in ("BRA", "EXIT", "RET", "JMP")
             if base in ("BRA", "JMP") and not NO_TAKE.match(last.name) and last.target in at:
                 block.next.append(at[last.target])
             if NO_TAKE.match(last.name):
