@@ -15,7 +15,6 @@ or another nvcc than the table's) and nothing else grew. --write makes both tabl
 
 import argparse
 import collections
-import csv
 import json
 import pathlib
 import subprocess
@@ -24,6 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/lint"))
 
+import kernel_bill_measured as measurements  # noqa: E402
 import kernel_bill_model as model  # noqa: E402
 import kernel_bill_sass as sass  # noqa: E402
 import kernel_bill_step as plan  # noqa: E402
@@ -33,7 +33,9 @@ import table as tables  # noqa: E402
 TABLE = pathlib.Path(__file__).with_name("kernel_bill.txt")
 RESULTS = ROOT / "docs/results.md"
 RESULTS_HEADING = "## CUDA: predicted\n"
+ARCHITECTURE = "sm_90a"
 SKIPPED = 77
+NO_CUOBJDUMP = "there is no cuobjdump; it is a package of the CUDA toolkit, or name one with CUOBJDUMP"
 HEAD = """\
 # For each kernel of a training step in bf16, and each preset: launches a step, and instructions an element at most (of the tensor-core
 # kernels: instructions a product of 16 x 8 x 16), compiled for sm_90a. tests/bench/kernel_bill.py BUILD --check compares the build with it.
@@ -213,46 +215,6 @@ def summed(rows):
     return sorted(result, key=lambda row: -row["ms"])
 
 
-def measured_of(file):
-    """({kernel: ms of one launch}, {phase: ms of a step}, ms of a step or None) of a file of measured times."""
-    text = file.read_text(encoding="utf-8")
-    if text.lstrip().startswith("{"):
-        # What ventris train --profile --json printed last, or its profile alone.
-        found = json.loads(text.strip().splitlines()[-1] if text.count("\n{") else text)
-        profile = found.get("profile", found)
-        if "phases" not in profile:
-            sys.exit(f"{file}: no profile; expected is the output of: ventris train --profile --json, or a table of ncu --csv")
-        return {}, {phase["phase"]: phase["ms"] for phase in profile["phases"]}, profile["step_ms"]
-    return ncu_times(file, text), {}, None
-
-
-def ncu_times(file, text):
-    """kernel -> mean ms of a launch, of ncu --csv (--page details or raw) with gpu__time_duration."""
-    lines = text.splitlines()
-    first = next((i for i, line in enumerate(lines) if '"Kernel Name"' in line), None)
-    if first is None:
-        sys.exit(f'{file}: neither JSON nor a table of ncu --csv with the column "Kernel Name"')
-    unit_ms = {"nsecond": 1e-6, "ns": 1e-6, "usecond": 1e-3, "us": 1e-3, "msecond": 1.0, "ms": 1.0, "second": 1e3, "s": 1e3}
-    times = collections.defaultdict(list)
-    rows = list(csv.DictReader(lines[first:]))
-    units = {}
-    for row in rows:
-        name = row["Kernel Name"]
-        if not name:  # the line of units of --page raw
-            units = row
-            continue
-        name = name.replace("<unnamed>::", "").replace("(anonymous namespace)::", "")
-        short = name.split("(")[0].split("<")[0].split("::")[-1].split(" ")[-1]
-        if "Metric Name" in row:
-            if row["Metric Name"] in ("Duration", "gpu__time_duration.sum"):
-                times[short].append(float(row["Metric Value"].replace(",", "")) * unit_ms[row["Metric Unit"]])
-        elif row.get("gpu__time_duration.sum"):
-            times[short].append(float(row["gpu__time_duration.sum"].replace(",", "")) * unit_ms[units["gpu__time_duration.sum"]])
-    if not times:
-        sys.exit(f"{file}: no times of kernels; measure them with: ncu --csv --metrics gpu__time_duration.sum")
-    return {name: sum(each) / len(each) for name, each in times.items()}
-
-
 def number(value, unit=""):
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
@@ -261,7 +223,7 @@ def number(value, unit=""):
 
 
 def print_bill(preset, rows, measured):
-    kernels, phases, step_ms = measured
+    kernels, phases, step_ms = measured.kernels, measured.phases, measured.step_ms
     header = ["kernel", "launches", "bytes", "flops", "instr.", "per elem.", "regs", "spill", "shared", "occup.", "us each", "limit", "ms"]
     table = []
     for row in summed(rows):
@@ -391,43 +353,50 @@ def launches_of(preset):
     return found
 
 
+def wrong_counts():
+    try:
+        return plan.wrong_counts()
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+
+
 def check(arguments, instances):
     """The exit status."""
     nvcc = registers.nvcc_of(arguments.build)
-    wrong = plan.wrong_counts()
+    wrong = wrong_counts()
     nvcc_of_table, rows = read_table(arguments.table)
-    reason = None
+    nvcc_of_registers, limits = registers.table_of(registers.TABLE)
+    reasons = []
     if nvcc != nvcc_of_table:
-        reason = f"{arguments.table.name} is of nvcc {nvcc_of_table}, the build of {nvcc}"
+        reasons.append(f"instructions are not compared: {arguments.table.name} is of nvcc {nvcc_of_table}, the build of {nvcc}")
     elif not instances.cuobjdump:
-        reason = "there is no cuobjdump; it is a package of the CUDA toolkit, or name one with CUOBJDUMP"
+        reasons.append(f"instructions are not compared: {NO_CUOBJDUMP}")
+    if nvcc != nvcc_of_registers:
+        reasons.append(f"registers are not compared: {registers.TABLE.name} is of nvcc {nvcc_of_registers}, the build of {nvcc}")
     found = {}
     for preset in plan.PRESETS:
         instructions = {}
-        if not reason:
+        if nvcc == nvcc_of_table and instances.cuobjdump:
             bill, unclear = bill_of(preset, instances)
             instructions = {name: count for name, (_, count) in limits_of(bill).items()}
             wrong += [message for message in unclear if message not in wrong]
         for kernel, launches in launches_of(preset).items():
             found[kernel, preset] = (launches, instructions.get(kernel))
     wrong += compare(found, rows, arguments.table)
-    nvcc_of_registers, limits = registers.table_of(registers.TABLE)
     if nvcc == nvcc_of_registers:
         wrong += registers.compare(registers.reported(arguments.build), limits, registers.TABLE)
     if wrong:
         print("\n".join(wrong))
         print("if it is meant: tests/bench/kernel_bill.py BUILD --write, and commit the difference")
         return 1
-    print(f"{len(found)} rows of {arguments.table.name}: no more launches" + ("" if reason else " and instructions") + " than it allows")
-    if reason:
-        print(f"instructions are not compared: {reason}")
-    return SKIPPED if reason else 0
+    print("\n".join(reasons) if reasons else f"{len(found)} rows of {arguments.table.name}, {len(limits)} of {registers.TABLE.name}: nothing grew")
+    return SKIPPED if reasons else 0
 
 
 def write(arguments, instances):
     if not instances.cuobjdump:
-        sys.exit("instructions cannot be counted: there is no cuobjdump; it is a package of the CUDA toolkit, or name one with CUOBJDUMP")
-    wrong = plan.wrong_counts()
+        sys.exit(f"instructions cannot be counted: {NO_CUOBJDUMP}")
+    wrong = wrong_counts()
     if wrong:
         sys.exit("\n".join(wrong))
     nvcc = registers.nvcc_of(arguments.build)
@@ -459,7 +428,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--compile", action="store_true", help="configure the folder and compile the kernels for --arch")
     parser.add_argument("--preset", choices=plan.PRESETS, default="base")
-    parser.add_argument("--arch", default="sm_90a")
+    parser.add_argument("--arch", default=ARCHITECTURE)
     parser.add_argument("--measured", type=pathlib.Path, metavar="FILE", help="JSON of ventris train --profile --json, or ncu --csv")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--loops", action="store_true", help="also print the loops with their instructions by class")
@@ -468,6 +437,9 @@ def main():
     action.add_argument("--check", action="store_true")
     action.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
+    if (arguments.check or arguments.write) and arguments.arch != ARCHITECTURE:
+        parser.error(f"--check and --write are for {ARCHITECTURE}, of which the table is")
+    measured = measurements.read(arguments.measured) if arguments.measured else measurements.Measured()
     if arguments.compile:
         compile_kernels(arguments.build, arguments.arch)
     instances = Instances(arguments.build, arguments.arch, sass.find_cuobjdump())
@@ -483,18 +455,19 @@ def main():
         rows, unclear = bill_of(arguments.preset, instances)
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"{instances.cuobjdump}: {error}: {getattr(error, 'stderr', '')}")
+    wrong = unclear + wrong_counts()
     if arguments.json:
-        print(json.dumps({"preset": arguments.preset, "ms": sum(row["ms"] for row in rows), "rows": rows, "unclear": unclear}))
-        return 1 if unclear else 0
+        print(json.dumps({"preset": arguments.preset, "ms": sum(row["ms"] for row in rows), "rows": rows, "wrong": wrong}))
+        return 1 if wrong else 0
     if not instances.cuobjdump:
         print("There is no cuobjdump: times are those of memory alone.\n")
-    print_bill(arguments.preset, rows, measured_of(arguments.measured) if arguments.measured else ({}, {}, None))
+    print_bill(arguments.preset, rows, measured)
     if arguments.loops:
         print()
         print_loops(rows)
-    if unclear:
-        print("\nTimes of these are those of memory alone:\n" + "\n".join(unclear))
-    return 1 if unclear else 0
+    if wrong:
+        print("\nThe bill is wrong (a kernel whose code is not understood has the time of its memory alone):\n" + "\n".join(wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import unittest
 import unittest.mock
 
 import kernel_bill as bill
+import kernel_bill_measured as measurements
 import kernel_bill_model as model
 import kernel_bill_sass as sass
 import kernel_bill_step as plan
@@ -174,7 +175,8 @@ class Tables(unittest.TestCase):
                                                      for kernel, count in bill.launches_of(preset).items()))  # fmt: skip
             rows = [{"kernel": kernel, "launches": 1, "ms": 1.0, "bytes": 0, "flops": 0, "per_element": count + instructions}
                     for kernel, count in per_element.items()]  # fmt: skip
-            for owner, name, value in ((bill.registers, "nvcc_of", nvcc), (bill.registers, "reported", {}), (bill.registers, "compare", []),
+            for owner, name, value in ((bill.registers, "nvcc_of", nvcc), (bill.registers, "table_of", ("13.0", {})),
+                                       (bill.registers, "reported", {}), (bill.registers, "compare", []),
                                        (bill, "bill_of", (rows, []))):  # fmt: skip
                 stack.enter_context(unittest.mock.patch.object(owner, name, return_value=value))
             said = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -204,7 +206,8 @@ class Measured(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "measured")
             file.write_text(text)
-            return bill.measured_of(file)
+            found = measurements.read(file)
+            return found.kernels, found.phases, found.step_ms
 
     def test_profile_of_a_run(self):
         profile = '{"profile": {"phases": [{"phase": "Adam", "ms": 0.5}], "step_ms": 25.0}}'
