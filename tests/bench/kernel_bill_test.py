@@ -74,6 +74,7 @@ class MachineCode(unittest.TestCase):
         twice = with_more([("", "LDG.E.128 R12, desc[UR4][R2.64+0x10]"), ("", "STG.E.128 desc[UR4][R2.64+0x10], R12")])
         way, packs, _ = bill.choose_loop(code_of(twice), 16, (16, 16), [])
         self.assertEqual((packs, len(way.instructions())), (2, 10))
+        self.assertAlmostEqual(self.per_element(twice), (4 + 10 * 100 / 2) / 100 / 8)
 
     def launch(self, **changes):
         return plan.Launch("sum", "", **{**dict(times=1, blocks=1, threads=32, elements=8 * 32, bytes=0, turns=(1,)), **changes})
@@ -106,6 +107,11 @@ class MachineCode(unittest.TestCase):
         depends = [("", load), ("", "FADD R20, R7, R22"), ("", "EXIT")]
         self.assertEqual(model.cycles_of(code_of(apart).instructions), 3)
         self.assertEqual(model.cycles_of(code_of(depends).instructions), model.LATENCY["ldg"] + 2)
+        stores = [("", load), ("", "STG.E.128 desc[UR4][R2.64], R4"), ("", "EXIT")]
+        self.assertEqual(model.cycles_of(code_of(stores).instructions), model.LATENCY["ldg"] + 2)
+        # The last of four registers alone is awaited.
+        stores = [("", "LDG.E R7, desc[UR4][R2.64]"), *stores[1:]]
+        self.assertEqual(model.cycles_of(code_of(stores).instructions), model.LATENCY["ldg"] + 2)
 
 
 class Prediction(unittest.TestCase):
@@ -114,6 +120,7 @@ class Prediction(unittest.TestCase):
         self.assertEqual(model.resident_blocks(128, 128, 0), 4)
         self.assertEqual(model.resident_blocks(256, 215, 12288), 1)
         self.assertEqual(model.resident_blocks(128, 32, 55424), 4)
+        self.assertEqual(model.resident_blocks(96, 200, 0), 2)  # registers for 10 warps, given out to 4 at a time
         self.assertEqual(model.resident_blocks(256, 32, 0), 8)
         self.assertEqual(model.resident_blocks(32, 16, 0), 32)
 
@@ -215,10 +222,10 @@ class Measured(unittest.TestCase):
 
     def test_tables_of_ncu(self):
         details = ('==PROF== Disconnected\n"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
-                   '"0","ventris::<unnamed>::norm_forward(Forward<T1>)","Duration","us","20.0"\n'
+                   '"0","ventris::<unnamed>::norm_forward(Forward<T1>)","Duration","us","1,020.0"\n'
                    '"1","ventris::<unnamed>::norm_forward(Forward<T1>)","Duration","us","30.0"\n'
                    '"1","ventris::<unnamed>::norm_forward(Forward<T1>)","Registers Per Thread","register/thread","55"\n')  # fmt: skip
-        self.assertEqual(self.times(details), ({"norm_forward": 0.025}, {}, None))
+        self.assertEqual(self.times(details), ({"norm_forward": 0.525}, {}, None))
         raw = ('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
                '"0","void ventris::<unnamed>::cross_entropy_row<ventris::BF16, 1>(Problem<T1>)","1,500,000"\n')  # fmt: skip
         self.assertEqual(self.times(raw), ({"cross_entropy_row": 1.5}, {}, None))
