@@ -86,6 +86,8 @@ class Instruction:
             outputs = 0
         elif self.name.split(".")[0] in ("ISETP", "FSETP", "DSETP", "PLOP3", "HSETP2", "UISETP"):
             outputs = 2
+        elif parts and re.fullmatch(r"U?P[T0-6]", parts[0]):
+            outputs = 2  # a predicate before the result, as of SHFL
         size = 1
         if self.kind in ("ldg", "lds") or self.name.startswith("LDL"):
             size = max(1, self.width // 4)

@@ -109,6 +109,8 @@ class MachineCode(unittest.TestCase):
         self.assertEqual(model.cycles_of(code_of(depends).instructions), model.LATENCY["ldg"] + 2)
         stores = [("", load), ("", "STG.E.128 desc[UR4][R2.64], R4"), ("", "EXIT")]
         self.assertEqual(model.cycles_of(code_of(stores).instructions), model.LATENCY["ldg"] + 2)
+        shuffled = [("", "SHFL.BFLY PT, R5, R4, 0x10, 0x1f"), ("", "FADD R6, R5, R4"), ("", "EXIT")]
+        self.assertEqual(model.cycles_of(code_of(shuffled).instructions), model.LATENCY["shuffle"] + 2)
         # The last of four registers alone is awaited.
         stores = [("", "LDG.E R7, desc[UR4][R2.64]"), *stores[1:]]
         self.assertEqual(model.cycles_of(code_of(stores).instructions), model.LATENCY["ldg"] + 2)
