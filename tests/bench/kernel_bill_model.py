@@ -83,16 +83,17 @@ class Cost:
 def cycles_of(instructions):
     """Cycles from the first instruction of a warp to the last, in order: each waits for its operands."""
     ready = collections.defaultdict(float)
-    now = last_copy = 0.0
+    now = 0.0
+    last_copy = LATENCY["ldg"]  # of asynchronous copies, which may have begun before these instructions
     for one in instructions:
         written, read = one.registers
         start = max([now, *(ready[name] for name in read)])
         if one.kind == "async":
             last_copy = start + LATENCY["ldg"]
-        elif one.name.startswith("DEPBAR") or one.name.startswith("LDGDEPBAR"):
+        elif one.name.startswith("DEPBAR"):
             start = max(start, last_copy)
         wait = LATENCY.get(one.kind, LATENCY_OF_OTHERS)
-        if one.kind == "barrier":
+        if one.name.startswith("BAR"):
             start += wait
         for name in written:
             ready[name] = start + wait

@@ -345,7 +345,7 @@ class Loop:
 
 def moved_by(block, width):
     """((bytes loaded, bytes stored) by accesses of `width` bytes, number of narrower ones). Constants, of dropout, are neither."""
-    loaded = sum(i.width for i in block.instructions if i.kind in ("ldg", "lds") and i.width == width)
+    loaded = sum(i.width for i in block.instructions if i.kind in ("ldg", "lds", "async") and i.width == width)
     stored = sum(i.width for i in block.instructions if i.kind in ("stg", "sts") and i.width == width)
     narrow = sum(0 < i.width < width for i in block.instructions if i.kind in ("ldg", "stg") and ".CONSTANT" not in i.name)
     return (loaded, stored), narrow

@@ -111,6 +111,10 @@ class MachineCode(unittest.TestCase):
         self.assertEqual(model.cycles_of(code_of(stores).instructions), model.LATENCY["ldg"] + 2)
         shuffled = [("", "SHFL.BFLY PT, R5, R4, 0x10, 0x1f"), ("", "FADD R6, R5, R4"), ("", "EXIT")]
         self.assertEqual(model.cycles_of(code_of(shuffled).instructions), model.LATENCY["shuffle"] + 2)
+        # A wait for copies to shared memory, which alone count as loads.
+        copies = [("", "LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64]"), ("", "LDGDEPBAR"), ("", "DEPBAR.LE SB0, 0x0"), ("", "EXIT")]
+        self.assertEqual(model.cycles_of(code_of(copies).instructions), model.LATENCY["ldg"] + 2)
+        self.assertEqual(list(code_of(copies).ways(16)), [(16, 0)])
         # The last of four registers alone is awaited.
         stores = [("", "LDG.E R7, desc[UR4][R2.64]"), *stores[1:]]
         self.assertEqual(model.cycles_of(code_of(stores).instructions), model.LATENCY["ldg"] + 2)
