@@ -15,6 +15,7 @@ void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args)
 void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& args);
 void bias_relu_backward_cuda(Context& context, const BiasReluBackwardArgs& args);
 void bias_backward_cuda(Context& context, const BiasBackwardArgs& args);
+void complete_column_sums_cuda(Context& context);
 void swish_forward_cuda(Context& context, const SwishForwardArgs& args);
 void swish_backward_cuda(Context& context, const SwishBackwardArgs& args);
 void add_cuda(Context& context, const AddArgs& args);

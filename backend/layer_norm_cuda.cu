@@ -1,7 +1,9 @@
+#include <array>
 #include <cmath>
 
 #include "backend/cuda/column_sums.cuh"
 #include "backend/cuda/elements.cuh"
+#include "backend/cuda/launch.cuh"
 #include "backend/kernels_cuda.h"
 #include "backend/layer_norm.h"
 #include "backend/op_checks.h"
@@ -279,9 +281,7 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
   const int64_t cols = args.d_y.cols;
   const int64_t block_rows = rows_of_partial(rows);
   const int64_t partials = (rows + block_rows - 1) / block_rows;
-  need_scratch(context, static_cast<size_t>(partials * 3 * cols) * sizeof(float));
-  ArenaScope scope(context.scratch());
-  float* partial = context.scratch().allocate_array<float>(partials * 3 * cols);
+  ColumnParts parts(context, partials, 3 * cols, args.sums_later);
   const bool fit = all_vectors_fit(args.d_y, args.d_sum_in, args.sum, args.gamma, args.d_residual, args.d_x);
   dispatch_device_dtype(args.d_y.dtype, "layer_norm_backward", [&](auto tag) {
     using T = decltype(tag);
@@ -293,7 +293,7 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
                         .gamma = args.gamma.as<float>(),
                         .d_residual = rows_of<T>(args.d_residual),
                         .d_x = rows_of<T>(args.d_x),
-                        .partial = partial,
+                        .partial = parts.data(),
                         .rows = rows,
                         .cols = cols,
                         .block_rows = block_rows,
@@ -311,8 +311,7 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
       });
     });
   });
-  add_column_sums(context, partial, partials, 3 * cols, cols,
-                  {{floats(args.d_gamma), floats(args.d_beta), floats(args.d_bias)}});
+  parts.sum(cols, std::array{floats(args.d_gamma), floats(args.d_beta), floats(args.d_bias)});
 }
 
 }  // namespace ventris

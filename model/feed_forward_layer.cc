@@ -46,7 +46,7 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
   outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
   if (pass.config.swish) {
     swish_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden});
-    inner_.backward_bias(pass, d_hidden, 0, d_hidden.cols);
+    inner_.backward_bias(pass, d_hidden);
   } else {
     inner_.backward_relu_bias(pass, hidden, d_hidden);
   }

@@ -1,6 +1,5 @@
 #include "model/linear.h"
 
-#include "backend/bias_relu.h"
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
 
@@ -21,13 +20,15 @@ void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
        {.a = x, .b = d_y, .c = pass.store.gradient(ids_.weight), .transpose_a = true, .accumulate = true});
 }
 
-void Linear::backward_bias(Pass& pass, ConstTensor d_y, int64_t begin, int64_t count) const {
-  bias_backward(pass.context, {.d_y = d_y.col_range(begin, count),
-                               .d_bias = pass.store.gradient(ids_.bias).col_range(begin, count)});
+void Linear::backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns) const {
+  bias_backward(
+      pass.context,
+      {.d_y = d_y, .d_bias = pass.store.gradient(ids_.bias), .columns = columns, .sums_later = true});
 }
 
 void Linear::backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const {
-  bias_relu_backward(pass.context, {.d_y = d_y, .y = y, .d_bias = pass.store.gradient(ids_.bias)});
+  bias_relu_backward(pass.context,
+                     {.d_y = d_y, .y = y, .d_bias = pass.store.gradient(ids_.bias), .sums_later = true});
 }
 
 void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backend/cast.h"
+#include "backend/column_sums.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/decoder.h"
@@ -133,6 +134,13 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
       batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
       "the micro-batch has no dropout positions or no gradient_scale");
   Pass pass = impl_->pass(batch, /*source_only=*/false);
+  GradientsReady complete;
+  if (ready) {
+    complete = [&](int64_t begin) {
+      complete_column_sums(impl_->context);
+      ready(begin);
+    };
+  }
   if (batch.target_rows > 0) {
     pass.dropout = true;
     pass.seed = dropout_seed;
@@ -147,11 +155,12 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     }
     {
       const ProfileRange range(impl_->context, kDecoderBackward);
-      impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, ready);
+      impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, complete);
     }
     const ProfileRange range(impl_->context, kEncoderBackward);
-    impl_->encoder.backward(pass, source, activations.encoder, ready);
+    impl_->encoder.backward(pass, source, activations.encoder, complete);
   }
+  complete_column_sums(impl_->context);
   clear_zero_word(impl_->context, impl_->config, impl_->ids, impl_->store, impl_->store.gradients());
   if (ready) ready(0);
 }

@@ -9,8 +9,6 @@
 namespace ventris::cuda {
 
 inline constexpr int kWarpRows = 16;
-inline constexpr float kLog2E = 1.44269504088896F;  // exponentials are powers of two
-inline constexpr float kLn2 = 0.693147180559945F;
 
 /// Elements between rows of kCols in shared memory: 16 bytes more than the row, so that eight rows of a
 /// matrix are in different banks.
