@@ -99,7 +99,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->uuid.bytes[15] = static_cast<char>(device);
   p->totalGlobalMem = ventris::emulation::kDeviceBytes;
   p->sharedMemPerBlockOptin = 227 << 10;
-  p->major = 9;
+  p->major = ventris::emulation::machine().major;
   p->minor = 0;
   p->multiProcessorCount = 4;
   return result(cudaSuccess);
