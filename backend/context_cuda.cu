@@ -1,5 +1,6 @@
 #include "backend/context_cuda.h"
 
+#include "backend/cuda/column_sums.cuh"
 #include "backend/cuda/gemm_plans.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/device_cuda.h"
@@ -11,6 +12,7 @@ CudaDevice::CudaDevice() = default;
 CudaDevice::~CudaDevice() {
   if (stream != nullptr) static_cast<void>(cudaStreamSynchronize(stream));
   gemm_plans.reset();
+  pending_sums.reset();
   free_cuda(workspace);
   if (blas != nullptr) static_cast<void>(cublasLtDestroy(blas));
   if (stream != nullptr) static_cast<void>(cudaStreamDestroy(stream));
@@ -20,10 +22,18 @@ CudaDevicePtr make_cuda_device(int index) {
   VENTRIS_CUDA_CHECK(cudaSetDevice(index));
   CudaDevicePtr device(new CudaDevice, [](CudaDevice* d) { delete d; });
   device->index = index;
+  const auto attribute = [index](cudaDeviceAttr which) {
+    int value = 0;
+    VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, index));
+    return value;
+  };
+  device->processors = attribute(cudaDevAttrMultiProcessorCount);
+  device->block_shared_bytes = static_cast<size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
   VENTRIS_BLAS_CHECK(cublasLtCreate(&device->blas));
   device->workspace = allocate_cuda(CudaDevice::kWorkspaceBytes, "the workspace of cuBLASLt");
   device->gemm_plans = std::make_unique<GemmPlans>(*device);
+  device->pending_sums = std::make_unique<cuda::PendingColumnSums>(device->stream);
   return device;
 }
 
@@ -63,6 +73,10 @@ namespace cuda {
 
 cudaStream_t stream_of(Context& context) {
   return context.cuda().stream;
+}
+
+Residence residence_of(Context& context, const void* kernel) {
+  return {context.cuda().processors, context.cuda().resident_blocks[kernel]};
 }
 
 void check_blas(cublasStatus_t status, const char* call, const char* file, int line) {

@@ -5,20 +5,28 @@
 
 #include <cstddef>
 #include <memory>
+#include <unordered_map>
 
 namespace ventris {
 
 class GemmPlans;  // backend/cuda/gemm_plans.cuh
+namespace cuda {
+class PendingColumnSums;  // backend/cuda/column_sums.cuh
+}
 
 /// The CUDA side of a context.
 struct CudaDevice {
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // recommended by cuBLAS for Hopper
 
   int index = 0;
+  int processors = 0;             // multiprocessors
+  size_t block_shared_bytes = 0;  // shared memory that a block can have
   cudaStream_t stream = nullptr;  // does not wait for the default stream
   cublasLtHandle_t blas = nullptr;
   char* workspace = nullptr;  // of cuBLASLt; its address never changes, as captured graphs hold it
   std::unique_ptr<GemmPlans> gemm_plans;
+  std::unique_ptr<cuda::PendingColumnSums> pending_sums;
+  std::unordered_map<const void*, int> resident_blocks;  // of a multiprocessor, by kernel
 
   CudaDevice();
   ~CudaDevice();

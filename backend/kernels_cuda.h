@@ -15,12 +15,14 @@ void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args)
 void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& args);
 void bias_relu_backward_cuda(Context& context, const BiasReluBackwardArgs& args);
 void bias_backward_cuda(Context& context, const BiasBackwardArgs& args);
+void complete_column_sums_cuda(Context& context);
 void swish_forward_cuda(Context& context, const SwishForwardArgs& args);
 void swish_backward_cuda(Context& context, const SwishBackwardArgs& args);
 void add_cuda(Context& context, const AddArgs& args);
 
 /// Requires checked arguments (gemm.cc) and m, n > 0.
 void gemm_cuda(Context& context, const GemmArgs& args);
+bool gemm_takes_relu_bits_cuda(Context& context, const GemmArgs& args);
 
 /// The loss of training.
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args);

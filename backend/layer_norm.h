@@ -42,6 +42,8 @@ struct LayerNormBackwardArgs {
   Tensor d_gamma;      // [1, d] master, accumulated
   Tensor d_beta;       // [1, d] master, accumulated
   Tensor d_bias = {};  // [1, d] master, accumulated, or empty
+  /// The gradients of parameters are complete only after complete_column_sums (backend/column_sums.h).
+  bool sums_later = false;
 };
 void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args);
 

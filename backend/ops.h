@@ -19,6 +19,7 @@
 #include "backend/attention.h"
 #include "backend/bias_relu.h"
 #include "backend/cast.h"
+#include "backend/column_sums.h"
 #include "backend/cross_entropy.h"
 #include "backend/embedding.h"
 #include "backend/gemm.h"

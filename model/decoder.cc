@@ -87,9 +87,7 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (ready) ready(pass.store.offset(layers_[i].first));
   }
   embedding_.backward(pass, gradients.residual);
-  for (int64_t i = 0; i < static_cast<int64_t>(layers_.size()); ++i) {
-    key_value_.backward_bias(pass, d_key_value, i * pair + pair / 2, pair / 2);
-  }
+  key_value_.backward_bias(pass, d_key_value, {.first = pair / 2, .count = pair / 2, .period = pair});
   key_value_.backward_weight(pass, saved.memory, d_key_value);
   key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
   if (ready) ready(pass.store.offset(key_value_first_));

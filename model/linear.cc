@@ -1,6 +1,5 @@
 #include "model/linear.h"
 
-#include "backend/bias_relu.h"
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
 
@@ -16,18 +15,37 @@ void Linear::forward(Pass& pass, ConstTensor x, Tensor y, bool relu) const {
       {.a = x, .b = pass.store.value(ids_.weight), .c = y, .bias = pass.store.bias(ids_.bias), .relu = relu});
 }
 
+bool Linear::forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) const {
+  if (!pass.store.packed(ids_.weight) && bits) {
+    const GemmArgs args = {.a = x,
+                           .b = pass.store.value(ids_.weight),
+                           .c = y,
+                           .bias = pass.store.bias(ids_.bias),
+                           .relu = true,
+                           .relu_bits = bits};
+    if (gemm_takes_relu_bits(pass.context, args)) {
+      gemm(pass.context, args);
+      return true;
+    }
+  }
+  forward(pass, x, y, /*relu=*/true);
+  return false;
+}
+
 void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
   gemm(pass.context,
        {.a = x, .b = d_y, .c = pass.store.gradient(ids_.weight), .transpose_a = true, .accumulate = true});
 }
 
-void Linear::backward_bias(Pass& pass, ConstTensor d_y, int64_t begin, int64_t count) const {
-  bias_backward(pass.context, {.d_y = d_y.col_range(begin, count),
-                               .d_bias = pass.store.gradient(ids_.bias).col_range(begin, count)});
+void Linear::backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns) const {
+  bias_backward(
+      pass.context,
+      {.d_y = d_y, .d_bias = pass.store.gradient(ids_.bias), .columns = columns, .sums_later = true});
 }
 
 void Linear::backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const {
-  bias_relu_backward(pass.context, {.d_y = d_y, .y = y, .d_bias = pass.store.gradient(ids_.bias)});
+  bias_relu_backward(pass.context,
+                     {.d_y = d_y, .y = y, .d_bias = pass.store.gradient(ids_.bias), .sums_later = true});
 }
 
 void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const {
@@ -36,6 +54,14 @@ void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumu
                       .c = d_x,
                       .transpose_b = true,
                       .accumulate = accumulate});
+}
+
+bool Linear::backward_input_of_relu(Pass& pass, ConstTensor d_y, Tensor d_x, Tensor bits) const {
+  const GemmArgs args = {
+      .a = d_y, .b = pass.store.value(ids_.weight), .c = d_x, .transpose_b = true, .relu_bits = bits};
+  if (!gemm_takes_relu_bits(pass.context, args)) return false;
+  gemm(pass.context, args);
+  return true;
 }
 
 }  // namespace ventris

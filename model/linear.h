@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstdint>
-
+#include "backend/bias_relu.h"
 #include "backend/tensor.h"
 #include "model/pass.h"
 #include "model/transformer_parameters.h"
@@ -17,17 +16,23 @@ class Linear {
   /// x: [rows, in] T; y: [rows, out] T.
   void forward(Pass& pass, ConstTensor x, Tensor y, bool relu = false) const;
 
+  /// y = ReLU(x W + b). True if `bits`, not empty, now say where y is positive (GemmArgs::relu_bits).
+  bool forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) const;
+
   void backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const;
-  /// db += column sums of d_y, only in columns [begin, begin + count).
+  /// db += column sums of d_y, only in `columns`.
   ///
   /// The bias of attention keys is left out everywhere: it adds the same number to all scores of a query,
   /// to which the softmax is invariant, so its gradient is zero. A computed gradient would be rounding noise,
   /// which Adam scales up to whole steps.
-  void backward_bias(Pass& pass, ConstTensor d_y, int64_t begin, int64_t count) const;
+  void backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns = {}) const;
   /// Backward of y = ReLU(x W + b) up to the GEMM: masks d_y in place and adds to db.
   void backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const;
   /// d_x = d_y W^T, or d_x += d_y W^T with `accumulate`.
   void backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const;
+  /// d_x = d_y W^T where `bits` of forward_relu are set, else 0. False, with nothing done, if the device
+  /// cannot.
+  bool backward_input_of_relu(Pass& pass, ConstTensor d_y, Tensor d_x, Tensor bits) const;
 
   ParameterId bias() const { return ids_.bias; }
 

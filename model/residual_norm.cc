@@ -51,7 +51,8 @@ void ResidualNorm::backward(Pass& pass, GradientStream& gradients, const Saved& 
                        .d_x = has_branch ? gradients.branch : Tensor{},
                        .d_gamma = pass.store.gradient(ids_.gamma),
                        .d_beta = pass.store.gradient(ids_.beta),
-                       .d_bias = has_branch ? pass.store.gradient(saved.bias) : Tensor{}});
+                       .d_bias = has_branch ? pass.store.gradient(saved.bias) : Tensor{},
+                       .sums_later = true});
 }
 
 }  // namespace ventris

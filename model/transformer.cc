@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backend/cast.h"
+#include "backend/column_sums.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/decoder.h"
@@ -37,6 +38,14 @@ struct Activations {
                                capacity.target_rows);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
+    if (device == Device::kCuda) {
+      for (auto& layer : encoder.layers) {
+        layer.feed_forward.relu_bits = FeedForwardLayer::plan_relu_bits(arena, config, capacity.source_rows);
+      }
+      for (auto& layer : decoder.layers) {
+        layer.feed_forward.relu_bits = FeedForwardLayer::plan_relu_bits(arena, config, capacity.target_rows);
+      }
+    }
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
     gradients.residual = arena.allocate(rows, config.d_model, dtype);
@@ -133,6 +142,13 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
       batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
       "the micro-batch has no dropout positions or no gradient_scale");
   Pass pass = impl_->pass(batch, /*source_only=*/false);
+  GradientsReady complete;
+  if (ready) {
+    complete = [&](int64_t begin) {
+      complete_column_sums(impl_->context);
+      ready(begin);
+    };
+  }
   if (batch.target_rows > 0) {
     pass.dropout = true;
     pass.seed = dropout_seed;
@@ -147,11 +163,12 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     }
     {
       const ProfileRange range(impl_->context, kDecoderBackward);
-      impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, ready);
+      impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, complete);
     }
     const ProfileRange range(impl_->context, kEncoderBackward);
-    impl_->encoder.backward(pass, source, activations.encoder, ready);
+    impl_->encoder.backward(pass, source, activations.encoder, complete);
   }
+  complete_column_sums(impl_->context);
   clear_zero_word(impl_->context, impl_->config, impl_->ids, impl_->store, impl_->store.gradients());
   if (ready) ready(0);
 }

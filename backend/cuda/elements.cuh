@@ -16,6 +16,9 @@ namespace ventris::cuda {
 /// Elements that a thread processes at a time: 16 bytes of bf16, 32 of f32, and one block of dropout numbers.
 inline constexpr int kPack = 8;
 
+inline constexpr float kLog2E = 1.44269504088896F;  // exponentials are powers of two
+inline constexpr float kLn2 = 0.693147180559945F;
+
 __device__ __forceinline__ float load(float value) {
   return value;
 }
@@ -56,49 +59,64 @@ bool all_vectors_fit(const Tensors&... tensors) {
   return (vectors_fit(tensors) && ...);
 }
 
+/// The elements of a pack as they lie in memory, where it is aligned to 16 bytes.
+template <typename T>
+struct alignas(16) Packed {
+  uint32_t word[kPack * sizeof(T) / sizeof(uint32_t)];
+};
+__device__ __forceinline__ void unpack(const Packed<float>& from, float (&v)[kPack]) {
+  for (int i = 0; i < kPack; ++i) v[i] = from_bits(from.word[i]);
+}
+__device__ __forceinline__ void unpack(const Packed<BF16>& from, float (&v)[kPack]) {
+  for (int i = 0; i < kPack / 2; ++i) {
+    v[2 * i] = from_bits(from.word[i] << 16);
+    v[2 * i + 1] = from_bits(from.word[i] & 0xFFFF0000U);
+  }
+}
+template <typename T>
+__device__ __forceinline__ Packed<T> pack(const float (&v)[kPack]) {
+  Packed<T> packed;
+  if constexpr (std::is_same_v<T, float>) {
+    for (int i = 0; i < kPack; ++i) packed.word[i] = to_bits(v[i]);
+  } else {
+    for (int i = 0; i < kPack / 2; ++i) packed.word[i] = to_bf16_pair(v[2 * i], v[2 * i + 1]);
+  }
+  return packed;
+}
+
 /// Elements [begin, begin + kPack) of a row of `cols`; zeros after its end. With kVectors the row is aligned
 /// to 16 bytes.
-template <bool kVectors>
-__device__ __forceinline__ void load_pack(const float* row, int64_t begin, int64_t cols, float (&v)[kPack]) {
-  if (kVectors && begin + kPack <= cols) {
-    const float4 low = *reinterpret_cast<const float4*>(row + begin);
-    const float4 high = *reinterpret_cast<const float4*>(row + begin + 4);
-    v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
-    v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
-  } else {
-    for (int i = 0; i < kPack; ++i) v[i] = begin + i < cols ? row[begin + i] : 0.0F;
-  }
+template <bool kVectors, typename T>
+__device__ __forceinline__ Packed<T> load_packed(const T* row, int64_t begin, int64_t cols) {
+  if (kVectors && begin + kPack <= cols) return *reinterpret_cast<const Packed<T>*>(row + begin);
+  float v[kPack];
+  for (int i = 0; i < kPack; ++i) v[i] = begin + i < cols ? load(row[begin + i]) : 0.0F;
+  return pack<T>(v);
 }
-template <bool kVectors>
-__device__ __forceinline__ void load_pack(const BF16* row, int64_t begin, int64_t cols, float (&v)[kPack]) {
-  if (kVectors && begin + kPack <= cols) {
-    const uint4 pairs = *reinterpret_cast<const uint4*>(row + begin);
-    const uint32_t word[4] = {pairs.x, pairs.y, pairs.z, pairs.w};
-    for (int i = 0; i < 4; ++i) {
-      v[2 * i] = from_bf16_bits(static_cast<uint16_t>(word[i]));
-      v[2 * i + 1] = from_bf16_bits(static_cast<uint16_t>(word[i] >> 16));
-    }
-  } else {
-    for (int i = 0; i < kPack; ++i) v[i] = begin + i < cols ? load(row[begin + i]) : 0.0F;
-  }
+template <bool kVectors, typename T>
+__device__ __forceinline__ void load_pack(const T* row, int64_t begin, int64_t cols, float (&v)[kPack]) {
+  unpack(load_packed<kVectors>(row, begin, cols), v);
 }
-template <bool kVectors>
-__device__ __forceinline__ void store_pack(float* row, int64_t begin, int64_t cols, const float (&v)[kPack]) {
+template <bool kVectors, typename T>
+__device__ __forceinline__ void store_pack(T* row, int64_t begin, int64_t cols, const float (&v)[kPack]) {
   if (kVectors && begin + kPack <= cols) {
-    *reinterpret_cast<float4*>(row + begin) = {v[0], v[1], v[2], v[3]};
-    *reinterpret_cast<float4*>(row + begin + 4) = {v[4], v[5], v[6], v[7]};
-  } else {
-    for (int i = 0; i < kPack && begin + i < cols; ++i) row[begin + i] = v[i];
-  }
-}
-template <bool kVectors>
-__device__ __forceinline__ void store_pack(BF16* row, int64_t begin, int64_t cols, const float (&v)[kPack]) {
-  if (kVectors && begin + kPack <= cols) {
-    *reinterpret_cast<uint4*>(row + begin) = {to_bf16_pair(v[0], v[1]), to_bf16_pair(v[2], v[3]),
-                                              to_bf16_pair(v[4], v[5]), to_bf16_pair(v[6], v[7])};
+    *reinterpret_cast<Packed<T>*>(row + begin) = pack<T>(v);
   } else {
     for (int i = 0; i < kPack && begin + i < cols; ++i) store(row[begin + i], v[i]);
   }
+}
+
+/// The same for rows of whole packs alone (kWhole), without instructions for a part of one, or of any
+/// elements: zeros from `cols` on, which are not stored.
+template <bool kWhole, typename T>
+__device__ __forceinline__ Packed<T> load_row_pack(const T* row, int begin, int cols) {
+  if constexpr (!kWhole) return load_packed<false>(row, begin, cols);
+  return begin < cols ? *reinterpret_cast<const Packed<T>*>(row + begin) : Packed<T>{};
+}
+template <bool kWhole, typename T>
+__device__ __forceinline__ void store_row_pack(T* row, int begin, int cols, const float (&v)[kPack]) {
+  if constexpr (!kWhole) return store_pack<false>(row, begin, cols, v);
+  if (begin < cols) *reinterpret_cast<Packed<T>*>(row + begin) = pack<T>(v);
 }
 
 /// v after a store to T and a load.

@@ -20,13 +20,14 @@ struct CudaDevice;
 /// The largest powers of two, up to 16, that divide the addresses of a GEMM; the choice of kernels depends on
 /// them.
 struct GemmAlignment {
-  uint32_t a = 16, b = 16, c = 16, bias = 16;
+  uint32_t a = 16, b = 16, c = 16, bias = 16, relu_bits = 16;
 
   bool operator==(const GemmAlignment&) const = default;
 };
 
 struct GemmPlanKey {
   GemmShape shape;
+  int64_t relu_bits_stride = 0;  // in bits; 0: without
   GemmAlignment alignment;
 
   bool operator==(const GemmPlanKey&) const = default;
@@ -51,14 +52,15 @@ struct GemmPlan {
 
   Operation operation;
   Layout a, b, c;
+  bool exists = true;  // cuBLASLt has an algorithm
   GemmAlgorithm algorithm = {};
 };
 
 /// The plans of a device, by shape. A plan is created when its shape first occurs, which must not happen
-/// while a graph is captured. Of the first candidates of cuBLASLt's heuristic the fastest is chosen, which
-/// synchronises with the device to time them; the first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and
-/// for shapes that are not multiples of 64: these occur in decoding, not in training, and a new one in nearly
-/// every step.
+/// while a graph is captured. Of the first 32 candidates of cuBLASLt's heuristic the fastest is chosen, which
+/// synchronises with the device to time them, one after the other on operands that are not in its cache; the
+/// first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and for shapes that are not multiples of 64: these
+/// occur in decoding, not in training, and a new one in nearly every step.
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
 /// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
@@ -69,20 +71,23 @@ class GemmPlans {
   explicit GemmPlans(CudaDevice& device);
 
   /// If a plan is created, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
-  /// n] of c's dtype, as cuBLASLt requires, or null.
+  /// n] of c's dtype, as cuBLASLt requires, or null. An error if cuBLASLt has no algorithm.
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
+  /// Whether plan() is no error.
+  bool exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   /// Enqueues the product.
   void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;
 
  private:
+  const GemmPlan& find(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   GemmPlan describe(const GemmPlanKey& key) const;
   std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
   bool usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const;
-  size_t fastest(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args, const void* bias,
+  size_t fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                  const std::vector<GemmAlgorithm>& candidates) const;
 
   cublasStatus_t enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                         const GemmAlgorithm& algorithm, void* c) const;
+                         const GemmAlgorithm& algorithm) const;
 
   CudaDevice& device_;
   bool tune_;

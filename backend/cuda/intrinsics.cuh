@@ -68,6 +68,21 @@ __device__ __forceinline__ uint32_t read_only(const uint32_t* from) {
   return __ldg(from);
 }
 
+__device__ __forceinline__ uint32_t to_bits(float value) {
+  return __float_as_uint(value);
+}
+__device__ __forceinline__ float from_bits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+
+/// 2^value by the special function unit: relative error at most 2^-22; 0 for results below 2^-126 (PTX ISA,
+/// "ex2").
+__device__ __forceinline__ float fast_exp2(float value) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(value));
+  return power;
+}
+
 /// Bits of `value` as bf16, to nearest, ties to even.
 __device__ __forceinline__ uint16_t to_bf16_bits(float value) {
   uint16_t bits;
@@ -81,7 +96,7 @@ __device__ __forceinline__ uint32_t to_bf16_pair(float low, float high) {
   return bits;
 }
 __device__ __forceinline__ float from_bf16_bits(uint16_t bits) {
-  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+  return from_bits(static_cast<uint32_t>(bits) << 16);
 }
 
 }  // namespace ventris::cuda

@@ -102,6 +102,12 @@ TEST(BiasReluChecks, RefuseShapesThatDoNotMatch) {
   EXPECT_THROW(bias_relu_backward(context, {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()}),
                Error);
   EXPECT_THROW(bias_backward(context, {.d_y = d_y.view(), .d_bias = d_bias.view()}), Error);
+  Buffer fitting(1, 3, DType::kF32);
+  for (const ColumnGroups& wrong : {ColumnGroups{0, 4, 4}, ColumnGroups{1, 2, 1}, ColumnGroups{-1, 1, 3},
+                                    ColumnGroups{0, 2, 2}, ColumnGroups{3, 1, 1}}) {
+    EXPECT_THROW(bias_backward(context, {.d_y = d_y.view(), .d_bias = fitting.view(), .columns = wrong}),
+                 Error);
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #define __forceinline__ inline
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(bytes) alignas(bytes)
 /// One block runs at a time, so that a variable may stand for every block's own. It keeps the last block's
 /// values: only dynamic shared memory is filled anew for every block.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <bit>
+#include <cfloat>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -89,6 +91,18 @@ inline long long atomic_max(long long* to, long long value) {
   return before;
 }
 
+inline uint32_t to_bits(float value) {
+  return std::bit_cast<uint32_t>(value);
+}
+inline float from_bits(uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
+inline float fast_exp2(float value) {
+  const float power = std::exp2(value);
+  return power < FLT_MIN ? 0.0F : power;
+}
+
 inline uint16_t to_bf16_bits(float value) {
   return BF16(value).bits;
 }
@@ -96,7 +110,7 @@ inline uint32_t to_bf16_pair(float low, float high) {
   return static_cast<uint32_t>(to_bf16_bits(high)) << 16 | to_bf16_bits(low);
 }
 inline float from_bf16_bits(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  return from_bits(static_cast<uint32_t>(bits) << 16);
 }
 
 }  // namespace ventris::cuda

@@ -1,0 +1,14 @@
+#include "backend/column_sums.h"
+
+#include "backend/kernels_cuda.h"
+#include "backend/op_checks.h"
+
+namespace ventris {
+
+void complete_column_sums([[maybe_unused]] Context& context) {
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) complete_column_sums_cuda(context);
+  }
+}
+
+}  // namespace ventris
