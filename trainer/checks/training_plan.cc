@@ -63,8 +63,9 @@ class Planner {
     exactly("gradients", static_cast<size_t>(elements(master)));
     if (options_.precision == DType::kBF16)
       exactly("bf16 copy of the parameters", static_cast<size_t>(elements(DType::kBF16)));
-    exactly(options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
-            Optimizer::planned_bytes(flat, master, options_));
+    exactly(
+        options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
+        Optimizer::planned_bytes(flat, master, options_));
     exactly("activations",
             Transformer::planned_bytes(options_.model, machine_.device, options_.precision,
                                        model_capacity(batches, corpus_, machine_.device), true));
@@ -146,6 +147,22 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
   }
   plan.source_tokens_per_step = source / static_cast<double>(plan.steps_per_epoch);
   plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
+}
+
+void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
+  if (!plan.machine.link) return;
+  const auto pairs = static_cast<double>(corpus.train().size());
+  const auto of_a_pair = [&](const data::SentenceArray& side) {
+    return static_cast<double>(side.total_tokens()) / pairs;
+  };
+  plan.predicted = predict_step(*plan.machine.link, {.model = options.model,
+                                                     .device = plan.machine.device,
+                                                     .reduction = options.reduction,
+                                                     .gradient_dtype = options.gradient_dtype,
+                                                     .ranks = plan.machine.ranks,
+                                                     .shards = plan.shards,
+                                                     .source_tokens = of_a_pair(corpus.train().source),
+                                                     .target_tokens = of_a_pair(corpus.train().target)});
 }
 
 bool memory_fits(const TrainingPlan& plan) {
@@ -248,6 +265,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();
   count_steps(plan, batches);
+  predict(plan, options, corpus);
   plan.steps = options.max_steps;
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps = options.max_epochs * plan.steps_per_epoch;
