@@ -123,6 +123,12 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "reproducible: over the shards in one binary tree, "
       "so the result is the same bits on any number of ranks. This needs f32 gradients, "
       "and memory for partial sums: the size of the gradients for each doubling of the shards of a rank."));
+  table.toggle(
+      "shard-optimizer", train.shard_optimizer,
+      "Divides Adam's moments and the moving average among the ranks: each keeps and updates those of its "
+      "part of the parameters, and sends the result to the others. This saves memory, and with --reduction "
+      "reproducible the result is the same bits. Checkpoints are the same files: a run may be resumed with "
+      "or without it, on any number of ranks. This needs f32 gradients.");
 }
 
 void add_validation_options(TrainOptions& train, OptionTable& table) {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "backend/error.h"
-#include "backend/moving_average.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "comm/affinity.h"
@@ -110,7 +109,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
                      validation_is_pending());
     forget_best_that_is_gone(options_.model_dir);
-    saver_.emplace(context_, store_, static_cast<bool>(optimizer_->average()),
+    saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,
                                         .tokenizer_model = corpus_.tokenizer().model(),
@@ -148,7 +147,7 @@ void TrainingRun::make_model() {
   if (resume_point_.path.empty() && !options_.initial_model.empty())
     take_initial_model(context_, options_, corpus_, store_, progress_);
   store_.refresh_compute_copy(context_);
-  optimizer_.emplace(context_, store_, options_);
+  optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,
                        model_capacity(batches_, corpus_, context_.device()), /*training=*/true);
   reports_.emplace(context_);
@@ -264,14 +263,21 @@ bool TrainingRun::validation_is_due() const {
   return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
 }
 
+/// In f32 every step shares them.
+void TrainingRun::complete_masters() {
+  if (options_.precision != DType::kF32) step_->share_masters();
+}
+
 void TrainingRun::exchange_with_average() {
-  if (!optimizer_->average()) return;
-  exchange(context_, {.a = store_.values(), .b = optimizer_->average()});
+  if (!optimizer_->has_average()) return;
+  optimizer_->exchange_with_average();
+  step_->share_masters();
   store_.refresh_compute_copy(context_);
 }
 
 void TrainingRun::validate() {
   const Clock::time_point begin = Clock::now();
+  complete_masters();  // a search reads them
   exchange_with_average();
   const auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
                                          [this] { progress_.goes_on(state_.step, "validating"); });
@@ -325,10 +331,14 @@ bool TrainingRun::rank_check_is_due() const {
 void TrainingRun::check_ranks() {
   if (checked_step_ == state_.step) return;
   checked_step_ = state_.step;
-  std::vector<Replica> parts = {{"parameters", store_.values()},
-                                {"first moments of Adam", optimizer_->m()},
-                                {"second moments of Adam", optimizer_->v()}};
-  if (optimizer_->average()) parts.push_back({"moving average of the parameters", optimizer_->average()});
+  complete_masters();
+  std::vector<Replica> parts = {{"parameters", store_.values()}};
+  if (!optimizer_->shard().is_part()) {  // the others have one owner each
+    const OptimizerState state = optimizer_->state();
+    parts.push_back({"first moments of Adam", state.m});
+    parts.push_back({"second moments of Adam", state.v});
+    if (state.average) parts.push_back({"moving average of the parameters", state.average});
+  }
   const std::vector<Repair> repairs =
       check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
   if (repairs.empty()) return;
@@ -350,14 +360,23 @@ void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   check_surroundings();
   check_ranks();  // a checkpoint requires a state on which all ranks agree
   wait_for_save();
+  const OptimizerState optimizer = whole_state();
   std::string path;
-  if (saver_) {
-    path =
-        saver_->save(state_, {.m = optimizer_->m(), .v = optimizer_->v(), .average = optimizer_->average()},
-                     fmt::format("step {} of: {}", state_.step, command_), best);
-  }
+  if (saver_)
+    path = saver_->save(state_, optimizer, fmt::format("step {} of: {}", state_.step, command_), best);
   last_checkpoint_ = communicator_.broadcast(path, 0);
   saved_step_ = state_.step;
+}
+
+OptimizerState TrainingRun::whole_state() {
+  const OptimizerState own = optimizer_->state();
+  const OptimizerShard& shard = optimizer_->shard();
+  if (!shard.is_part()) return own;
+  const OptimizerState whole = saver_ ? saver_->room() : OptimizerState{};
+  shard.collect(communicator_, own.m, whole.m);
+  shard.collect(communicator_, own.v, whole.v);
+  if (own.average) shard.collect(communicator_, own.average, whole.average);
+  return whole;
 }
 
 void TrainingRun::wait_for_save() {

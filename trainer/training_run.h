@@ -87,11 +87,15 @@ class TrainingRun {
   void check_surroundings() const;
   /// Whether the work after the step needs the numbers of all steps.
   bool reports_are_due() const;
+  /// Makes the masters those of the step on every rank, if their owners alone have them.
+  void complete_masters();
   /// Swaps the parameters with their average, if there is one.
   void exchange_with_average();
   void describe_run();
   /// The limit that a finished run reached.
   std::string what_is_done() const;
+  /// On rank 0 the optimizer's state of all elements. All ranks must call it.
+  OptimizerState whole_state();
   /// Waits for a pending checkpoint; meanwhile the ranks exchange messages.
   void wait_for_save();
   void record_save();  // in status.json: the last checkpoint is on the disk

@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "backend/error.h"
+#include "comm/communicator.h"
+#include "comm/shard_plan.h"
 #include "comm/tree_sum.h"
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
@@ -65,13 +67,13 @@ class Planner {
       exactly("bf16 copy of the parameters", static_cast<size_t>(elements(DType::kBF16)));
     exactly(
         options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
-        Optimizer::planned_bytes(flat, master, options_));
+        Optimizer::planned_bytes(flat, shares_state() ? owners().largest_share() : flat, master, options_));
     exactly("activations",
             Transformer::planned_bytes(options_.model, machine_.device, options_.precision,
                                        model_capacity(batches, corpus_, machine_.device), true));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
-    if (options_.reduction == Reduction::kReproducible)
+    if (options_.reduction == Reduction::kReproducible || shares_state())
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages = 2 * BatchStage::planned_bytes(plan.micro_batch);
     if (machine_.device == Device::kCuda) exactly("batches", stages);
@@ -104,8 +106,18 @@ class Planner {
            (options_.valid_bleu || options_.valid_chrf);
   }
 
-  /// For the rank with the most: partial sums on its stack, and those received from other ranks.
+  bool shares_state() const { return options_.shard_optimizer && machine_.ranks > 1; }
+
+  ShardPlan owners() const {
+    const int64_t bucket =
+        machine_.device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
+    return {store_.flat_size(), bucket, machine_.ranks};
+  }
+
+  /// For the rank with the most: partial sums on its stack, and those received from other ranks. Owners
+  /// receive that of each rank with the fast reduction.
   size_t partial_sums_bytes(int shards) const {
+    if (options_.reduction == Reduction::kFast) shards = machine_.ranks;
     int stack = 0;
     for (int rank = 0; rank < machine_.ranks; ++rank) {
       stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
