@@ -76,7 +76,8 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
       "0: a resumed run takes the value of its checkpoint, on any number of ranks, "
       "so the batches stay the same; a new run takes the smallest multiple of the number of ranks or, "
       "with --reduction reproducible, the smallest power of two from 8, "
-      "for which a micro-batch holds at most --micro-batch-tokens.");
+      "for which a micro-batch holds at most --micro-batch-tokens. If there are more ranks than these, "
+      "--reduction reproducible takes the largest power of two with which it holds at least 512.");
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
