@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backend/cast.h"
 #include "backend/error.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
@@ -15,6 +16,7 @@
 #include "trainer/hold_run_folder.h"
 #include "trainer/initial_model.h"
 #include "trainer/launcher.h"
+#include "trainer/product_choices.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
@@ -129,6 +131,10 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   first_epoch_ = epochs();
   feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
                 BatchFeed::Start{state_.position, state_.step + 1});
+  if (!nothing_to_do_) {
+    state_.product_choices = settle_product_choices(
+        context_, communicator_, state_.product_choices, [this] { rehearse(); }, progress_);
+  }
   if (options_.profile) context_.profile().clear();
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_, corpus_, store_.parameter_count(),
@@ -154,6 +160,17 @@ void TrainingRun::make_model() {
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (corpus_.valid().size() > 0)
     validation_.emplace(context_, communicator_, corpus_, options_, validation_rows_of(context_.device()));
+}
+
+/// Computes the first micro-batch of the next step, and forgets the result.
+void TrainingRun::rehearse() {
+  BatchFeed feed(context_, corpus_, batches_, options_.model, training_capacity(batches_), {0, 1},
+                 BatchFeed::Start{state_.position, state_.step + 1});
+  feed.next_step();
+  transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {});
+  fill_zero(context_, store_.gradients());
+  fill_zero(context_, transformer_->loss_sums());
+  synchronize(context_);
 }
 
 void TrainingRun::describe_run() {

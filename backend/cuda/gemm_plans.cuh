@@ -62,8 +62,8 @@ struct GemmPlan {
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
 /// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
-/// file (backend/gemm_algorithm_file.h). Algorithms that add parts of a sum do so in f32 and in a fixed
-/// order.
+/// file (backend/gemm_algorithm_file.h), and those of a run in its checkpoints (backend/gemm_choices.h).
+/// Algorithms that add parts of a sum do so in f32 and in a fixed order.
 class GemmPlans {
  public:
   explicit GemmPlans(CudaDevice& device);
@@ -71,6 +71,10 @@ class GemmPlans {
   /// If a plan is created, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
   /// n] of c's dtype, as cuBLASLt requires, or null.
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
+  /// As in backend/gemm_choices.h.
+  std::string choices() const;
+  bool prefer(const std::string& choices);
+  void end_tuning();
   /// Enqueues the product.
   void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;
 

@@ -108,6 +108,7 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
   writer.write_attribute("/", "resume_signature", state.resume_signature);
   if (!state.environment.empty()) writer.write_attribute("/", "environment", state.environment);
+  if (!state.product_choices.empty()) writer.write_attribute("/", "product_choices", state.product_choices);
   writer.commit();
   writer.verify();
   return path;
@@ -151,6 +152,8 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   read.resume_signature = reader.string_attribute("/", "resume_signature");
   if (reader.has_attribute("/", "environment"))
     read.environment = reader.string_attribute("/", "environment");
+  if (reader.has_attribute("/", "product_choices"))
+    read.product_choices = reader.string_attribute("/", "product_choices");
   check_sound(fault_in(read), path);
   read_model(context, reader, store);
   const std::vector<int64_t> flat = {store.flat_size()};

@@ -31,6 +31,7 @@ struct TrainingState {
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
+  std::string product_choices;   // trainer/product_choices.h; "" on the CPU
 };
 
 /// Calls each(name, member) for every number of the state, in a fixed order.
