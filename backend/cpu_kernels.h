@@ -21,7 +21,7 @@ struct CpuKernels {
   void (&loss_sum)(Context&, const LossSumArgs&);
   void (&embedding_forward)(Context&, const EmbeddingForwardArgs&);
   void (&embedding_backward)(Context&, const EmbeddingBackwardArgs&);
-  void (&sum_of_squares)(Context&, const SumOfSquaresArgs&);
+  void (&squares_of_chunks)(Context&, const SquaresOfChunksArgs&);
   void (&layer_norm_forward)(Context&, const LayerNormForwardArgs&);
   void (&layer_norm_backward)(Context&, const LayerNormBackwardArgs&);
   void (&log_probability_sum)(Context&, const LogProbabilitySumArgs&);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 namespace ventris {
@@ -90,20 +91,37 @@ GemmAlgorithmFile::GemmAlgorithmFile(const std::string& folder, const std::strin
   load();
 }
 
-void GemmAlgorithmFile::load() {
-  std::ifstream file(path_);
+/// False if the text is of another kind or identity.
+bool GemmAlgorithmFile::read(std::istream& from, std::map<std::string, GemmAlgorithm>& to) const {
   std::string line;
-  if (!std::getline(file, line) || line != kMagic || !std::getline(file, line) || line != identity_) return;
+  if (!std::getline(from, line) || line != kMagic || !std::getline(from, line) || line != identity_)
+    return false;
   std::string shape;
   GemmAlgorithm algorithm{};
-  while (std::getline(file, line)) {
-    if (read_line(line, shape, algorithm)) algorithms_.insert_or_assign(shape, algorithm);
+  while (std::getline(from, line)) {
+    if (read_line(line, shape, algorithm)) to.insert_or_assign(shape, algorithm);
   }
+  return true;
+}
+
+void GemmAlgorithmFile::load() {
+  std::ifstream file(path_);
+  read(file, algorithms_);
+}
+
+bool GemmAlgorithmFile::take(const std::string& text) {
+  std::istringstream lines(text);
+  return read(lines, taken_);
+}
+
+std::string GemmAlgorithmFile::text_of(const std::map<std::string, GemmAlgorithm>& algorithms) const {
+  std::string text = fmt::format("{}\n{}\n", kMagic, identity_);
+  for (const auto& [shape, algorithm] : algorithms) text += line_of(shape, algorithm) + '\n';
+  return text;
 }
 
 void GemmAlgorithmFile::save() {
-  std::string text = fmt::format("{}\n{}\n", kMagic, identity_);
-  for (const auto& [shape, algorithm] : algorithms_) text += line_of(shape, algorithm) + '\n';
+  const std::string text = text_of(algorithms_);
   // A name that others cannot predict, and no file that they created: they may share the folder.
   uint64_t number = 0;
   static_cast<void>(getrandom(&number, sizeof(number), 0));
@@ -129,9 +147,11 @@ void GemmAlgorithmFile::tell(const std::string& why) {
 }
 
 std::optional<GemmAlgorithm> GemmAlgorithmFile::find(const std::string& shape) const {
-  const auto found = algorithms_.find(shape);
-  if (found == algorithms_.end()) return std::nullopt;
-  return found->second;
+  for (const auto* algorithms : {&taken_, &algorithms_}) {
+    const auto found = algorithms->find(shape);
+    if (found != algorithms->end()) return found->second;
+  }
+  return std::nullopt;
 }
 
 GemmAlgorithm GemmAlgorithmFile::add(const std::string& shape, const GemmAlgorithm& algorithm) {

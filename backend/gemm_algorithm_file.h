@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,14 @@ class GemmAlgorithmFile {
   /// for which the algorithms are valid.
   GemmAlgorithmFile(const std::string& folder, const std::string& identity);
 
+  /// The lines of `algorithms` with the identity, as in the file.
+  std::string text_of(const std::map<std::string, GemmAlgorithm>& algorithms) const;
+  /// Adds the algorithms in a text of text_of() to this object, not to the file, and prefers them. False if
+  /// it is of another identity.
+  bool take(const std::string& text);
+  /// Neither reads nor writes the file from now on.
+  void forget_file() { path_.clear(); }
+
   std::optional<GemmAlgorithm> find(const std::string& shape) const;
   /// The algorithm to use for `shape`: the one in the file if present, otherwise `algorithm`, which is then
   /// added. A file that cannot be written is reported once on stderr.
@@ -29,14 +38,16 @@ class GemmAlgorithmFile {
   const std::string& path() const { return path_; }
 
  private:
+  bool read(std::istream& from, std::map<std::string, GemmAlgorithm>& to) const;
   void load();
   void save();
   void tell(const std::string& why);
 
   std::string folder_;
   std::string identity_;
-  std::string path_;  // "" if nothing is kept
-  std::map<std::string, GemmAlgorithm> algorithms_;
+  std::string path_;                                 // "" if nothing is kept
+  std::map<std::string, GemmAlgorithm> algorithms_;  // of the file
+  std::map<std::string, GemmAlgorithm> taken_;
   bool told_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cfloat>
 #include <cstdlib>
+#include <map>
 #include <string>
 
 #include "backend/context_cuda.h"
@@ -306,6 +307,24 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
          cublasLtGetVersion());
   }
   return plan;
+}
+
+std::string GemmPlans::choices() const {
+  if (!tuning_wanted()) return "";
+  std::map<std::string, GemmAlgorithm> algorithms;
+  for (const auto& [key, plan] : plans_) {
+    if (plan.exists) algorithms.emplace(text_of(key), plan.algorithm);
+  }
+  return file_.text_of(algorithms);
+}
+
+bool GemmPlans::prefer(const std::string& choices) {
+  return !tuning_wanted() || file_.take(choices);
+}
+
+void GemmPlans::end_tuning() {
+  tune_ = false;
+  file_.forget_file();
 }
 
 cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,

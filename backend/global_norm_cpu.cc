@@ -7,11 +7,10 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kChunk = 16384;  // elements of one partial sum
-constexpr int kLanes = 32;         // running sums within it
+constexpr int kLanes = 32;  // running sums within a chunk
 
 template <typename M>
-double chunk_squares(const M* x, int64_t n) {
+double squares_of(const M* x, int64_t n) {
   double lanes[kLanes] = {};
   const int64_t whole = n / kLanes * kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) {
@@ -31,24 +30,16 @@ double chunk_squares(const M* x, int64_t n) {
 }
 
 template <typename M>
-void sum(Context& context, const SumOfSquaresArgs& args) {
-  const int64_t n = args.x.cols;
-  const int64_t chunks = (n + kChunk - 1) / kChunk;
-  need_scratch(context, static_cast<size_t>(chunks) * sizeof(double));
-  ArenaScope scope(context.scratch());
-  double* partial = context.scratch().allocate_array<double>(chunks);
+void sum(Context& context, const SquaresOfChunksArgs& args) {
   const M* x = args.x.as<M>();
-  context.pool().for_ranges(n, kChunk, [&](int64_t begin, int64_t end, int) {
-    partial[begin / kChunk] = chunk_squares(x + begin, end - begin);
+  context.pool().for_ranges(args.x.cols, kSquaresChunk, [&](int64_t begin, int64_t end, int) {
+    args.partial[begin / kSquaresChunk] = squares_of(x + begin, end - begin);
   });
-  double total = 0.0;
-  for (int64_t k = 0; k < chunks; ++k) total += partial[k];
-  args.result[0] = total;
 }
 
 }  // namespace
 
-void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args) {
+void squares_of_chunks_cpu(Context& context, const SquaresOfChunksArgs& args) {
   if (args.x.dtype == DType::kF64) {
     sum<double>(context, args);
   } else {

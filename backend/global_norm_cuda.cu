@@ -10,14 +10,13 @@ namespace {
 using namespace cuda;
 
 constexpr int kThreads = 256;
-constexpr int64_t kChunk = 16384;  // elements of one block
 
-/// One block: the squares of kChunk elements, into its element of `partial`. Grid: n / kChunk.
+/// One block: the squares of a chunk, into its element of `partial`. Grid: the chunks.
 template <bool kVectors>
 __global__ void chunk_squares(const float* x, int64_t n, double* partial) {
   __shared__ double room[kThreads / kWarp];
-  const int64_t first = int64_t{blockIdx.x} * kChunk;
-  const int64_t end = first + kChunk < n ? first + kChunk : n;
+  const int64_t first = int64_t{blockIdx.x} * kSquaresChunk;
+  const int64_t end = first + kSquaresChunk < n ? first + kSquaresChunk : n;
   double sum = 0.0;
   for (int64_t begin = first + int64_t{threadIdx.x} * kPack; begin < end;
        begin += int64_t{kThreads} * kPack) {
@@ -40,18 +39,18 @@ __global__ void sum_partials(const double* partial, int64_t count, double* resul
 
 }  // namespace
 
-void sum_of_squares_cuda(Context& context, const SumOfSquaresArgs& args) {
+void squares_of_chunks_cuda(Context& context, const SquaresOfChunksArgs& args) {
   const int64_t n = args.x.cols;
-  const int64_t chunks = (n + kChunk - 1) / kChunk;
-  need_scratch(context, static_cast<size_t>(chunks) * sizeof(double));
-  ArenaScope scope(context.scratch());
-  double* partial = context.scratch().allocate_array<double>(chunks);
+  if (n == 0) return;
   dispatch_flag(vectors_fit(args.x), [&](auto vectors) {
-    launch({.name = "chunk_squares", .grid = blocks_for(n, kChunk), .block = kThreads}, stream_of(context),
-           chunk_squares<decltype(vectors)::value>, args.x.as<float>(), n, partial);
+    launch({.name = "chunk_squares", .grid = blocks_for(n, kSquaresChunk), .block = kThreads},
+           stream_of(context), chunk_squares<decltype(vectors)::value>, args.x.as<float>(), n, args.partial);
   });
-  launch({.name = "sum_partials", .grid = 1, .block = kThreads}, stream_of(context), sum_partials, partial,
-         chunks, args.result);
+}
+
+void sum_of_chunks_cuda(Context& context, const SumOfChunksArgs& args) {
+  launch({.name = "sum_partials", .grid = 1, .block = kThreads}, stream_of(context), sum_partials,
+         args.partial, args.count, args.result);
 }
 
 }  // namespace ventris

@@ -27,7 +27,8 @@ struct LossSumArgs;
 struct MovingAverageArgs;
 struct PlanUpdateArgs;
 struct RepetitionPenaltyArgs;
-struct SumOfSquaresArgs;
+struct SquaresOfChunksArgs;
+struct SumOfChunksArgs;
 struct SwishBackwardArgs;
 struct SwishForwardArgs;
 

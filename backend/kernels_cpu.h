@@ -38,7 +38,7 @@ void log_probability_sum_cpu(Context& context, const LogProbabilitySumArgs& args
 void repetition_penalty_cpu(Context& context, const RepetitionPenaltyArgs& args);
 
 /// The update: norm of the gradients, plan, Adam, moving average.
-void sum_of_squares_cpu(Context& context, const SumOfSquaresArgs& args);
+void squares_of_chunks_cpu(Context& context, const SquaresOfChunksArgs& args);
 void plan_update_cpu(const PlanUpdateArgs& args);
 void adam_cpu(Context& context, const AdamArgs& args);
 void moving_average_cpu(Context& context, const MovingAverageArgs& args);

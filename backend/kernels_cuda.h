@@ -35,7 +35,8 @@ void log_probability_sum_cuda(Context& context, const LogProbabilitySumArgs& arg
 void repetition_penalty_cuda(Context& context, const RepetitionPenaltyArgs& args);
 
 /// The update: norm of the gradients, plan, Adam, moving average.
-void sum_of_squares_cuda(Context& context, const SumOfSquaresArgs& args);
+void squares_of_chunks_cuda(Context& context, const SquaresOfChunksArgs& args);
+void sum_of_chunks_cuda(Context& context, const SumOfChunksArgs& args);
 void plan_update_cuda(Context& context, const PlanUpdateArgs& args);
 void adam_cuda(Context& context, const AdamArgs& args);
 void moving_average_cuda(Context& context, const MovingAverageArgs& args);

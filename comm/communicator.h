@@ -13,6 +13,7 @@ namespace ventris {
 
 class Context;
 class MpiEnvironment;
+struct TreeMessages;
 struct TreeSum;
 
 /// A collective failed, or timed out because a rank did not take part.
@@ -44,7 +45,10 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Length of a range that is large enough for a separate reduction overlapped with other work.
-  virtual int64_t bucket_bytes() const { return int64_t{4} << 20; }
+  virtual int64_t bucket_bytes() const { return kBucketBytes; }
+  static constexpr int64_t kBucketBytes = int64_t{4} << 20;
+  /// Between devices each sum is a kernel on every rank, so it must be large enough for the cost of a launch.
+  static constexpr int64_t kDeviceBucketBytes = int64_t{16} << 20;
 
   /// data = sum over ranks, the same bits on every rank. f32, f64, or bf16, in which two numbers are added in
   /// f32 and the sum is rounded to the nearest, ties to even; contiguous.
@@ -56,6 +60,9 @@ class Communicator {
   /// same ones in the same order; at most kMaxTreeSums may be pending.
   virtual void start_tree_sum(const TreeSum& sum) = 0;
   static constexpr int kMaxTreeSums = 8192;
+  /// Starts sending and receiving: a reduction like those above. For each pair of ranks both start the same
+  /// messages in the same order.
+  virtual void start_exchange(const TreeMessages& messages) = 0;
   /// Makes pending reductions progress; cheap. Must be called often, and after the replay of a graph with
   /// sums: the timeout counts from the first call after that.
   virtual void progress() = 0;

@@ -1,13 +1,19 @@
 #include "comm/gradient_reducer.h"
 
-#include <algorithm>
-
 #include "backend/cast.h"
 #include "backend/context.h"
 #include "backend/error.h"
 #include "comm/communicator.h"
 
 namespace ventris {
+namespace {
+
+int64_t bucket_elements(const Communicator& communicator, int64_t bucket_bytes, DType dtype) {
+  return (bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes()) /
+         static_cast<int64_t>(size_of(dtype));
+}
+
+}  // namespace
 
 GradientReducer::GradientReducer(Context& context, Communicator& communicator, Tensor gradients, DType dtype,
                                  int64_t bucket_bytes)
@@ -15,7 +21,8 @@ GradientReducer::GradientReducer(Context& context, Communicator& communicator, T
       communicator_(communicator),
       gradients_(gradients),
       rounded_(gradients),
-      reduced_begin_(gradients.cols) {
+      buckets_(gradients.cols, bucket_elements(communicator, bucket_bytes,
+                                               communicator.size() > 1 ? dtype : gradients.dtype)) {
   VENTRIS_CHECK(gradients.rows == 1, "the gradients are one flat range, not {} rows", gradients.rows);
   if (dtype != gradients.dtype && communicator.size() > 1) {
     VENTRIS_CHECK(dtype == DType::kBF16, "gradients of {} are not summed as {}", name_of(gradients.dtype),
@@ -25,31 +32,23 @@ GradientReducer::GradientReducer(Context& context, Communicator& communicator, T
                     "gradients in the dtype of --gradient-dtype");
     rounded_ = memory_->allocate(1, gradients.cols, dtype);
   }
-  const int64_t bytes = bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes();
-  bucket_elements_ = std::max<int64_t>(1, bytes / static_cast<int64_t>(size_of(rounded_.dtype)));
 }
 
 void GradientReducer::ready(int64_t begin) {
   VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
-  // Bucket k is [k * bucket_elements, (k + 1) * bucket_elements): independent of the calls, and so are the
-  // sums.
-  while (reduced_begin_ > 0) {
-    const int64_t bucket = (reduced_begin_ - 1) / bucket_elements_ * bucket_elements_;
-    if (bucket < begin) break;
-    const int64_t count = reduced_begin_ - bucket;
+  buckets_.ready(begin, [this](int64_t bucket, int64_t count) {
     const Tensor range = rounded_.col_range(bucket, count);
     if (memory_) cast(context_, {.source = gradients_.col_range(bucket, count), .destination = range});
     communicator_.start_all_reduce_sum(range);
-    reduced_begin_ = bucket;
-  }
+  });
   communicator_.progress();
 }
 
 void GradientReducer::finish() {
-  VENTRIS_CHECK(reduced_begin_ == 0, "elements before {} were never ready", reduced_begin_);
+  VENTRIS_CHECK(buckets_.begun() == 0, "elements before {} were never ready", buckets_.begun());
   communicator_.finish_reductions();
   if (memory_) cast(context_, {.source = rounded_, .destination = gradients_});
-  reduced_begin_ = gradients_.cols;
+  buckets_.start_again();
 }
 
 }  // namespace ventris

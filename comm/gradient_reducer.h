@@ -5,6 +5,7 @@
 
 #include "backend/arena.h"
 #include "backend/tensor.h"
+#include "comm/gradient_buckets.h"
 
 namespace ventris {
 
@@ -36,8 +37,7 @@ class GradientReducer {
   Tensor gradients_;
   std::optional<Arena> memory_;  // of rounded_, if the sums have another dtype
   Tensor rounded_;               // like gradients_, the summed values
-  int64_t bucket_elements_;
-  int64_t reduced_begin_;  // elements at or after this one are under reduction
+  GradientBuckets buckets_;
 };
 
 }  // namespace ventris

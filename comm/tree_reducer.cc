@@ -13,45 +13,51 @@ namespace {
 
 constexpr size_t kAlignment = 128;  // of pieces of an arena
 
-int64_t buckets_of(int64_t elements, int64_t bucket) {
-  return (elements + bucket - 1) / bucket;
-}
-
 }  // namespace
 
 TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
                          Tensor loss_sums, int64_t bucket_bytes)
+    : TreeReducer(context, communicator, shards, gradients, loss_sums,
+                  bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes(),
+                  {.unit = kTreeUnit, .to_all = true}) {}
+
+TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
+                         Tensor loss_sums, const ShardPlan& owners)
+    : TreeReducer(context, communicator, shards, gradients, loss_sums, owners.bucket_bytes(),
+                  {.unit = ShardPlan::unit(), .to_all = false}) {}
+
+TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
+                         Tensor loss_sums, int64_t bucket_bytes, Segments segments)
     : context_(context),
       communicator_(communicator),
       share_(shards, share_of_rank(shards, communicator.rank(), communicator.size())),
       terms_(share_of_rank(shards, communicator.rank(), communicator.size())),
       layout_(shards, communicator.rank(), communicator.size()),
-      gradients_(range_of(gradients, (bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes()) /
-                                         static_cast<int64_t>(size_of(gradients.dtype)))),
-      loss_(range_of(loss_sums, loss_sums.cols)),
+      gradients_(
+          range_of(gradients, bucket_bytes / static_cast<int64_t>(size_of(gradients.dtype)), segments)),
+      loss_(range_of(loss_sums, loss_sums.cols, {.unit = kTreeUnit, .to_all = true})),
       memory_(context.device(), bytes_of(gradients_) + bytes_of(loss_) + kAlignment,
-              "partial sums of gradients (--reduction reproducible; fewer --logical-shards need less)"),
-      reduced_begin_(gradients.cols) {
+              "partial sums of gradients (--reduction reproducible; fewer --logical-shards need less)") {
   VENTRIS_CHECK(gradients.rows == 1 && loss_sums.rows == 1, "flat ranges are summed, not {} and {} rows",
                 gradients.rows, loss_sums.rows);
   allocate(gradients_);
   allocate(loss_);
 }
 
-TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket) const {
+TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket, Segments segments) const {
   // One more sum for the loss.
   const int64_t min = data.cols / (Communicator::kMaxTreeSums - 1) + 1;
   const int64_t elements = std::max(bucket, min);
   const int64_t rest = data.cols % elements;
   return {.data = data,
-          .bucket = elements,
-          .room = std::max(TreeSum::room_for(layout_, std::min(elements, data.cols)),
-                           TreeSum::room_for(layout_, rest))};
+          .buckets = GradientBuckets(data.cols, elements),
+          .segments = segments,
+          .room = std::max(TreeSum::room_for(layout_, std::min(elements, data.cols), segments.unit),
+                           TreeSum::room_for(layout_, rest, segments.unit))};
 }
 
 size_t TreeReducer::bytes_of(const Range& range) const {
-  const int64_t elements =
-      share_.stack_size() * range.data.cols + buckets_of(range.data.cols, range.bucket) * range.room;
+  const int64_t elements = share_.stack_size() * range.data.cols + range.buckets.count() * range.room;
   return static_cast<size_t>(elements) * size_of(range.data.dtype) +
          static_cast<size_t>(share_.stack_size() + 1) * kAlignment;
 }
@@ -59,7 +65,7 @@ size_t TreeReducer::bytes_of(const Range& range) const {
 void TreeReducer::allocate(Range& range) {
   for (int i = 0; i < share_.stack_size(); ++i)
     range.stack.push_back(memory_.allocate(1, range.data.cols, range.data.dtype));
-  range.received = memory_.allocate(buckets_of(range.data.cols, range.bucket), range.room, range.data.dtype);
+  range.received = memory_.allocate(range.buckets.count(), range.room, range.data.dtype);
 }
 
 void TreeReducer::set_aside(int64_t shard) {
@@ -83,23 +89,20 @@ void TreeReducer::set_aside(Range& range, int64_t shard) {
 
 void TreeReducer::ready(int64_t begin) {
   VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
-  while (reduced_begin_ > 0) {
-    const int64_t bucket = (reduced_begin_ - 1) / gradients_.bucket;
-    if (bucket * gradients_.bucket < begin) break;
-    start(gradients_, bucket, reduced_begin_);
-    reduced_begin_ = bucket * gradients_.bucket;
-  }
+  gradients_.buckets.ready(begin,
+                           [this](int64_t bucket, int64_t count) { start(gradients_, bucket, count); });
   communicator_.progress();
 }
 
 /// Adds the sums on the stack to the last shard in a bucket, and starts its sum over the ranks.
-void TreeReducer::start(Range& range, int64_t bucket, int64_t end) {
-  const int64_t begin = bucket * range.bucket;
-  const auto part = [&](const Tensor& whole) { return whole.col_range(begin, end - begin); };
+void TreeReducer::start(Range& range, int64_t begin, int64_t count) {
+  const auto part = [&](const Tensor& whole) { return whole.col_range(begin, count); };
   TreeSum sum = {.context = &context_,
                  .layout = &layout_,
                  .result = part(range.data),
-                 .received = range.received.row_range(bucket, 1)};
+                 .received = range.received.row_range(begin / range.buckets.size(), 1),
+                 .unit = range.segments.unit,
+                 .to_all = range.segments.to_all};
   if (terms_.size() > 0) {
     const auto stacked = static_cast<size_t>(share_.stacked_before(terms_.end - 1));
     const auto additions = static_cast<size_t>(share_.additions_after(terms_.end - 1));
@@ -113,10 +116,11 @@ void TreeReducer::start(Range& range, int64_t bucket, int64_t end) {
 }
 
 void TreeReducer::finish() {
-  VENTRIS_CHECK(reduced_begin_ == 0, "elements before {} were never ready", reduced_begin_);
+  const int64_t begun = gradients_.buckets.begun();
+  VENTRIS_CHECK(begun == 0, "elements before {} were never ready", begun);
   start(loss_, 0, loss_.data.cols);
   communicator_.finish_reductions();
-  reduced_begin_ = gradients_.data.cols;
+  gradients_.buckets.start_again();
 }
 
 }  // namespace ventris

@@ -5,6 +5,8 @@
 
 #include "backend/arena.h"
 #include "backend/tensor.h"
+#include "comm/gradient_buckets.h"
+#include "comm/shard_plan.h"
 #include "comm/tree_plan.h"
 #include "comm/tree_sum.h"
 
@@ -25,6 +27,9 @@ class TreeReducer {
   /// Rank r of W has share_of_rank(shards, r, W). The references must outlive the object.
   TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
               Tensor loss_sums, int64_t bucket_bytes = 0);
+  /// The same, but of the gradients each rank gets only those that it owns.
+  TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
+              Tensor loss_sums, const ShardPlan& owners);
 
   /// The sums of `shard`, any but the last one of this rank, are complete: stores them and zeroes the
   /// buffers.
@@ -37,20 +42,29 @@ class TreeReducer {
   void finish();
 
  private:
+  /// The segments of the ranks in a bucket, and whether they go to all.
+  struct Segments {
+    int64_t unit;
+    bool to_all;
+  };
+  TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
+              Tensor loss_sums, int64_t bucket_bytes, Segments segments);
+
   /// A flat range that is summed, in buckets from its end.
   struct Range {
     Tensor data;
-    int64_t bucket;  // elements
-    int64_t room;    // maximum elements received from other ranks for a bucket
+    GradientBuckets buckets;
+    Segments segments;
+    int64_t room;  // maximum elements received from other ranks for a bucket
     std::vector<Tensor> stack = {};
     Tensor received = {};  // [buckets, room]
   };
 
-  Range range_of(Tensor data, int64_t bucket) const;
+  Range range_of(Tensor data, int64_t bucket, Segments segments) const;
   size_t bytes_of(const Range& range) const;
   void allocate(Range& range);
   void set_aside(Range& range, int64_t shard);
-  void start(Range& range, int64_t bucket, int64_t end);
+  void start(Range& range, int64_t begin, int64_t count);
 
   Context& context_;
   Communicator& communicator_;
@@ -59,8 +73,7 @@ class TreeReducer {
   const TreeLayout layout_;
   Range gradients_;
   Range loss_;
-  Arena memory_;           // of the stacks and of received elements
-  int64_t reduced_begin_;  // gradients at or after this one are under reduction
+  Arena memory_;  // of the stacks and of received elements
 };
 
 }  // namespace ventris

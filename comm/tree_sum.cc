@@ -7,13 +7,9 @@
 namespace ventris {
 namespace {
 
-/// The elements of n that `rank` owns; whole vectors except at the end.
-TreeNode segment_of(const TreeLayout& layout, int64_t n, int rank) {
-  constexpr int64_t kVector = 16;
-  const auto cut = [&](int before) {
-    return before == layout.ranks ? n : n * before / layout.ranks / kVector * kVector;
-  };
-  return {cut(rank), cut(rank + 1)};
+/// The elements of the sum that `rank` owns.
+TreeNode segment_of(const TreeSum& sum, int rank) {
+  return owned_segment(sum.result.cols, rank, sum.layout->ranks, sum.unit);
 }
 
 Tensor part(const Tensor& tensor, TreeNode segment) {
@@ -27,7 +23,7 @@ void add_message(std::vector<TreeMessage>& messages, int peer, const Tensor& dat
 /// This rank's segment of the sums of all nodes. If there is only one, it is copied.
 std::vector<Tensor> owned_segments(const TreeSum& sum) {
   const TreeLayout& layout = *sum.layout;
-  const TreeNode mine = segment_of(layout, sum.result.cols, layout.rank);
+  const TreeNode mine = segment_of(sum, layout.rank);
   std::vector<Tensor> segments;
   size_t own = 0;
   int64_t received = 0;
@@ -64,8 +60,14 @@ int TreeLayout::others() const {
   return static_cast<int>(std::count_if(holders.begin(), holders.end(), [this](int h) { return h != rank; }));
 }
 
-int64_t TreeSum::room_for(const TreeLayout& layout, int64_t n) {
-  return layout.additions.empty() ? 0 : layout.others() * segment_of(layout, n, layout.rank).size();
+TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit) {
+  const auto cut = [&](int before) { return before == ranks ? n : n * before / ranks / unit * unit; };
+  return {cut(rank), cut(rank + 1)};
+}
+
+int64_t TreeSum::room_for(const TreeLayout& layout, int64_t n, int64_t unit) {
+  if (layout.additions.empty()) return 0;
+  return layout.others() * owned_segment(n, layout.rank, layout.ranks, unit).size();
 }
 
 TreeMessages partials_to_owners(const TreeSum& sum) {
@@ -74,7 +76,7 @@ TreeMessages partials_to_owners(const TreeSum& sum) {
   for (int owner = 0; owner < layout.ranks; ++owner) {
     if (owner == layout.rank) continue;
     for (const Tensor& partial : sum.partials)
-      add_message(messages.sends, owner, part(partial, segment_of(layout, sum.result.cols, owner)));
+      add_message(messages.sends, owner, part(partial, segment_of(sum, owner)));
   }
   const std::vector<Tensor> segments = owned_segments(sum);
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -86,7 +88,7 @@ TreeMessages partials_to_owners(const TreeSum& sum) {
 void for_each_addition(const TreeSum& sum, const std::function<void(const AddArgs&)>& add) {
   const TreeLayout& layout = *sum.layout;
   const std::vector<Tensor> segments = owned_segments(sum);
-  const Tensor result = part(sum.result, segment_of(layout, sum.result.cols, layout.rank));
+  const Tensor result = part(sum.result, segment_of(sum, layout.rank));
   if (result.cols == 0) return;
   for (const TreeAddition& addition : layout.additions) {
     const Tensor& into = segments[static_cast<size_t>(addition.into)];
@@ -98,10 +100,11 @@ void for_each_addition(const TreeSum& sum, const std::function<void(const AddArg
 TreeMessages results_to_all(const TreeSum& sum) {
   const TreeLayout& layout = *sum.layout;
   TreeMessages messages;
+  if (!sum.to_all) return messages;
   for (int other = 0; other < layout.ranks; ++other) {
     if (other == layout.rank) continue;
-    add_message(messages.sends, other, part(sum.result, segment_of(layout, sum.result.cols, layout.rank)));
-    add_message(messages.receives, other, part(sum.result, segment_of(layout, sum.result.cols, other)));
+    add_message(messages.sends, other, part(sum.result, segment_of(sum, layout.rank)));
+    add_message(messages.receives, other, part(sum.result, segment_of(sum, other)));
   }
   return messages;
 }

@@ -27,6 +27,10 @@ struct Options {
   int ranks_per_host = 0;
   double device_memory = 0.0;  // GiB; 0: of the device of this machine
   double host_memory = 0.0;    // GiB; 0: of this machine
+  double link = 0.0;           // GB/s; 0: unknown
+  double latency = 0.0;        // microseconds
+  double step = 0.0;           // milliseconds; 0: unknown
+  double fixed = 0.0;          // milliseconds
 };
 
 // The common options of train on which a plan does not depend.
@@ -86,6 +90,35 @@ PlannedMachine machine_of(const Options& options) {
   return machine;
 }
 
+/// The link of the prediction, if one is asked for.
+std::optional<PlannedLink> link_of(const Options& options) {
+  if (options.link == 0.0 && options.latency == 0.0 && options.step == 0.0 && options.fixed == 0.0) return {};
+  if (options.step == 0.0) {
+    fail(
+        ExitCode::kUsage,
+        "--step-ms is required to predict a step: the milliseconds of one on one rank, with the same options; "
+        "'ventris train --profile' measures it");
+  }
+  if (options.link == 0.0) {
+    fail(ExitCode::kUsage, "--link is required to predict a step: the GB/s between the ranks");
+  }
+  if (options.fixed > options.step) {
+    fail(ExitCode::kUsage, "--fixed-ms {:g} is more than --step-ms {:g}, of which it is a part",
+         options.fixed, options.step);
+  }
+  return PlannedLink{.bytes_per_second = 1e9 * options.link,
+                     .latency = 1e-6 * options.latency,
+                     .step_seconds = 1e-3 * options.step,
+                     .fixed_seconds = 1e-3 * options.fixed};
+}
+
+nlohmann::json json_of(const PredictedStep& step, int ranks) {
+  return {{"step_ms", 1e3 * step.step()},      {"compute_ms", 1e3 * step.compute},
+          {"fixed_ms", 1e3 * step.fixed},      {"sums_ms", 1e3 * step.sums},
+          {"exposed_ms", 1e3 * step.exposed},  {"speedup", step.speedup},
+          {"efficiency", step.speedup / ranks}};
+}
+
 nlohmann::json json_of(const TrainingPlan& plan) {
   nlohmann::json memory = nlohmann::json::array();
   for (const PlannedMemory& part : plan.memory) {
@@ -95,30 +128,32 @@ nlohmann::json json_of(const TrainingPlan& plan) {
                       {"place", on_device ? "device" : "host"},
                       {"exact", part.exact}});
   }
-  return {{"fits", plan.excess.empty()},
-          {"parameters", plan.parameters},
-          {"device", name_of(plan.machine.device)},
-          {"precision", name_of(plan.precision)},
-          {"ranks", plan.machine.ranks},
-          {"ranks_per_host", plan.machine.ranks_per_host},
-          {"micro_batches", plan.shards},
-          {"micro_batches_of_a_rank", plan.shards_of_a_rank},
-          {"micro_batch_source_rows", plan.micro_batch.source_rows},
-          {"micro_batch_target_rows", plan.micro_batch.target_rows},
-          {"pairs", plan.pairs},
-          {"steps_per_epoch", plan.steps_per_epoch},
-          {"source_tokens_per_step", plan.source_tokens_per_step},
-          {"target_tokens_per_step", plan.target_tokens_per_step},
-          {"steps", plan.steps},
-          {"epochs", plan.epochs},
-          {"memory", memory},
-          {"device_bytes_of_a_rank", plan.device_bytes()},
-          {"host_bytes_of_a_rank", plan.host_bytes()},
-          {"bytes_of_a_host", plan.bytes_of_a_host()},
-          {"corpus_bytes", plan.corpus_bytes},
-          {"checkpoint_bytes", plan.checkpoint_bytes},
-          {"checkpoints", plan.checkpoints},
-          {"disk_bytes", plan.disk_bytes()}};
+  nlohmann::json object = {{"fits", plan.excess.empty()},
+                           {"parameters", plan.parameters},
+                           {"device", name_of(plan.machine.device)},
+                           {"precision", name_of(plan.precision)},
+                           {"ranks", plan.machine.ranks},
+                           {"ranks_per_host", plan.machine.ranks_per_host},
+                           {"micro_batches", plan.shards},
+                           {"micro_batches_of_a_rank", plan.shards_of_a_rank},
+                           {"micro_batch_source_rows", plan.micro_batch.source_rows},
+                           {"micro_batch_target_rows", plan.micro_batch.target_rows},
+                           {"pairs", plan.pairs},
+                           {"steps_per_epoch", plan.steps_per_epoch},
+                           {"source_tokens_per_step", plan.source_tokens_per_step},
+                           {"target_tokens_per_step", plan.target_tokens_per_step},
+                           {"steps", plan.steps},
+                           {"epochs", plan.epochs},
+                           {"memory", memory},
+                           {"device_bytes_of_a_rank", plan.device_bytes()},
+                           {"host_bytes_of_a_rank", plan.host_bytes()},
+                           {"bytes_of_a_host", plan.bytes_of_a_host()},
+                           {"corpus_bytes", plan.corpus_bytes},
+                           {"checkpoint_bytes", plan.checkpoint_bytes},
+                           {"checkpoints", plan.checkpoints},
+                           {"disk_bytes", plan.disk_bytes()}};
+  if (plan.predicted) object["predicted"] = json_of(*plan.predicted, plan.machine.ranks);
+  return object;
 }
 
 int run_plan(Options& options) {
@@ -129,7 +164,8 @@ int run_plan(Options& options) {
          options.ranks);
   }
   check_model_dir(train.model_dir);
-  const PlannedMachine machine = machine_of(options);
+  PlannedMachine machine = machine_of(options);
+  machine.link = link_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing
   const TrainingPlan plan = plan_training(train, machine);
   write_output(options.train.json ? json_text(json_of(plan)) + "\n" : plan_table(plan));
@@ -154,10 +190,17 @@ Command plan_command() {
       "If the run does not fit into the memory of the device or the host, "
       "or on the disk of --model-dir, the exit code is 78 and the message says what to change. "
       "The memory is that of this machine unless it is given."};
+  command.description.push_back(
+      "With --link and --step-ms, the time of a step is predicted, and what of the sums over the ranks does not "
+      "overlap with backward: from the buckets in which gradients are summed and the formulas in "
+      "docs/scaling.md, assuming that a micro-batch takes as long as on one rank.");
   command.examples = {
       {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
-       "Two hosts with eight GPUs of 80 GiB each:"}};
+       "Two hosts with eight GPUs of 80 GiB each:"},
+      {"plan --corpus corpus.h5 --preset base --ranks 64 --device cuda --device-memory 80 --link 50 --latency 10 "
+       "--step-ms 26 --fixed-ms 1.5",
+       "The step of 64 GPUs with links of 400 Gb/s, from that of one:"}};
   command.common = {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}};
   for (const CommonOption& option : common_train_options()) {
     if (!changes_nothing(option.name)) command.common.push_back(option);
@@ -172,6 +215,17 @@ Command plan_command() {
                "GiB of memory of a CUDA device; 0: that of this machine's device.");
   table.number("host-memory", options->host_memory, {.min = 0, .max = 1e6},
                "GiB of memory of a host; 0: that of this machine.");
+  table.group("Prediction");
+  table.number(
+      "link", options->link, {.min = 0, .max = 1e6},
+      "GB/s that a rank sends over its link, and receives at the same time. 0: nothing is predicted.");
+  table.number("latency", options->latency, {.min = 0, .max = 1e9}, "Microseconds of a short message.");
+  table.number("step-ms", options->step, {.min = 0, .max = 1e9},
+               "Milliseconds of a step of one rank that computes all micro-batches, measured with train.");
+  table.number(
+      "fixed-ms", options->fixed, {.min = 0, .max = 1e9},
+      "Milliseconds of these that every rank repeats whatever its share: gradient norm, Adam and zeroing "
+      "in the table of --profile, and launches on CUDA.");
   add_train_options(options->train, table);
   command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
   command.options_from_json = train_options_of;

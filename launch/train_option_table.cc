@@ -76,7 +76,8 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
       "0: a resumed run takes the value of its checkpoint, on any number of ranks, "
       "so the batches stay the same; a new run takes the smallest multiple of the number of ranks or, "
       "with --reduction reproducible, the smallest power of two from 8, "
-      "for which a micro-batch holds at most --micro-batch-tokens.");
+      "for which a micro-batch holds at most --micro-batch-tokens. If there are more ranks than these, "
+      "--reduction reproducible takes the largest power of two with which it holds at least 512.");
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
@@ -123,6 +124,12 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "reproducible: over the shards in one binary tree, "
       "so the result is the same bits on any number of ranks. This needs f32 gradients, "
       "and memory for partial sums: the size of the gradients for each doubling of the shards of a rank."));
+  table.toggle(
+      "shard-optimizer", train.shard_optimizer,
+      "Divides Adam's moments and the moving average among the ranks: each keeps and updates those of its "
+      "part of the parameters, and sends the result to the others. This saves memory, and with --reduction "
+      "reproducible the result is the same bits. Checkpoints are the same files: a run may be resumed with "
+      "or without it, on any number of ranks. This needs f32 gradients.");
 }
 
 void add_validation_options(TrainOptions& train, OptionTable& table) {

@@ -45,6 +45,11 @@ std::string CheckpointSaver::save(const TrainingState& state, const OptimizerSta
   return path_;
 }
 
+OptimizerState CheckpointSaver::room() {
+  finish();
+  return snapshot_.room();
+}
+
 bool CheckpointSaver::check() {
   return wait(std::chrono::milliseconds(0)) && finish();
 }

@@ -52,6 +52,9 @@ class CheckpointSaver {
   /// may then modify all arguments. Throws the error of the previous save.
   std::string save(const TrainingState& state, const OptimizerState& optimizer, const std::string& provenance,
                    const std::optional<Best>& best = {});
+  /// Waits for a pending save; memory on the host for the state of the optimizer, from which save() copies
+  /// nothing.
+  OptimizerState room();
   /// Whether a save that was pending at the last call has ended. Throws its error. Does not block.
   bool check();
   /// The same, but waits for a pending save.

@@ -1,9 +1,13 @@
 #include "trainer/optimizer.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "backend/cast.h"
 #include "backend/global_norm.h"
 #include "backend/moving_average.h"
 #include "backend/profile.h"
+#include "comm/communicator.h"
 
 namespace ventris {
 namespace {
@@ -13,12 +17,14 @@ constexpr size_t kSmallPieces = 5;  // in addition to the moments
 
 }  // namespace
 
-size_t Optimizer::planned_bytes(int64_t flat_size, DType master, const TrainOptions& options) {
-  return (options.ema > 0.0 ? 3 : 2) * (static_cast<size_t>(flat_size) * size_of(master) + kAlignment) +
-         kSmallPieces * kAlignment;
+size_t Optimizer::planned_bytes(int64_t flat_size, int64_t share, DType master, const TrainOptions& options) {
+  const size_t squares = static_cast<size_t>(squares_chunks(flat_size)) * sizeof(double);
+  return (options.ema > 0.0 ? 3 : 2) * (static_cast<size_t>(share) * size_of(master) + kAlignment) +
+         (options.shard_optimizer ? squares : 0) + (kSmallPieces + 1) * kAlignment;
 }
 
-Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions& options)
+Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions& options, int rank,
+                     int ranks)
     : context_(context),
       store_(store),
       beta1_(options.beta1),
@@ -26,11 +32,14 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       epsilon_(options.adam_epsilon),
       clip_norm_(options.clip_norm),
       ema_(options.ema),
-      memory_(context.device(), planned_bytes(store.flat_size(), store.values().dtype, options),
+      shard_(context, store, options.shard_optimizer ? rank : 0, options.shard_optimizer ? ranks : 1),
+      memory_(context.device(),
+              planned_bytes(store.flat_size(), shard_.size(), store.values().dtype, options),
               "Adam's moments and averages"),
-      m_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
-      v_(memory_.allocate(1, store.flat_size(), store.values().dtype)),
-      average_(ema_ > 0.0 ? memory_.allocate(1, store.flat_size(), store.values().dtype) : Tensor{}),
+      m_(memory_.allocate(1, shard_.size(), store.values().dtype)),
+      v_(memory_.allocate(1, shard_.size(), store.values().dtype)),
+      average_(ema_ > 0.0 ? memory_.allocate(1, shard_.size(), store.values().dtype) : Tensor{}),
+      partial_squares_(shard_.is_part() ? memory_.allocate(1, shard_.partial_sums(), DType::kF64) : Tensor{}),
       sum_of_squares_(memory_.allocate_array<double>(1)),
       updates_(memory_.allocate_array<int64_t>(1)),
       learning_rate_(memory_.allocate_array<float>(1)),
@@ -43,7 +52,18 @@ void Optimizer::set_updates(int64_t updates) {
 }
 
 void Optimizer::start_average() {
-  if (average_) cast(context_, {.source = store_.values(), .destination = average_});
+  if (!average_) return;
+  for (const auto& [elements, packed] : shard_.ranges()) {
+    cast(context_, {.source = store_.values().col_range(elements.begin, elements.size()),
+                    .destination = average_.col_range(packed, elements.size())});
+  }
+}
+
+void Optimizer::exchange_with_average() {
+  for (const auto& [elements, packed] : shard_.ranges()) {
+    exchange(context_, {.a = store_.values().col_range(elements.begin, elements.size()),
+                        .b = average_.col_range(packed, elements.size())});
+  }
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
@@ -53,10 +73,14 @@ void Optimizer::set_learning_rate(double learning_rate) {
   buffer.send(learning_rate_, sizeof(float));
 }
 
-void Optimizer::update(Tensor loss_sums) {
+void Optimizer::update(Tensor loss_sums, Communicator& sums) {
   {
     const ProfileRange range(context_, "gradient norm");
-    sum_of_squares(context_, {.x = store_.gradients(), .result = sum_of_squares_});
+    if (shard_.is_part()) {
+      shard_.sum_of_squares(sums, partial_squares_, sum_of_squares_);
+    } else {
+      sum_of_squares(context_, {.x = store_.gradients(), .result = sum_of_squares_});
+    }
     plan_update(context_, {.loss_sums = loss_sums.as<double>(),
                            .sum_of_squares = sum_of_squares_,
                            .learning_rate = learning_rate_,
@@ -73,25 +97,50 @@ void Optimizer::update(Tensor loss_sums) {
   }
   {
     const ProfileRange range(context_, "Adam");
-    adam(context_, {.value = store_.values(),
-                    .gradient = store_.gradients(),
-                    .m = m_,
-                    .v = v_,
-                    .compute = store_.compute_copy(),
-                    .beta1 = beta1_,
-                    .beta2 = beta2_,
-                    .epsilon = epsilon_,
-                    .scalars = scalars_});
+    for (const auto& [elements, packed] : shard_.ranges()) {
+      const auto part = [begin = elements.begin, count = elements.size()](const Tensor& flat) {
+        return flat ? flat.col_range(begin, count) : Tensor{};
+      };
+      adam(context_, {.value = part(store_.values()),
+                      .gradient = part(store_.gradients()),
+                      .m = m_.col_range(packed, elements.size()),
+                      .v = v_.col_range(packed, elements.size()),
+                      .compute = part(store_.compute_copy()),
+                      .beta1 = beta1_,
+                      .beta2 = beta2_,
+                      .epsilon = epsilon_,
+                      .scalars = scalars_});
+    }
   }
   if (average_) {
     const ProfileRange range(context_, "moving average");
-    moving_average(
-        context_,
-        {.value = store_.values(), .average = average_, .decay = ema_, .outcome = &report_->outcome});
+    for (const auto& [elements, packed] : shard_.ranges()) {
+      moving_average(context_, {.value = store_.values().col_range(elements.begin, elements.size()),
+                                .average = average_.col_range(packed, elements.size()),
+                                .decay = ema_,
+                                .outcome = &report_->outcome});
+    }
+  }
+  if (shard_.is_part()) {
+    const ProfileRange range(context_, "sharing parameters");
+    shard_.share_parameters(sums);
   }
   const ProfileRange range(context_, "zeroing gradients");
   fill_zero(context_, store_.gradients());
   fill_zero(context_, loss_sums);
+}
+
+NotFinitePlaces places_on_all_ranks(Communicator& control, NotFinitePlaces places) {
+  std::string mine(sizeof(places), '\0');
+  std::memcpy(mine.data(), &places, sizeof(places));
+  for (const std::string& bytes : control.all_gather(mine)) {
+    NotFinitePlaces other{};
+    std::memcpy(&other, bytes.data(), sizeof(other));
+    if (other.first_value >= 0 && (places.first_value < 0 || other.first_value < places.first_value))
+      places.first_value = other.first_value;
+    places.last_gradient = std::max(places.last_gradient, other.last_gradient);
+  }
+  return places;
 }
 
 std::string describe_not_finite(const ParameterStore& store, const NotFinitePlaces& places) {

@@ -11,6 +11,8 @@
 #include "backend/transfer.h"
 #include "backend/update_plan.h"
 #include "model/parameters.h"
+#include "trainer/files/checkpoint.h"
+#include "trainer/optimizer_shard.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
@@ -23,13 +25,17 @@ struct StepReport {
 
 /// Adam (section 5.3 of the paper) over the flat buffers of a store, with its moments. Skipping of a step,
 /// clipping of its gradient and the number of the update are computed on the device, so that the host
-/// enqueues the next step without waiting.
+/// enqueues the next step without waiting. With --shard-optimizer each rank has the moments and the average
+/// of its own elements alone, and updates these (trainer/optimizer_shard.h).
 class Optimizer {
  public:
-  /// The references must outlive the object. The moments start at zero, after no update.
-  Optimizer(Context& context, ParameterStore& store, const TrainOptions& options);
-  /// Device memory for a store of `flat_size` elements: moments and average, by the options.
-  static size_t planned_bytes(int64_t flat_size, DType master, const TrainOptions& options);
+  /// The references must outlive the object. The moments start at zero, after no update. For rank `rank` of
+  /// `ranks`.
+  Optimizer(Context& context, ParameterStore& store, const TrainOptions& options, int rank = 0,
+            int ranks = 1);
+  /// Device memory for a store of `flat_size` elements, of which this rank updates `share`: moments and
+  /// average, by the options.
+  static size_t planned_bytes(int64_t flat_size, int64_t share, DType master, const TrainOptions& options);
 
   /// The moments are those after that many updates.
   void set_updates(int64_t updates);
@@ -39,17 +45,21 @@ class Optimizer {
   /// Enqueues one update with the gradients of the store, which are those of the global batch, and clears
   /// them. `loss_sums`, [1, 2] f64 on the device, are also those of the global batch, and cleared. A step
   /// with NaN or Inf in the loss or the gradients does not change the parameters, the moments and the number
-  /// of updates. Always enqueues the same work, so that it may be part of a graph (backend/step_graph.h).
-  void update(Tensor loss_sums);
+  /// of updates. Always enqueues the same work, so that it may be part of a graph (backend/step_graph.h). If
+  /// the ranks share the work, `sums` exchanges norm and parameters, and the gradients need be complete only
+  /// in the elements of this rank.
+  void update(Tensor loss_sums, Communicator& sums);
   /// Enqueues the copy of the report of the last update().
   void receive_report(HostBuffer& to) { to.receive(report_, sizeof(StepReport)); }
   /// With --ema, sets the average to the current parameters.
   void start_average();
+  /// Swaps the parameters with their average, on the elements of this rank; requires an average.
+  void exchange_with_average();
+  bool has_average() const { return ema_ > 0.0; }
 
-  Tensor m() { return m_; }  // [1, flat_size] master
-  Tensor v() { return v_; }  // [1, flat_size] master
-  /// Exponential moving average of the parameters: [1, flat_size] master, or empty without --ema.
-  Tensor average() { return average_; }
+  /// Moments and average; average() is empty without --ema. [1, shard().size()] master, packed.
+  OptimizerState state() { return {.m = m_, .v = v_, .average = average_}; }
+  const OptimizerShard& shard() const { return shard_; }
 
  private:
   Context& context_;
@@ -59,11 +69,13 @@ class Optimizer {
   const float epsilon_;
   const double clip_norm_;
   const double ema_;
+  const OptimizerShard shard_;
   Arena memory_;
   Tensor m_;
   Tensor v_;
   Tensor average_;
   // On the device:
+  Tensor partial_squares_;  // [1, shard_.partial_sums()] f64, or empty if this rank updates all
   double* sum_of_squares_;
   int64_t* updates_;
   float* learning_rate_;
@@ -72,6 +84,10 @@ class Optimizer {
   std::array<HostBuffer, 2> learning_rates_;  // pending, alternating
   size_t turn_ = 0;
 };
+
+/// Those of a skipped step, whichever rank has them: a rank that owns a part of the gradients has the sums of
+/// that part alone, and the masters. All ranks must call it.
+NotFinitePlaces places_on_all_ranks(Communicator& control, NotFinitePlaces places);
 
 /// The location of the NaN or Inf of a skipped step, as text: the first parameter that has one, otherwise the
 /// last parameter whose gradient does, otherwise "the loss".

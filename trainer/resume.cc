@@ -270,7 +270,7 @@ void remove_leftovers(const TrainOptions& options, bool alone, Progress& progres
 }
 
 void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const TrainOptions& options,
-                        ParameterStore& store, Optimizer& optimizer, TrainingState& state,
+                        ParameterStore& store, const OptimizerState& optimizer, TrainingState& state,
                         Progress& progress) {
   const std::string& path = reader.path();
   // Before anything is loaded, so that the message names the option. A file of another kind has none; loading
@@ -279,8 +279,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
     check_same_signature(path, reader.string_attribute("/", "resume_signature"), state.resume_signature);
   }
   TrainingState loaded;
-  load_checkpoint(context, reader, options.model, store,
-                  {.m = optimizer.m(), .v = optimizer.v(), .average = optimizer.average()}, loaded);
+  load_checkpoint(context, reader, options.model, store, optimizer, loaded);
   if (loaded.corpus_digest != state.corpus_digest) {
     refuse_other_option(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
   }
@@ -314,6 +313,45 @@ void copy_state_from_first_rank(Communicator& communicator, TrainingState& state
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
 }
 
+/// Memory of rank 0 for the state of all elements, if the ranks have parts of it.
+class WholeState {
+ public:
+  WholeState(Optimizer& optimizer, const ParameterStore& store, bool first_rank) {
+    if (!optimizer.shard().is_part()) {
+      state_ = optimizer.state();
+      return;
+    }
+    if (!first_rank) return;
+    const auto flat = [&](std::vector<float>& memory) {
+      memory.resize(static_cast<size_t>(store.flat_size()));
+      return Tensor{memory.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
+    };
+    state_ = {.m = flat(m_), .v = flat(v_), .on_host = true};
+    if (optimizer.has_average()) state_.average = flat(average_);
+  }
+  const OptimizerState& get() const { return state_; }
+
+ private:
+  std::vector<float> m_, v_, average_;
+  OptimizerState state_;
+};
+
+/// Gives every rank its state, from `whole` on rank 0.
+void distribute(Context& context, Communicator& communicator, const OptimizerState& whole,
+                Optimizer& optimizer) {
+  const OptimizerState own = optimizer.state();
+  const auto give = [&](const Tensor& all, const Tensor& to) {
+    if (optimizer.shard().is_part()) {
+      optimizer.shard().distribute(communicator, all, to);
+    } else {
+      copy_from_rank(context, communicator, 0, to);
+    }
+  };
+  give(whole.m, own.m);
+  give(whole.v, own.v);
+  if (optimizer.has_average()) give(whole.average, own.average);
+}
+
 }  // namespace
 
 ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
@@ -332,9 +370,10 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
 
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
             ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
+  const WholeState whole(optimizer, store, communicator.rank() == 0);
   for (bool loaded = point.path.empty() || communicator.rank() != 0; !loaded;) {
     try {
-      load_on_first_rank(context, *point.reader, options, store, optimizer, state, progress);
+      load_on_first_rank(context, *point.reader, options, store, whole.get(), state, progress);
       loaded = true;
     } catch (const UnsoundState& error) {
       if (point.path == options.resume) throw;
@@ -345,9 +384,7 @@ void resume(Context& context, Communicator& communicator, ResumePoint& point, co
   point.path = communicator.broadcast(point.path, 0);
   copy_from_rank(context, communicator, 0, store.values());
   if (!point.path.empty()) {
-    copy_from_rank(context, communicator, 0, optimizer.m());
-    copy_from_rank(context, communicator, 0, optimizer.v());
-    if (optimizer.average()) copy_from_rank(context, communicator, 0, optimizer.average());
+    distribute(context, communicator, whole.get(), optimizer);
     copy_state_from_first_rank(communicator, state);
   } else {
     optimizer.start_average();

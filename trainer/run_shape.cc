@@ -14,6 +14,9 @@ constexpr int64_t kCpuMicroBatchTokens = 4096;
 constexpr int64_t kCudaMicroBatchTokens = 32768;
 // The minimum if they must not depend on the ranks: up to this many ranks, powers of two have equal work.
 constexpr int64_t kReproducibleShards = 8;
+// With more ranks the batch decides: a shard holds at least this many tokens, twice the longest sentence of a
+// corpus with the --max-length of prepare's default.
+constexpr int64_t kMinReproducibleTokens = 512;
 
 }  // namespace
 
@@ -58,7 +61,12 @@ int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ra
   const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
   const int64_t min = (tokens + max - 1) / max;
   if (options.reduction == Reduction::kReproducible) {
-    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(min, kReproducibleShards))));
+    const auto few =
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(min, kReproducibleShards))));
+    if (ranks <= few) return static_cast<int>(few);
+    const int64_t smaller = std::min(options.batch_source_tokens, options.batch_target_tokens);
+    const auto most = std::bit_floor(static_cast<uint64_t>(smaller / kMinReproducibleTokens));
+    return static_cast<int>(std::max(few, static_cast<int64_t>(most)));
   }
   return static_cast<int>((min + ranks - 1) / ranks * ranks);
 }

@@ -12,7 +12,9 @@ namespace ventris {
 
 /// Micro-batches of a global batch: options.logical_shards if set; for a resumed run, those of its
 /// checkpoint; otherwise the smallest multiple of the ranks (with the reproducible reduction the smallest
-/// power of two from 8 on) with which each has at most micro_batch_tokens of a side.
+/// power of two from 8 on) with which each has at most micro_batch_tokens of a side. If the reproducible
+/// reduction has more ranks than these, the largest power of two with which each has at least 512, whatever
+/// the number of ranks.
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device);
 /// Sets the parts of the model's shape that depend on the corpus. Throws Error(kBadConfiguration) if they do
 /// not fit.

@@ -75,6 +75,8 @@ TrainOptions checked_options(const TrainOptions& options) {
   require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
   require(options.reduction == Reduction::kFast || options.gradient_dtype == DType::kF32, "--gradient-dtype",
           "bf16", "f32 with --reduction reproducible, which sums in f32");
+  require(!options.shard_optimizer || options.gradient_dtype == DType::kF32, "--gradient-dtype", "bf16",
+          "f32 with --shard-optimizer, which sums in f32");
   const std::string& metric = options.valid_metric;
   require(
       metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",

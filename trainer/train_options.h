@@ -44,6 +44,8 @@ struct TrainOptions {
   DType precision = DType::kF32;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
   Reduction reduction = Reduction::kFast;
+  bool shard_optimizer =
+      false;  // each rank has Adam's state of a part of the parameters, and updates that part
 
   // Validation, checkpoints, progress
   int64_t valid_every = 1000;  // steps; 0: never

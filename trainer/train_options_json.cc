@@ -49,6 +49,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("precision", options.precision);
   visit("gradient_dtype", options.gradient_dtype);
   visit("reduction", options.reduction);
+  visit("shard_optimizer", options.shard_optimizer);
   visit("valid_every", options.valid_every);
   visit("valid_beam_size", options.valid_beam_size);
   visit("valid_length_penalty", options.valid_length_penalty);

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "backend/cast.h"
 #include "backend/error.h"
-#include "backend/moving_average.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "comm/affinity.h"
@@ -16,6 +16,7 @@
 #include "trainer/hold_run_folder.h"
 #include "trainer/initial_model.h"
 #include "trainer/launcher.h"
+#include "trainer/product_choices.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
@@ -110,7 +111,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
                      validation_is_pending());
     forget_best_that_is_gone(options_.model_dir);
-    saver_.emplace(context_, store_, static_cast<bool>(optimizer_->average()),
+    saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,
                                         .tokenizer_model = corpus_.tokenizer().model(),
@@ -130,6 +131,10 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   first_epoch_ = epochs();
   feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
                 BatchFeed::Start{state_.position, state_.step + 1});
+  if (!nothing_to_do_) {
+    state_.product_choices = settle_product_choices(
+        context_, communicator_, state_.product_choices, [this] { rehearse(); }, progress_);
+  }
   if (options_.profile) context_.profile().clear();
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_, corpus_, store_.parameter_count(),
@@ -148,13 +153,24 @@ void TrainingRun::make_model() {
   if (resume_point_.path.empty() && !options_.initial_model.empty())
     take_initial_model(context_, options_, corpus_, store_, progress_);
   store_.refresh_compute_copy(context_);
-  optimizer_.emplace(context_, store_, options_);
+  optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,
                        model_capacity(batches_, corpus_, context_.device()), /*training=*/true);
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (corpus_.valid().size() > 0)
     validation_.emplace(context_, communicator_, corpus_, options_, validation_rows_of(context_.device()));
+}
+
+/// Computes the first micro-batch of the next step, and forgets the result.
+void TrainingRun::rehearse() {
+  BatchFeed feed(context_, corpus_, batches_, options_.model, training_capacity(batches_), {0, 1},
+                 BatchFeed::Start{state_.position, state_.step + 1});
+  feed.next_step();
+  transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {});
+  fill_zero(context_, store_.gradients());
+  fill_zero(context_, transformer_->loss_sums());
+  synchronize(context_);
 }
 
 void TrainingRun::describe_run() {
@@ -264,14 +280,21 @@ bool TrainingRun::validation_is_due() const {
   return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
 }
 
+/// In f32 every step shares them.
+void TrainingRun::complete_masters() {
+  if (options_.precision != DType::kF32) step_->share_masters();
+}
+
 void TrainingRun::exchange_with_average() {
-  if (!optimizer_->average()) return;
-  exchange(context_, {.a = store_.values(), .b = optimizer_->average()});
+  if (!optimizer_->has_average()) return;
+  optimizer_->exchange_with_average();
+  step_->share_masters();
   store_.refresh_compute_copy(context_);
 }
 
 void TrainingRun::validate() {
   const Clock::time_point begin = Clock::now();
+  complete_masters();  // a search reads them
   exchange_with_average();
   const auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
                                          [this] { progress_.goes_on(state_.step, "validating"); });
@@ -325,10 +348,14 @@ bool TrainingRun::rank_check_is_due() const {
 void TrainingRun::check_ranks() {
   if (checked_step_ == state_.step) return;
   checked_step_ = state_.step;
-  std::vector<Replica> parts = {{"parameters", store_.values()},
-                                {"first moments of Adam", optimizer_->m()},
-                                {"second moments of Adam", optimizer_->v()}};
-  if (optimizer_->average()) parts.push_back({"moving average of the parameters", optimizer_->average()});
+  complete_masters();
+  std::vector<Replica> parts = {{"parameters", store_.values()}};
+  if (!optimizer_->shard().is_part()) {  // the others have one owner each
+    const OptimizerState state = optimizer_->state();
+    parts.push_back({"first moments of Adam", state.m});
+    parts.push_back({"second moments of Adam", state.v});
+    if (state.average) parts.push_back({"moving average of the parameters", state.average});
+  }
   const std::vector<Repair> repairs =
       check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
   if (repairs.empty()) return;
@@ -350,14 +377,23 @@ void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   check_surroundings();
   check_ranks();  // a checkpoint requires a state on which all ranks agree
   wait_for_save();
+  const OptimizerState optimizer = whole_state();
   std::string path;
-  if (saver_) {
-    path =
-        saver_->save(state_, {.m = optimizer_->m(), .v = optimizer_->v(), .average = optimizer_->average()},
-                     fmt::format("step {} of: {}", state_.step, command_), best);
-  }
+  if (saver_)
+    path = saver_->save(state_, optimizer, fmt::format("step {} of: {}", state_.step, command_), best);
   last_checkpoint_ = communicator_.broadcast(path, 0);
   saved_step_ = state_.step;
+}
+
+OptimizerState TrainingRun::whole_state() {
+  const OptimizerState own = optimizer_->state();
+  const OptimizerShard& shard = optimizer_->shard();
+  if (!shard.is_part()) return own;
+  const OptimizerState whole = saver_ ? saver_->room() : OptimizerState{};
+  shard.collect(communicator_, own.m, whole.m);
+  shard.collect(communicator_, own.v, whole.v);
+  if (own.average) shard.collect(communicator_, own.average, whole.average);
+  return whole;
 }
 
 void TrainingRun::wait_for_save() {

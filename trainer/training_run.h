@@ -64,6 +64,7 @@ class TrainingRun {
   using Clock = std::chrono::steady_clock;
 
   void make_model();
+  void rehearse();
   /// Whether the profile measures the next step.
   bool measures_step() const;
   /// Whether this rank or another received a stop request, which is then passed on to all.
@@ -83,15 +84,19 @@ class TrainingRun {
   bool rank_check_is_due() const;
   /// Compares the training state of all ranks, at most once after a step (trainer/replicas.h).
   void check_ranks();
-  /// Throws if the corpus changed, or the run folder is no longer the one that rank 0 holds.
+  /// Throws if the corpus changed, or the run folder is not the one that rank 0 holds.
   void check_surroundings() const;
   /// Whether the work after the step needs the numbers of all steps.
   bool reports_are_due() const;
+  /// Makes the masters those of the step on every rank, if their owners alone have them.
+  void complete_masters();
   /// Swaps the parameters with their average, if there is one.
   void exchange_with_average();
   void describe_run();
   /// The limit that a finished run reached.
   std::string what_is_done() const;
+  /// On rank 0 the optimizer's state of all elements. All ranks must call it.
+  OptimizerState whole_state();
   /// Waits for a pending checkpoint; meanwhile the ranks exchange messages.
   void wait_for_save();
   void record_save();  // in status.json: the last checkpoint is on the disk
@@ -129,8 +134,7 @@ class TrainingRun {
 
   IntervalSums interval_;
   Clock::time_point step_begin_ = Clock::now();
-  double last_gradient_norm_ = 0.0;
-  double last_learning_rate_ = 0.0;
+  double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_};
   bool nothing_to_do_ = false;  // the checkpoint to resume from is that of the last step
   bool stop_ = false;           // requested on some rank

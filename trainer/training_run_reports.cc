@@ -48,14 +48,16 @@ bool TrainingRun::digest_is_due() const {
 }
 
 void TrainingRun::report_digest() {
+  complete_masters();
   if (communicator_.rank() != 0) return;
-  const std::string digest_now = digest();
+  const std::string digest_now = parameter_digest(context_, store_);
   metrics_->write_digest(state_.step, digest_now);
   progress_.message(fmt::format("step {} digest {}", state_.step, digest_now));
 }
 
 std::string TrainingRun::digest() {
   read_reports(0);  // a failed sum over the ranks is detected first
+  complete_masters();
   return parameter_digest(context_, store_);
 }
 
@@ -86,7 +88,9 @@ void TrainingRun::count_step(const StepReports::Arrived& arrived) {
 }
 
 void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
-  divergence_.count_skipped_step(arrived.of.step, describe_not_finite(store_, arrived.report.not_finite));
+  NotFinitePlaces places = arrived.report.not_finite;
+  if (optimizer_->shard().is_part()) places = places_on_all_ranks(communicator_, places);
+  divergence_.count_skipped_step(arrived.of.step, describe_not_finite(store_, places));
   progress_.warning(fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step,
                                 divergence_.first_seen()));
   if (!divergence_.has_diverged()) return;

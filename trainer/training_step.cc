@@ -23,8 +23,13 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       captures_(!options.no_cuda_graph),
       transformer_(transformer),
       optimizer_(optimizer),
-      device_communicator_(make_device_communicator(communicator, context)) {
-  if (options.reduction == Reduction::kReproducible) {
+      device_communicator_(make_device_communicator(communicator, context)),
+      sums_shards_(options.reduction == Reduction::kReproducible) {
+  const OptimizerShard& shard = optimizer.shard();
+  if (shard.is_part()) {
+    const int terms = sums_shards_ ? shards : communicator.size();
+    tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
+  } else if (sums_shards_) {
     tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums());
   } else {
     reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype);
@@ -64,7 +69,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
       transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady());
       if (last) finish();
     });
-    if (!last && tree_reducer_) {  // outside of graphs: the operands depend on the shard
+    if (!last && sums_shards_) {  // outside of graphs: the operands depend on the shard
       const ProfileRange range(context_, kSumsPhase);
       tree_reducer_->set_aside(s);
     }
@@ -109,7 +114,14 @@ void TrainingStep::finish() {
       reducer_->finish();  // with all sums pending
     }
   }
-  optimizer_.update(transformer_.loss_sums());
+  optimizer_.update(transformer_.loss_sums(), sums());
+}
+
+void TrainingStep::share_masters() {
+  if (!optimizer_.shard().is_part()) return;
+  optimizer_.shard().share_masters(sums());
+  synchronize(context_);
+  check_sums();
 }
 
 void TrainingStep::check_sums() {

@@ -47,6 +47,9 @@ class TrainingStep {
                    const std::function<void(int64_t done, int64_t of)>& enqueued);
   /// Throws Error(kUnavailable) if a sum over the ranks has failed: later results of the device are invalid.
   void check_sums();
+  /// With --shard-optimizer: gives every rank the masters of all parameters, from their owners; waits for
+  /// the work enqueued before. All ranks must call it.
+  void share_masters();
   /// For the steps that the profile measured.
   const FlopCount& measured_flops() const { return measured_flops_; }
 
@@ -75,7 +78,8 @@ class TrainingStep {
   Optimizer& optimizer_;
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
   std::optional<GradientReducer> reducer_;             // of the fast reduction
-  std::optional<TreeReducer> tree_reducer_;            // of the reproducible one
+  std::optional<TreeReducer> tree_reducer_;            // of the reproducible one, or of owners
+  bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
   std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step
   FlopCount measured_flops_;
 };

@@ -64,8 +64,8 @@ struct GemmPlan {
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
 /// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
-/// file (backend/gemm_algorithm_file.h). Algorithms that add parts of a sum do so in f32 and in a fixed
-/// order.
+/// file (backend/gemm_algorithm_file.h), and those of a run in its checkpoints (backend/gemm_choices.h).
+/// Algorithms that add parts of a sum do so in f32 and in a fixed order.
 class GemmPlans {
  public:
   explicit GemmPlans(CudaDevice& device);
@@ -75,6 +75,10 @@ class GemmPlans {
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   /// Whether plan() is no error.
   bool exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
+  /// As in backend/gemm_choices.h.
+  std::string choices() const;
+  bool prefer(const std::string& choices);
+  void end_tuning();
   /// Enqueues the product.
   void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;
 

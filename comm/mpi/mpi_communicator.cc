@@ -23,6 +23,7 @@ namespace {
 
 constexpr const char* kGathering = "a gathering from all ranks";
 constexpr int kStopTag = 2;
+constexpr int kExchangeTag = 3;
 constexpr int kFirstTreeTag = 16;                // after those of other messages
 constexpr int64_t kMaxCount = int64_t{1} << 30;  // elements of one call: MPI counts are int
 
@@ -115,6 +116,10 @@ class MpiCommunicator : public Communicator {
     VENTRIS_CHECK(tree_sums_.size() < static_cast<size_t>(kMaxTreeSums), "{} sums are under way",
                   tree_sums_.size());
     tree_sums_.emplace_back(comm_, sum, kFirstTreeTag + 2 * static_cast<int>(tree_sums_.size()));
+  }
+
+  void start_exchange(const TreeMessages& messages) override {
+    start_messages(messages, kExchangeTag, comm_, requests_);
   }
 
   void progress() override { test_all(); }

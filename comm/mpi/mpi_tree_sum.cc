@@ -16,22 +16,25 @@ int bytes_of(const Tensor& data) {
 
 }  // namespace
 
+void start_messages(const TreeMessages& messages, int tag, MPI_Comm comm,
+                    std::vector<MPI_Request>& requests) {
+  for (const auto& [peer, data] : messages.receives) {
+    requests.push_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Irecv(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm, &requests.back()), "MPI_Irecv");
+  }
+  for (const auto& [peer, data] : messages.sends) {
+    requests.push_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Isend(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm, &requests.back()), "MPI_Isend");
+  }
+}
+
 MpiTreeSum::MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag) : comm_(comm), sum_(sum), tag_(tag) {
   exchange(partials_to_owners(sum_), tag_);
 }
 
 void MpiTreeSum::exchange(const TreeMessages& messages, int tag) {
   requests_.clear();
-  for (const auto& [peer, data] : messages.receives) {
-    requests_.push_back(MPI_REQUEST_NULL);
-    check_mpi(MPI_Irecv(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm_, &requests_.back()),
-              "MPI_Irecv");
-  }
-  for (const auto& [peer, data] : messages.sends) {
-    requests_.push_back(MPI_REQUEST_NULL);
-    check_mpi(MPI_Isend(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm_, &requests_.back()),
-              "MPI_Isend");
-  }
+  start_messages(messages, tag, comm_, requests_);
 }
 
 bool MpiTreeSum::test() {

@@ -8,6 +8,9 @@
 
 namespace ventris {
 
+/// Appends the requests of all messages, which have this tag.
+void start_messages(const TreeMessages& messages, int tag, MPI_Comm comm, std::vector<MPI_Request>& requests);
+
 /// A pending TreeSum of host memory; it makes progress when polled.
 class MpiTreeSum {
  public:

@@ -70,8 +70,7 @@ class NcclCommunicator : public Communicator {
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
-  // Each sum is a kernel on every rank, so it must be large enough for the cost of a launch.
-  int64_t bucket_bytes() const override { return int64_t{16} << 20; }
+  int64_t bucket_bytes() const override { return kDeviceBucketBytes; }
 
   void all_reduce_sum(Tensor data) override {
     link_.check();  // after an error pending reductions stay pending
@@ -94,6 +93,12 @@ class NcclCommunicator : public Communicator {
     link_.exchange(partials_to_owners(sum), stream_.get());
     for_each_addition(sum, [this](const AddArgs& args) { cuda::add_in_stream(stream_.get(), args); });
     link_.exchange(results_to_all(sum), stream_.get());
+  }
+
+  void start_exchange(const TreeMessages& messages) override {
+    under_way_ = true;
+    begin_.order(context_stream_, stream_.get());
+    link_.exchange(messages, stream_.get());
   }
 
   void progress() override {

@@ -73,7 +73,27 @@ class Plan(support.CommandLineTest):
         text = self.succeed(*words, binary=support.EMULATED).decode()
         self.assertRegex(text, r"memory of a rank's CUDA device\n(.*\n)+  together .* of \d+\.\d [GM]iB\n")
 
+    def test_the_step_of_several_ranks_is_predicted_from_that_of_one(self):
+        words = [*support.TINY_MODEL, "--logical-shards", 8, "--device", "cpu"]
+        measured = ["--step-ms", 90, "--fixed-ms", 10]
+        alone = self.plan(*words, "--link", 1, *measured)["predicted"]
+        self.assertAlmostEqual(alone["step_ms"], 90)
+        self.assertEqual(alone["sums_ms"], 0)
+        four = self.plan(*words, "--link", 1, "--latency", 500, *measured, "--ranks", 4)["predicted"]
+        self.assertAlmostEqual(four["compute_ms"], 20)
+        self.assertAlmostEqual(four["fixed_ms"], 10)
+        self.assertAlmostEqual(four["step_ms"], 30 + four["exposed_ms"])
+        self.assertGreater(four["exposed_ms"], 3 * 4 * 0.5)  # a bucket and two small sums of four messages each
+        self.assertAlmostEqual(four["efficiency"], four["speedup"] / 4)
+        text = self.succeed("plan", "--corpus", self.corpus, *words, "--link", 1, *measured, "--ranks", 4).decode()
+        self.assertRegex(text, r"predicted step +\d+\.?\d* ms  \d.* times as fast as one rank")
+        self.assertNotIn("predicted", self.plan(*words))
+
     def test_wrong_options_are_refused(self):
+        self.refuse(64, "plan", "--corpus", self.corpus, "--link", 50, says="--step-ms is required")
+        self.refuse(64, "plan", "--corpus", self.corpus, "--step-ms", 50, says="--link is required")
+        words = ["--link", 50, "--step-ms", 5, "--fixed-ms", 6]
+        self.refuse(64, "plan", "--corpus", self.corpus, *words, says="--fixed-ms 6 is more than --step-ms 5")
         self.refuse(64, "plan", says="--corpus is required")
         self.refuse(64, "plan", "--corpus", self.corpus, "--ranks", 2, "--ranks-per-host", 4, says="--ranks 2")
         self.refuse(66, "plan", "--corpus", self.path("none.h5"), says="none.h5")

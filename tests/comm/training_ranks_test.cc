@@ -11,6 +11,7 @@
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
 #include "trainer/inference/scoring.h"
 #include "trainer/inference/translation.h"
@@ -141,6 +142,62 @@ TEST_F(RanksTest, AReproducibleRunThatChangesTheNumberOfRanksHasTheBitsOfOneThat
   alone();
   parts.max_steps = 10;
   EXPECT_TRUE(expected == values_of(train_on_all(parts), parts));
+}
+
+/// Wide enough for several units of a share.
+void widen(TransformerConfig& model) {
+  model.d_model = 96;
+  model.d_ff = 128;
+}
+
+TEST_F(RanksTest, AnOptimizerInSharesHasTheBitsOfAWholeOneAlsoWhereRunsResumeWithTheOther) {
+  for (const DType precision : {DType::kF32, DType::kBF16}) {
+    TrainOptions whole = options(fmt::format("unshared-{}", name_of(precision)));
+    widen(whole.model);
+    whole.reduction = Reduction::kReproducible;
+    whole.precision = precision;
+    whole.clip_norm = 1.0;
+    whole.ema = 0.9;
+    whole.valid_every = 5;
+    whole.valid_bleu = false;
+    whole.valid_metric = "loss";
+    whole.digest_every = 5;
+    const TrainResult expected = train_on_all(whole);
+    TrainOptions shared = whole;
+    shared.shard_optimizer = true;
+    shared.model_dir = path_ + fmt::format("shared-{}", name_of(precision));
+    const TrainResult got = train_on_all(shared);
+    TrainOptions changing = shared;
+    changing.model_dir = path_ + fmt::format("changing-{}", name_of(precision));
+    for (const int64_t steps : {3, 6, 10}) {
+      changing.max_steps = steps;
+      changing.shard_optimizer = steps != 6;
+      train_on_all(changing);
+    }
+    EXPECT_EQ(got.best_metric, expected.best_metric);
+    if (world().rank() != 0) continue;
+    const LoadedState wanted(expected.last_checkpoint, whole.model, kTinyVocabulary);
+    for (const std::string& folder : {shared.model_dir, changing.model_dir}) {
+      const LoadedState found(path_of_checkpoint(folder, 10), whole.model, kTinyVocabulary);
+      EXPECT_TRUE(found.values == wanted.values) << folder;
+      EXPECT_TRUE(found.m == wanted.m) << folder;
+      EXPECT_TRUE(found.v == wanted.v) << folder;
+    }
+    EXPECT_EQ(loss_at(shared, 10), loss_at(whole, 10));
+  }
+}
+
+TEST_F(RanksTest, AnOptimizerInSharesTrainsWithTheFastReductionToo) {
+  TrainOptions whole = options("fast-whole");
+  widen(whole.model);
+  TrainOptions shared = whole;
+  shared.shard_optimizer = true;
+  shared.model_dir = path_ + "fast-shared";
+  train_on_all(whole);
+  train_on_all(shared);
+  if (world().rank() != 0) return;
+  const double expected = loss_at(whole, 10);
+  EXPECT_NEAR(loss_at(shared, 10), expected, 1e-4 * expected);
 }
 
 TEST_F(RanksTest, GradientsInBf16ComeToTheLossOfF32) {

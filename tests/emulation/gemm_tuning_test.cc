@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "backend/gemm_choices.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/gemm_product.h"
 
@@ -105,6 +106,33 @@ TEST_F(CudaGemmTuning, ZeroTakesTheFirstAlgorithmAndKeepsNothing) {
   GemmProduct p(kTuned, DType::kF32);
   EXPECT_EQ(run(p), 1);
   EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(CudaGemmTuning, ChoicesGoToOtherContextsAsText) {
+  const GemmCase c{.m = 64, .n = 64, .k = 320};
+  GemmProduct first(c, DType::kF32);
+  GemmProduct second(c, DType::kF32);
+  GemmProduct other(kTuned, DType::kF32);
+  Context chooses({.device = Device::kCuda, .scratch_bytes = 1 << 16});
+  EXPECT_EQ(gemm_choices(chooses).find("k 320"), std::string::npos);
+  first.on_device(chooses);
+  const std::string choices = gemm_choices(chooses);
+  EXPECT_NE(choices.find("k 320"), std::string::npos) << choices;
+  std::filesystem::remove_all(folder_);
+
+  Context takes({.device = Device::kCuda, .scratch_bytes = 1 << 16});
+  EXPECT_FALSE(prefer_gemm_choices(takes, "of another device\n" + choices));
+  EXPECT_TRUE(prefer_gemm_choices(takes, choices));
+  end_gemm_tuning(takes);
+  const int64_t before = emulation::launches()["product"];
+  second.on_device(takes);
+  other.on_device(takes);
+  EXPECT_EQ(emulation::launches()["product"] - before, 2) << "nothing is timed";
+  for (Context* context : {&chooses, &takes})
+    EXPECT_EQ(cudaStreamSynchronize(cuda::stream_of(*context)), cudaSuccess);
+  EXPECT_FALSE(std::filesystem::exists(folder_)) << "and nothing is kept";
+  expect_same("c", first.device_result, second.device_result);
+  EXPECT_NE(gemm_choices(takes).find(choices.substr(choices.find("k 320"))), std::string::npos);
 }
 
 TEST_F(CudaGemmTuning, AFolderThatCannotBeWrittenIsNoError) {

@@ -44,6 +44,7 @@ class ThreadRanks {
     void all_reduce_sum(Tensor) override { VENTRIS_CHECK(false, "threads do not sum"); }
     void start_all_reduce_sum(Tensor) override { VENTRIS_CHECK(false, "threads do not sum"); }
     void start_tree_sum(const TreeSum&) override { VENTRIS_CHECK(false, "threads do not sum"); }
+    void start_exchange(const TreeMessages&) override { VENTRIS_CHECK(false, "threads exchange no numbers"); }
     void progress() override {}
     void finish_reductions() override {}
     void barrier() override { job_.barrier_.arrive_and_wait(); }

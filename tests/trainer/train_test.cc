@@ -438,12 +438,17 @@ TEST_F(TrainTest, ShardsAreTheSmallestMultipleOfTheRanksThatFits) {
   EXPECT_EQ(resolved_shards(run, {"checkpoint", 7}, 2, Device::kCpu), 3);
 }
 
-TEST_F(TrainTest, ShardsOfAReproducibleRunDoNotDependOnTheRanks) {
+TEST_F(TrainTest, ShardsOfAReproducibleRunFollowFromTheBatchWithMoreRanksThanShards) {
   TrainOptions run;
   run.reduction = Reduction::kReproducible;
   run.batch_source_tokens = 25000;
   run.batch_target_tokens = 24000;
-  for (const int ranks : {1, 2, 3, 16}) EXPECT_EQ(resolved_shards(run, {}, ranks, Device::kCpu), 8);
+  for (const int ranks : {1, 2, 3, 8}) EXPECT_EQ(resolved_shards(run, {}, ranks, Device::kCpu), 8);
+  for (const int ranks : {9, 16, 1000}) EXPECT_EQ(resolved_shards(run, {}, ranks, Device::kCpu), 32);
+  run.batch_source_tokens = run.batch_target_tokens = 2000;
+  EXPECT_EQ(resolved_shards(run, {}, 64, Device::kCpu), 8);
+  run.batch_source_tokens = 25000;
+  run.batch_target_tokens = 24000;
   run.micro_batch_tokens = 2500;
   EXPECT_EQ(resolved_shards(run, {}, 3, Device::kCpu), 16);
   EXPECT_EQ(resolved_shards(run, {"checkpoint", 6}, 3, Device::kCpu), 6);

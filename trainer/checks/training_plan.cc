@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "backend/error.h"
+#include "comm/communicator.h"
+#include "comm/shard_plan.h"
 #include "comm/tree_sum.h"
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
@@ -63,14 +65,15 @@ class Planner {
     exactly("gradients", static_cast<size_t>(elements(master)));
     if (options_.precision == DType::kBF16)
       exactly("bf16 copy of the parameters", static_cast<size_t>(elements(DType::kBF16)));
-    exactly(options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
-            Optimizer::planned_bytes(flat, master, options_));
+    exactly(
+        options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
+        Optimizer::planned_bytes(flat, shares_state() ? owners().largest_share() : flat, master, options_));
     exactly("activations",
             Transformer::planned_bytes(options_.model, machine_.device, options_.precision,
                                        model_capacity(batches, corpus_, machine_.device), true));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
-    if (options_.reduction == Reduction::kReproducible)
+    if (options_.reduction == Reduction::kReproducible || shares_state())
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages = 2 * BatchStage::planned_bytes(plan.micro_batch);
     if (machine_.device == Device::kCuda) exactly("batches", stages);
@@ -103,8 +106,18 @@ class Planner {
            (options_.valid_bleu || options_.valid_chrf);
   }
 
-  /// For the rank with the most: partial sums on its stack, and those received from other ranks.
+  bool shares_state() const { return options_.shard_optimizer && machine_.ranks > 1; }
+
+  ShardPlan owners() const {
+    const int64_t bucket =
+        machine_.device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
+    return {store_.flat_size(), bucket, machine_.ranks};
+  }
+
+  /// For the rank with the most: partial sums on its stack, and those received from other ranks. Owners
+  /// receive that of each rank with the fast reduction.
   size_t partial_sums_bytes(int shards) const {
+    if (options_.reduction == Reduction::kFast) shards = machine_.ranks;
     int stack = 0;
     for (int rank = 0; rank < machine_.ranks; ++rank) {
       stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
@@ -146,6 +159,22 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
   }
   plan.source_tokens_per_step = source / static_cast<double>(plan.steps_per_epoch);
   plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
+}
+
+void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
+  if (!plan.machine.link) return;
+  const auto pairs = static_cast<double>(corpus.train().size());
+  const auto of_a_pair = [&](const data::SentenceArray& side) {
+    return static_cast<double>(side.total_tokens()) / pairs;
+  };
+  plan.predicted = predict_step(*plan.machine.link, {.model = options.model,
+                                                     .device = plan.machine.device,
+                                                     .reduction = options.reduction,
+                                                     .gradient_dtype = options.gradient_dtype,
+                                                     .ranks = plan.machine.ranks,
+                                                     .shards = plan.shards,
+                                                     .source_tokens = of_a_pair(corpus.train().source),
+                                                     .target_tokens = of_a_pair(corpus.train().target)});
 }
 
 bool memory_fits(const TrainingPlan& plan) {
@@ -248,6 +277,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();
   count_steps(plan, batches);
+  predict(plan, options, corpus);
   plan.steps = options.max_steps;
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps = options.max_epochs * plan.steps_per_epoch;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "data/corpus.h"
 #include "model/micro_batch.h"
 #include "model/transformer_config.h"
+#include "trainer/checks/training_plan_scaling.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
@@ -18,9 +20,10 @@ struct PlannedMachine {
   int ranks_per_host = 0;  // 0: all on one host
   Device device = Device::kCpu;
   // Bytes; 0: unknown, not checked
-  int64_t device_memory = 0;  // of a CUDA device
-  int64_t host_memory = 0;    // of a host
-  int64_t free_disk = 0;      // of the run folder
+  int64_t device_memory = 0;             // of a CUDA device
+  int64_t host_memory = 0;               // of a host
+  int64_t free_disk = 0;                 // of the run folder
+  std::optional<PlannedLink> link = {};  // with it, the time of a step is predicted
 };
 
 /// A kind of memory of one rank.
@@ -50,8 +53,9 @@ struct TrainingPlan {
   int64_t steps = 0;    // of the whole run; fewer if patience or minutes end it
   double epochs = 0.0;  // of these steps
   int64_t checkpoint_bytes = 0;
-  int checkpoints = 0;  // on disk at most: those kept, the best, and the one being written
-  std::string excess;   // what does not fit, with a remedy; "" if everything fits
+  int checkpoints = 0;                     // on disk at most: those kept, the best, and the one being written
+  std::optional<PredictedStep> predicted;  // with a link
+  std::string excess;                      // what does not fit, with a remedy; "" if everything fits
 
   int64_t device_bytes() const;  // of one rank
   int64_t host_bytes() const;    // of one rank

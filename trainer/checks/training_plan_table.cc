@@ -25,6 +25,22 @@ void add_memory(std::string& text, const TrainingPlan& plan, bool on_device, con
   add_line(text, "  together", bytes_text(sum));
 }
 
+/// The predicted step, if there is one.
+void add_prediction(std::string& text, const TrainingPlan& plan) {
+  if (!plan.predicted) return;
+  const PredictedStep& step = *plan.predicted;
+  const auto milliseconds = [](double seconds) { return fmt::format("{:.4g} ms", 1e3 * seconds); };
+  add_line(text, "predicted step", milliseconds(step.step()));
+  text += fmt::format("  {:.3g} times as fast as one rank, {:.0f} % of {}\n", step.speedup,
+                      100.0 * step.speedup / plan.machine.ranks, counted(plan.machine.ranks, "rank"));
+  add_line(text, "  forward and backward", milliseconds(step.compute));
+  text += "\n";
+  add_line(text, "  the same on every rank", milliseconds(step.fixed));
+  text += "\n";
+  add_line(text, "  sums over the ranks", milliseconds(step.exposed));
+  text += fmt::format("  of {}; the rest overlaps with backward\n\n", milliseconds(step.sums));
+}
+
 std::string of_known(int64_t known) {
   return known > 0 ? fmt::format("  of {}\n", bytes_text(known)) : "\n";
 }
@@ -51,6 +67,7 @@ std::string plan_table(const TrainingPlan& plan) {
   add_line(text, "steps", thousands(plan.steps));
   text += fmt::format("  {:.4g} epochs\n\n", plan.epochs);
 
+  add_prediction(text, plan);
   if (machine.device == Device::kCuda) {
     add_memory(text, plan, true, "memory of a rank's CUDA device", plan.device_bytes());
     text += of_known(machine.device_memory);

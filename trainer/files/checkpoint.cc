@@ -1,5 +1,6 @@
 #include "trainer/files/checkpoint.h"
 
+#include <optional>
 #include <type_traits>
 
 #include "backend/error.h"
@@ -66,12 +67,23 @@ void CheckpointSnapshot::take(const TrainingState& state, const OptimizerState& 
                 "the snapshot was made {} an average", average_ ? "with" : "without");
   const size_t bytes = flat_bytes(store_);
   values_.receive(store_.values().data, bytes);
-  m_.receive(optimizer.m.data, bytes);
-  v_.receive(optimizer.v.data, bytes);
-  if (average_) average_->receive(optimizer.average.data, bytes);
+  const auto receive = [bytes](HostBuffer& buffer, const Tensor& from) {
+    if (from.data != buffer.data()) buffer.receive(from.data, bytes);
+  };
+  receive(m_, optimizer.m);
+  receive(v_, optimizer.v);
+  if (average_) receive(*average_, optimizer.average);
   state_ = state;
   for (HostBuffer* buffer : {&values_, &m_, &v_}) buffer->wait_until_done();
   if (average_) average_->wait_until_done();
+}
+
+OptimizerState CheckpointSnapshot::room() {
+  const auto flat = [this](HostBuffer& buffer) {
+    const int64_t size = store_.flat_size();
+    return Tensor{buffer.data(), 1, size, size, DType::kF32};
+  };
+  return {.m = flat(m_), .v = flat(v_), .average = average_ ? flat(*average_) : Tensor{}, .on_host = true};
 }
 
 std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
@@ -96,6 +108,7 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
   writer.write_attribute("/", "resume_signature", state.resume_signature);
   if (!state.environment.empty()) writer.write_attribute("/", "environment", state.environment);
+  if (!state.product_choices.empty()) writer.write_attribute("/", "product_choices", state.product_choices);
   writer.commit();
   writer.verify();
   return path;
@@ -139,18 +152,23 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   read.resume_signature = reader.string_attribute("/", "resume_signature");
   if (reader.has_attribute("/", "environment"))
     read.environment = reader.string_attribute("/", "environment");
+  if (reader.has_attribute("/", "product_choices"))
+    read.product_choices = reader.string_attribute("/", "product_choices");
   check_sound(fault_in(read), path);
   read_model(context, reader, store);
   const std::vector<int64_t> flat = {store.flat_size()};
   std::vector<float> moment(static_cast<size_t>(store.flat_size()));
+  std::optional<Context> host;
+  if (optimizer.on_host) host.emplace(ContextOptions{.threads = 1});
+  Context& place = host ? *host : context;
   const auto read_moment = [&](const char* name, const Tensor& to) {
     reader.read(name, data::ElementType::kF32, flat, moment.data());
     check_sound(fault_in(moment, name), path);
-    copy_to_device(context, to.data, moment.data(), moment.size() * sizeof(float));
+    copy_to_device(place, to.data, moment.data(), moment.size() * sizeof(float));
   };
   read_moment(kFirstMoment, optimizer.m);
   read_moment(kSecondMoment, optimizer.v);
-  if (optimizer.average) read_parameters(context, reader, kAverageGroup, store, optimizer.average);
+  if (optimizer.average) read_parameters(place, reader, kAverageGroup, store, optimizer.average);
   state = read;
 }
 

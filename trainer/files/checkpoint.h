@@ -31,6 +31,7 @@ struct TrainingState {
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
+  std::string product_choices;   // trainer/product_choices.h; "" on the CPU
 };
 
 /// Calls each(name, member) for every number of the state, in a fixed order.
@@ -54,11 +55,12 @@ void for_each_number(State& state, Each&& each) {
 inline constexpr const char* kFirstMoment = "/adam/m";
 inline constexpr const char* kSecondMoment = "/adam/v";
 
-/// The state of an optimizer in addition to the parameters, on the context's device.
+/// The state of an optimizer in addition to the parameters, on the context's device or on the host.
 struct OptimizerState {
   Tensor m;             // [1, flat_size] f32: Adam's moments
   Tensor v;             // the same
   Tensor average = {};  // the same: moving average of the parameters, or empty
+  bool on_host = false;
 };
 
 /// A snapshot of a training run between two steps, in host memory (page-locked on CUDA), from which a
@@ -68,8 +70,10 @@ class CheckpointSnapshot {
   /// For an allocated store, which must outlive the object, with or without a moving average.
   CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average);
 
-  /// Copies the state and returns when the device may continue.
+  /// Copies the state and returns when the device may continue. What lies in room() already stays as it is.
   void take(const TrainingState& state, const OptimizerState& optimizer);
+  /// The memory for the state of an optimizer, to be filled before take().
+  OptimizerState room();
 
   const ParameterStore& store() const { return store_; }  // for names and positions, not for values
   const TrainingState& state() const { return state_; }

@@ -1,6 +1,8 @@
 #include "backend/global_norm.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "tests/support/operands.h"
 #include "tests/support/operation_case.h"
@@ -47,6 +49,25 @@ TEST_P(SumOfLargeSquares, IsNotFiniteIfAnElementIsNot) {
       EXPECT_FALSE(std::isfinite(squares_of(x))) << bad << " at " << where;
     }
   }
+}
+
+class SquaresOfChunks : public OperationTest {};
+VENTRIS_FOR_CASES(SquaresOfChunks, cases_of_length(test_master_dtypes(), {16384, 50'021, 70'000}));
+
+TEST_P(SquaresOfChunks, OfTheRangesOfSeveralOwnersGiveTheBitsOfTheWhole) {
+  const Buffer x = Buffer::random(1, GetParam().size.cols, GetParam().dtype, 3);
+  const MatrixOperand device_x(x);
+  const int64_t chunks = squares_chunks(GetParam().size.cols);
+  const ArrayOperand<double> partial(std::vector<double>(static_cast<size_t>(chunks), -1.0));
+  for (int64_t chunk = chunks; chunk-- > 0;) {
+    const int64_t begin = chunk * kSquaresChunk;
+    const int64_t count = std::min(kSquaresChunk, GetParam().size.cols - begin);
+    squares_of_chunks(test_context(),
+                      {.x = device_x.view().col_range(begin, count), .partial = partial.data() + chunk});
+  }
+  const ArrayOperand<double> result({-1.0});
+  sum_of_chunks(test_context(), {.partial = partial.data(), .count = chunks, .result = result.data()});
+  EXPECT_EQ(result.get()[0], squares_of(x));
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+#include "backend/gemm_choices.h"
+
+#include "backend/context.h"
+#include "backend/gemm_choices_cuda.h"
+#include "backend/has_cuda.h"
+
+namespace ventris {
+
+std::string gemm_choices(Context& context) {
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return gemm_choices_cuda(context);
+  }
+  return "";
+}
+
+bool prefer_gemm_choices(Context& context, const std::string& choices) {
+  if (choices.empty()) return true;
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return prefer_gemm_choices_cuda(context, choices);
+  }
+  return false;
+}
+
+void end_gemm_tuning(Context& context) {
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) end_gemm_tuning_cuda(context);
+  }
+}
+
+}  // namespace ventris

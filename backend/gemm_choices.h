@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+namespace ventris {
+
+class Context;
+
+/// The algorithms that gemm() uses on CUDA, on which the bits of its sums depend
+/// (backend/cuda/gemm_plans.cuh), so that all ranks of a run, and those that continue or repeat it, use the
+/// same ones. A CPU has no choice.
+
+/// The choices for all shapes that have occurred so far, as text with the device and the libraries for which
+/// they are valid. "" on the CPU, and if nothing is chosen by time (VENTRIS_TUNE_GEMM=0).
+std::string gemm_choices(Context& context);
+/// Prefers choices of that text for shapes that have not occurred yet. False, with no effect, if they are not
+/// valid for this device and its libraries; "" is valid.
+bool prefer_gemm_choices(Context& context, const std::string& choices);
+/// Chooses nothing by time from now on, and neither reads nor writes the file of choices.
+void end_gemm_tuning(Context& context);
+
+}  // namespace ventris

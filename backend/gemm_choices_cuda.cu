@@ -1,0 +1,21 @@
+#include "backend/gemm_choices_cuda.h"
+
+#include "backend/context.h"
+#include "backend/context_cuda.h"
+#include "backend/cuda/gemm_plans.cuh"
+
+namespace ventris {
+
+std::string gemm_choices_cuda(Context& context) {
+  return context.cuda().gemm_plans->choices();
+}
+
+bool prefer_gemm_choices_cuda(Context& context, const std::string& choices) {
+  return context.cuda().gemm_plans->prefer(choices);
+}
+
+void end_gemm_tuning_cuda(Context& context) {
+  context.cuda().gemm_plans->end_tuning();
+}
+
+}  // namespace ventris

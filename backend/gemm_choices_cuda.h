@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+namespace ventris {
+
+class Context;
+
+/// As in backend/gemm_choices.h, on CUDA.
+std::string gemm_choices_cuda(Context& context);
+bool prefer_gemm_choices_cuda(Context& context, const std::string& choices);
+void end_gemm_tuning_cuda(Context& context);
+
+}  // namespace ventris

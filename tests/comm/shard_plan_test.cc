@@ -1,0 +1,114 @@
+#include "comm/shard_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "backend/context.h"
+#include "comm/gradient_buckets.h"
+#include "comm/tree_reducer.h"
+#include "tests/comm/rank_test.h"
+
+namespace ventris {
+namespace {
+
+using testing::world;
+
+TEST(GradientBuckets, AreTheSameRangesHoweverBackwardGoesOn) {
+  for (const int64_t stride : {1, 3, 10}) {
+    GradientBuckets buckets(10, 4);
+    for (int step = 0; step < 2; ++step) {
+      std::vector<TreeNode> begun;
+      const auto start = [&](int64_t begin, int64_t count) { begun.push_back({begin, begin + count}); };
+      for (int64_t begin = 10; begin > 0; begin -= std::min(begin, stride)) {
+        buckets.ready(begin, start);
+        for (const TreeNode& bucket : begun) EXPECT_GE(bucket.begin, begin);
+      }
+      buckets.ready(0, start);
+      EXPECT_EQ(begun, (std::vector<TreeNode>{{8, 10}, {4, 8}, {0, 4}}));
+      EXPECT_EQ(buckets.begun(), 0);
+      buckets.start_again();
+    }
+    EXPECT_EQ(buckets.count(), 3);
+  }
+}
+
+TEST(ShardPlan, GivesEveryElementToOneRankInEqualShares) {
+  const int64_t unit = ShardPlan::unit();
+  for (const int ranks : {1, 2, 3, 4, 8, 100}) {
+    for (const int64_t elements : {int64_t{1}, unit, 7 * unit + 5, 1000 * unit + 64}) {
+      const ShardPlan plan(elements, 16 * unit * 4, ranks);
+      std::vector<TreeNode> all;
+      int64_t smallest = elements;
+      for (int rank = 0; rank < ranks; ++rank) {
+        int64_t size = 0;
+        for (const TreeNode& range : plan.ranges_of(rank)) {
+          EXPECT_EQ(range.begin % unit, 0);
+          all.push_back(range);
+          size += range.size();
+        }
+        EXPECT_EQ(size, plan.size_of_share(rank));
+        smallest = std::min(smallest, size);
+      }
+      std::sort(all.begin(), all.end(), [](TreeNode a, TreeNode b) { return a.begin < b.begin; });
+      int64_t end = 0;
+      for (const TreeNode& range : all) {
+        EXPECT_EQ(range.begin, end);
+        end = range.end;
+      }
+      EXPECT_EQ(end, elements);
+      EXPECT_LE(plan.largest_share() - smallest, (plan.buckets() + 1) * unit) << elements << " on " << ranks;
+    }
+  }
+}
+
+TEST(ShardPlan, OneRankHasAllInOneRange) {
+  const ShardPlan plan(1'000'000, 1 << 16, 1);
+  EXPECT_GT(plan.buckets(), 10);
+  EXPECT_EQ(plan.ranges_of(0), (std::vector<TreeNode>{{0, 1'000'000}}));
+}
+
+TEST(TreeReducer, GivesOwnersTheBitsThatAllRanksGetOtherwise) {
+  constexpr int64_t kElements = 200'001;
+  Context context({.threads = 1});
+  const auto flat = [](std::vector<float>& data) {
+    return Tensor{data.data(), 1, kElements, kElements, DType::kF32};
+  };
+  for (const int64_t shards : {1, 3, 8}) {
+    const ShardPlan owners(kElements, 1 << 18, world().size());
+    EXPECT_GT(owners.buckets(), 1);
+    const auto sum = [&](bool owned) {
+      std::vector<float> gradients(kElements, 0.0F);
+      std::vector<double> losses = {0.0, 0.0};
+      const Tensor loss = {losses.data(), 1, 2, 2, DType::kF64};
+      std::unique_ptr<TreeReducer> reducer =
+          owned ? std::make_unique<TreeReducer>(context, world(), shards, flat(gradients), loss, owners)
+                : std::make_unique<TreeReducer>(context, world(), shards, flat(gradients), loss, 1 << 18);
+      const TreeNode share = share_of_rank(shards, world().rank(), world().size());
+      for (int64_t shard = share.begin; shard < share.end; ++shard) {
+        for (size_t i = 0; i < gradients.size(); ++i)
+          gradients[i] += 1.0F / static_cast<float>(3 + (i * 7 + static_cast<size_t>(shard) * 13) % 101);
+        losses[0] += 1.0 / static_cast<double>(shard + 3);
+        if (shard + 1 < share.end) reducer->set_aside(shard);
+      }
+      for (int64_t begin = kElements; begin > 0; begin -= std::min<int64_t>(begin, 30'000))
+        reducer->ready(begin);
+      reducer->ready(0);
+      reducer->finish();
+      gradients.push_back(static_cast<float>(losses[0]));
+      return gradients;
+    };
+    const std::vector<float> expected = sum(false);
+    const std::vector<float> got = sum(true);
+    EXPECT_EQ(got.back(), expected.back()) << "the loss goes to all";
+    for (const TreeNode& range : owners.ranges_of(world().rank())) {
+      EXPECT_TRUE(
+          std::equal(got.begin() + range.begin, got.begin() + range.end, expected.begin() + range.begin))
+          << shards << " shards";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris

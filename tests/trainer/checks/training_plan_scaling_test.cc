@@ -1,0 +1,103 @@
+#include "trainer/checks/training_plan_scaling.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/tiny_model.h"
+
+namespace ventris {
+namespace {
+
+ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction::kFast) {
+  TransformerConfig model;
+  model.vocab_size = 37000;
+  return {.model = model,
+          .device = device,
+          .reduction = reduction,
+          .gradient_dtype = DType::kF32,
+          .ranks = ranks,
+          .shards = 64,
+          .source_tokens = 28.0,
+          .target_tokens = 28.0};
+}
+
+constexpr PlannedLink kLink = {
+    .bytes_per_second = 1e9, .latency = 1e-3, .step_seconds = 6.5, .fixed_seconds = 0.1};
+
+TEST(ReadyMoments, AreTheCallsOfBackward) {
+  for (const bool pre_norm : {false, true}) {
+    const TransformerConfig config = testing::tiny_config(pre_norm);
+    testing::TinyModel tiny(config, DType::kF32);
+    std::vector<int64_t> begins;
+    tiny.step(testing::PackedBatch({{{4, 5, 6}, {7, 8}}}), {},
+              [&](int64_t begin) { begins.push_back(begin); });
+    std::vector<int64_t> predicted;
+    double before = 1.0 / 3.0;
+    for (const ReadyMoment& moment : ready_moments(config, 3.0, 2.0)) {
+      predicted.push_back(moment.begin);
+      EXPECT_GE(moment.share, before);
+      before = moment.share;
+    }
+    EXPECT_EQ(predicted, begins);
+    EXPECT_DOUBLE_EQ(before, 1.0);
+  }
+}
+
+TEST(SumSeconds, FollowTheirFormulas) {
+  const double bytes = 8e6;  // 8 ms over the link
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(1, Device::kCpu), bytes), 0.0);
+  // Two and then four messages of everything, one after the other.
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(2, Device::kCpu), bytes), 2 * 9e-3);
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCpu), bytes), 4 * 9e-3);
+  // The ring has six messages of a quarter; with 64 ranks, 126 latencies are more than the 12 of two trees.
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCuda), bytes), 6 * 3e-3);
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(64, Device::kCuda), bytes), 12e-3 + 16e-3);
+  // 64 shards: every rank has one partial sum left. Of 5 shards on three ranks, the second has two.
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCuda, Reduction::kReproducible), bytes),
+                   6e-3 + 2 * 0.75 * 8e-3);
+  ScalingInputs odd = base_of(3, Device::kCuda, Reduction::kReproducible);
+  odd.shards = 5;
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, odd, bytes), 4e-3 + 3 * 2.0 / 3.0 * 8e-3);
+}
+
+TEST(PredictedStepTest, OneRankTakesWhatWasMeasured) {
+  const PredictedStep step = predict_step(kLink, base_of(1, Device::kCuda));
+  EXPECT_DOUBLE_EQ(step.step(), kLink.step_seconds);
+  EXPECT_DOUBLE_EQ(step.speedup, 1.0);
+  EXPECT_EQ(step.sums, 0.0);
+}
+
+TEST(PredictedStepTest, ARankComputesItsShareAndRepeatsTheRest) {
+  const PredictedStep step = predict_step(kLink, base_of(3, Device::kCpu));
+  EXPECT_DOUBLE_EQ(step.compute, 6.4 * 22 / 64);
+  EXPECT_DOUBLE_EQ(step.fixed, 0.1);
+  EXPECT_DOUBLE_EQ(step.step(), step.compute + 0.1 + step.sums);
+}
+
+TEST(PredictedStepTest, OnlyTheEmbeddingIsLeftForAFastLinkBetweenDevices) {
+  PlannedLink link = kLink;
+  link.latency = 0.0;
+  link.bytes_per_second = 1e12;
+  ScalingInputs run = base_of(64, Device::kCuda);
+  const PredictedStep step = predict_step(link, run);
+  // Buckets begin at multiples of 16 MiB. The table has 37,000 rows of 2 KiB, in the first five; the sixth
+  // ends in the first two layers of the encoder. No operations are counted after these layers.
+  const double embedding = 6 * sum_seconds(link, run, 16 << 20);
+  EXPECT_NEAR(step.exposed, embedding, 1e-9);
+  EXPECT_GT(step.sums, 2 * step.exposed);
+  EXPECT_NEAR(predict_step(link, base_of(64, Device::kCpu)).exposed,
+              predict_step(link, base_of(64, Device::kCpu)).sums, 1e-12);
+}
+
+TEST(PredictedStepTest, ASlowLinkHidesNothingButTheFirstMoments) {
+  PlannedLink link = kLink;
+  link.bytes_per_second = 1e6;
+  const PredictedStep step = predict_step(link, base_of(64, Device::kCuda));
+  EXPECT_LT(step.sums - step.exposed, step.compute);
+  EXPECT_GT(step.exposed, 0.99 * step.sums);
+  EXPECT_LT(step.speedup, 1.0);
+}
+
+}  // namespace
+}  // namespace ventris

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/arena.h"
+#include "backend/dtype.h"
+#include "model/transformer_config.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+/// The network between the ranks and a step measured on one rank, from which the step of several is
+/// predicted.
+struct PlannedLink {
+  double bytes_per_second = 0.0;  // that a rank sends, and receives at the same time
+  double latency = 0.0;           // seconds from the start of a message to that of its first byte
+  double step_seconds = 0.0;      // of one rank that computes all micro-batches of a step
+  double fixed_seconds = 0.0;     // of these, what every rank repeats: the update, launches
+};
+
+/// What the prediction takes from the plan of a run.
+struct ScalingInputs {
+  TransformerConfig model;
+  Device device;
+  Reduction reduction;
+  DType gradient_dtype;
+  int ranks;
+  int shards;            // of a global batch
+  double source_tokens;  // of a sentence pair, on average
+  double target_tokens;
+};
+
+/// A step of several ranks: a prediction.
+struct PredictedStep {
+  double compute = 0.0;  // seconds of forward and backward on the rank with most micro-batches
+  double fixed = 0.0;    // PlannedLink::fixed_seconds
+  double sums = 0.0;     // of all sums over the ranks, one after the other
+  double exposed = 0.0;  // of these, the time in which no rank computes
+  double step() const { return compute + fixed + exposed; }
+  double speedup = 1.0;  // over one rank
+};
+
+/// A moment of backward: the gradients of elements at or after `begin` are complete after this share of the
+/// time of forward and backward, from 0 to 1, if time follows the floating-point operations.
+struct ReadyMoment {
+  int64_t begin;
+  double share;
+};
+
+/// The calls of GradientsReady in a micro-batch of sentences of that length, in order.
+std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double source_tokens,
+                                       double target_tokens);
+
+/// Seconds of a sum of `bytes` over the ranks, with n bytes, p ranks, latency a and b = 1 / bytes_per_second.
+/// Fast, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication Operations in
+/// MPICH, section 4.5), without the time of additions:
+///   CPU: a binomial tree to one rank and back, 2 ceil(log2 p) (a + n b), which Open MPI 4 uses in place
+///   CUDA: the smaller one of a ring, 2 (p - 1) (a + n b / p), and of two binary trees at once, 2 log2 p a +
+///   2 n b (Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
+///   scan)
+/// Reproducible (comm/tree_sum.h), pairwise exchanges of the first source in both halves: 2 (p - 1) a + (k +
+/// 1) (p - 1) / p n b, where k is the greatest number of partial sums of a rank.
+double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
+
+/// Buckets (comm/gradient_buckets.h) are summed one after the other, each once backward has completed it. On
+/// CUDA that overlaps with the rest of backward; on CPUs the ranks move the bytes themselves, and it does
+/// not.
+PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run);
+
+}  // namespace ventris
