@@ -19,7 +19,8 @@ struct Machine {
   bool kernel_image =
       true;  // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   cudaComputeMode mode = cudaComputeModeDefault;
-  bool taken = false;  // by another process
+  bool taken = false;       // by another process
+  std::string idle_kernel;  // whose threads do nothing; or $VENTRIS_EMULATED_IDLE_KERNEL
 };
 Machine& machine();
 

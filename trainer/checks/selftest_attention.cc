@@ -157,7 +157,7 @@ void try_place(SelftestRun& run, Place place) {
     const AttentionInputs inputs(run, context, reference);
     const Operand out(context, rows, d, run.dtype), log_sum_exp(context, heads, rows, DType::kF32);
     const bool maps = place == Place::kAcross;  // pictures of alignments need them
-    const Operand probabilities(context, reference.probabilities, DType::kF32);
+    const Operand probabilities(context, rows, heads * kMaxLength, DType::kF32);
     attention_forward(context, {.query = inputs.query.view(),
                                 .key = inputs.key.view(),
                                 .value = inputs.value.view(),

@@ -173,6 +173,17 @@ void try_copies(SelftestRun& run) {
     for (size_t i = 0; i < a.values.size(); ++i) a.values[i] += b.values[i];
     trial.expect("sum", sum, a, kCloseSingle);
   });
+  run.kernel("add", shape_text(1, n), DType::kF64, [&](Trial& trial) {
+    Context& context = trial.context();
+    Matrix a = trial.draw(1, n, kMaster);
+    const Matrix b = trial.draw(1, n, kMaster);
+    const Numbers<double> device_a(context, a.values), device_b(context, b.values),
+        sum(context, std::vector<double>(a.values.size(), NAN));
+    const auto view = [n](const Numbers<double>& x) { return Tensor{x.data(), 1, n, n, DType::kF64}; };
+    add(context, {.a = view(device_a), .b = view(device_b), .sum = view(sum)});
+    for (size_t i = 0; i < a.values.size(); ++i) a.values[i] += b.values[i];
+    trial.expect_same("sum", sum.get(), a.values);
+  });
   for (const auto& [from, to] : {std::pair{kMaster, DType::kBF16}, std::pair{DType::kBF16, kMaster}}) {
     run.kernel("cast", shape_text(1, n), from, [&](Trial& trial) {
       Context& context = trial.context();
