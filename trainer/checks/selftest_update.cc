@@ -96,6 +96,17 @@ void try_adam(SelftestRun& run) {
     trial.expect("m", device_m, m, kCloseSingle);
     trial.expect("v", device_v, v, kCloseSingle);
     trial.expect("compute", compute, value, kRounded);
+    AdamScalars skip = scalars;
+    skip.skip = 1;
+    const Numbers<AdamScalars> device_skip(context, {skip});
+    adam(context, {.value = device_value.view(),
+                   .gradient = device_gradient.view(),
+                   .m = device_m.view(),
+                   .v = device_v.view(),
+                   .compute = compute.view(),
+                   .scalars = device_skip.data()});
+    trial.expect("value after a skipped step", device_value, value, kCloseSingle);
+    trial.expect("m after a skipped step", device_m, m, kCloseSingle);
   });
 }
 
@@ -107,14 +118,21 @@ void try_averages(SelftestRun& run) {
     Matrix average = trial.draw(1, n, kMaster);
     const Operand device_value(context, value, kMaster), device_average(context, average, kMaster);
     constexpr double kDecay = 0.75;
-    const Numbers<StepOutcome> outcome(context, {{1.0, 1.0, 1.0, 1000, 0}});
-    moving_average(context, {.value = device_value.view(),
-                             .average = device_average.view(),
-                             .decay = kDecay,
-                             .outcome = outcome.data()});
-    for (size_t i = 0; i < average.values.size(); ++i)
-      average.values[i] += (1.0 - kDecay) * (value.values[i] - average.values[i]);
-    trial.expect("average", device_average, average, kCloseSingle);
+    struct Step {
+      int64_t updates;
+      int32_t skipped;
+      double share;  // of the value
+    };
+    for (const Step& step : {Step{2, 0, 0.75}, Step{1000, 0, 0.25}, Step{1000, 1, 0.0}}) {
+      const Numbers<StepOutcome> outcome(context, {{1.0, 1.0, 1.0, step.updates, step.skipped}});
+      moving_average(context, {.value = device_value.view(),
+                               .average = device_average.view(),
+                               .decay = kDecay,
+                               .outcome = outcome.data()});
+      for (size_t i = 0; i < average.values.size(); ++i)
+        average.values[i] += step.share * (value.values[i] - average.values[i]);
+      trial.expect("average", device_average, average, kCloseSingle);
+    }
   });
   run.kernel("exchange", shape_text(1, n), kMaster, [&](Trial& trial) {
     Context& context = trial.context();
