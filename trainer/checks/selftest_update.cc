@@ -62,8 +62,10 @@ void try_plan(SelftestRun& run) {
                    exact);
       trial.expect("gradient_scale", static_cast<double>(got.gradient_scale),
                    clipped ? step.clip_norm / norm : 1.0, exact);
-      trial.expect("bias_correction1", static_cast<double>(got.bias_correction1), correction(0.9), exact);
-      trial.expect("bias_correction2", static_cast<double>(got.bias_correction2), correction(0.98), exact);
+      trial.expect("bias_correction1", static_cast<double>(got.bias_correction1),
+                   correction(static_cast<double>(0.9F)), exact);
+      trial.expect("bias_correction2", static_cast<double>(got.bias_correction2),
+                   correction(static_cast<double>(0.98F)), exact);
     }
   });
 }
