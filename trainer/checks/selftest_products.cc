@@ -88,8 +88,8 @@ void try_weight_gradient(SelftestRun& run, int64_t rows, int64_t m, int64_t n) {
         context,
         {.a = device_a.view(), .b = device_b.view(), .c = c.view(), .transpose_a = true, .accumulate = true});
     for (int64_t r = 0; r < distinct; ++r) {
-      const auto times = static_cast<double>((rows - r + distinct - 1) / distinct);
-      std::for_each(a.row(r), a.row(r) + m, [&](double& value) { value *= times; });
+      const int64_t times = (rows - r + distinct - 1) / distinct;
+      std::for_each(a.row(r), a.row(r) + m, [&](double& value) { value *= static_cast<double>(times); });
     }
     gemm_reference(
         context,

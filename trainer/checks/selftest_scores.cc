@@ -67,18 +67,6 @@ void try_cross_entropy(SelftestRun& run) {
     trial.expect("loss", loss, expected_loss, kCloseSingle);
     trial.expect("nll", nll, expected_nll, kCloseSingle);
   });
-  run.kernel("loss_sum", shape_text(1, run.rows), DType::kF32, [&](Trial& trial) {
-    Context& context = trial.context();
-    const Matrix loss = trial.draw(1, run.rows, DType::kF32), nll = trial.draw(1, run.rows, DType::kF32);
-    const Operand device_loss(context, loss, DType::kF32), device_nll(context, nll, DType::kF32);
-    const Numbers<double> totals(context, {1.0, 2.0});
-    loss_sum(context, {.loss = device_loss.view(), .nll = device_nll.view(), .totals = totals.data()});
-    const std::vector<double> got = totals.get();
-    trial.expect("totals[0]", got[0], std::accumulate(loss.values.begin(), loss.values.end(), 1.0),
-                 tolerance_of(DType::kF64));
-    trial.expect("totals[1]", got[1], std::accumulate(nll.values.begin(), nll.values.end(), 2.0),
-                 tolerance_of(DType::kF64));
-  });
 }
 
 /// The logits of a search: what may follow of each of a few hypotheses.

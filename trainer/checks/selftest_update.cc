@@ -5,6 +5,7 @@
 #include "backend/adam.h"
 #include "backend/add.h"
 #include "backend/cast.h"
+#include "backend/cross_entropy.h"
 #include "backend/global_norm.h"
 #include "backend/moving_average.h"
 #include "backend/not_finite.h"
@@ -146,6 +147,21 @@ void try_averages(SelftestRun& run) {
   });
 }
 
+void try_loss(SelftestRun& run) {
+  run.kernel("loss_sum", shape_text(1, run.rows), kMaster, [&](Trial& trial) {
+    Context& context = trial.context();
+    const Matrix loss = trial.draw(1, run.rows, kMaster), nll = trial.draw(1, run.rows, kMaster);
+    const Operand device_loss(context, loss, kMaster), device_nll(context, nll, kMaster);
+    const Numbers<double> totals(context, {1.0, 2.0});
+    loss_sum(context, {.loss = device_loss.view(), .nll = device_nll.view(), .totals = totals.data()});
+    const std::vector<double> got = totals.get();
+    trial.expect("totals[0]", got[0], std::accumulate(loss.values.begin(), loss.values.end(), 1.0),
+                 tolerance_of(DType::kF64));
+    trial.expect("totals[1]", got[1], std::accumulate(nll.values.begin(), nll.values.end(), 2.0),
+                 tolerance_of(DType::kF64));
+  });
+}
+
 void try_norm(SelftestRun& run) {
   const int64_t n = parameters_of(run);
   run.kernel("sum_of_squares", shape_text(1, n), kMaster, [&](Trial& trial) {
@@ -223,6 +239,7 @@ void try_copies(SelftestRun& run) {
 }  // namespace
 
 void try_update(SelftestRun& run) {
+  try_loss(run);
   try_norm(run);
   try_plan(run);
   try_adam(run);
