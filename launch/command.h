@@ -53,6 +53,7 @@ struct Command {
 Command demo_corpus_command();
 Command prepare_command();
 Command doctor_command();
+Command selftest_command();
 Command plan_command();
 Command train_command();
 Command supervise_command();

@@ -80,6 +80,32 @@ class Doctor(support.CommandLineTest):
         device = next(found for found in json.loads(result.stdout)["findings"] if found["check"] == "device")
         self.assertIn("driver for CUDA", device["finding"])
 
+    def test_the_kernels_of_the_processor_are_tried(self):
+        findings, report = self.doctor()
+        self.assertEqual(findings["kernels"]["severity"], "fine")
+        self.assertGreater(report["ranks"][0]["kernels"], 80)
+        self.assertIn(f"{report['ranks'][0]['kernels']} kernels", findings["kernels"]["finding"])
+
+    @unittest.skipUnless(support.EMULATED and support.MPIEXEC, "the emulated device was not built")
+    def test_a_kernel_that_computes_wrongly_is_told_with_rank_and_host(self):
+        words = ("doctor", "--device", "cuda", "--json")
+        first = support.command(*words, ranks=2, binary=support.EMULATED)
+        first[first.index("-np") + 1] = "1"
+        broken = ["-np", "1", "-x", "VENTRIS_EMULATED_IDLE_KERNEL=adam_step", support.EMULATED, *words]
+        result = subprocess.run(
+            [*first, ":", *broken],
+            capture_output=True,
+            env=support.environment(VENTRIS_EMULATED_DEVICES=2),
+            timeout=240,
+            check=False,
+        )
+        self.assertEqual(result.returncode, 69, result.stderr)
+        report = json.loads(result.stdout)
+        worst = report["findings"][0]
+        self.assertEqual((worst["severity"], worst["check"]), ("problem", "kernels"), worst)
+        self.assertRegex(worst["finding"], rf"^rank 1 on {os.uname().nodename} computes wrongly: adam 1x32781 f32: ")
+        self.assertEqual([len(rank["wrong_kernels"]) for rank in report["ranks"]], [0, 1])
+
     def test_a_small_and_a_read_only_disk_are_told(self):
         if os.geteuid() != 0 or shutil.which("unshare") is None:
             self.skipTest("only root can mount a small file system")

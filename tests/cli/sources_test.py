@@ -66,6 +66,7 @@ SHARED_HEADERS = {
     "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
     "launch/command.h": (r"launch/(\w+_command|commands)\.cc", "the commands, each in a file of its own"),
+    "trainer/checks/selftest_kernels.h": (r"trainer/checks/selftest\w*\.cc", "the groups of kernels, each in a file of its own"),
     "trainer/exchange/export_formats.h": (r"trainer/exchange/export_\w+\.cc", "the formats have one contract and each a file of its own"),
 }
 

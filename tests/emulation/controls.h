@@ -20,7 +20,8 @@ struct Machine {
       true;       // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   int major = 9;  // of the compute capability; the minor number is 0
   cudaComputeMode mode = cudaComputeModeDefault;
-  bool taken = false;  // by another process
+  bool taken = false;       // by another process
+  std::string idle_kernel;  // whose threads do nothing; or $VENTRIS_EMULATED_IDLE_KERNEL
 };
 Machine& machine();
 

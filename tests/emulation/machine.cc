@@ -25,6 +25,7 @@ Machine& machine() {
     if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
     if (const char* driver = std::getenv("VENTRIS_EMULATED_DRIVER")) found.driver = std::atoi(driver);
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
+    if (const char* kernel = std::getenv("VENTRIS_EMULATED_IDLE_KERNEL")) found.idle_kernel = kernel;
     return found;
   }();
   return one;

@@ -155,7 +155,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, core
                                    program, mpi, thread_level, root, nccl, cuda, driver, device,
                                    device_reason, open_files, locked_memory, core_files, file_size,
                                    shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
-                                   sees_folder, folder_error, folder_lock_error, folder_free)
+                                   kernels, wrong_kernels, kernel_error, sees_folder, folder_error,
+                                   folder_lock_error, folder_free)
 
 std::string to_json(const RankFacts& facts) {
   return json_text(nlohmann::json(facts));
@@ -181,6 +182,7 @@ DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment
   compare_clocks(communicator, own);
   communicator.barrier();
   own.copy_rate = copy_rate();
+  try_kernels(device, own);
   if (!options.folder.empty()) facts.checkpoint_bytes = try_folder(communicator, options.folder, own);
   if (communicator.size() > 1) {
     Context context(device);

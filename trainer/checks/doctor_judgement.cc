@@ -184,6 +184,33 @@ std::vector<Finding> judge_devices(const DoctorFacts& facts) {
   return findings;
 }
 
+std::vector<Finding> judge_kernels(const DoctorFacts& facts) {
+  constexpr const char* kAdvice =
+      "do not train there; 'ventris selftest' on that host tests each kernel at the shapes of a preset";
+  std::vector<Finding> findings;
+  for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    const RankFacts& own = facts.ranks[rank];
+    if (!own.kernel_error.empty()) {
+      findings.push_back(
+          {Severity::kProblem, "kernels",
+           fmt::format("{}: the kernels cannot be tried: {}", place(facts, rank), own.kernel_error),
+           "remove the named cause, or train without this host"});
+    }
+    if (own.wrong_kernels.empty()) continue;
+    const int64_t more = std::ssize(own.wrong_kernels) - 1;
+    findings.push_back({Severity::kProblem, "kernels",
+                        fmt::format("{} computes wrongly: {}{}", place(facts, rank), own.wrong_kernels[0],
+                                    more == 0 ? "" : fmt::format("; and {} more of {}", more, own.kernels)),
+                        kAdvice});
+  }
+  if (findings.empty()) {
+    findings.push_back({Severity::kFine, "kernels",
+                        fmt::format("{} compute as they should", counted(facts.ranks[0].kernels, "kernel")),
+                        ""});
+  }
+  return findings;
+}
+
 std::vector<Finding> judge_sums(const DoctorFacts& facts) {
   const SumFacts& sums = facts.sums;
   if (facts.ranks.size() == 1) return {};
@@ -321,8 +348,8 @@ std::vector<Finding> judge_clocks(const DoctorFacts& facts) {
 
 std::vector<Finding> judge(const DoctorFacts& facts) {
   std::vector<Finding> all;
-  for (const auto& check : {judge_programs, judge_hosts, judge_cores, judge_devices, judge_sums, judge_folder,
-                            judge_limits, judge_clocks}) {
+  for (const auto& check : {judge_programs, judge_hosts, judge_cores, judge_devices, judge_kernels,
+                            judge_sums, judge_folder, judge_limits, judge_clocks}) {
     const std::vector<Finding> found = check(facts);
     all.insert(all.end(), found.begin(), found.end());
   }

@@ -18,6 +18,7 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/communicator.h"
+#include "trainer/checks/selftest.h"
 #include "trainer/files/run_folder.h"
 
 namespace ventris {
@@ -187,6 +188,21 @@ int64_t try_folder(Communicator& communicator, const std::string& folder, RankFa
   facts.sees_folder = static_cast<bool>(std::ifstream(folder + "/" + token) >> read) && read == token;
   communicator.barrier();
   return largest;
+}
+
+void try_kernels(const ContextOptions& device, RankFacts& facts) {
+  try {
+    Context context(device);
+    selftest(context, short_selftest(), [&](const KernelResult& result) {
+      ++facts.kernels;
+      if (!result.ok()) {
+        facts.wrong_kernels.push_back(
+            fmt::format("{} {} {}: {}", result.kernel, result.shape, result.dtype, result.finding));
+      }
+    });
+  } catch (const Error& error) {
+    facts.kernel_error = error.what();
+  }
 }
 
 SumFacts try_sums(Communicator& communicator, Context& context) {

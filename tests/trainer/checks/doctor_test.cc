@@ -34,6 +34,7 @@ DoctorFacts fit() {
     own.shared_memory_free = int64_t{1} << 30;
     own.copy_rate = 1e10;
     own.link_rate = 10.0 * kGigabit;
+    own.kernels = 88;
     own.sees_folder = true;
     own.folder_free = int64_t{1} << 40;
     facts.ranks.push_back(own);
@@ -134,6 +135,22 @@ TEST(DoctorTest, Devices_are_judged_by_what_was_asked_for) {
   expect(judge_devices(facts), Severity::kProblem, "device", "rank 1 on node1: no driver");
   facts.device = "cpu";
   expect(judge_devices(facts), Severity::kFine, "device", "the CPU");
+}
+
+TEST(DoctorTest, Kernels_that_compute_wrongly_are_told_with_rank_and_host) {
+  DoctorFacts facts = fit();
+  expect(judge_kernels(facts), Severity::kFine, "kernels", "88 kernels compute as they should");
+  facts.ranks[2].wrong_kernels = {"adam 1x5 f32: m[0, 1] is nan, expected 1", "add 1x5 f32: sum"};
+  facts.ranks[3].kernel_error = "no memory";
+  const std::vector<Finding> findings = judge_kernels(facts);
+  ASSERT_EQ(findings.size(), 2U);
+  expect(findings, Severity::kProblem, "kernels",
+         "rank 2 on node2 computes wrongly: adam 1x5 f32: m[0, 1] is nan, expected 1; and 1 more of 88");
+  expect({findings[1]}, Severity::kProblem, "kernels",
+         "rank 3 on node2: the kernels cannot be tried: no memory");
+  const RankFacts back = rank_facts_from_json(to_json(facts.ranks[2]));
+  EXPECT_EQ(back.wrong_kernels, facts.ranks[2].wrong_kernels);
+  EXPECT_EQ(back.kernels, 88);
 }
 
 TEST(DoctorTest, Sums_are_compared_with_the_link_between_hosts_and_with_a_copy_on_one) {
