@@ -31,7 +31,7 @@ void clear_fault();
 /// How often the host has waited until the device had nothing left to do, which then stands idle.
 uint64_t idle_waits();
 /// How often the host has given each piece of work to a stream, or to the graph that the stream captures:
-/// kernels by their names (kernel_name.h), "memset", "copy to device", "copy to host", "copy on device",
+/// kernels by their names (symbols.h), "memset", "copy to device", "copy to host", "copy on device",
 /// "graph", and the names that enqueue() is given.
 std::map<std::string, int64_t> launches();
 

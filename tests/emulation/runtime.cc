@@ -7,9 +7,10 @@
 
 #include "tests/emulation/block.h"
 #include "tests/emulation/controls.h"
-#include "tests/emulation/kernel_name.h"
 #include "tests/emulation/memory.h"
+#include "tests/emulation/random.h"
 #include "tests/emulation/streams.h"
+#include "tests/emulation/symbols.h"
 
 namespace ventris::emulation {
 namespace {
@@ -98,7 +99,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
                          grid.y, grid.z, block.x * block.y * block.z);
     };
     try {
-      run_grid(grid, block, shared_bytes, state().grids++ % 2 == 1, thread);
+      run_grid({grid, block, shared_bytes}, next_random(), thread);
     } catch (const KernelFault& fault) {
       set_fault(cudaErrorLaunchFailure, what() + ": " + fault.what());
     }

@@ -17,7 +17,10 @@
 /// - Fresh device memory and fresh shared memory hold 0xFF bytes: NaN as f32 and bf16, -1 as an integer.
 /// - Writes past an allocation, or past dynamic shared memory, are found after the kernel; reads and writes
 ///   more than a few hundred bytes past die at once.
-/// - Every other launch runs its blocks, and every other block its threads, in reverse order.
+/// - The blocks of a launch run in a random order, 4 to 8 of them in turns, and their threads in another
+/// order every
+///   time. All that is random follows from $VENTRIS_EMULATED_SEED, a number.
+/// - Kernels that load or store at an address that is no multiple of the size of the type are found.
 /// - Allocation and synchronisation during capture are errors.
 /// What tests see and change of it is in controls.h.
 

@@ -5,6 +5,7 @@
 
 #include "tests/emulation/controls.h"
 #include "tests/emulation/memory.h"
+#include "tests/emulation/random.h"
 #include "tests/emulation/runtime.h"
 
 namespace ventris::emulation {
@@ -27,8 +28,8 @@ void set_fault(cudaError_t status, const std::string& text) {
   State& s = state();
   if (s.fault != cudaSuccess) return;
   s.fault = status;
-  s.fault_text = text;
-  std::fprintf(stderr, "emulated device: %s\n", text.c_str());
+  s.fault_text = text + " (" + seed_text() + ")";
+  std::fprintf(stderr, "emulated device: %s\n", s.fault_text.c_str());
 }
 
 void execute_until(EmulatedStream& stream, uint64_t ticket) {

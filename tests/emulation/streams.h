@@ -46,7 +46,6 @@ struct State {
   std::map<const void*, size_t> pinned;
   std::map<const void*, int> shared_limits;
   int captures = 0;
-  uint64_t grids = 0;  // that were run
   std::map<const void*, int64_t> kernel_launches;
   std::map<std::string, int64_t> other_launches;
   uint64_t idle_waits = 0;

@@ -1,0 +1,23 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/emulation/random.h"
+
+namespace ventris::emulation {
+namespace {
+
+/// Says after a failed test with which seed it fails again.
+class SeedPrinter : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo& test) override {
+    if (test.result()->Failed()) std::printf("the emulated device ran with %s\n", seed_text().c_str());
+  }
+};
+
+const bool installed = [] {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new SeedPrinter);
+  return true;
+}();
+
+}  // namespace
+}  // namespace ventris::emulation
