@@ -36,7 +36,9 @@ constexpr char kRedByte = '\xA5';
 // Blocks that run in turns. ThreadSanitizer knows at most 8,128 threads, and is slow with many.
 constexpr unsigned kFewestBlocks = kRaceDetector ? 3 : 4;
 constexpr unsigned kMostBlocks = kRaceDetector ? 3 : 8;
-constexpr uint64_t kMostPasses = 8;  // over the threads of a block before another has its turn
+// Over the threads of blocks before another block has its turn: 1, 2, 4, ... 64.
+constexpr uint64_t kTurns = 7;
+constexpr uint64_t kBlocksOfTurn = 8;  // on average, at most
 static_assert(kMostPlaces == 8 * kMostThreads);
 
 /// A meeting of threads: over when `arrived` has reached the number of those that must come.
@@ -93,7 +95,12 @@ class Stacks {
 struct Launch {
   const Grid& grid;
   const std::function<void()>& body;
+  std::vector<uint64_t> order;  // of the blocks
+  size_t begun = 0;
+
+  bool all_begun() const { return begun == order.size(); }
 };
+uint64_t blocks_begun = 0;  // of all launches
 
 /// A place for one block after another. It has a thread of the system, whose variables with the storage
 /// duration of a thread are the static shared memory of the block (types.h); only one place runs at a time.
@@ -101,9 +108,10 @@ class Place {
  public:
   explicit Place(unsigned number) : number_(number), server_([this] { serve(); }) { server_.detach(); }
 
-  void begin(const Launch& launch, uint64_t index, uint64_t number);
-  /// Runs the threads of the block until each waits or has ended, at most so many times; true at the end of
-  /// the block.
+  /// With the next block of the launch.
+  void begin(Launch& launch);
+  /// Runs the threads of the block at most so many times until each waits or has ended, and perhaps blocks
+  /// after it; true if the last one has ended.
   bool run(uint64_t passes, Random& random);
   /// After a fault: threads stand in the midst of a kernel.
   void forget_threads() {
@@ -127,6 +135,7 @@ class Place {
  private:
   void serve();
   void serve_turn();
+  void run_block();
   std::string name_of_block() const;
   void poison();
   void pass();
@@ -150,7 +159,7 @@ class Place {
   [[noreturn]] void fail_waiting() const;
 
   const unsigned number_;
-  const Launch* launch_ = nullptr;
+  Launch* launch_ = nullptr;
   uint3 block_{};
   uint64_t block_number_ = 0;
   Stacks stacks_;
@@ -268,9 +277,10 @@ void Place::poison() {
   std::memset(shared_ + bytes, kRedByte, kRedZone);
 }
 
-void Place::begin(const Launch& launch, uint64_t index, uint64_t number) {
+void Place::begin(Launch& launch) {
   launch_ = &launch;
-  block_number_ = number;
+  const uint64_t index = launch.order[launch.begun++];
+  block_number_ = ++blocks_begun;
   const dim3& blocks = launch.grid.blocks;
   block_ = {static_cast<unsigned>(index % blocks.x), static_cast<unsigned>(index / blocks.x % blocks.y),
             static_cast<unsigned>(index / blocks.x / blocks.y)};
@@ -337,20 +347,28 @@ void Place::check_red_zone() const {
   }
 }
 
+/// The present block until its end, or a number of passes less.
+void Place::run_block() {
+  blockIdx = block_;
+  if (shared_ == nullptr) {
+    acquire(&ended_);
+    poison();
+    release(&begun_);
+  }
+  for (; passes_ != 0 && alive_ != 0; --passes_) pass();
+  if (alive_ != 0) return;
+  acquire(&ended_);
+  check_red_zone();
+}
+
 void Place::serve_turn() {
   gridDim = launch_->grid.blocks;
   blockDim = launch_->grid.threads;
-  blockIdx = block_;
   try {
-    if (shared_ == nullptr) {
-      acquire(&ended_);
-      poison();
-      release(&begun_);
-    }
-    for (uint64_t left = passes_; left != 0 && alive_ != 0; --left) pass();
-    if (alive_ == 0) {
-      acquire(&ended_);
-      check_red_zone();
+    run_block();
+    while (passes_ != 0 && !launch_->all_begun() && !random_->one_in(kBlocksOfTurn)) {
+      begin(*launch_);
+      run_block();
     }
   } catch (const KernelFault& fault) {
     fault_ = fault.what();
@@ -394,30 +412,28 @@ Place& place(size_t i) {
 }  // namespace
 
 void run_grid(const Grid& grid, Random random, const std::function<void()>& thread) {
-  static uint64_t begun = 0;
-  const Launch launch{grid, thread};
-  const uint64_t count = uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
-  std::vector<uint64_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  for (uint64_t left = count; left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
-  std::vector<Place*> busy(std::min(count, kFewestBlocks + random.below(kMostBlocks - kFewestBlocks + 1)));
-  uint64_t next = 0;
-  for (Place*& one : busy) {
-    one = &place(next);
-    one->begin(launch, order[next++], ++begun);
+  Launch launch{grid, thread, std::vector<uint64_t>(uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z)};
+  std::iota(launch.order.begin(), launch.order.end(), 0);
+  for (uint64_t left = launch.order.size(); left > 1; --left)
+    std::swap(launch.order[left - 1], launch.order[random.below(left)]);
+  std::vector<Place*> busy(
+      std::min(launch.order.size(), kFewestBlocks + random.below(kMostBlocks - kFewestBlocks + 1)));
+  for (size_t i = 0; i < busy.size(); ++i) {
+    busy[i] = &place(i);
+    busy[i]->begin(launch);
   }
   const uint64_t races = races_found();
   while (!busy.empty()) {
     Place*& one = busy[random.below(busy.size())];
-    const uint64_t passes = busy.size() == 1 ? UINT64_MAX : 1 + random.below(kMostPasses);
+    const uint64_t passes = busy.size() == 1 ? UINT64_MAX : uint64_t{1} << random.below(kTurns);
     try {
       if (!one->run(passes, random)) continue;
     } catch (const KernelFault&) {
       for (Place* place : places()) place->forget_threads();
       throw;
     }
-    if (next < count) {
-      one->begin(launch, order[next++], ++begun);
+    if (!launch.all_begun()) {
+      one->begin(launch);
     } else {
       one = busy.back();
       busy.pop_back();
