@@ -12,6 +12,9 @@ std::atomic<uint64_t> found = 0;
 uint64_t races_found() {
   return found;
 }
+void forget_races() {
+  found = 0;
+}
 
 }  // namespace ventris::emulation
 

@@ -49,7 +49,8 @@ inline Timeline new_timeline() {
 inline void go_to(Timeline) {}
 #endif
 
-/// Races that have been reported so far.
+/// Races that have been reported since the program began, or since forget_races().
 uint64_t races_found();
+void forget_races();
 
 }  // namespace ventris::emulation

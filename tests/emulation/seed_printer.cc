@@ -2,14 +2,17 @@
 
 #include <cstdio>
 
+#include "tests/emulation/race_detector.h"
 #include "tests/emulation/random.h"
 
 namespace ventris::emulation {
 namespace {
 
-/// Says after a failed test with which seed it fails again.
+/// Fails tests in which threads raced, and says after a failed test with which seed it fails again.
 class SeedPrinter : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo& test) override {
+    EXPECT_EQ(races_found(), 0U) << "the reports of ThreadSanitizer stand above";
+    forget_races();
     if (test.result()->Failed()) std::printf("the emulated device ran with %s\n", seed_text().c_str());
   }
 };
