@@ -78,6 +78,10 @@ inline int atomic_add(int* to, int value) {
   emulation::pass_time();
   return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
+inline void atomic_set(int* to, int value) {
+  emulation::pass_time();
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
 /// *to = the better one.
 template <typename T, typename Better>
 T atomic_choose(T* to, T value, Better better) {
