@@ -344,7 +344,10 @@ void Place::pass() {
     if (can_run(threads_[at])) {
       current_ = static_cast<unsigned>(at);
       resume(threads_[at]);
-      if (fault_) throw KernelFault(*fault_);
+      if (fault_) {
+        acquire(&ended_);
+        throw KernelFault(std::string(*fault_));
+      }
     }
     at += step;
     if (at >= count) at -= count;
@@ -386,6 +389,7 @@ void Place::serve_turn() {
     }
   } catch (const KernelFault& fault) {
     fault_ = fault.what();
+    release(&ended_);
   }
 }
 
@@ -408,6 +412,7 @@ bool Place::run(uint64_t passes, Random& random) {
   wake(turn_);
   wait_while(turn_, kServer);
   if (!fault_) return alive_ == 0;
+  close();
   throw KernelFault(name_of_block() + ": " + *fault_);
 }
 
