@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [--build | --test] [options of ctest]
-#   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts only
+#   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts and the kernels only
 #   --gpu   with the program built by nvcc; includes tests on GPUs, which are skipped if there is none
 #   --build  only builds     --test  only tests an existing build
 set -euo pipefail

@@ -78,7 +78,11 @@ __device__ __forceinline__ void take_turns(int32_t* ticket, const int (&turns)[k
     for (; kind < kKinds && turn >= turns[kind]; ++kind) turn -= turns[kind];
     if (kind == kKinds) {
       const int blocks = static_cast<int>(gridDim.x);
-      if (threadIdx.x == 0 && atomic_add(ticket + 1, 1) == blocks - 1) ticket[0] = ticket[1] = 0;
+      // Atomic like the additions of the other blocks, which nothing else orders before.
+      if (threadIdx.x == 0 && atomic_add(ticket + 1, 1) == blocks - 1) {
+        atomic_set(ticket, 0);
+        atomic_set(ticket + 1, 0);
+      }
       return;
     }
     int32_t following = 0;  // drawn early: it arrives while the block works

@@ -30,16 +30,29 @@ cudaError_t result(cudaError_t status);
 /// Forgets the fault that a kernel or a copy met; a GPU would need a new process.
 void clear_fault();
 
-/// How often the host has waited until the device had nothing left to do, which then stands idle.
+/// When streams do what they were given. Events order it, and nothing else.
+enum class StreamOrder {
+  kLate,    // when something waits for it
+  kEager,   // at once
+  kRandom,  // by chance, and with work of other streams between
+};
+/// $VENTRIS_EMULATED_STREAMS: "late", "eager" or "random"; late without it.
+StreamOrder& stream_order();
+
+/// How often the host has waited until the device had nothing left to do, which then stands idle. For late
+/// streams.
 uint64_t idle_waits();
 /// How often the host has given each piece of work to a stream, or to the graph that the stream captures:
-/// kernels by their names (kernel_name.h), "memset", "copy to device", "copy to host", "copy on device",
+/// kernels by their names (symbols.h), "memset", "copy to device", "copy to host", "copy on device",
 /// "graph", and the names that enqueue() is given.
 std::map<std::string, int64_t> launches();
 
 /// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
 /// touched, and is captured like a kernel. `name` is that of launches().
-cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work);
+/// `meets_ranks`: it does not end before other processes have come; then the host runs it only where it waits
+/// for it.
+cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work,
+                    bool meets_ranks = false);
 /// Does work that streams hold, as if time passed, while `wanted` is true and there is any. From any thread.
 void run_while(const std::function<bool()>& wanted);
 /// Whether [address, address + bytes) is memory of the device.

@@ -92,7 +92,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   }
   const cudaError_t status = append(stream, name, [copy, begin] { copy(begin); });
   if (status != cudaSuccess || !to_host || pinned(to, extent(to_pitch)) || stream == nullptr ||
-      stream->capture != nullptr)
+      stream->capture)
     return status;
   const HostWait wait;
   execute_all(*stream);  // pageable memory is written before the call returns

@@ -347,6 +347,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                         d_layout->cols,
                         plain ? a_layout->cols : a_layout->rows,
                         static_cast<int64_t>(algorithm->data[1])};
-  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [product] { multiply(product); });
+  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [product, workspace, needed] {
+    multiply(product);
+    if (needed != 0) std::memset(workspace, 0xFF, needed);  // it is the library's
+  });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -1,8 +1,6 @@
 #include "backend/cuda/mma.cuh"
 
 #include <cstring>
-#include <deque>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -18,18 +16,17 @@ struct Copy {
 };
 /// Asynchronous copies of a thread that are under way, oldest group first.
 struct Groups {
+  explicit Groups(uint64_t block) : block(block) {}
+  uint64_t block;  // whose they are
   std::vector<Copy> open;
-  std::deque<std::vector<Copy>> closed;
+  std::vector<std::vector<Copy>> closed;
 };
-std::map<unsigned, Groups> copies_under_way;  // by thread of the block
-uint64_t copies_block = 0;                    // whose they are
+std::vector<Groups> copies_under_way(emulation::kMostPlaces, Groups(0));
 
 Groups& my_groups() {
-  if (copies_block != emulation::block_number()) {
-    copies_under_way.clear();
-    copies_block = emulation::block_number();
-  }
-  return copies_under_way[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)];
+  Groups& groups = copies_under_way[emulation::thread_place()];
+  if (groups.block != emulation::block_number()) groups = Groups(emulation::block_number());
+  return groups;
 }
 
 float low_half(uint32_t pair) {
@@ -69,7 +66,7 @@ void async_wait_groups(int left) {
         std::memset(copy.to, 0, 16);
       }
     }
-    groups.closed.pop_front();
+    groups.closed.erase(groups.closed.begin());
   }
 }
 

@@ -22,6 +22,7 @@
 #include "backend/dtype.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/nccl_channels.h"
+#include "tests/emulation/random.h"
 
 namespace {
 
@@ -54,8 +55,9 @@ struct Communicator {
   uint64_t meetings = 0;
   std::atomic<bool> aborted = false;
   std::atomic<bool> stopping = false;
-  std::atomic<bool> launching =
-      false;  // a sum that was asked for; the next look at the state finds it launched
+  std::atomic<bool> launching = false;  // work that was asked for is not in its stream yet
+  uint64_t launches = 0;
+  std::thread launcher;
   std::atomic<ncclResult_t> error = ncclInProgress;
   std::thread server;  // does sums that other ranks have begun
 
@@ -208,6 +210,7 @@ uint64_t wished_sum(const char* variable, int rank) {
 void stop_server(Communicator& c) {
   c.stopping = true;
   if (c.server.joinable()) c.server.join();
+  if (c.launcher.joinable()) c.launcher.join();
 }
 
 }  // namespace
@@ -240,7 +243,8 @@ ncclResult_t add_message(std::vector<ventris::emulation::NcclMessage>& messages,
   return ncclSuccess;
 }
 
-/// Makes work(captured) work of the stream.
+/// Makes work(captured) work of the stream, a while later: as the library, it launches from a thread of its
+/// own.
 ncclResult_t enqueue(ncclComm_t comm, cudaStream_t stream, std::function<void(bool)> work) {
   Communicator& c = *comm->of;
   if (c.error != ncclSuccess) return c.error;
@@ -248,13 +252,21 @@ ncclResult_t enqueue(ncclComm_t comm, cudaStream_t stream, std::function<void(bo
     last_error = "the sum before is not launched yet";
     return ncclInvalidUsage;
   }
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess) return ncclUnhandledCudaError;
-  const bool captured = capture != cudaStreamCaptureStatusNone;
-  if (ventris::emulation::enqueue(stream, "NCCL", [work = std::move(work), captured] { work(captured); }) !=
-      cudaSuccess)
-    return ncclUnhandledCudaError;
+  if (c.launcher.joinable()) c.launcher.join();
   c.launching = true;
+  ventris::emulation::Random random(ventris::emulation::seed() + c.launches++);
+  const std::chrono::microseconds delay(100 + random.below(400));
+  c.launcher = std::thread([of = comm->of, stream, work = std::move(work), delay] {
+    std::this_thread::sleep_for(delay);
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cudaError_t status = cudaStreamIsCapturing(stream, &capture);
+    const bool captured = capture != cudaStreamCaptureStatusNone;
+    if (status == cudaSuccess)
+      status = ventris::emulation::enqueue(
+          stream, "NCCL", [work, captured] { work(captured); }, /*meets_ranks=*/true);
+    if (status != cudaSuccess) of->error = ncclUnhandledCudaError;
+    of->launching = false;
+  });
   return ncclInProgress;
 }
 
@@ -314,7 +326,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   Communicator& c = *comm->of;
   if (c.error == ncclInProgress) c.error = join_state(c);
   if (c.error == ncclSuccess && c.shared->aborted != 0) c.error = ncclRemoteError;
-  *error = c.launching.exchange(false) ? ncclInProgress : c.error.load();
+  *error = c.launching ? ncclInProgress : c.error.load();
   return ncclSuccess;
 }
 

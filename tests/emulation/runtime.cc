@@ -7,9 +7,10 @@
 
 #include "tests/emulation/block.h"
 #include "tests/emulation/controls.h"
-#include "tests/emulation/kernel_name.h"
 #include "tests/emulation/memory.h"
+#include "tests/emulation/random.h"
 #include "tests/emulation/streams.h"
+#include "tests/emulation/symbols.h"
 
 namespace ventris::emulation {
 namespace {
@@ -47,24 +48,18 @@ std::map<std::string, int64_t> launches() {
   return by_name;
 }
 
-cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work) {
+cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work, bool meets_ranks) {
   VENTRIS_LOCK();
-  return append(stream, name, [name, work = std::move(work)] {
+  const auto task = [name, work = std::move(work)] {
     work();
     check_memory([name] { return std::string(name); });
-  });
+  };
+  return append(stream, name, task, meets_ranks);
 }
 
 void run_while(const std::function<bool()>& wanted) {
   VENTRIS_LOCK();
-  for (bool any = true; any;) {
-    any = false;
-    for (EmulatedStream* stream : state().streams) {
-      if (!wanted()) return;
-      if (stream->executed == stream->enqueued) continue;
-      execute_until(*stream, stream->executed + 1);
-      any = true;
-    }
+  while (wanted() && execute_any()) {
   }
 }
 bool on_device(const void* address, size_t bytes) {
@@ -99,13 +94,13 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
                          grid.y, grid.z, block.x * block.y * block.z);
     };
     try {
-      run_grid(grid, block, shared_bytes, state().grids++ % 2 == 1, thread);
+      run_grid({grid, block, shared_bytes}, next_random(), thread);
     } catch (const KernelFault& fault) {
       set_fault(cudaErrorLaunchFailure, what() + ": " + fault.what());
     }
     check_memory(what);
   };
-  const cudaError_t status = append(config.stream, run);
+  const cudaError_t status = append(config.stream, EmulatedStream::Piece{run});
   if (status == cudaSuccess) ++s.kernel_launches[kernel];
   return status;
 }

@@ -10,14 +10,19 @@
 
 /// The part of the CUDA runtime that the project uses, on the CPU, for tests only. The names, the signatures
 /// and the meaning are CUDA's; what is stricter than a GPU:
-/// - Work of a stream runs as late as it may: when something waits for it. Streams are ordered by events
-///   alone. So a missing synchronisation shows as a wrong result every time, not now and then.
+/// - Work of a stream runs as late as it may, when something waits for it; or at once, or in a random order
+///   (controls.h). Streams are ordered by events alone. So a missing synchronisation shows as a wrong result
+///   every time, not now and then.
+/// - Every launch of a graph runs its nodes in another order that their edges allow.
 /// - Host code that touches device memory dies by a signal; device memory is reachable only while device work
 ///   runs.
 /// - Fresh device memory and fresh shared memory hold 0xFF bytes: NaN as f32 and bf16, -1 as an integer.
 /// - Writes past an allocation, or past dynamic shared memory, are found after the kernel; reads and writes
 ///   more than a few hundred bytes past die at once.
-/// - Every other launch runs its blocks, and every other block its threads, in reverse order.
+/// - The blocks of a launch run in a random order, 4 to 8 of them in turns, and their threads in another
+/// order every
+///   time. All that is random follows from $VENTRIS_EMULATED_SEED, a number.
+/// - Kernels that load or store at an address that is no multiple of the size of the type are found.
 /// - Allocation and synchronisation during capture are errors.
 /// What tests see and change of it is in controls.h.
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "tests/emulation/controls.h"
 #include "tests/emulation/memory.h"
+#include "tests/emulation/random.h"
 #include "tests/emulation/runtime.h"
 
 namespace ventris::emulation {
@@ -27,22 +29,87 @@ void set_fault(cudaError_t status, const std::string& text) {
   State& s = state();
   if (s.fault != cudaSuccess) return;
   s.fault = status;
-  s.fault_text = text;
-  std::fprintf(stderr, "emulated device: %s\n", text.c_str());
+  s.fault_text = text + " (" + seed_text() + ")";
+  std::fprintf(stderr, "emulated device: %s\n", s.fault_text.c_str());
+}
+
+namespace {
+
+bool ready(const EmulatedStream& stream) {
+  if (stream.work.empty()) return false;
+  const EmulatedStream::Piece& piece = stream.work.front();
+  return piece.other == nullptr || state().streams.count(piece.other) == 0 ||
+         piece.other->executed >= piece.ticket;
+}
+
+void execute_front(EmulatedStream& stream) {
+  const EmulatedStream::Piece piece = std::move(stream.work.front());
+  stream.work.pop_front();
+  if (state().fault == cudaSuccess && piece.work) piece.work();
+  ++stream.executed;
+}
+
+/// A stream whose next piece can be done, or null. Without those that meet other ranks: nothing else waits
+/// for them.
+EmulatedStream* any_ready(Random& random, bool meets_ranks = false) {
+  EmulatedStream* found = nullptr;
+  uint64_t count = 0;
+  for (EmulatedStream* stream : state().streams) {
+    if (!ready(*stream) || (stream->work.front().meets_ranks && !meets_ranks)) continue;
+    if (random.one_in(++count)) found = stream;
+  }
+  return found;
+}
+
+/// After work was enqueued.
+void let_time_pass() {
+  if (stream_order() == StreamOrder::kLate) return;
+  Random random = next_random();
+  const DeviceAccess access;
+  const bool eager = stream_order() == StreamOrder::kEager;
+  for (uint64_t left = random.below(4) * random.below(3); eager || left != 0; --left) {
+    EmulatedStream* any = any_ready(random);
+    if (any == nullptr) return;
+    execute_front(*any);
+  }
+}
+
+}  // namespace
+
+StreamOrder& stream_order() {
+  static StreamOrder order = [] {
+    const char* wish = std::getenv("VENTRIS_EMULATED_STREAMS");
+    const std::string name = wish == nullptr ? "late" : wish;
+    return name == "eager"    ? StreamOrder::kEager
+           : name == "random" ? StreamOrder::kRandom
+                              : StreamOrder::kLate;
+  }();
+  return order;
 }
 
 void execute_until(EmulatedStream& stream, uint64_t ticket) {
-  State& s = state();
+  if (stream.executed >= ticket) return;
+  Random random = next_random();
   const DeviceAccess access;
   while (stream.executed < ticket) {
-    const std::function<void()> task = std::move(stream.work.front());
-    stream.work.pop_front();
-    ++stream.executed;
-    if (s.fault == cudaSuccess) task();
+    EmulatedStream* next = &stream;
+    while (!ready(*next)) next = next->work.front().other;
+    if (stream_order() == StreamOrder::kRandom && random.one_in(2)) {
+      if (EmulatedStream* any = any_ready(random)) next = any;
+    }
+    execute_front(*next);
   }
 }
 void execute_all(EmulatedStream& stream) {
   execute_until(stream, stream.enqueued);
+}
+bool execute_any() {
+  Random random = next_random();
+  EmulatedStream* stream = any_ready(random, /*meets_ranks=*/true);
+  if (stream == nullptr) return false;
+  const DeviceAccess access;
+  execute_front(*stream);
+  return true;
 }
 
 HostWait::HostWait() : had_work_(has_work()) {}
@@ -55,12 +122,13 @@ EmulatedStream* valid(cudaStream_t stream) {
   return state().streams.count(stream) != 0 ? stream : nullptr;
 }
 
-cudaError_t append(cudaStream_t handle, std::function<void()> task) {
+cudaError_t append(cudaStream_t handle, EmulatedStream::Piece piece) {
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
-  if (stream->capture != nullptr) {
-    if (stream != stream->capture->first) stream->capture->unjoined.insert(stream);
-    stream->capture->nodes.push_back(std::move(task));
+  if (stream->capture) {
+    std::vector<EmulatedGraph::Node>& nodes = stream->capture->graph.nodes;
+    nodes.push_back({std::move(piece.work), stream->last, stream, piece.meets_ranks});
+    stream->last = {nodes.size() - 1};
     return result(cudaSuccess);
   }
   if (handle == nullptr) {
@@ -69,14 +137,18 @@ cudaError_t append(cudaStream_t handle, std::function<void()> task) {
       if ((other->flags & cudaStreamNonBlocking) == 0) execute_all(*other);
     }
   }
-  stream->work.push_back(std::move(task));
+  stream->work.push_back(std::move(piece));
   ++stream->enqueued;
-  if (handle == nullptr) execute_all(*stream);
+  if (handle == nullptr) {
+    execute_all(*stream);
+  } else {
+    let_time_pass();
+  }
   return result(cudaSuccess);
 }
 
-cudaError_t append(cudaStream_t stream, const char* name, std::function<void()> task) {
-  const cudaError_t status = append(stream, std::move(task));
+cudaError_t append(cudaStream_t stream, const char* name, std::function<void()> task, bool meets_ranks) {
+  const cudaError_t status = append(stream, EmulatedStream::Piece{std::move(task), nullptr, 0, meets_ranks});
   if (status == cudaSuccess) ++state().other_launches[name];
   return status;
 }
@@ -110,7 +182,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   VENTRIS_LOCK();
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
-  if (stream->capture != nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture) return result(cudaErrorStreamCaptureUnsupported);
   const HostWait wait;
   execute_all(*stream);
   return result(cudaSuccess);
@@ -141,38 +213,33 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   event->stream = stream;
   event->recorder = std::this_thread::get_id();
   event->capture = stream->capture;
-  if (stream->capture != nullptr) return result(cudaSuccess);
+  event->last = stream->last;
+  if (stream->capture) return result(cudaSuccess);
   event->time = std::make_shared<std::chrono::steady_clock::time_point>();
-  const cudaError_t status =
-      append(handle, [time = event->time] { *time = std::chrono::steady_clock::now(); });
-  event->ticket = stream->enqueued;
-  return status;
+  event->ticket = stream->enqueued + 1;
+  return append(handle,
+                EmulatedStream::Piece{[time = event->time] { *time = std::chrono::steady_clock::now(); }});
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   VENTRIS_LOCK();
   EmulatedStream* stream = valid(handle);
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   if (event->stream == nullptr) return result(cudaSuccess);
-  if (event->capture != nullptr) {
-    if (stream->capture != nullptr && stream->capture != event->capture)
+  if (event->capture) {
+    if (event->capture->first == nullptr || (stream->capture && stream->capture != event->capture))
       return result(cudaErrorStreamCaptureIsolation);
+    if (!stream->capture) stream->last.clear();
     stream->capture = event->capture;
     stream->capture->streams.insert(stream);
-    if (stream == stream->capture->first) {
-      stream->capture->unjoined.erase(event->stream);
-    } else {
-      stream->capture->unjoined.insert(stream);
-    }
+    stream->last.insert(stream->last.end(), event->last.begin(), event->last.end());
     return result(cudaSuccess);
   }
-  if (stream->capture != nullptr) return result(cudaErrorStreamCaptureIsolation);
-  return append(handle, [other = event->stream, ticket = event->ticket] {
-    if (state().streams.count(other) != 0) execute_until(*other, ticket);
-  });
+  if (stream->capture) return result(cudaErrorStreamCaptureIsolation);
+  return append(handle, EmulatedStream::Piece{{}, event->stream, event->ticket});
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   VENTRIS_LOCK();
-  if (event->capture != nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  if (event->capture) return result(cudaErrorStreamCaptureUnsupported);
   const HostWait wait;
   if (event->stream != nullptr && valid(event->stream) != nullptr)
     execute_until(*event->stream, event->ticket);
@@ -190,57 +257,5 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
   if (!begin->time || !end->time) return result(cudaErrorInvalidValue);
   if (end->stream->executed < end->ticket) return cudaErrorNotReady;
   *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
-  return result(cudaSuccess);
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  VENTRIS_LOCK();
-  if (stream == nullptr || valid(stream) == nullptr || stream->capture != nullptr)
-    return result(cudaErrorInvalidValue);
-  stream->capture = new EmulatedGraph;
-  stream->capture->first = stream;
-  stream->capture->streams.insert(stream);
-  ++state().captures;
-  return result(cudaSuccess);
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  VENTRIS_LOCK();
-  *graph = nullptr;
-  if (stream == nullptr || stream->capture == nullptr || stream->capture->first != stream) {
-    return result(cudaErrorStreamCaptureUnmatched);
-  }
-  EmulatedGraph* captured = stream->capture;
-  for (EmulatedStream* one : captured->streams) one->capture = nullptr;
-  --state().captures;
-  if (!captured->unjoined.empty()) {
-    delete captured;
-    return result(cudaErrorStreamCaptureUnjoined);
-  }
-  *graph = captured;
-  return result(cudaSuccess);
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = stream != nullptr && stream->capture != nullptr ? cudaStreamCaptureStatusActive
-                                                            : cudaStreamCaptureStatusNone;
-  return result(cudaSuccess);
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new EmulatedGraph{graph->nodes, {}, {}, nullptr};
-  return result(cudaSuccess);
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  VENTRIS_LOCK();
-  return append(stream, "graph", [nodes = exec->nodes] {
-    for (const auto& node : nodes) {
-      if (state().fault == cudaSuccess) node();
-    }
-  });
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return result(cudaSuccess);
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  delete exec;
   return result(cudaSuccess);
 }

@@ -17,22 +17,40 @@
 // Private to the emulated runtime: its streams, and all else that it knows.
 
 struct EmulatedGraph {
-  std::vector<std::function<void()>> nodes;
-  std::set<EmulatedStream*> streams;   // that capture into it
-  std::set<EmulatedStream*> unjoined;  // with work that the first stream does not wait for
-  EmulatedStream* first = nullptr;
+  struct Node {
+    std::function<void()> work;
+    std::vector<size_t> after;     // nodes
+    const EmulatedStream* stream;  // that captured it: a number, it may be gone
+    bool meets_ranks;
+  };
+  std::vector<Node> nodes;
+};
+/// A capture that is under way, or ended.
+struct EmulatedCapture {
+  EmulatedGraph graph;
+  std::set<EmulatedStream*> streams;
+  EmulatedStream* first = nullptr;  // null once it has ended
 };
 struct EmulatedStream {
+  /// Work, or the wait for work of another stream.
+  struct Piece {
+    std::function<void()> work;
+    EmulatedStream* other = nullptr;
+    uint64_t ticket = 0;
+    bool meets_ranks = false;  // does not end before other processes have come
+  };
   unsigned flags = 0;
-  std::deque<std::function<void()>> work;
+  std::deque<Piece> work;
   uint64_t enqueued = 0;
   std::atomic<uint64_t> executed = 0;
-  EmulatedGraph* capture = nullptr;
+  std::shared_ptr<EmulatedCapture> capture;
+  std::vector<size_t> last;  // nodes of the capture that the next one comes after
 };
 struct EmulatedEvent {
   EmulatedStream* stream = nullptr;  // that recorded it last
   uint64_t ticket = 0;               // work of that stream before it
-  EmulatedGraph* capture = nullptr;
+  std::shared_ptr<EmulatedCapture> capture;
+  std::vector<size_t> last;  // nodes of the capture before it
   std::thread::id recorder;  // whose queries let time pass; those of other threads only look
   std::shared_ptr<std::chrono::steady_clock::time_point> time;
 };
@@ -46,7 +64,6 @@ struct State {
   std::map<const void*, size_t> pinned;
   std::map<const void*, int> shared_limits;
   int captures = 0;
-  uint64_t grids = 0;  // that were run
   std::map<const void*, int64_t> kernel_launches;
   std::map<std::string, int64_t> other_launches;
   uint64_t idle_waits = 0;
@@ -63,9 +80,11 @@ State& state();
 /// The first fault stays, and is printed.
 void set_fault(cudaError_t status, const std::string& text);
 
-/// Does the work of a stream that came before `ticket`.
+/// Does the work of a stream that came before `ticket`, and what that waits for.
 void execute_until(EmulatedStream& stream, uint64_t ticket);
 void execute_all(EmulatedStream& stream);
+/// Does one piece of the work of any stream; false if there is none.
+bool execute_any();
 
 /// Stands where the host waits; counts the waits that leave the device without work.
 class HostWait {
@@ -83,8 +102,9 @@ class HostWait {
 EmulatedStream* valid(cudaStream_t stream);
 
 /// The default stream waits for the streams that do not say otherwise, and does its work at once.
-cudaError_t append(cudaStream_t handle, std::function<void()> task);
+cudaError_t append(cudaStream_t handle, EmulatedStream::Piece piece);
 /// Work that launches() counts under `name`.
-cudaError_t append(cudaStream_t stream, const char* name, std::function<void()> task);
+cudaError_t append(cudaStream_t stream, const char* name, std::function<void()> task,
+                   bool meets_ranks = false);
 
 }  // namespace ventris::emulation

@@ -12,9 +12,8 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) alignas(bytes)
-/// One block runs at a time, so that a variable may stand for every block's own. It keeps the last block's
-/// values: only dynamic shared memory is filled anew for every block.
-#define __shared__ static
+/// Blocks that run at the same time do so on different threads of the system (block.cc).
+#define __shared__ static thread_local
 
 #define CUDART_VERSION 13000
 

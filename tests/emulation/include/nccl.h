@@ -8,6 +8,9 @@
 
 /// The part of NCCL that the project uses, between processes of one host, for tests only. The names, the
 /// signatures and the meaning are NCCL's. What is stricter or simpler:
+/// - A thread of its own launches what is asked for, a while later, into the stream or the graph that it
+/// captures then;
+///   until then ncclCommGetAsyncError says ncclInProgress.
 /// - A sum is work of its stream and runs as late as the rest of it (tests/emulation/runtime.h); it also runs
 /// when
 ///   another rank has begun the same sum, as a GPU would long have done it.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 #include "backend/dtype.h"
 #include "tests/emulation/block.h"
@@ -20,7 +21,7 @@ inline void sync_threads() {
   emulation::block_barrier();
 }
 inline void sync_warp() {
-  emulation::warp_exchange("sync_warp", "", 0);
+  emulation::warp_barrier();
 }
 
 template <typename T>
@@ -28,14 +29,14 @@ T* dynamic_shared() {
   return reinterpret_cast<T*>(emulation::dynamic_shared_memory());
 }
 
-/// What the lanes of the warp gave.
+/// What the lanes of the warp gave. Registers, which the race detector does not watch.
 template <typename T>
 class Given {
  public:
   Given(const char* what, const T& give) : slots_(emulation::warp_exchange(what, &give, sizeof(T))) {
     static_assert(sizeof(T) <= emulation::kSlotBytes);
   }
-  T operator[](int lane) const {
+  __attribute__((no_sanitize("thread"))) T operator[](int lane) const {
     T value;
     std::memcpy(&value, slots_ + static_cast<size_t>(lane) * emulation::kSlotBytes, sizeof(T));
     return value;
@@ -76,19 +77,28 @@ inline uint32_t read_only(const uint32_t* from) {
 }
 
 inline int atomic_add(int* to, int value) {
-  const int before = *to;
-  *to += value;
+  emulation::pass_time();
+  return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+}
+inline void atomic_set(int* to, int value) {
+  emulation::pass_time();
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+/// *to = the better one.
+template <typename T, typename Better>
+T atomic_choose(T* to, T value, Better better) {
+  emulation::pass_time();
+  T before = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (better(value, before) &&
+         !__atomic_compare_exchange_n(to, &before, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
   return before;
 }
 inline unsigned long long atomic_min(unsigned long long* to, unsigned long long value) {
-  const unsigned long long before = *to;
-  if (value < before) *to = value;
-  return before;
+  return atomic_choose(to, value, std::less<>());
 }
 inline long long atomic_max(long long* to, long long value) {
-  const long long before = *to;
-  if (value > before) *to = value;
-  return before;
+  return atomic_choose(to, value, std::greater<>());
 }
 
 inline uint32_t to_bits(float value) {

@@ -1,4 +1,4 @@
-#include "tests/emulation/kernel_name.h"
+#include "tests/emulation/symbols.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -30,35 +30,45 @@ const char* program_file() {
   return bytes;
 }
 
-/// What addresses in memory are past those in the file.
-uintptr_t load_offset() {
-  uintptr_t offset = 0;
+/// Where the program lies in memory.
+dl_phdr_info program_in_memory() {
+  dl_phdr_info found = {};
   const auto take_first = [](dl_phdr_info* program, size_t, void* to) {
-    *static_cast<uintptr_t*>(to) = program->dlpi_addr;
+    *static_cast<dl_phdr_info*>(to) = *program;
     return 1;
   };
-  dl_iterate_phdr(take_first, &offset);
-  return offset;
+  dl_iterate_phdr(take_first, &found);
+  return found;
 }
 
-/// As the linker knows the function; empty where it has no symbol.
-std::string_view symbol_of(const void* function) {
+/// Calls body(symbol, name) for the symbols of the program.
+template <typename Body>
+void for_each_symbol(const Body& body) {
   const char* file = program_file();
-  if (file == nullptr) return {};
-  const uintptr_t wanted = reinterpret_cast<uintptr_t>(function) - load_offset();
+  if (file == nullptr) return;
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(file);
   const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(file + header->e_shoff);
   for (int s = 0; s < header->e_shnum; ++s) {
     if (sections[s].sh_type != SHT_SYMTAB) continue;
     const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(file + sections[s].sh_offset);
     const char* names = file + sections[sections[s].sh_link].sh_offset;
-    for (size_t i = 0; i < sections[s].sh_size / sizeof(*symbols); ++i) {
-      // ELF64_ST_TYPE is that of 32 bits, too.
-      if (symbols[i].st_value == wanted && ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC)
-        return names + symbols[i].st_name;
-    }
+    for (size_t i = 0; i < sections[s].sh_size / sizeof(*symbols); ++i)
+      body(symbols[i], std::string_view(names + symbols[i].st_name));
   }
-  return {};
+}
+// ELF64_ST_TYPE is that of 32 bits, too.
+int type_of(const ElfW(Sym) & symbol) {
+  return ELF64_ST_TYPE(symbol.st_info);
+}
+
+/// As the linker knows the function; empty where it has no symbol.
+std::string_view symbol_of(const void* function) {
+  const uintptr_t wanted = reinterpret_cast<uintptr_t>(function) - program_in_memory().dlpi_addr;
+  std::string_view found;
+  for_each_symbol([&](const ElfW(Sym) & symbol, std::string_view name) {
+    if (symbol.st_value == wanted && type_of(symbol) == STT_FUNC) found = name;
+  });
+  return found;
 }
 
 /// The last of the names in a symbol of the Itanium C++ ABI, each after its length: add_row in
@@ -83,6 +93,21 @@ std::string kernel_name(const void* kernel) {
   const std::string_view symbol = symbol_of(kernel);
   const std::string_view name = symbol.starts_with("_Z") ? last_name(symbol) : symbol;
   return name.empty() ? fmt::format("{}", kernel) : std::string(name);
+}
+
+std::vector<std::pair<char*, size_t>> thread_locals_of_functions() {
+  static const std::vector<std::pair<size_t, size_t>> places = [] {
+    std::vector<std::pair<size_t, size_t>> found;
+    for_each_symbol([&](const ElfW(Sym) & symbol, std::string_view name) {
+      if (type_of(symbol) == STT_TLS && name.starts_with("_ZZ"))
+        found.emplace_back(symbol.st_value, symbol.st_size);
+    });
+    return found;
+  }();
+  auto* memory = static_cast<char*>(program_in_memory().dlpi_tls_data);
+  std::vector<std::pair<char*, size_t>> ranges;
+  for (const auto& [offset, bytes] : places) ranges.emplace_back(memory + offset, bytes);
+  return ranges;
 }
 
 }  // namespace ventris::emulation
