@@ -22,7 +22,7 @@ import numpy
 
 WORDS = 60000
 ZIPF_SHIFT = 2.7  # Mandelbrot's
-MEAN_WORDS, LENGTH_SIGMA, MOST_WORDS = 24.0, 0.55, 120
+MEAN_WORDS, LENGTH_SIGMA, MOST_WORDS = 27.0, 0.55, 120
 RATIO_SIGMA = 0.15  # of the length of the target divided by that of the source
 CONSONANTS, VOWELS = "bdfghklmnprstvz", "aeiou"
 

@@ -7,7 +7,7 @@
 #   --batch-tokens N    of the batch for attention; default: 25344
 #   --ventris, --tests, --attention-bench PROGRAM   in the place of those of the build
 # OUT.tar is not compressed. Shared libraries are packed with the programs, Open MPI with its plug-ins, but neither the C library nor those of CUDA,
-# which first_hour.sh finds on the machine. XZ_OPT sets options of xz.
+# which first_hour.sh finds on the machine. XZ_OPT: options of xz.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -169,6 +169,7 @@ print(f"needed on the machine: {facts['glibc']}, {', '.join(libraries) or 'no li
 END
 
 strip --strip-debug "$kit"/programs/* "$kit"/libs/*
+export XZ_OPT=${XZ_OPT:--T0}
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -caf "$out" ventris-gpu
 size=$(stat -c %s "$out")
 printf '%s: %d MiB\n' "$out" $((size >> 20))
