@@ -43,7 +43,8 @@ try:
     with tarfile.open(sys.argv[1]) as archive:
         archive.extractall(sys.argv[2], **({"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}))
 except (tarfile.TarError, EOFError, OSError) as error:
-    sys.exit(f"error: {sys.argv[1]} is no archive of tests/gpu/pack.sh, or damaged: {error}")
+    print(f"error: {sys.argv[1]} is no archive of tests/gpu/pack.sh, or damaged: {error}", file=sys.stderr)
+    sys.exit(65)
 END
 kit=$work/ventris-gpu
 if [[ ! -e $kit/kit.json ]]; then

@@ -76,7 +76,18 @@ def rows_of_ncu(path):
 
 def short_name(kernel):
     """Without return type, parameters and namespaces of ours."""
-    return re.sub(r"\(.*|<unnamed>::|ventris::|\(anonymous namespace\)::|^void ", "", kernel.replace("(anonymous namespace)::", "")).strip()
+    name = re.sub(r"<unnamed>::|\(anonymous namespace\)::|ventris::|^void ", "", kernel)
+    depth = 0
+    for i, letter in enumerate(name):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0:  # not that of a cast in a template's argument
+            return name[:i]
+    return name
+
+
+def function_name(kernel):
+    """As `ncu --kernel-name` matches it: also without arguments of templates and all namespaces."""
+    return short_name(kernel).split("<")[0].split("::")[-1]
 
 
 def measure_kernels(kit, stage):
@@ -103,9 +114,9 @@ def measure_kernels(kit, stage):
     kit.measured["kernels"] = {"steps": STEPS_UNDER_NCU, "launches": sum(launches.values()) / STEPS_UNDER_NCU,
                                "total_ms": sum(total.values()) / STEPS_UNDER_NCU / 1e6, "rows": rows, "details": list(SHOWN_DETAILS.values())}
     details = stage.path("details.csv")
-    bases = sorted({re.escape(re.sub(r"[<(].*", "", re.sub(r"^void ", "", name)).split("::")[-1]) for name in costliest})
+    functions = sorted({re.escape(function_name(name)) for name in costliest})
     # One launch of each shape, of a step after the first.
-    stage.run(*common, *[word for section in SECTIONS for word in ("--section", section)], "--kernel-name", f"regex:^({'|'.join(bases)})$",
+    stage.run(*common, *[word for section in SECTIONS for word in ("--section", section)], "--kernel-name", f"regex:^({'|'.join(functions)})$",
               "--filter-mode", "per-launch-config", "--launch-skip", 1, "--launch-count", 1, "--log-file", details, *training("details"))
     found = {}
     for row in rows_of_ncu(details):

@@ -169,7 +169,8 @@ print(f"needed on the machine: {facts['glibc']}, {', '.join(libraries) or 'no li
 END
 
 strip --strip-debug "$kit"/programs/* "$kit"/libs/*
-export XZ_OPT=${XZ_OPT:--T0}
+# A dictionary that spans the programs, which hold the same kernels, and the two copies of the ids.
+export XZ_OPT=${XZ_OPT:--9}
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -caf "$out" ventris-gpu
 size=$(stat -c %s "$out")
 printf '%s: %d MiB\n' "$out" $((size >> 20))

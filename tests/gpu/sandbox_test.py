@@ -5,7 +5,8 @@ the stages run through and fill the tables.
     VENTRIS_BINARY=... VENTRIS_CUDA_PROGRAMS=VENTRIS:TESTS:BENCH VENTRIS_EMULATED_PROGRAMS=VENTRIS:TESTS:BENCH \\
         python3 tests/gpu/sandbox_test.py [--full]
 
---full also runs the stages that compare with PyTorch, of the Python that VENTRIS_PEER_PYTHON names, on its CPU.
+--full also runs the stages that compare with PyTorch, of the Python that VENTRIS_PEER_PYTHON names, on the CPU: torch.compile outside of the
+sandbox, as it calls a compiler.
 """
 import glob
 import json
@@ -121,11 +122,18 @@ class Kit(unittest.TestCase):
         root.bind_package("numpy", os.path.join(packages[0], "numpy"))
         return root
 
-    def add_cuda(self, root, program):
-        """The libraries of CUDA as Python packages have them."""
+    def forget(self, root, part):
+        """Takes away what is bound at paths with this part, and the results."""
+        shutil.rmtree(root.folder + "/results")
+        for there in [there for there in root.bound if part in there]:
+            del root.bound[there]
+            os.remove(root.folder + there)
+
+    def add_cuda(self, root, program, folder=None):
+        """The libraries of CUDA in a folder, or as Python packages have them."""
         told = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
         for name, path in re.findall(r"(libcu\S+|libnccl\S+) => (\S+)", told):
-            root.bind(f"{root.packages}/nvidia/{'nccl' if 'nccl' in name else 'cu13'}/lib/{name}", path)
+            root.bind(f"{folder or root.packages + '/nvidia/' + ('nccl' if 'nccl' in name else 'cu13') + '/lib'}/{name}", path)
 
     def run_stages(self, root, archive, *stages, trial=False, **variables):
         """The exit code, measured.json, and all that was printed."""
@@ -161,10 +169,14 @@ class Kit(unittest.TestCase):
             self.assertRegex(stage["words"], "no CUDA device can be used: .*driver|unknown command 'selftest'")
         self.assertEqual(code, 1 if SELFTEST_IS_MISSING else 77, printed)
         self.assertIn(f"libcublasLt.so.13: {root.packages}/nvidia/cu13/lib/", measured["machine"])
-        # The next call finds nothing of CUDA, and tells the places.
-        for folder in ("/results", f"{root.packages}/nvidia"):
-            shutil.rmtree(root.folder + folder)
-        root.bound = {there: here for there, here in root.bound.items() if "/nvidia/" not in there}
+        # The libraries in LD_LIBRARY_PATH, which the programs keep.
+        self.forget(root, "/nvidia/")
+        self.add_cuda(root, CUDA[0], "/driver")
+        code, measured, printed = self.run_stages(root, archive, "libraries", "tests")
+        self.assertEqual(code, 77, printed)
+        self.assertIn("libcublasLt.so.13: /driver/", measured["machine"])
+        # Nothing of CUDA: the places are told.
+        self.forget(root, "/driver/")
         code, measured, printed = self.run_stages(root, archive, "libraries", "tests")
         self.assertEqual(code, 1, printed)
         self.assertEqual(measured["stages"]["libraries"]["outcome"], "failed", printed)
@@ -178,7 +190,7 @@ class Kit(unittest.TestCase):
         root = self.sandbox(archive)
         if FULL:
             self.add_pytorch(root)
-        stages = [name for name in STAGES if FULL or name not in WITH_PYTORCH]
+        stages = [name for name in STAGES if name not in (["compile"] if FULL else WITH_PYTORCH)]
         code, measured, printed = self.run_stages(root, archive, *stages, trial=True, VENTRIS_EMULATED_DEVICES="1",
                                                   **({"PYTHON": PEER_PYTHON} if FULL else {}))
         expected = dict.fromkeys(stages, "ok")
@@ -193,8 +205,17 @@ class Kit(unittest.TestCase):
         self.assertNotIn("not measured: ", summary)
         if FULL:
             print(summary)
+            self.compile_outside(archive)
         for words in (r"\| base \| ventris \| [0-9.]+ \|", r"\| decoder backward \|", r"\| sums<float> \| 0.3 \|", r"\| 2 \| reproducible \| no \| 3 \|"):
             self.assertRegex(summary, words)
+
+    def compile_outside(self, archive):
+        output = os.path.join(self.folder, "compiled")
+        words = [HERE / "first_hour.sh", archive, "--output", output, "--trial", "compile"]
+        result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHON": PEER_PYTHON}, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        with open(os.path.join(output, "summary.md"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"\| base \| PyTorch, torch.compile \([0-9.]+\) \| [0-9.]+ \|")
 
     def add_pytorch(self, root):
         self.assertTrue(PEER_PYTHON, "VENTRIS_PEER_PYTHON names no Python")
@@ -202,6 +223,9 @@ class Kit(unittest.TestCase):
         for prefix in told.stdout.split():
             root.bind(prefix, prefix)
             root.bind_libraries(*glob.glob(f"{prefix}/bin/python3*"), *glob.glob(f"{prefix}/lib/*.so*"))
+        told = subprocess.run(["ldd", VENTRIS], capture_output=True, text=True, check=True).stdout
+        for name, path in re.findall(r"(lib(?:stdc\+\+|gcc_s|gomp|z)\.so\S*) => (\S+)", told):
+            root.bind(f"/usr/lib/x86_64-linux-gnu/{name}", path)
 
 
 if __name__ == "__main__":
