@@ -5,7 +5,8 @@
 # (data/task1/tok), plain or with .gz:
 #   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}
 # A second run resumes where the first stopped. Environment variables: RANKS (default 2; 1 needs no MPI), MAX_MINUTES (110),
-# MAX_STEPS (8000), DEVICE (auto), PRECISION (bf16 if the processor has bf16 products, otherwise f32), and VENTRIS, the program.
+# MAX_STEPS (8000), VOCABULARY (10000), DEVICE (auto), PRECISION (bf16 if the processor has bf16 products, otherwise f32), and
+# VENTRIS, the program.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -41,9 +42,9 @@ MPIRUN=()
 if ((ranks > 1)); then mpirun_command "$ranks"; fi
 
 if [[ ! -e $run/corpus.h5 ]]; then
-  note "Preparing: joint vocabulary of 10,000"
+  note "Preparing: joint vocabulary of ${VOCABULARY:-10000}"
   "$ventris" prepare --train-sets "$train_en" "$train_de" --valid-sets "$valid_en" "$valid_de" \
-    --vocab-size 10000 --no-normalization --output "$run/corpus.h5"
+    --vocab-size "${VOCABULARY:-10000}" --no-normalization --output "$run/corpus.h5"
 fi
 
 # bf16 if the processor has bf16 products; on others it is emulated and slow.

@@ -18,6 +18,7 @@
 
 #include "backend/attention.h"
 #include "backend/context.h"
+#include "backend/device.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 
@@ -288,6 +289,11 @@ int main(int argc, char** argv) {
   } else if (!add_pairs(device, pairs)) {
     std::cerr << "error: " << pairs << " does not hold lines with two numbers of tokens from 1 to 65536\n";
     return 65;
+  }
+  const std::string reason = device == Device::kCuda ? cuda_unavailable_reason() : "";
+  if (!reason.empty()) {
+    std::cerr << "skipped: no CUDA device can be used: " << reason << '\n';
+    return 77;
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Attention of one layer in PyTorch: scaled_dot_product_attention, forward and backward, bf16, with each of its backends.
 
-    python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --write-pairs pairs.txt
-    python peer_attention.py --corpus corpus.h5 --batch-tokens 25344 --pairs pairs.txt --device cuda
+    python peer_attention.py --corpus corpus.npz --batch-tokens 25344 --pairs pairs.txt --device cuda
 
-The first call writes the token counts of a batch of sentence pairs in random order, including end and begin marks, in the format of
-`attention_bench --pairs`. The second measures, and prints one JSON object a line for each (preset, side, dropout, way, backend): "ms" for all
-pairs of the file, or "failed" with the reason if the backend does not support such tensors or no time was left (then "way" and "backend" are
-empty). Ways:
+pairs.txt holds the token counts of a batch of sentence pairs in random order, including end and begin marks, as `attention_bench --pairs`
+reads it; tests/gpu/corpus.py writes one. Prints one JSON object a line for each (preset, side, dropout, way, backend): "ms" for all pairs of the
+file, or "failed" with the reason if the backend does not support such tensors or no time was left (then "way" and "backend" are empty). Ways:
   padded     the same sentences, padded to the longest of them
   bucketed   batches of sentences of similar length, as a trainer makes them (peer_pytorch.py), eight of the corpus, scaled by target tokens
   nested     the same sentences as a nested tensor without padding
@@ -180,40 +178,19 @@ def tell(key, measure):
     print(json.dumps(key), flush=True)
 
 
-def batch_as_it_comes(source, target, tokens):
-    """Pairs of a shuffled corpus until neither side would fit."""
-    order = list(range(len(source)))
-    random.Random(1).shuffle(order)
-    pairs, rows = [], [0, 0]
-    for i in order:
-        pair = (len(source[i]) + 1, len(target[i]) + 1)
-        if rows[0] + pair[0] > tokens or rows[1] + pair[1] > tokens:
-            break
-        pairs.append(pair)
-        rows = [rows[0] + pair[0], rows[1] + pair[1]]
-    return pairs
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--batch-tokens", type=int, default=25344, help="most tokens of a side")
     parser.add_argument("--most-pairs", type=int, default=300000, help="of the corpus")
-    parser.add_argument("--write-pairs")
-    parser.add_argument("--pairs")
+    parser.add_argument("--pairs", required=True)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--presets", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--seconds", type=float, default=60.0, help="start no measurement after this time")
     arguments = parser.parse_args()
     begin = time.monotonic()
+    peer_pytorch.require_device(arguments.device)
     source, target, _ = peer_pytorch.load(arguments.corpus, arguments.most_pairs)
-    if arguments.write_pairs:
-        pairs = batch_as_it_comes(source, target, arguments.batch_tokens)
-        with open(arguments.write_pairs, "w", encoding="utf-8") as file:
-            file.writelines(f"{n} {m}\n" for n, m in pairs)
-        tokens = [sum(pair[side] for pair in pairs) for side in (0, 1)]
-        print(json.dumps({"pairs": len(pairs), "source": tokens[0], "target": tokens[1]}))
-        return
     with open(arguments.pairs, encoding="utf-8") as file:
         pairs = [tuple(map(int, line.split())) for line in file]
     tokens = sum(pair[1] for pair in pairs)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The peer for training speed: a plain PyTorch loop of the same Transformer.
 
-Reads the same corpus.h5 as `ventris train`, buckets sentence pairs by length, pads each batch and trains with the paper's schedule on
-all cores, or on one GPU with --device cuda. Prints one JSON object: target tokens/s (without padding), peak memory, loss, padding share.
-With --gemm it prints the rate of a large matrix product instead.
+Reads the same corpus.h5 as `ventris train`, or its ids as tests/gpu/corpus.py writes them, buckets sentence pairs by length, pads each batch
+and trains with the paper's schedule on all cores, or on one GPU with --device cuda. Prints one JSON object: target tokens/s (without padding),
+peak memory, loss, padding share. With --gemm it prints the rate of a large matrix product instead.
 
     python peer_pytorch.py --corpus corpus.h5 --preset tiny --precision bf16 --compile --seconds 40
 """
@@ -16,7 +16,6 @@ import statistics
 import sys
 import time
 
-import h5py
 import numpy as np
 import torch
 from torch import nn
@@ -135,15 +134,20 @@ class Transformer(nn.Module):
 
 def load(path, most=None):
     """Sentence pairs as (source ids, target ids), without marks, as `ventris train` sees them, the first `most`; and the size of the
-    vocabulary."""
-    with h5py.File(path) as f:
-        sides = []
-        for side in ("source", "target"):
-            offsets = f[f"{side}/offsets"][: None if most is None else most + 1]
-            tokens = f[f"{side}/tokens"][: offsets[-1]]
-            sides.append([tokens[a:b] for a, b in zip(offsets[:-1], offsets[1:])])
-        vocab = 1 + max(int(f[f"{side}/tokens"][:].max()) for side in ("source", "target"))
-    return sides[0], sides[1], vocab
+    vocabulary. Reads corpus.h5, or the .npz of tests/gpu/corpus.py without h5py."""
+    if path.endswith(".npz"):
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+    else:
+        import h5py
+
+        with h5py.File(path) as file:
+            arrays = {f"{side}_{name}": file[f"{side}/{name}"][:] for side in ("source", "target") for name in ("offsets", "tokens")}
+    sides = []
+    for side in ("source", "target"):
+        offsets = arrays[f"{side}_offsets"][: None if most is None else most + 1]
+        sides.append([arrays[f"{side}_tokens"][a:b] for a, b in zip(offsets[:-1], offsets[1:])])
+    return sides[0], sides[1], 1 + max(int(arrays[f"{side}_tokens"].max()) for side in ("source", "target"))
 
 
 def bucket(source, target, tokens, rng):
@@ -174,6 +178,13 @@ def batches(source, target, tokens, rng, device):
             return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
         yield (pad([np.append(source[i], 2) for i in group]), pad([np.insert(target[i], 0, 1) for i in group]),
                pad([np.append(target[i], 2) for i in group]))
+
+
+def require_device(device):
+    """Ends the program with 77 if it is to compute on CUDA and cannot."""
+    if device == "cuda" and not torch.cuda.is_available():
+        print("no CUDA device can be used: torch.cuda.is_available() is false", file=sys.stderr)
+        sys.exit(77)
 
 
 def gemm_rate(device, precision, size):
@@ -220,6 +231,7 @@ def main():
     parser.add_argument("--most-pairs", type=int, help="load only this many pairs, if loading all takes too long")
     arguments = parser.parse_args()
 
+    require_device(arguments.device)
     if arguments.gemm:
         print(json.dumps({"gflops": round(gemm_rate(arguments.device, arguments.precision, arguments.gemm_size))}))
         return

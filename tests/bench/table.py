@@ -12,23 +12,33 @@ def last_words(text):
     return lines[-1] if lines else "no message"
 
 
+# Functions of the words of a command and its Finished, called after each; for logs.
+observers = []
+
+
 class Failed(Exception):
     """A measurement that failed; the message is the reason."""
 
 
-def run(command, timeout=None, environment=None):
-    """The output of a command, and None or the reason why it failed. All processes that it started are ended with it."""
+class Finished:
+    """What became of a command: its exit code (None if it was ended for lack of time or never started), what it printed, and the reason
+    why it failed, or None."""
+
+    def __init__(self, code, output, errors, reason):
+        self.code, self.output, self.errors, self.reason = code, output, errors, reason
+
+
+def execute(command, timeout=None, environment=None):
+    """Runs a command to its end. All processes that it started are ended with it."""
     # Files, not pipes: processes started by a killed command may keep a pipe open.
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        reason = None
+    with tempfile.TemporaryFile("w+", errors="replace") as output, tempfile.TemporaryFile("w+", errors="replace") as errors:
+        code, reason = None, None
         try:
             process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment, start_new_session=True)
         except OSError as error:
-            return "", f"cannot be started: {error}"
+            return observed(command, Finished(None, "", "", f"{command[0]} cannot be started: {error.strerror}"))
         try:
-            if process.wait(timeout) != 0:
-                errors.seek(0)
-                reason = f"exit code {process.returncode}: {last_words(errors.read())}"
+            code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             reason = f"not finished after {timeout:.0f} s"
         finally:
@@ -36,12 +46,28 @@ def run(command, timeout=None, environment=None):
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         output.seek(0)
-        return output.read(), reason
+        errors.seek(0)
+        printed, messages = output.read(), errors.read()
+        if code is not None and code != 0:
+            reason = f"exit code {code}: {last_words(messages)}"
+        return observed(command, Finished(code, printed, messages, reason))
 
 
-def run_lines(command, timeout=None):
+def observed(command, finished):
+    for observer in observers:
+        observer(command, finished)
+    return finished
+
+
+def run(command, timeout=None, environment=None):
+    """The output of a command, and None or the reason why it failed."""
+    finished = execute(command, timeout, environment)
+    return finished.output, finished.reason
+
+
+def run_lines(command, timeout=None, environment=None):
     """The objects that a command printed, one a line, until its end or failure, and None or the reason of the failure."""
-    text, reason = run(command, timeout)
+    text, reason = run(command, timeout, environment)
     objects = []
     for line in text.splitlines():
         try:
@@ -51,22 +77,23 @@ def run_lines(command, timeout=None):
     return objects, reason
 
 
-def run_json(command, timeout=None):
+def run_json(command, timeout=None, environment=None):
     """The object that a command printed last. Raises Failed."""
-    objects, reason = run_lines(command, timeout)
+    objects, reason = run_lines(command, timeout, environment)
     if reason is not None or not objects:
         raise Failed(reason or "no output")
     return objects[-1]
 
 
-def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, seconds, warmup_seconds, extra, timeout=None):
+def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, seconds, warmup_seconds, extra, timeout=None,
+                  environment=None):
     """A run of `ventris train`, without its first steps. Returns rates a second, and the object of --json as "result". Raises Failed."""
     folder = tempfile.mkdtemp(prefix="ventris-bench-")
     command = [*launcher, ventris, "train", "--corpus", corpus, "--model-dir", folder, "--preset", preset, "--precision", precision,
                "--batch-target-tokens", str(batch_tokens), "--batch-source-tokens", str(batch_tokens), "--max-minutes",
                str((seconds + warmup_seconds) / 60), "--max-steps", "1000000", "--valid-every", "0", "--save-every", "0", "--json", *extra]
     try:
-        result = run_json(command, timeout)
+        result = run_json(command, timeout, environment)
         with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
             lines = [json.loads(line) for line in file]
     finally:

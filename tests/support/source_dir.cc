@@ -1,9 +1,12 @@
 #include "tests/support/source_dir.h"
 
+#include <cstdlib>
+
 namespace ventris::testing {
 
 std::string source_dir() {
-  return VENTRIS_SOURCE_DIR;
+  const char* moved = std::getenv("VENTRIS_SOURCE_DIR");
+  return moved != nullptr && *moved != '\0' ? moved : VENTRIS_SOURCE_DIR;
 }
 
 }  // namespace ventris::testing

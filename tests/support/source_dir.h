@@ -4,8 +4,9 @@
 
 namespace ventris::testing {
 
-/// The root of the tree that was built. One object file alone knows it: a compiler's cache serves all others
-/// to every copy of the tree.
+/// The root of the tree whose files the tests read: the environment variable VENTRIS_SOURCE_DIR, or the tree
+/// that was built. One object file alone knows the latter: a compiler's cache serves all others to every copy
+/// of the tree.
 std::string source_dir();
 
 }  // namespace ventris::testing

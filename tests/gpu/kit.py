@@ -1,0 +1,185 @@
+"""The unpacked archive of pack.sh, and a stage of first_hour.py that runs its programs."""
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import libraries
+import table
+
+# What programs and scripts print where there is no device that works.
+NO_DEVICE = re.compile(r"no CUDA device can be used|--device cuda: ")
+DEVICE_TOOLS = ("/usr/local/cuda*/bin", "/usr/local/cuda*/compute-sanitizer", "/opt/nvidia/nsight-compute/*")
+
+
+class NoDevice(Exception):
+    """No CUDA device works; the message is the reason."""
+
+
+class Kit:
+    """Paths of the programs and files of the archive. `python` has PyTorch; `work` is a folder for files of the stages, `results` that of the
+    result files."""
+
+    def __init__(self, root, python, work, results, sizes):
+        self.root, self.python, self.work, self.results, self.sizes = root, python, work, results, sizes
+        self.ventris, self.tests, self.attention_bench, self.mpirun = (
+            os.path.join(root, "bin", name) for name in ("ventris", "cuda_tests", "attention_bench", "mpirun"))
+        self.source = os.path.join(root, "source")
+        self.corpus, self.ids, self.pairs = (os.path.join(root, "corpus", name) for name in ("corpus.h5", "corpus.npz", "pairs.txt"))
+        self.multi30k = os.path.join(root, "multi30k")
+        with open(os.path.join(root, "kit.json"), encoding="utf-8") as file:
+            self.facts = json.load(file)
+        self.measured = {}
+        self.reason_without_device = None
+
+    def find_libraries(self):
+        """Tells the programs in bin/ where the libraries of CUDA are. Returns the names of those that are nowhere, and a report."""
+        found, folders, report = libraries.find_all(self.facts["cuda_libraries"], ["python3", self.python])
+        with open(os.path.join(self.root, "cuda_path"), "w", encoding="utf-8") as file:
+            file.write(":".join(folders))
+        return [name for name, path in found.items() if path is None], report
+
+    def without_device(self):
+        """The reason why no device works, or an empty string. Starts a program at the first call."""
+        if self.reason_without_device is None:
+            finished = table.execute([self.tests, "--gtest_filter=none"], 60)
+            self.reason_without_device = table.last_words(finished.errors) if finished.code == 77 else ""
+        return self.reason_without_device
+
+    def result(self, name):
+        """The path of a result file."""
+        return os.path.join(self.results, name)
+
+    def environment(self, **variables):
+        return {**os.environ, "VENTRIS_CACHE_DIR": os.path.join(self.work, "cache"), **variables}
+
+
+class Stage:
+    """A stage while it runs: everything that it runs is written to its log and ended with it."""
+
+    def __init__(self, kit, name, seconds, log):
+        self.kit, self.name, self.log = kit, name, log
+        self.begin = time.monotonic()
+        self.end = self.begin + seconds
+        self.messages = ""  # that all commands printed on the standard error
+
+    def seconds(self):
+        return time.monotonic() - self.begin
+
+    def left(self):
+        """Seconds. Raises table.Failed if there are none."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise table.Failed(f"not finished after {self.end - self.begin:.0f} s")
+        return left
+
+    def path(self, *parts):
+        """A path in the folder of the stage."""
+        folder = os.path.join(self.kit.work, self.name)
+        os.makedirs(folder, exist_ok=True)
+        return os.path.join(folder, *parts)
+
+    def note(self, text):
+        self.log.write(text.rstrip() + "\n")
+        self.log.flush()
+
+    def observe(self, command, finished):
+        self.note(f"$ {' '.join(map(str, command))}\n{finished.output}{finished.errors}" + (f"-> {finished.reason}\n" if finished.reason else ""))
+        self.messages += finished.errors
+
+    def says_no_device(self):
+        return bool(NO_DEVICE.search(self.messages))
+
+    def run(self, *command, most=None, codes=(0,), **variables):
+        """Runs a command of strings and numbers within the time of the stage, and at most `most` seconds. Raises table.Failed if it ends with
+        another exit code."""
+        finished = self.attempt(*command, most=most, **variables)
+        if finished.code not in codes:
+            raise table.Failed(finished.reason)
+        return finished
+
+    def attempt(self, *command, most=None, **variables):
+        """The same without raising."""
+        seconds = self.left() if most is None else min(most, self.left())
+        return table.execute([str(word) for word in command], seconds, self.kit.environment(**variables))
+
+    def train(self, name, *options, launcher=(), preset="base", precision="bf16", steps, **variables):
+        """A run of `ventris train` with a digest of each step. Returns its folder."""
+        self.run(*launcher, *self.training(name, *options, preset=preset, precision=precision, steps=steps), **variables)
+        return self.path(name)
+
+    def training(self, name, *options, preset="base", precision="bf16", steps, save_every=0):
+        """The words of that command; the last step is always saved."""
+        sizes = self.kit.sizes
+        return [self.kit.ventris, "train", "--corpus", self.kit.corpus, "--model-dir", self.path(name), "--device", sizes.device, "--preset", preset,
+                "--precision", precision, "--batch-source-tokens", sizes.batch_tokens, "--batch-target-tokens", sizes.batch_tokens,
+                "--max-steps", steps, "--valid-every", 0, "--save-every", save_every, "--log-every", sizes.log_every, "--digest-every", 1,
+                *sizes.models[preset], *sizes.options, *options]
+
+
+def digests(folder):
+    """{step: digest of all parameters} of a run folder; that of a run again counts."""
+    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return {line["step"]: line["digest"] for line in lines if line["type"] == "digest"}
+
+
+def require_equal(names, found):
+    """Raises table.Failed at the first step at which two runs of the same steps have other digests."""
+    first, second = found
+    if not first or first.keys() != second.keys():
+        raise table.Failed(f"{names[0]} has digests of {len(first)} steps, {names[1]} of {len(second)}")
+    for step, digest in first.items():
+        if second[step] != digest:
+            raise table.Failed(f"{names[0]} and {names[1]} differ from step {step} on: digests {digest} and {second[step]}")
+
+
+def start(command, environment, log):
+    """A process in a group of its own, for stop()."""
+    return subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, env=environment, start_new_session=True)
+
+
+def stop(process):
+    """Kills a process of start() with all that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+class DeviceMemory:
+    """Peak memory in use on the first GPU during a run, above that in use before, in MiB; None if nvidia-smi is missing.
+    A ventris process allocates its memory at the start, so two samples a second are enough."""
+
+    QUERY = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+
+    def __init__(self):
+        self.before = self.used()
+        self.most = self.before
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def used(self):
+        try:
+            return int(subprocess.run(self.QUERY, capture_output=True, text=True, check=True, timeout=20).stdout.split()[0])
+        except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+            return None
+
+    def watch(self):
+        while self.most is not None and not self.done.wait(0.5):
+            self.most = max(self.most, self.used() or 0)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+    def mib(self):
+        return None if self.most is None else self.most - self.before

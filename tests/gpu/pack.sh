@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# Packs programs, tests, golden files and a corpus for a machine with a GPU and little else (first_hour.sh).
+# Usage: tests/gpu/pack.sh OUT.tar.xz [options]
+#   --build FOLDER      of tests/run.sh --build, or of the preset cuda; default: build/release, or else build/cuda
+#   --multi30k FOLDER   text for launch/recipes/multi30k.sh; default: ../shared/data/multi30k/tok, if it is there
+#   --corpus FILE       corpus.h5 of 'ventris prepare'; default: one that corpus.py makes, of the size of WMT's
+#   --batch-tokens N    of the batch for attention; default: 25344
+#   --ventris, --tests, --attention-bench PROGRAM   in the place of those of the build
+# OUT.tar is not compressed. Shared libraries are packed with the programs, Open MPI with its plug-ins, but neither the C library nor those of CUDA,
+# which first_hour.sh finds on the machine. XZ_OPT: options of xz.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+most=$((60 << 20))
+
+fail() {
+  printf 'error: %s\n' "$2" >&2
+  exit "$1"
+}
+
+if (($# < 1)) || [[ $1 == --* ]]; then
+  sed -n '2,10s/^# \?//p' "${BASH_SOURCE[0]}" >&2
+  exit 64
+fi
+out=$1
+shift
+[[ $out == *.tar || $out == *.tar.xz ]] || fail 64 "$out: the archive is a .tar.xz or a .tar"
+build=$root/build/release
+[[ -d $build/cuda ]] || build=$root/build/cuda
+declare -A given=()
+while (($# > 0)); do
+  case $1 in
+    --build | --multi30k | --corpus | --batch-tokens | --ventris | --tests | --attention-bench)
+      (($# > 1)) || fail 64 "$1 needs a value"
+      given[${1#--}]=$2
+      shift 2
+      ;;
+    *) fail 64 "there is no option $1" ;;
+  esac
+done
+build=${given[build]:-$build}
+text=${given[multi30k]:-$root/../shared/data/multi30k/tok}
+[[ -z ${given[multi30k]:-} || -d $text ]] || fail 66 "there is no folder $text"
+[[ -z ${given[corpus]:-} || -r ${given[corpus]} ]] || fail 66 "there is no file ${given[corpus]}"
+
+# program OPTION PATH...: the program given by the option, or the first of the build that is there.
+program() {
+  local option=$1 path
+  shift
+  if [[ -n ${given[$option]:-} ]]; then set -- "${given[$option]}"; else set -- "${@/#/$build/}"; fi
+  for path in "$@"; do
+    if [[ -x $path ]]; then
+      printf '%s' "$path"
+      return 0
+    fi
+  done
+  fail 66 "there is no program $1; build it with tests/run.sh --build, which needs nvcc, or: cmake --preset cuda && cmake --build --preset cuda"
+}
+ventris=$(program ventris cuda/ventris ventris)
+tests=$(program tests tests/gpu/cuda_tests tests/emulation/cuda_tests)
+attention_bench=$(program attention-bench tests/gpu/cuda_attention_bench tests/bench/attention_bench)
+python=python3
+"$python" -c 'import h5py, numpy' 2>/dev/null || python=/usr/bin/python3
+"$python" -c 'import h5py, numpy' 2>/dev/null || fail 69 "python3 lacks h5py or numpy; install them with: apt-get install python3-h5py python3-numpy"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+kit=$work/ventris-gpu
+mkdir -p "$kit"/{bin,programs,libs,openmpi,corpus,source}
+
+# Libraries that belong to the machine: the C library, and all of CUDA.
+of_c_library='^(libc|libm|libdl|librt|libpthread|libresolv|libutil|libnss_.*|ld-linux.*)[.]so'
+of_cuda='^lib(cuda|cudart|cublas|cublasLt|nccl|nvrtc.*|nvidia-.*|nvJitLink)[.]so'
+
+# needed FILE...: names and paths of the libraries that the files load, each once.
+needed() {
+  local missing
+  missing=$(ldd "$@" 2>/dev/null | awk '/not found/ {print $1}' | grep -vE "$of_cuda" | sort -u || true)
+  [[ -z $missing ]] || fail 66 "not found, but needed by the programs: $missing"
+  ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u
+}
+
+# copy_libraries FILE...: all that they need and that the machine may lack.
+copy_libraries() {
+  needed "$@" | while read -r name path; do
+    if [[ ! $name =~ $of_c_library && ! $name =~ $of_cuda && ! -e $kit/libs/$name ]]; then cp -L "$path" "$kit/libs/$name"; fi
+  done
+}
+
+# wrap NAME PROGRAM [LINE...]: bin/NAME, which starts the program with the libraries of the kit and of the machine, after the lines.
+wrap() {
+  local name=$1
+  cp -L "$2" "$kit/programs/$name"
+  copy_libraries "$kit/programs/$name"
+  {
+    cat <<'END'
+#!/bin/sh
+kit=$(dirname "$(dirname "$(readlink -f "$0")")")
+cuda=$(cat "$kit/cuda_path" 2>/dev/null)
+LD_LIBRARY_PATH=$kit/libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}${cuda:+:$cuda}
+VENTRIS_SOURCE_DIR=$kit/source
+export LD_LIBRARY_PATH VENTRIS_SOURCE_DIR
+END
+    printf '%s\n' "${@:3}"
+    # shellcheck disable=SC2016
+    printf 'exec "$kit/programs/%s" "$@"\n' "$name"
+  } >"$kit/bin/$name"
+  chmod +x "$kit/bin/$name"
+}
+wrap ventris "$ventris"
+wrap cuda_tests "$tests"
+wrap attention_bench "$attention_bench"
+
+# Open MPI looks for its plug-ins and messages below OPAL_PREFIX, as Debian lays them out below /usr. For one host: without the
+# plug-ins for networks, whose libraries are large, and for launching elsewhere.
+if [[ $(ldd "$ventris") == *libmpi.so* ]]; then
+  mpirun=$(command -v mpirun) || fail 66 "there is no mpirun, but $ventris needs MPI"
+  plugins=$(ompi_info --path pkglibdir --parsable | sed 's/^path:pkglibdir://')
+  folder=$kit/openmpi${plugins#/usr}
+  mkdir -p "$folder" "$kit/openmpi/share"
+  cp -L "$plugins"/*.so "$folder"
+  rm -f "$folder"/mca_{btl_openib,btl_ofi,btl_usnic,mtl_*,pml_ucx,osc_ucx,spml_*,atomic_*,memheap_*,scoll_*,sshmem_*,plm_slurm,ras_slurm,pmix_flux}.so
+  cp -rL /usr/share/openmpi "$kit/openmpi/share"
+  copy_libraries "$folder"/*.so
+  # shellcheck disable=SC2016
+  wrap mpirun "$mpirun" 'export OPAL_PREFIX="$kit/openmpi" PMIX_INSTALL_PREFIX="$kit/openmpi" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1' \
+    'export OMPI_MCA_plm=isolated OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_oob_tcp_if_include=lo'
+else
+  printf '#!/bin/sh\necho "error: the program was built without MPI" >&2\nexit 69\n' >"$kit/bin/mpirun"
+  chmod +x "$kit/bin/mpirun"
+fi
+
+# The scripts and files that the tests and stages read.
+(cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/cli/support.py tests/cli/device_test.py tests/bench/table.py tests/bench/peer_*.py \
+  tests/golden/*.golden launch/recipes/multi30k.sh launch/setup.sh) | tar -xf - -C "$kit/source"
+
+corpus=("--batch-tokens" "${given[batch-tokens]:-25344}")
+if [[ -n ${given[corpus]:-} ]]; then
+  cp "${given[corpus]}" "$kit/corpus/corpus.h5"
+  corpus+=(--corpus "$kit/corpus/corpus.h5")
+fi
+"$python" -B "$root/tests/gpu/corpus.py" --ventris "$ventris" --output "$kit/corpus" "${corpus[@]}"
+if [[ -d $text ]]; then
+  mkdir "$kit/multi30k"
+  cp "$text"/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}* "$kit/multi30k"
+fi
+
+# What the machine must have.
+"$python" - "$kit" "$of_cuda" <<'END'
+import json
+import os
+import re
+import subprocess
+import sys
+
+kit, of_cuda = sys.argv[1:]
+libraries, versions = {}, [(2, 0)]
+for folder in ("programs", "libs"):
+    for name in sorted(os.listdir(os.path.join(kit, folder))):
+        told = subprocess.run(["readelf", "-dVW", os.path.join(kit, folder, name)], capture_output=True, text=True, check=True).stdout
+        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", told):
+            if re.match(of_cuda, library):
+                libraries.setdefault(library, []).append(name)
+        versions += [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", told)]
+facts = {"cuda_libraries": libraries, "glibc": "glibc " + ".".join(map(str, max(versions)))}
+with open(os.path.join(kit, "kit.json"), "w", encoding="utf-8") as file:
+    json.dump(facts, file, indent=1)
+print(f"needed on the machine: {facts['glibc']}, {', '.join(libraries) or 'no library of CUDA'}")
+END
+
+strip --strip-debug "$kit"/programs/* "$kit"/libs/*
+# A dictionary that spans the programs, which hold the same kernels, and the two copies of the ids.
+export XZ_OPT=${XZ_OPT:--9}
+tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -caf "$out" ventris-gpu
+size=$(stat -c %s "$out")
+printf '%s: %d MiB\n' "$out" $((size >> 20))
+if [[ $out == *.tar.xz ]] && ((size > most)); then fail 73 "$out has more than $((most >> 20)) MiB; a smaller corpus (--corpus) makes it smaller"; fi

@@ -1,0 +1,236 @@
+"""The kit, packed, unpacked and run in a sandbox that lacks MPI, HDF5, Boost, SentencePiece, h5py and the source tree, and has the libraries
+of CUDA in a Python package alone: without a device every stage starts and ends as "no device"; with emulated devices in the place of real ones
+the stages run through and fill the tables.
+
+    VENTRIS_BINARY=... VENTRIS_CUDA_PROGRAMS=VENTRIS:TESTS:BENCH VENTRIS_EMULATED_PROGRAMS=VENTRIS:TESTS:BENCH \\
+        python3 tests/gpu/sandbox_test.py [--full]
+
+--full also runs the stages that compare with PyTorch, of the Python that VENTRIS_PEER_PYTHON names, on the CPU: torch.compile outside of the
+sandbox, as it calls a compiler.
+"""
+import glob
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "bench"))
+
+import first_hour  # noqa: E402
+import sandbox  # noqa: E402
+
+VENTRIS = os.environ["VENTRIS_BINARY"]
+CUDA, EMULATED = (os.environ.get(name, "").split(":") for name in ("VENTRIS_CUDA_PROGRAMS", "VENTRIS_EMULATED_PROGRAMS"))
+PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", "")
+SELFTEST_IS_MISSING = "selftest" not in subprocess.run([VENTRIS, "help"], capture_output=True, text=True, check=True).stdout
+FULL = "--full" in sys.argv
+STAGES = [row.name for row in first_hour.STAGES]
+WITH_PYTORCH = ["attention", "pytorch", "compile"]
+# What a machine with a GPU may lack, and the tree.
+HIDDEN = re.compile(rf"/(lib(mpi|open-rte|open-pal|pmix|hdf5|boost|sentencepiece|dnnl|spdlog|fmt|xxhash)|h5py|mpirun)|^{HERE.parents[1]}")
+
+# In the place of PyTorch: enough to import the scripts and to ask for a device.
+TORCH = {
+    "__init__.py": "from torch import cuda, nn\n__version__ = 'none'\n",
+    "cuda.py": "def is_available():\n    return False\n",
+    "nn/__init__.py": "Module = Sequential = object\n",
+    "nn/functional.py": "",
+}
+# In the place of compute-sanitizer: runs the program after its options.
+SANITIZER = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift 2; done
+exec "$@"
+"""
+# In the place of ncu: runs the program, and writes the rows of two kernels as ncu does.
+NCU = """#!/usr/bin/python3
+import subprocess
+import sys
+
+words, log, metrics = sys.argv[1:], "", ["Memory Throughput", "Registers Per Thread"]
+while words[0].startswith("--"):
+    if words[0] == "--log-file":
+        log = words[1]
+    if words[0] == "--metrics":
+        metrics = [words[1]]
+    words = words[1:] if words[0] == "--csv" else words[2:]
+status = subprocess.call(words)
+with open(log, "w") as file:
+    file.write('==PROF== Connected to process 1\\n"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"\\n')
+    for kernel, value in (("void ventris::<unnamed>::sums<float>(float const*, int)", "2,000"), ("product(int)", "5,000")):
+        for metric in metrics:
+            file.write(f'"0","{kernel}","none","{metric}","ns","{value}"\\n')
+sys.exit(status)
+"""
+
+
+def reason_to_skip():
+    if not all(CUDA):
+        return "built without the program for GPUs"
+    if not all(EMULATED):
+        return "built without the emulated device"
+    missing = re.findall(r"(\S+) => not found", subprocess.run(["ldd", CUDA[0]], capture_output=True, text=True, check=False).stdout)
+    if missing:
+        return f"libraries of CUDA are not installed: {', '.join(missing)}"
+    reason = sandbox.forbidden()
+    return f"namespaces cannot be made: {reason}" if reason else None
+
+
+class Kit(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="ventris-kit-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        demo, corpus = os.path.join(cls.folder, "demo"), os.path.join(cls.folder, "tiny.h5")
+        for words in (
+            ["demo-corpus", "--output-dir", demo, "--train-pairs", "300", "--valid-pairs", "20", "--test-pairs", "20"],
+            ["prepare", "--train-sets", f"{demo}/train.en", f"{demo}/train.de", "--valid-sets", f"{demo}/valid.en", f"{demo}/valid.de",
+             "--vocab-size", "120", "--output", corpus],
+        ):
+            subprocess.run([VENTRIS, *words], check=True, capture_output=True)
+        text = os.path.join(cls.folder, "text")
+        os.mkdir(text)
+        for ours, theirs in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr")):
+            for language in ("en", "de"):
+                shutil.copy(f"{demo}/{ours}.{language}", f"{text}/{theirs}.lc.norm.tok.{language}")
+        cls.options = ["--corpus", corpus, "--batch-tokens", "60", "--multi30k", text]
+
+    def pack(self, name, programs):
+        archive = os.path.join(self.folder, name)
+        words = [HERE / "pack.sh", archive, *self.options, "--ventris", programs[0], "--tests", programs[1], "--attention-bench", programs[2]]
+        result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "XZ_OPT": "-0"}, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return archive
+
+    def sandbox(self, archive):
+        """A root with the archive and first_hour.sh alone, and what every machine with a GPU has."""
+        root = sandbox.Sandbox(tempfile.mkdtemp(dir=self.folder))
+        root.bind(f"/kit/{os.path.basename(archive)}", archive)
+        with tarfile.open(archive) as packed:
+            script = packed.extractfile("ventris-gpu/source/tests/gpu/first_hour.sh").read().decode()
+        root.write("/kit/first_hour.sh", script, 0o755)
+        for name, text in (("compute-sanitizer", SANITIZER), ("ncu", NCU)):
+            root.write(f"/opt/tools/{name}", text, 0o755)
+        packages = [path for path in sys.path if os.path.isdir(os.path.join(path, "numpy"))]
+        root.bind_package("numpy", os.path.join(packages[0], "numpy"))
+        return root
+
+    def forget(self, root, part):
+        """Takes away what is bound at paths with this part, and the results."""
+        shutil.rmtree(root.folder + "/results")
+        for there in [there for there in root.bound if part in there]:
+            del root.bound[there]
+            os.remove(root.folder + there)
+
+    def add_cuda(self, root, program, folder=None):
+        """The libraries of CUDA in a folder, or as Python packages have them."""
+        told = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        for name, path in re.findall(r"(libcu\S+|libnccl\S+) => (\S+)", told):
+            root.bind(f"{folder or root.packages + '/nvidia/' + ('nccl' if 'nccl' in name else 'cu13') + '/lib'}/{name}", path)
+
+    def run_stages(self, root, archive, *stages, trial=False, **variables):
+        """The exit code, measured.json, and all that was printed."""
+        output = os.path.join(root.folder, "results")
+        variables = {"PATH": "/usr/bin:/opt/tools", "LD_LIBRARY_PATH": "/driver", "VOCABULARY": "300", **variables}
+        words = ["/kit/first_hour.sh", f"/kit/{os.path.basename(archive)}", "--output", "/results", *(["--trial"] if trial else []), *stages]
+        result = root.run(*words, timeout=1200, **variables)
+        printed = result.stdout + result.stderr
+        if not os.path.exists(f"{output}/measured.json"):
+            return result.returncode, {}, printed
+        self.assertLessEqual(len(os.listdir(output)), 8)
+        with open(f"{output}/measured.json", encoding="utf-8") as file:
+            measured = json.load(file)
+        with tarfile.open(f"{output}/logs.tar.gz") as logs:
+            for stage in stages:
+                printed += f"\n--- {stage}\n" + logs.extractfile(f"logs/{stage}.log").read().decode()
+        return result.returncode, measured, printed
+
+    def test_without_a_device_every_stage_starts_and_says_so(self):
+        archive = self.pack("kit.tar.xz", CUDA)
+        root = self.sandbox(archive)
+        self.add_cuda(root, CUDA[0])
+        for name, text in TORCH.items():
+            root.write(f"{root.packages}/torch/{name}", text)
+        hidden = [path for path in root.files() if HIDDEN.search(path) and not path.startswith("/kit/")]
+        self.assertEqual(hidden, [])
+        code, measured, printed = self.run_stages(root, archive)
+        expected = dict.fromkeys(STAGES, "no device")
+        if SELFTEST_IS_MISSING:
+            expected["selftest"] = "failed"
+        self.assertEqual({name: stage["outcome"] for name, stage in measured["stages"].items()}, expected, printed)
+        for stage in measured["stages"].values():
+            self.assertRegex(stage["words"], "no CUDA device can be used: .*driver|unknown command 'selftest'")
+        self.assertEqual(code, 1 if SELFTEST_IS_MISSING else 77, printed)
+        self.assertIn(f"libcublasLt.so.13: {root.packages}/nvidia/cu13/lib/", measured["machine"])
+        # The libraries in LD_LIBRARY_PATH, which the programs keep.
+        self.forget(root, "/nvidia/")
+        self.add_cuda(root, CUDA[0], "/driver")
+        code, measured, printed = self.run_stages(root, archive, "libraries", "tests")
+        self.assertEqual(code, 77, printed)
+        self.assertIn("libcublasLt.so.13: /driver/", measured["machine"])
+        # Nothing of CUDA: the places are told.
+        self.forget(root, "/driver/")
+        code, measured, printed = self.run_stages(root, archive, "libraries", "tests")
+        self.assertEqual(code, 1, printed)
+        self.assertEqual(measured["stages"]["libraries"]["outcome"], "failed", printed)
+        self.assertRegex(measured["stages"]["libraries"]["words"], "^not found: .*libnccl.so.2")
+        self.assertIn("libcudart.so.13: not found; needed by ", measured["machine"])
+        self.assertIn("  LD_LIBRARY_PATH: /driver\n", measured["machine"])
+        self.assertRegex(measured["stages"]["tests"]["words"], r"exit code 127: .*lib\w+\.so\.\d+: cannot open shared object file")
+
+    def test_with_emulated_devices_the_stages_fill_the_tables(self):
+        archive = self.pack("emulated.tar", EMULATED)
+        root = self.sandbox(archive)
+        if FULL:
+            self.add_pytorch(root)
+        stages = [name for name in STAGES if name not in (["compile"] if FULL else WITH_PYTORCH)]
+        code, measured, printed = self.run_stages(root, archive, *stages, trial=True, VENTRIS_EMULATED_DEVICES="1",
+                                                  **({"PYTHON": PEER_PYTHON} if FULL else {}))
+        expected = dict.fromkeys(stages, "ok")
+        if SELFTEST_IS_MISSING:
+            expected["selftest"] = "failed"
+        self.assertEqual({name: stage["outcome"] for name, stage in measured["stages"].items()}, expected, printed)
+        self.assertEqual(code, 1 if SELFTEST_IS_MISSING else 0, printed)
+        for name in ("training", "profile", "kernels", "ranks", "multi30k", *(["gemm", "attention"] if FULL else [])):
+            self.assertTrue(measured[name], name)
+        with open(os.path.join(root.folder, "results", "summary.md"), encoding="utf-8") as file:
+            summary = file.read()
+        self.assertNotIn("not measured: ", summary)
+        if FULL:
+            print(summary)
+            self.compile_outside(archive)
+        for words in (r"\| base \| ventris \| [0-9.]+ \|", r"\| decoder backward \|", r"\| sums<float> \| 0.3 \|", r"\| 2 \| reproducible \| no \| 3 \|"):
+            self.assertRegex(summary, words)
+
+    def compile_outside(self, archive):
+        output = os.path.join(self.folder, "compiled")
+        words = [HERE / "first_hour.sh", archive, "--output", output, "--trial", "compile"]
+        result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHON": PEER_PYTHON}, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        with open(os.path.join(output, "summary.md"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"\| base \| PyTorch, torch.compile \([0-9.]+\) \| [0-9.]+ \|")
+
+    def add_pytorch(self, root):
+        self.assertTrue(PEER_PYTHON, "VENTRIS_PEER_PYTHON names no Python")
+        told = subprocess.run([PEER_PYTHON, "-c", "import sys; print(sys.prefix, sys.base_prefix)"], capture_output=True, text=True, check=True)
+        for prefix in told.stdout.split():
+            root.bind(prefix, prefix)
+            root.bind_libraries(*glob.glob(f"{prefix}/bin/python3*"), *glob.glob(f"{prefix}/lib/*.so*"))
+        told = subprocess.run(["ldd", VENTRIS], capture_output=True, text=True, check=True).stdout
+        for name, path in re.findall(r"(lib(?:stdc\+\+|gcc_s|gomp|z)\.so\S*) => (\S+)", told):
+            root.bind(f"/usr/lib/x86_64-linux-gnu/{name}", path)
+
+
+if __name__ == "__main__":
+    reason = reason_to_skip()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    unittest.main(verbosity=2, argv=[word for word in sys.argv if word != "--full"])
