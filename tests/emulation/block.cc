@@ -1,6 +1,6 @@
 #include "tests/emulation/block.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <boost/context/fiber.hpp>
