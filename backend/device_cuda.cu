@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backend/cuda/launch.cuh"
 #include "backend/device_cuda.h"

@@ -1,6 +1,6 @@
 #include "comm/process.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <fstream>

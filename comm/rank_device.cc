@@ -1,6 +1,6 @@
 #include "comm/rank_device.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "launch/corpus_faults.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 
 #include <array>

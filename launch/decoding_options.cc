@@ -1,6 +1,6 @@
 #include "launch/decoding_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backend/device.h"
 #include "backend/error.h"

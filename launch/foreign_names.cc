@@ -1,6 +1,6 @@
 #include "launch/foreign_names.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "launch/job.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

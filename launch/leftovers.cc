@@ -1,6 +1,6 @@
 #include "launch/leftovers.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

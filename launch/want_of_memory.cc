@@ -1,7 +1,7 @@
 #include "launch/want_of_memory.h"
 
 #include <execinfo.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

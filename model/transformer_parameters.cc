@@ -1,6 +1,6 @@
 #include "model/transformer_parameters.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "trainer/corpus_warnings.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

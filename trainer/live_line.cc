@@ -1,6 +1,6 @@
 #include "trainer/live_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace ventris {
 

@@ -1,7 +1,7 @@
 #include "trainer/message_terminal.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "trainer/product_choices.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "trainer/progress.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 

@@ -1,6 +1,6 @@
 #include "trainer/resume_signature.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <sstream>

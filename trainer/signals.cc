@@ -1,6 +1,6 @@
 #include "trainer/signals.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <csignal>

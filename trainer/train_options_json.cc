@@ -1,6 +1,6 @@
 #include "trainer/train_options_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <set>

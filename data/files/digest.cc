@@ -1,6 +1,6 @@
 #include "data/files/digest.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <new>
 

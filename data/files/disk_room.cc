@@ -1,6 +1,6 @@
 #include "data/files/disk_room.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 

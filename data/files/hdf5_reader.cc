@@ -1,6 +1,7 @@
 #include "data/files/hdf5_reader.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

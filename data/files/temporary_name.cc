@@ -1,7 +1,7 @@
 #include "data/files/temporary_name.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>

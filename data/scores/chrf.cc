@@ -1,6 +1,6 @@
 #include "data/scores/chrf.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "data/scores/paper_bleu.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "data/scores/moses_punctuation.h"
 

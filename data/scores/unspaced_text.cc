@@ -1,6 +1,6 @@
 #include "data/scores/unspaced_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "tests/emulation/block.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

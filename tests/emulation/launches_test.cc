@@ -4,7 +4,7 @@
 // When a test fails: find what asks for more or for less than before. Is it wanted, change the table in the
 // same commit. Is it not, the change forgets something that results do not show, such as an argument without
 // which an operation does work again that was done before.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 #include "tests/emulation/memory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nccl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "tests/emulation/random.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <atomic>
 #include <cstdlib>

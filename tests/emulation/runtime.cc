@@ -1,6 +1,6 @@
 #include "tests/emulation/runtime.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

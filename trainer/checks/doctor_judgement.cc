@@ -1,6 +1,6 @@
 #include "trainer/checks/doctor_judgement.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "trainer/checks/doctor_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #include "trainer/checks/doctor_trials.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

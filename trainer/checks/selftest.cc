@@ -1,6 +1,6 @@
 #include "trainer/checks/selftest.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "trainer/checks/selftest_trial.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

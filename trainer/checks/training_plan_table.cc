@@ -1,6 +1,6 @@
 #include "trainer/checks/training_plan_table.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

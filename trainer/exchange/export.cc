@@ -1,6 +1,6 @@
 #include "trainer/exchange/export.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

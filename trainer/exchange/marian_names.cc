@@ -1,6 +1,6 @@
 #include "trainer/exchange/marian_names.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "trainer/files/config_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "trainer/files/export_limits.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace ventris {
 namespace {

@@ -1,6 +1,6 @@
 #include "trainer/files/sound_state.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
