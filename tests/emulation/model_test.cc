@@ -60,6 +60,40 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
   }
 }
 
+/// Heads of 64 columns: in bf16, attention on tensor cores.
+TEST(CudaModel, AStepOfBaseWidthIsThatOfTheCpu) {
+  const TransformerConfig config = {.encoder_layers = 1,
+                                    .decoder_layers = 1,
+                                    .d_model = 512,
+                                    .d_ff = 2048,
+                                    .heads = 8,
+                                    .vocab_size = 40,
+                                    .max_positions = 64,
+                                    .dropout = 0.1F,
+                                    .attention_dropout = 0.1F};
+  const PackedBatch batch(random_sentences({{5, 9}, {18, 20}}, 40, 3));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    SCOPED_TRACE(name_of(dtype));
+    const testing::Bounds& bounds = dtype == DType::kF32 ? testing::kF32Bounds : testing::kBF16Bounds;
+    const auto step = [&](const ContextOptions& options) {
+      TinyModel tiny(config, dtype, options);
+      tiny.store().refresh_compute_copy(tiny.context());  // the biases were changed
+      tiny.zero_gradients();
+      const double loss = tiny.step(batch, {.gradient_scale = 1.0F / 31}).loss;
+      return std::pair(loss, tiny.gradients());
+    };
+    const auto [expected_loss, expected] = step({});
+    const auto [loss, got] = step(cuda());
+    EXPECT_NEAR(loss, expected_loss, bounds.loss * expected_loss);
+    testing::GoldenModel::Squares squares;
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      squares.add({std::pow(got[i] - expected[i], 2), expected[i] * expected[i]});
+    EXPECT_GT(squares.expected, 0.0);
+    EXPECT_LT(squares.distance(), bounds.all_gradients);
+  }
+}
+
 TEST(CudaModel, RepetitionChangesNoBit) {
   const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9));
   const auto run = [&] {
