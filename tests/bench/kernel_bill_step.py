@@ -51,13 +51,15 @@ PRESETS = {"base": Preset(6, 512, 2048, 8), "big": Preset(6, 1024, 4096, 16)}
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A row of the table. Bytes are those of accesses of `width` bytes to global and shared memory by one thread: (loaded, stored).
+    """A row of the table. Bytes are those of accesses of `width` bytes by one thread to global and, if `shared`, shared memory:
+    (loaded, stored).
     `once` is the way through the kernel without its loops; the loops are found by the bytes of a pack, of which they may move
     several at a time. None: the longest way, whatever it moves."""
 
     source: str
     instance: str = ""  # template arguments; those of a preset as {packs}
     width: int = 16
+    shared: bool = True
     once: tuple | None = None
     loops: tuple = ()
     # Packs that a turn of a loop moves, where its code also has ways, which are never taken, that move more; 0: what it can.
@@ -70,7 +72,7 @@ KERNELS = {
     "embed": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((48, 16),)),
     "list_work": Kernel("attention_work_cuda.cu", width=4, loops=((16, 0),)),
     "norm_forward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", once=("{packs}", 96, 32)),
-    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", loops=(("{packs}", 64, 32),)),
+    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", shared=False, loops=(("{packs}", 64, 32),)),
     "attend_on_tensor_cores": Kernel("attention_tensor_cuda.cu", "<64>", by_products=True),
     "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
     "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 16))),
