@@ -49,7 +49,7 @@ def execute(command, timeout=None, environment=None):
         errors.seek(0)
         printed, messages = output.read(), errors.read()
         if code is not None and code != 0:
-            reason = f"exit code {code}: {last_words(messages)}"
+            reason = f"exit code {code}: {last_words(messages if messages.strip() else printed)}"
         return observed(command, Finished(code, printed, messages, reason))
 
 
