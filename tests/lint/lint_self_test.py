@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -241,6 +242,23 @@ class LintTest(unittest.TestCase):
                           "registers.txt:3: there is no kernel sub in add_cuda.cu for sm_90a")  # fmt: skip
         self.write_build(nvcc="12.4.1")
         self.assert_passes("registers")
+
+    def registers(self, *options):
+        return subprocess.run([sys.executable, "-B", self.tree / "tests/lint/registers.py", self.tree / "build/cuda", *options],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+
+    def test_rows_of_architectures_that_were_not_built_stay(self):
+        self.write("tests/lint/registers.txt", TABLE + "add_cuda.cu add sm_80 30 0 0 64\nadd_cuda.cu sub sm_90a 8 0 0 0\n")
+        self.write_build(registers=40)
+        self.assertEqual(self.registers("--write").returncode, 0)
+        rows = (self.tree / "tests/lint/registers.txt").read_text(encoding="utf-8").splitlines()
+        self.assertEqual([row for row in rows if not row.startswith("#")],
+                         ["nvcc 13.0", "add_cuda.cu add sm_80 30 0 0 64", "add_cuda.cu add sm_90a 40 0 0 64"])  # fmt: skip
+        # Another compiler has other numbers for them.
+        self.write_build(nvcc="12.4.1")
+        done = self.registers("--write")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its rows of sm_80 are of nvcc 13.0, the build is of 12.4", done.stderr)
 
     def test_all_checks_run_although_one_fails(self):
         self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")

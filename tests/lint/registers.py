@@ -6,7 +6,7 @@
 BUILD is a folder like build/release. A kernel is all of its instances; the greatest of them counts. Ends with 1, and a line
 that starts with file and line of the table for each finding, where a kernel takes more than its row allows, has no row,
 or a row has no kernel. Another nvcc than that of the table shares out registers otherwise: nothing is compared then.
---write makes the table anew, of what there is.
+--write makes the table anew, of what there is; rows of architectures that the folder was not built for stay.
 """
 
 import argparse
@@ -27,16 +27,15 @@ HEAD = """\
 """
 
 
-def demangled(names):
-    """Names without arguments of templates and functions."""
+def instances(names):
+    """Mangled names of kernels -> their names with template arguments, without namespaces, parameters and results."""
     names = list(names)
     result = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True)
     short = {}
     for mangled, name in zip(names, result.stdout.splitlines()):
-        name = name.replace("(anonymous namespace)::", "")
-        while re.search(r"<[^<>]*>", name):
-            name = re.sub(r"<[^<>]*>", "", name)
-        short[mangled] = name.split("(")[0].split()[-1].removeprefix("ventris::")
+        name = name.replace("(anonymous namespace)::", "").replace("ventris::", "")
+        found = re.match(r"(?:[^<( ]+ )?([^<(]+(?:<[^(]*>)?)\(", name)
+        short[mangled] = found[1] if found else name
     return short
 
 
@@ -49,33 +48,39 @@ def nvcc_of(build):
     sys.exit(f"{build}: not a folder that was configured with nvcc; configure with: cmake --preset cuda")
 
 
-def reported(build):
-    """(source, kernel, architecture) -> the greatest of COLUMNS in the reports of a build."""
+def reports(build):
+    """[(source, name of the instance, architecture, object file, the numbers of COLUMNS)] of the reports of a build."""
     found = []
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        object_file = re.search(r" -o (\S+\.cu\.o)( |$)", entry["command"])
-        report = pathlib.Path(entry["directory"], object_file[1] + ".ptxas") if object_file else None
+        compiled = re.search(r" -o (\S+\.cu\.o)( |$)", entry["command"])
+        object_file = pathlib.Path(entry["directory"], compiled[1]) if compiled else None
+        report = object_file.with_name(object_file.name + ".ptxas") if object_file else None
         if not report or not report.exists():
             continue
         current = None
         for line in report.read_text(encoding="utf-8").splitlines():
             kernel = re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line)
             if kernel:
-                current = [pathlib.Path(entry["file"]).name, *kernel.groups(), 0, 0, 0, 0]
+                current = [pathlib.Path(entry["file"]).name, *kernel.groups(), object_file, [0, 0, 0, 0]]
                 found.append(current)
             elif current:
+                taken = current[4]
                 stack = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)
                 if stack:
-                    current[4] = int(stack[1])
-                    current[5] = max(int(stack[2]), int(stack[3]))
+                    taken[1:3] = int(stack[1]), max(int(stack[2]), int(stack[3]))
                 if "Used" in line:
-                    current[3] = int(re.search(r"Used (\d+) registers", line)[1])
+                    taken[0] = int(re.search(r"Used (\d+) registers", line)[1])
                     shared = re.search(r"(\d+) bytes smem", line)
-                    current[6] = int(shared[1]) if shared else 0
-    names = demangled(one[1] for one in found)
+                    taken[3] = int(shared[1]) if shared else 0
+    names = instances(mangled for _, mangled, *_ in found)
+    return [(source, names[mangled], *rest) for source, mangled, *rest in found]
+
+
+def reported(build):
+    """(source, kernel, architecture) -> the greatest of COLUMNS in the reports of a build, over all instances."""
     kernels = {}
-    for source, mangled, architecture, *taken in found:
-        key = (source, names[mangled], architecture)
+    for source, instance, architecture, _, taken in reports(build):
+        key = (source, instance.split("<")[0], architecture)
         kernels[key] = tuple(map(max, zip(taken, kernels.get(key, taken))))
     return kernels
 
@@ -119,6 +124,22 @@ def compare(kernels, rows, file):
     return wrong
 
 
+def write(kernels, nvcc, file):
+    """Makes the table anew. Rows of architectures that were not built stay."""
+    rows = dict(kernels)
+    built = {architecture for _, _, architecture in kernels}
+    if file.exists():
+        nvcc_of_table, old = table_of(file)
+        kept = {key: limits for key, (_, limits) in old.items() if key[2] not in built}
+        if kept and nvcc_of_table != nvcc:
+            others = " ".join(sorted({architecture for _, _, architecture in kept}))
+            sys.exit(f"{file}: its rows of {others} are of nvcc {nvcc_of_table}, the build is of {nvcc}; build for these too")
+        rows.update(kept)
+    lines = (" ".join(map(str, (*key, *taken))) + "\n" for key, taken in sorted(rows.items()))
+    file.write_text(f"{HEAD}nvcc {nvcc}\n" + "".join(lines), encoding="utf-8")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
@@ -130,9 +151,7 @@ def main():
         sys.exit(f"{arguments.build}: no kernel was built; build them with: cmake --build {arguments.build}")
     nvcc = nvcc_of(arguments.build)
     if arguments.write:
-        lines = (" ".join(map(str, (*key, *taken))) + "\n" for key, taken in sorted(kernels.items()))
-        arguments.table.write_text(f"{HEAD}nvcc {nvcc}\n" + "".join(lines), encoding="utf-8")
-        return 0
+        return write(kernels, nvcc, arguments.table)
     nvcc_of_table, rows = table_of(arguments.table)
     if nvcc != nvcc_of_table:
         print(f"not compared: {arguments.table.name} is of nvcc {nvcc_of_table}, the build of {nvcc}")
