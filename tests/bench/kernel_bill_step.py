@@ -175,14 +175,14 @@ def step(preset, rows=ROWS):
     output = "output layer and loss"
 
     def columns(phase, times, cols, relu=False):
-        """Column sums of the gradient of a bias."""
+        """Sums of the gradient of a bias by blocks of rows."""
         block_rows = rows_of_partial(rows)
         launches.append(Launch("sum_columns of ReLU" if relu else "sum_columns", phase, times, -(-cols // 256) * partials, 256,
                                rows * cols, rows * cols * BF16 * (3 if relu else 1) + partials * cols * F32,
                                (block_rows / 8,), flops=2 * rows * cols))  # fmt: skip
-        add(phase, times, cols)
 
     def add(phase, times, cols):
+        """All such sums of a layer, `cols` in total."""
         launches.append(Launch("add_columns", phase, times, -(-cols // 32), 512, partials * cols, partials * cols * F32,
                                (partials / 16,), flops=partials * cols))  # fmt: skip
 
@@ -202,7 +202,8 @@ def step(preset, rows=ROWS):
             Launch("norm_backward", backward[side], sublayers * layers, partials, 256, rows * d, 4 * row + 8 * rows,
                    (rows_of_partial(rows) / 8,), shared=3 * d * F32, flops=14 * rows * d),
         ]  # fmt: skip
-        add(backward[side], sublayers * layers, 3 * d)
+        # Of its norms, with the biases before them; of its other biases.
+        add(backward[side], layers, sublayers * 3 * d + ff + (2 if side == "encoder" else 3) * d)
         for causal in ((False,) if side == "encoder" else (True, False)):
             for back in (False, True):
                 count, pieces = attention(preset, back, causal)
@@ -221,11 +222,12 @@ def step(preset, rows=ROWS):
             linear(side, layers, d, d)
             columns(backward[side], layers, d)
             linear(side, 1, 2 * d * layers, d)
-            columns(backward[side], layers, d)
+            columns(backward[side], 1, d * layers)
+            add(backward[side], 1, d * layers)
         linear(side, layers, ff, d, first=True)
         linear(side, layers, d, ff)
         columns(backward[side], layers, ff, relu=True)
-        columns(backward[side], 2 * layers, d)
+        columns(backward[side], layers, 2 * d)
         pieces = -(-rows // 32)
         grid = -(-pieces // 4) * -(-d // (WARP * PACK))
         launches += [
