@@ -155,11 +155,10 @@ void attention_backward_tensor_cuda(Context& context, const AttentionBackwardArg
                          .work = work_of(context, args)};
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
-    launch({.name = "gradients_on_tensor_cores",
-            .grid = blocks_for_turns(max_tiles(args) * args.heads),
-            .block = kTensorThreads,
-            .shared_bytes = Tiles<kHead>::kBytes},
-           stream_of(context), gradients_on_tensor_cores<kHead>, f);
+    launch_resident(
+        context,
+        {.name = "gradients_on_tensor_cores", .block = kTensorThreads, .shared_bytes = Tiles<kHead>::kBytes},
+        max_tiles(args) * args.heads, gradients_on_tensor_cores<kHead>, f);
   });
 }
 

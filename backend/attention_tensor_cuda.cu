@@ -45,7 +45,7 @@ __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int ow
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     new_max[h] = quad_max(new_max[h]);
-    rescale[h] = exp2f(max[h] - new_max[h]);
+    rescale[h] = fast_exp2(max[h] - new_max[h]);
     max[h] = new_max[h];
     sum[h] *= rescale[h];
   }
@@ -61,7 +61,7 @@ __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int ow
     for (int n = 0; n < 2; ++n) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float p = exp2f(s[2 * j + n][e] - max[e / 2]);
+        const float p = fast_exp2(s[2 * j + n][e] - max[e / 2]);
         sum[e / 2] += p;
         s[2 * j + n][e] = (kept >> mask_bit(n, e) & 1U) != 0 ? p : 0.0F;
       }
@@ -197,11 +197,11 @@ void attention_forward_tensor_cuda(Context& context, const AttentionForwardArgs&
                   .work = work_of(context, args)};
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
-    launch({.name = "attend_on_tensor_cores",
-            .grid = blocks_for_turns(max_tiles(args) * args.heads),
-            .block = kTensorThreads,
-            .shared_bytes = 3 * kTileElements<kHead> * sizeof(BF16)},
-           cuda::stream_of(context), attend_on_tensor_cores<kHead>, f);
+    launch_resident(context,
+                    {.name = "attend_on_tensor_cores",
+                     .block = kTensorThreads,
+                     .shared_bytes = 3 * kTileElements<kHead> * sizeof(BF16)},
+                    max_tiles(args) * args.heads, attend_on_tensor_cores<kHead>, f);
   });
 }
 

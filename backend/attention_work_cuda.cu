@@ -74,16 +74,6 @@ WorkLists lists_of(const AttentionWork& work) {
   return lists;
 }
 
-unsigned blocks_for_turns(int64_t turns) {
-  constexpr int64_t kBlocksOfProcessor = 8;
-  int device = 0;
-  int processors = 0;
-  VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
-  VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const int64_t max = processors * kBlocksOfProcessor;
-  return static_cast<unsigned>(turns < max ? turns : max);
-}
-
 }  // namespace ventris::cuda
 
 namespace ventris {

@@ -13,15 +13,15 @@ namespace {
 using namespace cuda;
 
 constexpr int kWarps = 8;
-constexpr int64_t kCols = int64_t{kWarp} * kPack;  // columns of one block
-constexpr int kRowsAtOnce = 4;                     // of a warp, so that enough loads are under way
+constexpr int kCols = kWarp * kPack;  // columns of one block
+constexpr int kRowsAtOnce = 4;        // of a warp, so that enough loads are under way
 
 template <typename T>
 struct Problem {
   Rows<T> d_y;
   Rows<const T> y;  // or null
   int64_t rows;
-  int64_t cols;  // of a group
+  int cols;  // of a group
   int64_t first, period;
   int64_t block_rows;
   float* partial;  // [rows / block_rows, groups, cols]
@@ -30,12 +30,12 @@ struct Problem {
 /// One block: kCols columns of a group, and `block_rows` rows. Grid: (columns / kCols, rows / block_rows,
 /// groups); block: kWarps warps, lane l holds columns [l * kPack, (l + 1) * kPack), warp w takes rows w, w +
 /// kWarps, ... If y is given, d_y is masked in place. The block's column sums go to its row of `partial`.
-template <typename T, bool kVectors>
+template <typename T, bool kWhole>
 __global__ void __launch_bounds__(kWarps* kWarp) sum_columns(Problem<T> f) {
   __shared__ float sums[kWarps][kCols];
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int64_t begin = int64_t{blockIdx.x} * kCols + lane * kPack;
+  const int begin = static_cast<int>(blockIdx.x) * kCols + lane * kPack;
   const int64_t group = f.first + blockIdx.z * f.period;
   const int64_t first = int64_t{blockIdx.y} * f.block_rows;
   const int64_t end = first + f.block_rows < f.rows ? first + f.block_rows : f.rows;
@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) sum_columns(Problem<T> f) {
       for (int k = 0; k < kRowsAtOnce; ++k) {
         const int64_t row = r + k * kWarps;
         if (row >= end) break;
-        packed[k] = load_packed<kVectors>(f.d_y.row(row) + group, begin, f.cols);
-        if (f.y.data != nullptr) kept[k] = load_packed<kVectors>(f.y.row(row) + group, begin, f.cols);
+        packed[k] = load_row_pack<kWhole>(f.d_y.row(row) + group, begin, f.cols);
+        if (f.y.data != nullptr) kept[k] = load_row_pack<kWhole>(f.y.row(row) + group, begin, f.cols);
       }
 #pragma unroll
       for (int k = 0; k < kRowsAtOnce; ++k) {
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) sum_columns(Problem<T> f) {
           float y[kPack];
           unpack(kept[k], y);
           for (int i = 0; i < kPack; ++i) v[i] = y[i] > 0.0F ? v[i] : 0.0F;
-          store_pack<kVectors>(f.d_y.row(row) + group, begin, f.cols, v);
+          store_row_pack<kWhole>(f.d_y.row(row) + group, begin, f.cols, v);
         }
         for (int i = 0; i < kPack; ++i) sum[i] += v[i];
       }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) sum_columns(Problem<T> f) {
   }
   for (int i = 0; i < kPack; ++i) sums[warp][lane * kPack + i] = sum[i];
   sync_threads();
-  const int64_t column = int64_t{blockIdx.x} * kCols + threadIdx.x;
+  const int column = static_cast<int>(blockIdx.x * kCols + threadIdx.x);
   if (column >= f.cols) return;
   float total = 0.0F;
   for (int w = 0; w < kWarps; ++w) total += sums[w][threadIdx.x];
@@ -89,19 +89,20 @@ void run(Context& context, const Tensor& d_y, const ConstTensor& y, const Tensor
     const Problem<T> f{.d_y = rows_of<T>(d_y),
                        .y = rows_of<T>(y),
                        .rows = rows,
-                       .cols = columns.count,
+                       .cols = static_cast<int>(columns.count),
                        .first = columns.first,
                        .period = columns.period,
                        .block_rows = block_rows,
                        .partial = parts.data()};
-    const bool fit = all_vectors_fit(d_y.col_range(columns.first, columns.count), y) &&
-                     (groups == 1 || columns.period % kPack == 0);
-    dispatch_flag(fit, [&](auto vectors) {
+    const bool whole = columns.count % kPack == 0 &&
+                       all_vectors_fit(d_y.col_range(columns.first, columns.count), y) &&
+                       (groups == 1 || columns.period % kPack == 0);
+    dispatch_flag(whole, [&](auto flag) {
       launch({.name = "sum_columns",
               .grid = dim3(blocks_for(columns.count, kCols), static_cast<unsigned>(partials),
                            static_cast<unsigned>(groups)),
               .block = kWarps * kWarp},
-             stream_of(context), sum_columns<T, decltype(vectors)::value>, f);
+             stream_of(context), sum_columns<T, decltype(flag)::value>, f);
     });
   });
   std::vector<float*> to;

@@ -75,6 +75,10 @@ cudaStream_t stream_of(Context& context) {
   return context.cuda().stream;
 }
 
+Residence residence_of(Context& context, const void* kernel) {
+  return {context.cuda().processors, context.cuda().resident_blocks[kernel]};
+}
+
 void check_blas(cublasStatus_t status, const char* call, const char* file, int line) {
   if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
     return;

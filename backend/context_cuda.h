@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <unordered_map>
 
 namespace ventris {
 
@@ -25,6 +26,7 @@ struct CudaDevice {
   char* workspace = nullptr;  // of cuBLASLt; its address never changes, as captured graphs hold it
   std::unique_ptr<GemmPlans> gemm_plans;
   std::unique_ptr<cuda::PendingColumnSums> pending_sums;
+  std::unordered_map<const void*, int> resident_blocks;  // of a multiprocessor, by kernel
 
   CudaDevice();
   ~CudaDevice();

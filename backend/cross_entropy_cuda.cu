@@ -1,9 +1,10 @@
 #include <cmath>
 
+#include "backend/context_cuda.h"
 #include "backend/cross_entropy.h"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/softmax_row.cuh"
+#include "backend/cuda/mma.cuh"
 #include "backend/kernels_cuda.h"
 
 namespace ventris {
@@ -11,65 +12,141 @@ namespace {
 
 using namespace cuda;
 
+constexpr int kThreads = 512;
+constexpr int kWarps = kThreads / kWarp;
+/// Blocks of a multiprocessor that registers have room for: as many rows of 37,000 bf16 as fit in the shared
+/// memory of compute capability 9.0.
+constexpr int kResidentBlocks = 3;
+
 template <typename T>
 struct Problem {
   Rows<T> logits;
   const int32_t* labels;
   int64_t first_row;
   const int32_t* tokens;
-  int64_t vocab;
-  int64_t cols;
+  int vocab;
+  int cols;
+  int packs;  // of a row's first `vocab` columns, if packs are aligned; the columns after them are "loose"
   float smoothing;
   const float* gradient_scale;  // null: no gradient
   float* loss;
   float* nll;
 };
 
-/// One block: one row; only it writes the row's gradient, loss and nll. Two passes over the row; the second
-/// reads it from the caches. A label outside of the vocabulary gives a loss of NaN. Grid: rows; block:
-/// kRowThreads.
-template <typename T, bool kVectors>
-__global__ void __launch_bounds__(kRowThreads) cross_entropy_row(Problem<T> f) {
-  __shared__ double room[kRowThreads / kWarp];
+/// Of a part of a row, in powers of two: 2^(kLog2E x - max) summed is the sum of e^x over 2^max.
+struct Part {
+  float max;
+  float sum;
+  float plain;  // sum of x
+};
+constexpr float kLowest = -3e38F;  // finite, so that differences of two `max` are numbers
+
+template <int kCount>
+__device__ __forceinline__ void add(const float (&x)[kCount], Part& part) {
+  float max = x[0];
+  for (int i = 1; i < kCount; ++i) max = fmaxf(max, x[i]);
+  max = fmaxf(part.max, kLog2E * max);
+  part.sum *= fast_exp2(part.max - max);
+  part.max = max;
+  for (int i = 0; i < kCount; ++i) {
+    part.sum += fast_exp2(fmaf(kLog2E, x[i], -max));
+    part.plain += x[i];
+  }
+}
+/// The whole of the lanes' parts, as a fixed tree; every lane gets it.
+__device__ __forceinline__ Part warp_total(const Part& part) {
+  const float max = warp_max(part.max);
+  return {max, warp_sum(part.sum * fast_exp2(part.max - max)), warp_sum(part.plain)};
+}
+
+/// d_logits = normal * 2^(kLog2E x - max) - uniform, but d_label at the label.
+struct Gradient {
+  float max, normal, uniform, d_label;
+};
+
+/// One block: one row; only it writes the row's gradient, loss and nll. A thread has every kThreads-th pack
+/// and loose column in both passes. With kKept the packs are copied to shared memory once (f.packs of them),
+/// otherwise they are read again. A label outside of the vocabulary gives a loss of NaN. Grid: rows; block:
+/// kThreads.
+template <typename T, bool kKept>
+__global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_entropy_row(Problem<T> f) {
+  __shared__ Part parts[kWarps];
+  __shared__ Gradient shared;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
   const int64_t t = blockIdx.x;
   T* row = f.logits.row(t);
-  const float none[kPack] = {};
+  auto* packs = reinterpret_cast<Packed<T>*>(row);
+  const int loose = f.packs * kPack + thread;
   const bool gradient = f.gradient_scale != nullptr;
   if (f.first_row + t >= *f.tokens) {
-    for (int64_t begin = int64_t{threadIdx.x} * kPack; gradient && begin < f.cols; begin += kRowPack) {
-      store_pack<kVectors>(row, begin, f.cols, none);
-    }
-    if (threadIdx.x == 0) f.loss[t] = f.nll[t] = 0.0F;
+    for (int p = thread; gradient && p < f.packs; p += kThreads) packs[p] = {};
+    for (int c = loose; gradient && c < f.cols; c += kThreads) store(row[c], 0.0F);
+    if (thread == 0) f.loss[t] = f.nll[t] = 0.0F;
     return;
   }
-  const int32_t label = f.labels[t];
+  const Packed<T>* read = packs;
+  if constexpr (kKept) {
+    auto* kept = dynamic_shared<Packed<T>>();
+    for (int p = thread; p < f.packs; p += kThreads) {
+      for (size_t i = 0; i < sizeof(Packed<T>); i += 16) {
+        async_copy_16(reinterpret_cast<char*>(kept + p) + i, reinterpret_cast<const char*>(packs + p) + i);
+      }
+    }
+    async_commit();
+    read = kept;
+  }
+  const int label = f.labels[t];
   const bool known = label >= 0 && label < f.vocab;
-  const float at_label = known ? load(row[label]) : nanf("");
-  const RowSums sums =
-      row_sums<true, kVectors>(row, f.vocab, room);  // its barriers separate this read from the writes below
-  const double log_sum = log(sums.exp);
-  const double vocab = static_cast<double>(f.vocab);
-  const double smoothing = static_cast<double>(f.smoothing);
-  const double nll = log_sum - (static_cast<double>(at_label) - static_cast<double>(sums.max));
-  if (threadIdx.x == 0) {
-    f.nll[t] = static_cast<float>(nll);
-    // -sum_w q(w) log p(w), as the q(w) sum to 1
-    f.loss[t] = static_cast<float>((1.0 - smoothing) * nll + smoothing * (log_sum - sums.shifted / vocab));
+  const float at_label = known && thread == 0 ? load(row[label]) : nanf("");
+  if constexpr (kKept) async_wait<0>();  // for the thread's own packs
+  Part part = {kLowest, 0.0F, 0.0F};
+  for (int p = thread; p < f.packs; p += kThreads) {
+    float x[kPack];
+    unpack(read[p], x);
+    add(x, part);
+  }
+  for (int c = loose; c < f.vocab; c += kThreads) add({load(row[c])}, part);
+  part = warp_total(part);
+  if (lane == 0) parts[thread / kWarp] = part;
+  sync_threads();
+  if (thread < kWarp) {
+    part = warp_total(lane < kWarps ? parts[lane] : Part{kLowest, 0.0F, 0.0F});
+    if (lane == 0) {
+      const float vocab = static_cast<float>(f.vocab);
+      const float log2_sum = log2f(part.sum);
+      const float exponent = fmaf(kLog2E, at_label, -part.max);  // of the label's term of the sum
+      const float nll = kLn2 * (log2_sum - exponent);
+      f.nll[t] = nll;
+      // -sum_w q(w) log p(w), as the q(w) sum to 1
+      f.loss[t] =
+          (1.0F - f.smoothing) * nll + f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab);
+      const float scale = gradient ? *f.gradient_scale : 0.0F;
+      const float uniform = f.smoothing / vocab;
+      shared = {.max = part.max,
+                .normal = scale / part.sum,
+                .uniform = scale * uniform,
+                .d_label = scale * (fast_exp2(exponent) / part.sum - (1.0F - f.smoothing) - uniform)};
+    }
   }
   if (!gradient) return;
-  const double scale = static_cast<double>(*f.gradient_scale);
-  const float normal = static_cast<float>(scale / sums.exp);
-  const float uniform = static_cast<float>(scale * smoothing / vocab);
-  const float d_label = static_cast<float>(scale * (exp(-nll) - (1.0 - smoothing) - smoothing / vocab));
-  for (int64_t begin = int64_t{threadIdx.x} * kPack; begin < f.cols; begin += kRowPack) {
-    float v[kPack];
-    load_pack<kVectors>(row, begin, f.cols, v);
-    for (int i = 0; i < kPack; ++i) {
-      v[i] = begin + i < f.vocab ? expf(v[i] - sums.max) * normal - uniform : 0.0F;
-      if (begin + i == label) v[i] = d_label;
-    }
-    store_pack<kVectors>(row, begin, f.cols, v);
+  sync_threads();  // also between the read of the label's logit and the writes below
+  const Gradient g = shared;
+  const auto d_logit = [&g](float x) {
+    return fmaf(g.normal, fast_exp2(fmaf(kLog2E, x, -g.max)), -g.uniform);
+  };
+  for (int p = thread; p < f.packs; p += kThreads) {
+    float x[kPack];
+    unpack(read[p], x);
+    for (float& v : x) v = d_logit(v);
+    packs[p] = pack<T>(x);
   }
+  for (int c = loose; c < f.cols; c += kThreads) {
+    store(row[c], c < f.vocab ? d_logit(load(row[c])) : 0.0F);
+  }
+  const int place = label - f.packs * kPack;
+  const int owner = (place < 0 ? label / kPack : place) % kThreads;
+  if (known && thread == owner) store(row[label], g.d_label);
 }
 
 constexpr int kSumThreads = 1024;
@@ -92,21 +169,28 @@ __global__ void __launch_bounds__(kSumThreads)
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
   dispatch_device_dtype(args.logits.dtype, "cross_entropy", [&](auto tag) {
     using T = decltype(tag);
+    const int64_t packs = vectors_fit(args.logits) ? args.vocab / kPack : 0;
     const Problem<T> f{.logits = rows_of<T>(args.logits),
                        .labels = args.labels,
                        .first_row = args.first_row,
                        .tokens = args.tokens,
-                       .vocab = args.vocab,
-                       .cols = args.logits.cols,
+                       .vocab = static_cast<int>(args.vocab),
+                       .cols = static_cast<int>(args.logits.cols),
+                       .packs = static_cast<int>(packs),
                        .smoothing = args.smoothing,
                        .gradient_scale = args.gradient ? args.gradient_scale : nullptr,
                        .loss = args.loss.as<float>(),
                        .nll = args.nll.as<float>()};
-    dispatch_flag(vectors_fit(args.logits), [&](auto vectors) {
+    constexpr size_t kOwnBytes = sizeof(Part) * kWarps + sizeof(Gradient);
+    const size_t row_bytes = static_cast<size_t>(packs) * sizeof(Packed<T>);
+    const bool kept = args.gradient && row_bytes + kOwnBytes <= context.cuda().block_shared_bytes;
+    dispatch_flag(kept, [&](auto flag) {
+      constexpr bool kKept = decltype(flag)::value;
       launch({.name = "cross_entropy_row",
               .grid = static_cast<unsigned>(args.logits.rows),
-              .block = kRowThreads},
-             stream_of(context), cross_entropy_row<T, decltype(vectors)::value>, f);
+              .block = kThreads,
+              .shared_bytes = kKept ? row_bytes : 0},
+             stream_of(context), cross_entropy_row<T, kKept>, f);
     });
   });
 }

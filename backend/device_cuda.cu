@@ -58,6 +58,11 @@ std::string unavailable_reason_cuda(int index) {
   if (index < 0 || index >= count)
     return fmt::format("there is no CUDA device {}: there are {}, numbered from 0", index, count);
   const cudaDeviceProp found = properties(index);
+  constexpr int kOldestMajor = 8;  // the first with bf16 and asynchronous copies
+  if (found.major < kOldestMajor) {
+    return fmt::format("CUDA device {} ({}) has compute capability {}.{}; {}.0 or newer is needed", index,
+                       found.name, found.major, found.minor, kOldestMajor);
+  }
   int mode = 0;
   VENTRIS_CUDA_CHECK(cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index));
   const std::string device = fmt::format("CUDA device {} ({})", index, found.name);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cfloat>
 #include <cstdlib>
@@ -12,8 +13,11 @@
 namespace ventris {
 namespace {
 
-constexpr int kCandidates = 8;
-constexpr int kTimedRuns = 3;
+constexpr int kCandidates = 32;
+constexpr int kTimedRuns = 8;  // one after the other, between two events
+/// Operands of timed products take turns in so much memory, more than devices have cache, up to kMostTurns.
+constexpr size_t kTurnBytes = size_t{128} << 20;
+constexpr size_t kMostTurns = 4;
 
 cudaDataType type_of(DType dtype) {
   return dtype == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
@@ -89,6 +93,71 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+size_t bytes_of(const ConstTensor& tensor) {
+  return static_cast<size_t>((tensor.rows - 1) * tensor.stride + tensor.cols) * size_of(tensor.dtype);
+}
+
+/// Sets of operands of one product: the caller's, and copies in memory of their own as far as the device has
+/// it, since operands of a step are seldom in the cache. A result to which products are added is never the
+/// caller's.
+class OperandTurns {
+ public:
+  OperandTurns(const GemmArgs& args, cudaStream_t stream) {
+    const size_t a = padded(bytes_of(args.a));
+    const size_t b = padded(bytes_of(args.b));
+    const size_t c = padded(bytes_of(args.c));
+    const size_t wanted = std::min(kMostTurns, kTurnBytes / (a + b + c) + 1);
+    if (!args.accumulate) {
+      turns_.push_back(args);
+    } else if (char* memory = room(c)) {
+      turns_.push_back(args);
+      turns_.back().c.data = memory;
+    }
+    while (!turns_.empty() && turns_.size() < wanted) {
+      char* memory = room(a + b + c);
+      if (memory == nullptr) break;
+      GemmArgs turn = args;
+      turn.a.data = memory;
+      turn.b.data = memory + a;
+      turn.c.data = memory + a + b;
+      const auto copy = [stream](const void* to, const ConstTensor& from) {
+        VENTRIS_CUDA_CHECK(cudaMemcpyAsync(const_cast<void*>(to), from.data, bytes_of(from),
+                                           cudaMemcpyDeviceToDevice, stream));
+      };
+      copy(turn.a.data, args.a);
+      copy(turn.b.data, args.b);
+      turns_.push_back(turn);
+    }
+  }
+  ~OperandTurns() {
+    for (char* memory : memory_) static_cast<void>(cudaFree(memory));
+  }
+  OperandTurns(const OperandTurns&) = delete;
+  OperandTurns& operator=(const OperandTurns&) = delete;
+
+  /// Without memory for a result there is none.
+  bool empty() const { return turns_.empty(); }
+  const GemmArgs& operator[](int run) const { return turns_[static_cast<size_t>(run) % turns_.size()]; }
+
+ private:
+  static size_t padded(size_t bytes) {
+    constexpr size_t kAlignment = 256;
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  char* room(size_t bytes) {
+    char* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return nullptr;
+    }
+    memory_.push_back(memory);
+    return memory;
+  }
+
+  std::vector<GemmArgs> turns_;
+  std::vector<char*> memory_;
+};
+
 }  // namespace
 
 size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
@@ -157,40 +226,29 @@ bool GemmPlans::usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) con
          result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CudaDevice::kWorkspaceBytes;
 }
 
-size_t GemmPlans::fastest(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args,
-                          const void* bias, const std::vector<GemmAlgorithm>& candidates) const {
-  const GemmShape& s = key.shape;
-  void* c = args.c.data;
-  void* memory = nullptr;
-  if (s.accumulate) {  // the product is added to c only once
-    const auto elements = static_cast<size_t>((s.m - 1) * s.c_stride + s.n);
-    if (cudaMalloc(&memory, elements * size_of(s.c_dtype)) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return 0;
-    }
-    c = memory;
-  }
+size_t GemmPlans::fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                          const std::vector<GemmAlgorithm>& candidates) const {
+  const OperandTurns turns(args, device_.stream);
+  if (turns.empty()) return 0;
   const Event begin;
   const Event end;
   size_t best = 0;
   float best_time = FLT_MAX;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    float time = FLT_MAX;
-    for (int run = 0; run <= kTimedRuns; ++run) {  // the first is a warm-up
-      VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
-      if (enqueue(plan, args, bias, candidates[i], c) != CUBLAS_STATUS_SUCCESS) break;
-      VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));
-      VENTRIS_CUDA_CHECK(cudaEventSynchronize(end));
-      float elapsed = 0.0F;
-      VENTRIS_CUDA_CHECK(cudaEventElapsedTime(&elapsed, begin, end));
-      if (run > 0 && elapsed < time) time = elapsed;
+    bool runs = enqueue(plan, turns[0], bias, candidates[i]) == CUBLAS_STATUS_SUCCESS;  // to warm up
+    VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
+    for (int run = 0; runs && run < kTimedRuns; ++run) {
+      runs = enqueue(plan, turns[run], bias, candidates[i]) == CUBLAS_STATUS_SUCCESS;
     }
-    if (time < best_time) {
+    VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));
+    VENTRIS_CUDA_CHECK(cudaEventSynchronize(end));
+    float time = 0.0F;
+    VENTRIS_CUDA_CHECK(cudaEventElapsedTime(&time, begin, end));
+    if (runs && time < best_time) {
       best = i;
       best_time = time;
     }
   }
-  if (memory != nullptr) VENTRIS_CUDA_CHECK(cudaFree(memory));
   return best;
 }
 
@@ -213,7 +271,7 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
   if (kept && usable(plan, *kept)) {
     plan.algorithm = *kept;
   } else if (tune_ && made_of_multiples(key.shape)) {
-    plan.algorithm = choice[fastest(key, plan, args, bias, choice)];
+    plan.algorithm = choice[fastest(plan, args, bias, choice)];
     const GemmAlgorithm shared = file_.add(text, plan.algorithm);
     if (usable(plan, shared)) plan.algorithm = shared;
   } else {
@@ -223,18 +281,18 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
 }
 
 cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                                  const GemmAlgorithm& algorithm, void* c) const {
+                                  const GemmAlgorithm& algorithm) const {
   if (args.bias) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
   const float alpha = 1.0F;
   const float beta = args.accumulate ? 1.0F : 0.0F;
   return cublasLtMatmul(device_.blas, plan.operation.get(), &alpha, args.b.data, plan.b.get(), args.a.data,
-                        plan.a.get(), &beta, c, plan.c.get(), c, plan.c.get(), &algo, device_.workspace,
-                        CudaDevice::kWorkspaceBytes, device_.stream);
+                        plan.a.get(), &beta, args.c.data, plan.c.get(), args.c.data, plan.c.get(), &algo,
+                        device_.workspace, CudaDevice::kWorkspaceBytes, device_.stream);
 }
 
 void GemmPlans::run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const {
-  VENTRIS_BLAS_CHECK(enqueue(plan, args, bias, plan.algorithm, args.c.data));
+  VENTRIS_BLAS_CHECK(enqueue(plan, args, bias, plan.algorithm));
 }
 
 }  // namespace ventris

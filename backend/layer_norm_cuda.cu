@@ -13,20 +13,25 @@ namespace {
 
 using namespace cuda;
 
-/// The layout of a row in registers: kPacks packs of each thread of kRowWarps warps.
-template <int kWarpsOfRow, int kPacksOfThread>
+/// The layout of a row in registers: kPacks packs of each thread of a team of kRowWarps warps, kTeams of them
+/// in a block of at least kLeastWarps warps.
+template <int kWarpsOfRow, int kPacksOfThread, int kLeastWarps>
 struct RowShape {
   static constexpr int kRowWarps = kWarpsOfRow;
   static constexpr int kPacks = kPacksOfThread;
   static constexpr int kThreads = kRowWarps * kWarp;
-  static constexpr int64_t kStep = int64_t{kThreads} * kPack;  // columns that they process at a time
-  static constexpr int64_t kMax = kPacks * kStep;
-  /// Warps of a block. Backward has few blocks: their warps must keep the memory busy.
-  static constexpr int kForwardWarps = kRowWarps == 1 ? 4 : kRowWarps;
-  static constexpr int kBackwardWarps = kRowWarps == 1 ? 8 : kRowWarps;
-  /// Column sums of backward in registers, or in their destination in memory.
-  static constexpr bool kSumsInRegisters = kMax <= 4096;
+  static constexpr int kStep = kThreads * kPack;  // columns that they process at a time
+  static constexpr int kMax = kPacks * kStep;
+  static constexpr int kTeams = kRowWarps < kLeastWarps ? kLeastWarps / kRowWarps : 1;
+  static constexpr int kBlock = kTeams * kThreads;
 };
+/// Forward exchanges sums between warps only where a row is too long for the registers of one.
+template <int kRowWarps, int kPacks>
+using ForwardShape = RowShape<kRowWarps, kPacks, 4>;
+/// Backward also has three column sums for every column of a thread: so a thread has one pack alone and many
+/// warps fit, but for the longest rows, whose column sums are in memory.
+template <int kRowWarps, int kPacks = 1>
+using BackwardShape = RowShape<kRowWarps, kPacks, 8>;
 
 /// The sum over all threads of a row, in a fixed order; each gets it. With more than one warp the block has
 /// only this row, and all its threads must call.
@@ -56,36 +61,35 @@ struct Forward {
   float* rstd;  // or null
   Rows<T> y;
   int64_t rows;
-  int64_t cols;
+  int cols;
   float epsilon;
   Mask mask;
 };
 
 /// kRowWarps warps: one row; only they write the row of sum and y, and their first thread the statistics.
-/// Grid: rows / (kForwardWarps / kRowWarps); block: kForwardWarps warps.
-template <typename T, int kRowWarps, int kPacks, bool kVectors>
-__global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kForwardWarps* kWarp)
-    norm_forward(Forward<T> f) {
-  using Shape = RowShape<kRowWarps, kPacks>;
+/// Grid: rows / kTeams; block: kBlock threads.
+template <typename T, int kRowWarps, int kPacks, bool kWhole>
+__global__ void __launch_bounds__(ForwardShape<kRowWarps, kPacks>::kBlock) norm_forward(Forward<T> f) {
+  using Shape = ForwardShape<kRowWarps, kPacks>;
   const int thread = static_cast<int>(threadIdx.x) % Shape::kThreads;
-  const int64_t r = int64_t{blockIdx.x} * (Shape::kForwardWarps / kRowWarps) + threadIdx.x / Shape::kThreads;
+  const int64_t r = int64_t{blockIdx.x} * Shape::kTeams + threadIdx.x / Shape::kThreads;
   if (r >= f.rows) return;
   float v[kPacks][kPack];
   float total = 0.0F;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int64_t begin = p * Shape::kStep + thread * kPack;
+    const int begin = p * Shape::kStep + thread * kPack;
     if (begin >= f.cols) {
       for (int i = 0; i < kPack; ++i) v[p][i] = 0.0F;
       continue;
     }
-    load_pack<kVectors>(f.residual.row(r), begin, f.cols, v[p]);
+    unpack(load_row_pack<kWhole>(f.residual.row(r), begin, f.cols), v[p]);
     if (f.x.data != nullptr) {
       float x[kPack];
-      load_pack<kVectors>(f.x.row(r), begin, f.cols, x);
+      unpack(load_row_pack<kWhole>(f.x.row(r), begin, f.cols), x);
       f.mask.apply(static_cast<uint32_t>(r), static_cast<uint32_t>(begin / kPack), x);
       for (int i = 0; i < kPack; ++i) v[p][i] = rounded<T>(v[p][i] + x[i]);
-      if (f.sum.data != nullptr) store_pack<kVectors>(f.sum.row(r), begin, f.cols, v[p]);
+      if (f.sum.data != nullptr) store_row_pack<kWhole>(f.sum.row(r), begin, f.cols, v[p]);
     }
     for (int i = 0; i < kPack; ++i) total += v[p][i];
   }
@@ -94,7 +98,7 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kForwardWarps* kW
   float squares = 0.0F;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int64_t begin = p * Shape::kStep + thread * kPack;
+    const int begin = p * Shape::kStep + thread * kPack;
     for (int i = 0; i < kPack; ++i) {
       const float centred = begin + i < f.cols ? v[p][i] - mean : 0.0F;
       squares += centred * centred;
@@ -103,14 +107,14 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kForwardWarps* kW
   const float rstd = 1.0F / sqrtf(row_sum<kRowWarps>(squares) / n + f.epsilon);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int64_t begin = p * Shape::kStep + thread * kPack;
+    const int begin = p * Shape::kStep + thread * kPack;
     if (begin >= f.cols) continue;
     float gamma[kPack];
     float beta[kPack];
-    load_pack<kVectors>(f.gamma, begin, f.cols, gamma);
-    load_pack<kVectors>(f.beta, begin, f.cols, beta);
+    unpack(load_row_pack<kWhole>(f.gamma, begin, f.cols), gamma);
+    unpack(load_row_pack<kWhole>(f.beta, begin, f.cols), beta);
     for (int i = 0; i < kPack; ++i) v[p][i] = gamma[i] * ((v[p][i] - mean) * rstd) + beta[i];
-    store_pack<kVectors>(f.y.row(r), begin, f.cols, v[p]);
+    store_row_pack<kWhole>(f.y.row(r), begin, f.cols, v[p]);
   }
   if (thread == 0 && f.mean != nullptr) f.mean[r] = mean;
   if (thread == 0 && f.rstd != nullptr) f.rstd[r] = rstd;
@@ -128,82 +132,144 @@ struct Backward {
   Rows<T> d_x;     // or null
   float* partial;  // [blocks, 3, cols]: column sums for gamma, beta and bias
   int64_t rows;
-  int64_t cols;
+  int cols;
   int64_t block_rows;
   Mask mask;
 };
 
+/// What a thread needs for one of its packs, as it lies in memory.
+template <typename T>
+struct BackwardPack {
+  Packed<T> d_y, sum, d_sum_in;
+};
+template <bool kWhole, typename T>
+__device__ __forceinline__ BackwardPack<T> load_inputs(const Backward<T>& f, int64_t r, int begin) {
+  return {load_row_pack<kWhole>(f.d_y.row(r), begin, f.cols),
+          load_row_pack<kWhole>(f.sum.row(r), begin, f.cols),
+          f.d_sum_in.data == nullptr ? Packed<T>{} : load_row_pack<kWhole>(f.d_sum_in.row(r), begin, f.cols)};
+}
+
+/// Both sums over the threads of each team, in a fixed order; every thread of the team gets its team's. All
+/// threads of the block must call, with `turn` counting the calls: sums of one call stay while the next one
+/// writes.
+template <int kTeams, int kRowWarps>
+__device__ __forceinline__ void team_sums(int turn, float& a, float& b) {
+  a = warp_sum(a);
+  b = warp_sum(b);
+  if constexpr (kRowWarps > 1) {
+    __shared__ float of_warps[2][kTeams * kRowWarps][2];
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    auto& sums = of_warps[turn % 2];
+    if (threadIdx.x % kWarp == 0) sums[warp][0] = a, sums[warp][1] = b;
+    sync_threads();
+    a = b = 0.0F;
+    for (int w = 0; w < kRowWarps; ++w) {
+      a += sums[warp / kRowWarps * kRowWarps + w][0];
+      b += sums[warp / kRowWarps * kRowWarps + w][1];
+    }
+  }
+}
+
 /// to = or += the sums of one row, by the only thread that has its columns.
-__device__ __forceinline__ void add_row(const float (&row)[kPack], int64_t begin, int64_t cols, bool first,
+__device__ __forceinline__ void add_row(const float (&row)[kPack], int begin, int cols, bool first,
                                         float* to) {
   for (int i = 0; i < kPack; ++i) {
     if (begin + i < cols) to[begin + i] = first ? row[i] : to[begin + i] + row[i];
   }
 }
 
-/// One block: block_rows rows, kTeams of them at a time in registers as in norm_forward, each with a team of
-/// kRowWarps warps that writes its d_residual and d_x. The threads carry the column sums of their columns; at
-/// the end the teams' are added in order through shared memory (3 * cols floats) and go to the block's part
-/// of `partial`. A single team needs no shared memory. Grid: rows / block_rows.
-template <typename T, int kRowWarps, int kPacks, bool kVectors>
-__global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* kWarp)
-    norm_backward(Backward<T> f) {
-  using Shape = RowShape<kRowWarps, kPacks>;
-  constexpr int kTeams = Shape::kBackwardWarps / kRowWarps;
-  constexpr bool kInRegisters = Shape::kSumsInRegisters;
+/// One block: block_rows rows, kTeams of them at a time, each with a team of kRowWarps warps that writes its
+/// d_residual and d_x. A thread with one pack of a row carries the column sums of its columns, and loads the
+/// next row before it computes one; at the end the teams' are added in order through shared memory (3 * cols
+/// floats) and go to the block's part of `partial`. A single team needs no shared memory. With more packs
+/// there is one team, which adds up in `partial`. Grid: rows / block_rows; block: kBlock threads.
+template <typename T, int kRowWarps, int kPacks, bool kWhole>
+__global__ void __launch_bounds__(BackwardShape<kRowWarps, kPacks>::kBlock) norm_backward(Backward<T> f) {
+  using Shape = BackwardShape<kRowWarps, kPacks>;
+  constexpr int kTeams = Shape::kTeams;
+  constexpr bool kInRegisters = kPacks == 1;
+  static_assert(kInRegisters || kTeams == 1);
   const int team = static_cast<int>(threadIdx.x) / Shape::kThreads;
-  const int thread = static_cast<int>(threadIdx.x) % Shape::kThreads;
+  const int column = static_cast<int>(threadIdx.x) % Shape::kThreads * kPack;
   const int64_t first = int64_t{blockIdx.x} * f.block_rows;
   const int64_t end = first + f.block_rows < f.rows ? first + f.block_rows : f.rows;
-  const float n = static_cast<float>(f.cols);
+  const float inverse_cols = 1.0F / static_cast<float>(f.cols);
   float* partial = f.partial + int64_t{blockIdx.x} * 3 * f.cols;
-  float sums[3][kInRegisters ? kPacks : 1][kPack] = {};
-  for (int64_t r = first + team; r < end; r += kTeams) {
-    const float mean = f.mean[r];
-    const float rstd = f.rstd[r];
+  float sums[3][kPack] = {};
+  float gamma[kPack];
+  BackwardPack<T> next = {};
+  float next_mean = 0.0F;
+  float next_rstd = 0.0F;
+  const auto load_next = [&](int64_t r) {
+    next_mean = f.mean[r];
+    next_rstd = f.rstd[r];
+    if constexpr (kInRegisters) next = load_inputs<kWhole>(f, r, column);
+  };
+  if constexpr (kInRegisters) unpack(load_row_pack<kWhole>(f.gamma, column, f.cols), gamma);
+  if (first + team < end) load_next(first + team);
+  int turn = 0;
+  for (int64_t turn_row = first; turn_row < end; turn_row += kTeams, ++turn) {
+    const int64_t r = turn_row + team;
+    const bool works = r < end;
+    const BackwardPack<T> inputs = next;
+    const float mean = next_mean;
+    const float rstd = next_rstd;
+    if (r + kTeams < end) load_next(r + kTeams);
     float g[kPacks][kPack] = {};
     float xhat[kPacks][kPack] = {};
     float g_total = 0.0F;
     float gx_total = 0.0F;
+    if (works) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const int64_t begin = p * Shape::kStep + thread * kPack;
-      if (begin >= f.cols) continue;
-      float gamma[kPack];
-      load_pack<kVectors>(f.gamma, begin, f.cols, gamma);
-      load_pack<kVectors>(f.d_y.row(r), begin, f.cols, g[p]);
-      load_pack<kVectors>(f.sum.row(r), begin, f.cols, xhat[p]);
-      if constexpr (!kInRegisters) {
-        for (int i = 0; i < kPack; ++i) sums[0][0][i] = g[p][i] * ((xhat[p][i] - mean) * rstd);
-        add_row(sums[0][0], begin, f.cols, r == first, partial);
-        add_row(g[p], begin, f.cols, r == first, partial + f.cols);
-      }
-      for (int i = 0; i < kPack; ++i) {
-        xhat[p][i] = (xhat[p][i] - mean) * rstd;
+      for (int p = 0; p < kPacks; ++p) {
+        const int begin = column + p * Shape::kStep;
         if constexpr (kInRegisters) {
-          sums[0][p][i] += g[p][i] * xhat[p][i];
-          sums[1][p][i] += g[p][i];
+          unpack(inputs.d_y, g[p]);
+          unpack(inputs.sum, xhat[p]);
+        } else {
+          unpack(load_row_pack<kWhole>(f.gamma, begin, f.cols), gamma);
+          unpack(load_row_pack<kWhole>(f.d_y.row(r), begin, f.cols), g[p]);
+          unpack(load_row_pack<kWhole>(f.sum.row(r), begin, f.cols), xhat[p]);
         }
-        g[p][i] *= gamma[i];  // 0 after the last column, as are d_y and gamma there
-        g_total += g[p][i];
-        gx_total += g[p][i] * xhat[p][i];
+        for (int i = 0; i < kPack; ++i) xhat[p][i] = (xhat[p][i] - mean) * rstd;
+        if constexpr (kInRegisters) {
+          for (int i = 0; i < kPack; ++i) {
+            sums[0][i] += g[p][i] * xhat[p][i];
+            sums[1][i] += g[p][i];
+          }
+        } else {
+          for (int i = 0; i < kPack; ++i) sums[0][i] = g[p][i] * xhat[p][i];
+          add_row(sums[0], begin, f.cols, r == first, partial);
+          add_row(g[p], begin, f.cols, r == first, partial + f.cols);
+        }
+        for (int i = 0; i < kPack; ++i) {
+          g[p][i] *= gamma[i];  // 0 after the last column, as are d_y and gamma there
+          g_total += g[p][i];
+          gx_total += g[p][i] * xhat[p][i];
+        }
       }
     }
-    const float g_mean = row_sum<kRowWarps>(g_total) / n;
-    const float gx_mean = row_sum<kRowWarps>(gx_total) / n;
+    team_sums<kTeams, kRowWarps>(turn, g_total, gx_total);
+    if (!works) continue;
+    const float g_mean = g_total * inverse_cols;
+    const float gx_mean = gx_total * inverse_cols;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int64_t begin = p * Shape::kStep + thread * kPack;
+      const int begin = column + p * Shape::kStep;
       if (begin >= f.cols) continue;
       float d_sum[kPack] = {};
-      if (f.d_sum_in.data != nullptr) load_pack<kVectors>(f.d_sum_in.row(r), begin, f.cols, d_sum);
+      if constexpr (kInRegisters) {
+        unpack(inputs.d_sum_in, d_sum);
+      } else if (f.d_sum_in.data != nullptr) {
+        unpack(load_row_pack<kWhole>(f.d_sum_in.row(r), begin, f.cols), d_sum);
+      }
       for (int i = 0; i < kPack; ++i) d_sum[i] += rstd * (g[p][i] - g_mean - xhat[p][i] * gx_mean);
-      store_pack<kVectors>(f.d_residual.row(r), begin, f.cols, d_sum);
+      store_row_pack<kWhole>(f.d_residual.row(r), begin, f.cols, d_sum);
       if (f.d_x.data == nullptr) continue;
       f.mask.apply(static_cast<uint32_t>(r), static_cast<uint32_t>(begin / kPack), d_sum);
-      store_pack<kVectors>(f.d_x.row(r), begin, f.cols, d_sum);
+      store_row_pack<kWhole>(f.d_x.row(r), begin, f.cols, d_sum);
       if constexpr (kInRegisters) {
-        for (int i = 0; i < kPack; ++i) sums[2][p][i] += d_sum[i];
+        for (int i = 0; i < kPack; ++i) sums[2][i] += d_sum[i];
       } else {
         add_row(d_sum, begin, f.cols, r == first, partial + 2 * f.cols);
       }
@@ -212,33 +278,27 @@ __global__ void __launch_bounds__(RowShape<kRowWarps, kPacks>::kBackwardWarps* k
   if constexpr (kInRegisters) {
     // The results of a single team are those of the block; several teams add theirs in shared memory.
     float* to = kTeams == 1 ? partial : dynamic_shared<float>();  // [3, cols]
-    for (int turn = 0; turn < kTeams; ++turn) {
-      if (turn == team) {
-#pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          const int64_t begin = p * Shape::kStep + thread * kPack;
-          for (int k = 0; k < 3; ++k) add_row(sums[k][p], begin, f.cols, turn == 0, to + k * f.cols);
-        }
+    for (int adding = 0; adding < kTeams; ++adding) {
+      if (adding == team) {
+        for (int k = 0; k < 3; ++k) add_row(sums[k], column, f.cols, adding == 0, to + k * f.cols);
       }
       sync_threads();
     }
     if constexpr (kTeams > 1) {
-      for (int64_t i = threadIdx.x; i < 3 * f.cols; i += Shape::kBackwardWarps * kWarp) partial[i] = to[i];
+      for (int i = static_cast<int>(threadIdx.x); i < 3 * f.cols; i += Shape::kBlock) partial[i] = to[i];
     }
   }
 }
 
-/// Calls body with the layout for rows of this many columns.
-template <typename Body>
+/// Calls body with the first of the layouts, which grow, that rows of this many columns fit.
+template <typename Shape, typename... Wider, typename Body>
 void dispatch_shape(int64_t cols, Body&& body) {
-  using Widest = RowShape<16, 4>;
-  VENTRIS_CHECK(cols <= Widest::kMax, "LayerNorm on cuda supports rows of at most {} columns, not {}",
-                Widest::kMax, cols);
-  if (cols <= RowShape<1, 1>::kMax) return body(RowShape<1, 1>{});
-  if (cols <= RowShape<1, 2>::kMax) return body(RowShape<1, 2>{});
-  if (cols <= RowShape<1, 4>::kMax) return body(RowShape<1, 4>{});
-  if (cols <= RowShape<8, 2>::kMax) return body(RowShape<8, 2>{});
-  body(Widest{});
+  if constexpr (sizeof...(Wider) > 0) {
+    if (cols > Shape::kMax) return dispatch_shape<Wider...>(cols, body);
+  }
+  VENTRIS_CHECK(cols <= Shape::kMax, "LayerNorm on cuda supports rows of at most {} columns, not {}",
+                Shape::kMax, cols);
+  body(Shape{});
 }
 
 float* floats(const Tensor& tensor) {
@@ -248,7 +308,8 @@ float* floats(const Tensor& tensor) {
 }  // namespace
 
 void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args) {
-  const bool fit = all_vectors_fit(args.x, args.residual, args.gamma, args.beta, args.sum, args.y);
+  const bool whole = args.gamma.cols % kPack == 0 &&
+                     all_vectors_fit(args.x, args.residual, args.gamma, args.beta, args.sum, args.y);
   dispatch_device_dtype(args.residual.dtype, "layer_norm_forward", [&](auto tag) {
     using T = decltype(tag);
     const Forward<T> f{.x = rows_of<T>(args.x),
@@ -260,16 +321,15 @@ void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args)
                        .rstd = floats(args.rstd),
                        .y = rows_of<T>(args.y),
                        .rows = args.residual.rows,
-                       .cols = args.residual.cols,
+                       .cols = static_cast<int>(args.residual.cols),
                        .epsilon = args.epsilon,
                        .mask = Mask(args.dropout)};
-    dispatch_shape(f.cols, [&](auto shape) {
+    dispatch_shape<ForwardShape<1, 1>, ForwardShape<1, 2>, ForwardShape<1, 4>, ForwardShape<8, 2>,
+                   ForwardShape<16, 4>>(f.cols, [&](auto shape) {
       using Shape = decltype(shape);
-      dispatch_flag(fit, [&](auto vectors) {
-        launch({.name = "norm_forward",
-                .grid = blocks_for(f.rows, Shape::kForwardWarps / Shape::kRowWarps),
-                .block = Shape::kForwardWarps * kWarp},
-               stream_of(context), norm_forward<T, Shape::kRowWarps, Shape::kPacks, decltype(vectors)::value>,
+      dispatch_flag(whole, [&](auto flag) {
+        launch({.name = "norm_forward", .grid = blocks_for(f.rows, Shape::kTeams), .block = Shape::kBlock},
+               stream_of(context), norm_forward<T, Shape::kRowWarps, Shape::kPacks, decltype(flag)::value>,
                f);
       });
     });
@@ -282,7 +342,8 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
   const int64_t block_rows = rows_of_partial(rows);
   const int64_t partials = (rows + block_rows - 1) / block_rows;
   ColumnParts parts(context, partials, 3 * cols, args.sums_later);
-  const bool fit = all_vectors_fit(args.d_y, args.d_sum_in, args.sum, args.gamma, args.d_residual, args.d_x);
+  const bool whole = args.gamma.cols % kPack == 0 && all_vectors_fit(args.d_y, args.d_sum_in, args.sum,
+                                                                     args.gamma, args.d_residual, args.d_x);
   dispatch_device_dtype(args.d_y.dtype, "layer_norm_backward", [&](auto tag) {
     using T = decltype(tag);
     const Backward<T> f{.d_y = rows_of<T>(args.d_y),
@@ -295,19 +356,19 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
                         .d_x = rows_of<T>(args.d_x),
                         .partial = parts.data(),
                         .rows = rows,
-                        .cols = cols,
+                        .cols = static_cast<int>(cols),
                         .block_rows = block_rows,
                         .mask = Mask(args.dropout)};
-    dispatch_shape(cols, [&](auto shape) {
+    dispatch_shape<BackwardShape<1>, BackwardShape<2>, BackwardShape<4>, BackwardShape<8>, BackwardShape<16>,
+                   BackwardShape<16, 4>>(cols, [&](auto shape) {
       using Shape = decltype(shape);
-      constexpr bool kAlone = Shape::kBackwardWarps == Shape::kRowWarps;
-      dispatch_flag(fit, [&](auto vectors) {
+      dispatch_flag(whole, [&](auto flag) {
         launch({.name = "norm_backward",
                 .grid = static_cast<unsigned>(partials),
-                .block = Shape::kBackwardWarps * kWarp,
-                .shared_bytes = kAlone ? 0 : static_cast<size_t>(3 * cols) * sizeof(float)},
-               stream_of(context),
-               norm_backward<T, Shape::kRowWarps, Shape::kPacks, decltype(vectors)::value>, f);
+                .block = Shape::kBlock,
+                .shared_bytes = Shape::kTeams == 1 ? 0 : static_cast<size_t>(3 * cols) * sizeof(float)},
+               stream_of(context), norm_backward<T, Shape::kRowWarps, Shape::kPacks, decltype(flag)::value>,
+               f);
       });
     });
   });

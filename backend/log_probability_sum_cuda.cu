@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kRowThreads)
   __shared__ double room[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
   const T* row = logits.row(r);
-  const RowSums found = row_sums<false, kVectors>(row, vocab, room);
+  const RowSums found = row_sums<kVectors>(row, vocab, room);
   const double normal = static_cast<double>(found.max) + log(found.exp);
   float* sum = sums.row(r);
   for (int64_t w = threadIdx.x; w < vocab; w += kRowThreads) {

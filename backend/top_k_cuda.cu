@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kRowThreads)
   __shared__ Token bests[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
   const T* row = logits.row(r);
-  const RowSums sums = row_sums<false, kVectors>(row, vocab, room);
+  const RowSums sums = row_sums<kVectors>(row, vocab, room);
   const double normal = static_cast<double>(sums.max) + log(sums.exp);
   Token mine = best_after(row, vocab, banned, {INFINITY, -1});
   for (int i = 0; i < k; ++i) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kRowThreads)
   __shared__ double room[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
   const T* row = logits.row(r);
-  const RowSums sums = row_sums<false, kVectors>(row, vocab, room);
+  const RowSums sums = row_sums<kVectors>(row, vocab, room);
   if (threadIdx.x != 0) return;
   const int32_t label = labels[r];
   const float at_label = label >= 0 && label < vocab ? load(row[label]) : nanf("");

@@ -57,6 +57,13 @@ if(VENTRIS_HAS_CUDA OR VENTRIS_ALSO_CUDA)
   if(NOT VENTRIS_CUDA_ARCHITECTURES)
     set(VENTRIS_CUDA_ARCHITECTURES 80-real 90a-real 90-virtual)
   endif()
+  foreach(architecture IN LISTS VENTRIS_CUDA_ARCHITECTURES)
+    if(architecture MATCHES "^[0-9]+" AND CMAKE_MATCH_0 LESS 80)
+      message(FATAL_ERROR "-DCMAKE_CUDA_ARCHITECTURES: ${architecture} is older than 80. The kernels need compute "
+                          "capability 8.0 or newer, for bf16 and asynchronous copies; name 80 or a newer one, "
+                          "or build for CPUs with -DVENTRIS_CUDA=OFF")
+    endif()
+  endforeach()
   # As messages name them: "architectures 80, 90a, PTX 90".
   list(TRANSFORM VENTRIS_CUDA_ARCHITECTURES REPLACE "^(.*)-virtual$" "PTX \\1" OUTPUT_VARIABLE names)
   list(TRANSFORM names REPLACE "-real$" "")

@@ -69,7 +69,7 @@ __device__ __forceinline__ void weigh(const TensorBackward& f, const Span& span,
         float& p = s[2 * j + n][e];
         float& d = d_p[2 * j + n][e];
         const bool sees = 16 * j + 8 * n + lane % 4 * 2 + e % 2 < limit[e / 2];
-        p = sees ? exp2f(factor * p - log_sum[e / 2]) : 0.0F;
+        p = sees ? fast_exp2(factor * p - log_sum[e / 2]) : 0.0F;
         d = sees && (kept[j] >> mask_bit(n, e) & 1U) != 0 ? mask.scale * d : 0.0F;
       }
     }

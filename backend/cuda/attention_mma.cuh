@@ -35,19 +35,24 @@ __device__ __forceinline__ constexpr int pairs_of(int columns) {
 /// The block: starts to copy rows [begin, begin + rows), at most kTile, of heads `head`, `head` + 1, ... to
 /// shared memory, with zeros up to a multiple of 16 rows, and for missing heads.
 template <int kHead, int kTile>
-__device__ __forceinline__ void stage_tile(const Rows<const BF16>& from, int64_t begin, int rows, int head,
+__device__ __forceinline__ void stage_tile(const Rows<const BF16>& from, int begin, int rows, int head,
                                            int heads, BF16* to) {
   constexpr int kChunks = kHead / kPack;
   constexpr int kRowChunks = kHeadsOfTile<kTile> * kChunks;
   static_assert(kTensorThreads % kRowChunks == 0);
   const int chunk = static_cast<int>(threadIdx.x) % kRowChunks;
   const int which = chunk / kChunks;
-  const int64_t column = int64_t{head} * kHead + chunk * kPack;
+  const int column = head * kHead + chunk * kPack;
   const int room = rows < kTile ? pairs_of(rows) * kWarpRows : kTile;
-  to += which * kTile * kPaddedRow<kHead> + chunk % kChunks * kPack;
-  for (int i = static_cast<int>(threadIdx.x) / kRowChunks; i < room; i += kTensorThreads / kRowChunks) {
+  constexpr int kStep = kTensorThreads / kRowChunks;  // rows that are copied at a time
+  const int first = static_cast<int>(threadIdx.x) / kRowChunks;
+  to += (which * kTile + first) * kPaddedRow<kHead> + chunk % kChunks * kPack;
+  const BF16* row = from.row(begin + first) + column;
+  const int64_t step = kStep * from.stride;
+#pragma unroll 1
+  for (int i = first; i < room; i += kStep, to += kStep * kPaddedRow<kHead>, row += step) {
     const bool valid = i < rows && head + which < heads;
-    async_copy_16(to + i * kPaddedRow<kHead>, valid ? from.row(begin + i) + column : from.data, valid);
+    async_copy_16(to, valid ? row : from.data, valid);
   }
 }
 

@@ -29,7 +29,7 @@ struct WorkItem {
   int32_t first;  // first query, or key, of the tile in its sentence
 
   __device__ __forceinline__ Span span(int head, int d_head) const {
-    return {query_begin, queries, key_begin, keys, int64_t{head} * d_head};
+    return {query_begin, queries, key_begin, keys, head * d_head};
   }
 };
 struct WorkLists {
@@ -62,10 +62,6 @@ template <typename Args>
 int64_t max_tiles(const Args& args) {
   return 2 * int64_t{args.sentences} + args.query.rows / kTileRows + args.key.rows / kTileRows + 2;
 }
-
-/// The number of blocks that keep the device busy with `turns` pieces of work; it may exceed those that run
-/// at a time.
-unsigned blocks_for_turns(int64_t turns);
 
 /// Distributes the work of a grid: calls body(kind, turn) in one block for every turn below turns[kind], for
 /// all kinds, in this order. turns: [kKinds] in shared memory, written by thread 0 before; not in registers,

@@ -106,6 +106,19 @@ __device__ __forceinline__ void store_pack(T* row, int64_t begin, int64_t cols, 
   }
 }
 
+/// The same for rows of whole packs alone (kWhole), without instructions for a part of one, or of any
+/// elements: zeros from `cols` on, which are not stored.
+template <bool kWhole, typename T>
+__device__ __forceinline__ Packed<T> load_row_pack(const T* row, int begin, int cols) {
+  if constexpr (!kWhole) return load_packed<false>(row, begin, cols);
+  return begin < cols ? *reinterpret_cast<const Packed<T>*>(row + begin) : Packed<T>{};
+}
+template <bool kWhole, typename T>
+__device__ __forceinline__ void store_row_pack(T* row, int begin, int cols, const float (&v)[kPack]) {
+  if constexpr (!kWhole) return store_pack<false>(row, begin, cols, v);
+  if (begin < cols) *reinterpret_cast<Packed<T>*>(row + begin) = pack<T>(v);
+}
+
 /// v after a store to T and a load.
 template <typename T>
 __device__ __forceinline__ float rounded(float value) {

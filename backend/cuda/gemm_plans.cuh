@@ -55,10 +55,10 @@ struct GemmPlan {
 };
 
 /// The plans of a device, by shape. A plan is created when its shape first occurs, which must not happen
-/// while a graph is captured. Of the first candidates of cuBLASLt's heuristic the fastest is chosen, which
-/// synchronises with the device to time them; the first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and
-/// for shapes that are not multiples of 64: these occur in decoding, not in training, and a new one in nearly
-/// every step.
+/// while a graph is captured. Of the first 32 candidates of cuBLASLt's heuristic the fastest is chosen, which
+/// synchronises with the device to time them, one after the other on operands that are not in its cache; the
+/// first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and for shapes that are not multiples of 64: these
+/// occur in decoding, not in training, and a new one in nearly every step.
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
 /// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
@@ -78,11 +78,11 @@ class GemmPlans {
   GemmPlan describe(const GemmPlanKey& key) const;
   std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
   bool usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const;
-  size_t fastest(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args, const void* bias,
+  size_t fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                  const std::vector<GemmAlgorithm>& candidates) const;
 
   cublasStatus_t enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                         const GemmAlgorithm& algorithm, void* c) const;
+                         const GemmAlgorithm& algorithm) const;
 
   CudaDevice& device_;
   bool tune_;

@@ -13,29 +13,24 @@ inline constexpr int64_t kRowPack = int64_t{kRowThreads} * kPack;  // columns th
 
 struct RowSums {
   float max;
-  double exp;      // sum of e^(x - max)
-  double shifted;  // sum of x - max; 0 unless requested
+  double exp;  // sum of e^(x - max)
 };
 
 /// The sums of the first n columns, in one pass: every thread rescales its sum when its maximum grows. All
 /// threads of a block of kRowThreads must call, and get the result. `room`: shared memory for one double per
 /// warp.
-template <bool kShifted, bool kVectors, typename T>
+template <bool kVectors, typename T>
 __device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* room) {
   float max = -INFINITY;
   float exp_sum = 0.0F;
-  double plain = 0.0;
   for (int64_t begin = int64_t{threadIdx.x} * kPack; begin < n; begin += kRowPack) {
     float v[kPack];
     load_pack<kVectors>(row, begin, n, v);
     float pack_max = v[0];
-    float sum = 0.0F;
     for (int i = 0; i < kPack; ++i) {
       if (begin + i >= n) v[i] = -INFINITY;
       pack_max = v[i] > pack_max ? v[i] : pack_max;
-      if (kShifted && begin + i < n) sum += v[i];
     }
-    if (kShifted) plain += static_cast<double>(sum);
     if (pack_max > max) {
       exp_sum *= max == -INFINITY ? 0.0F : expf(max - pack_max);
       max = pack_max;
@@ -52,10 +47,7 @@ __device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* roo
     block_max = other > block_max ? other : block_max;
   }
   const float scaled = max == -INFINITY ? exp_sum : exp_sum * expf(max - block_max);
-  const double exp_total = block_sum(static_cast<double>(scaled), room);
-  const double shifted =
-      kShifted ? block_sum(plain, room) - static_cast<double>(n) * static_cast<double>(block_max) : 0.0;
-  return {block_max, exp_total, shifted};
+  return {block_max, block_sum(static_cast<double>(scaled), room)};
 }
 
 }  // namespace ventris::cuda

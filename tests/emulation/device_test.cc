@@ -75,6 +75,11 @@ TEST_F(CudaDevices, AnArchitectureWithoutKernelsIsSaid) {
   expect_reason("has compute capability 9.0, but this build has kernels only for the emulated device");
 }
 
+TEST_F(CudaDevices, AnArchitectureThatIsTooOldIsSaid) {
+  emulation::machine().major = 7;
+  expect_reason("(emulated) has compute capability 7.0; 8.0 or newer is needed");
+}
+
 TEST_F(CudaDevices, ComputeModesThatKeepUsOutAreSaid) {
   emulation::machine().mode = cudaComputeModeProhibited;
   expect_reason("\"prohibited\"");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -98,7 +99,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->uuid.bytes[15] = static_cast<char>(device);
   p->totalGlobalMem = ventris::emulation::kDeviceBytes;
   p->sharedMemPerBlockOptin = 227 << 10;
-  p->major = 9;
+  p->major = ventris::emulation::machine().major;
   p->minor = 0;
   p->multiProcessorCount = 4;
   return result(cudaSuccess);
@@ -125,6 +126,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       break;
   }
   return cudaSuccess;
+}
+/// As threads and shared memory allow on compute capability 9.0; registers are not emulated.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,
+                                                          size_t shared_bytes) {
+  constexpr size_t kShared = size_t{228} << 10;
+  constexpr size_t kReserved = size_t{1} << 10;  // for each block
+  constexpr int kThreads = 2048;
+  *blocks = std::min(kThreads / threads, static_cast<int>(kShared / (shared_bytes + kReserved)));
+  return result(cudaSuccess);
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = machine().driver;

@@ -30,6 +30,8 @@ cudaError_t cudaSetDevice(int);
 cudaError_t cudaGetDevice(int*);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int device);
 cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int device);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads,
+                                                          size_t shared_bytes);
 cudaError_t cudaDriverGetVersion(int*);
 cudaError_t cudaRuntimeGetVersion(int*);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
