@@ -68,10 +68,10 @@ KERNELS = {
     "embed": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((48, 16),)),
     "list_work": Kernel("attention_work_cuda.cu", width=4, loops=((16, 0),)),
     "norm_forward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", once=("{packs}", 96, 32)),
-    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", loops=(("{packs}", 64, 32),)),
+    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, {packs}, 1, true>", loops=((32, 32),)),
     "attend_on_tensor_cores": Kernel("attention_tensor_cuda.cu", "<64>", by_products=True),
     "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
-    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 16))),
+    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 0), (16, 16))),
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
     "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),)),
     "sum_columns of ReLU": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((32, 16),)),
@@ -192,15 +192,15 @@ def step(preset, rows=ROWS):
         products.append(Product(backward[side], times, k, n, rows, F32, accumulates=True))
         products.append(Product(backward[side], times, rows, k, n, accumulates=first))
 
+    packs = d // (WARP * PACK)  # of a row in the registers of a warp, or warps that share a row
     for side, sublayers in (("encoder", 2), ("decoder", 3)):
-        packs = d // (WARP * PACK)
         launches += [
             Launch("embed", forward[side], 1, -(-rows // 4), 128, rows * d, 2 * row, (packs,), flops=4 * rows * d),
             Launch("list_work", forward[side], sublayers - 1, 1, 1024, sentences(), 40 * sentences(), (sentences() / 1024,)),
             Launch("norm_forward", forward[side], sublayers * layers, -(-rows // 4), 128, rows * d, 4 * row + 8 * rows,
                    flops=10 * rows * d),
             Launch("norm_backward", backward[side], sublayers * layers, partials, 256, rows * d, 4 * row + 8 * rows,
-                   (rows_of_partial(rows) / 8,), shared=3 * d * F32, flops=14 * rows * d),
+                   (rows_of_partial(rows) * packs / 8,), shared=3 * d * F32, flops=14 * rows * d),
         ]  # fmt: skip
         # Of its norms, with the biases before them; of its other biases.
         add(backward[side], layers, sublayers * 3 * d + ff + (2 if side == "encoder" else 3) * d)
@@ -237,9 +237,10 @@ def step(preset, rows=ROWS):
             Launch("join_runs", backward[side], 1, grid, 128, pieces * d, 2 * pieces * d * F32, (1,)),
         ]  # fmt: skip
     logits = rows * vocabulary
-    packs = vocabulary / (256 * PACK)
+    of_thread = VOCABULARY / (512 * PACK)
     launches += [
-        Launch("cross_entropy_row", output, 1, rows, 256, logits, 2 * logits * BF16, (packs, packs), flops=8 * logits),
+        Launch("cross_entropy_row", output, 1, rows, 512, logits, 2 * logits * BF16, 3 * (of_thread,), VOCABULARY * BF16,
+               flops=8 * logits),
         Launch("sum_losses", output, 1, 1, 1024, rows, 8 * rows, (rows / 1024,)),
     ]
     products += [
