@@ -57,6 +57,7 @@ class Instances:
         self.taken = {}
         self.objects = {}
         self.functions = {}
+        self.most_threads = {}
         self.codes = {}
         for source, instance, compiled_for, object_file, taken in registers.reports(build):
             if compiled_for == architecture:
@@ -76,8 +77,10 @@ class Instances:
             source = key[0]
             if source not in self.functions:
                 functions = sass.disassemble(self.cuobjdump, self.objects[source], self.architecture)
-                names = registers.instances(functions)
-                self.functions[source] = {names[mangled].split("::")[-1]: code for mangled, code in functions.items()}
+                limits = sass.most_threads(sass.run_cuobjdump(self.cuobjdump, "-elf", self.objects[source], self.architecture))
+                names = {mangled: name.split("::")[-1] for mangled, name in registers.instances(functions).items()}
+                self.functions[source] = {names[mangled]: code for mangled, code in functions.items()}
+                self.most_threads.update({(source, names[mangled]): threads for mangled, threads in limits.items()})
             self.codes[key] = sass.Code(self.functions[source][key[1]])
         return self.codes[key]
 
@@ -155,7 +158,11 @@ def read_code(launch, kernel, preset, instances):
     key = instances.key(launch.kernel, kernel, preset)
     if not instances.cuobjdump:
         return instances.taken[key], None, []
-    return instances.taken[key], *cost_of_launch(launch, kernel, preset, instances.code(key))
+    code = instances.code(key)
+    threads = instances.most_threads.get(key, launch.threads)
+    if threads != launch.threads:
+        raise Unclear(f"{launch.kernel}: compiled for blocks of {threads} threads, {launch.threads} in kernel_bill_step.py; correct step() there")
+    return instances.taken[key], *cost_of_launch(launch, kernel, preset, code)
 
 
 def bill_of(preset_name, instances):

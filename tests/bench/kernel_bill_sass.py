@@ -9,6 +9,7 @@ dropout, which moves none, is counted.
 import collections
 import dataclasses
 import functools
+import math
 import os
 import pathlib
 import re
@@ -154,13 +155,33 @@ def find_cuobjdump():
     return None
 
 
-def disassemble(cuobjdump, object_file, architecture):
-    """name -> instructions, of one object. Raises OSError or CalledProcessError."""
-    # cuobjdump starts nvdisasm, which stands beside it.
+def run_cuobjdump(cuobjdump, option, object_file, architecture):
+    """What it prints. Raises OSError or CalledProcessError."""
+    # It starts nvdisasm, which stands beside it.
     path = f"{pathlib.Path(cuobjdump).resolve().parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    command = [cuobjdump, "-sass", "-arch", architecture, str(object_file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path})
-    return parse(done.stdout)
+    command = [cuobjdump, option, "-arch", architecture, str(object_file)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}).stdout
+
+
+def disassemble(cuobjdump, object_file, architecture):
+    """name -> instructions, of one object."""
+    return parse(run_cuobjdump(cuobjdump, "-sass", object_file, architecture))
+
+
+def most_threads(text):
+    """name -> threads of a block at most, for the kernels with __launch_bounds__, of the output of cuobjdump -elf."""
+    found = {}
+    current = attribute = ""
+    for line in text.splitlines():
+        if line.startswith(".nv.info."):
+            current = line.removeprefix(".nv.info.").strip()
+        elif line.startswith("."):
+            current = ""
+        elif "Attribute:" in line:
+            attribute = line.split()[-1]
+        elif "Value:" in line and attribute == "EIATTR_MAX_THREADS" and current:
+            found[current] = math.prod(int(number, 16) for number in line.split()[1:])
+    return found
 
 
 class Block:

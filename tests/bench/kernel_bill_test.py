@@ -101,6 +101,19 @@ class MachineCode(unittest.TestCase):
         with self.assertRaisesRegex(bill.Unclear, "sum: no loop loads 64 bytes and stores 0.*0x30: 0 and 16, 16 and 16"):
             bill.cost_of_launch(self.launch(), kernel, plan.PRESETS["base"], code_of(LOOP))
 
+    def test_blocks_of_another_size_are_found(self):
+        elf = (".nv.info\n\tAttribute:\tEIATTR_REGCOUNT\n\tValue:\t0x1 0x2\n"
+               ".nv.info._Z3sumPf\n\t<0x1>\n\tAttribute:\tEIATTR_CUDA_API_VERSION\n\tFormat:\tEIFMT_SVAL\n\tValue:\t0x7c\n"
+               "\tAttribute:\tEIATTR_MAX_THREADS\n\tFormat:\tEIFMT_SVAL\n\tValue:\t0x40 0x2 0x1\n")  # fmt: skip
+        self.assertEqual(sass.most_threads(elf), {"_Z3sumPf": 128})
+        key = ("sum_cuda.cu", "sum")
+        instances = types.SimpleNamespace(cuobjdump="cuobjdump", key=lambda *_: key, code=lambda _: code_of(LOOP), most_threads={key: 128},
+                                          taken={key: {}})  # fmt: skip
+        kernel = plan.Kernel("sum_cuda.cu", loops=((16, 16),))
+        bill.read_code(self.launch(threads=128), kernel, plan.PRESETS["base"], instances)
+        with self.assertRaisesRegex(bill.Unclear, "sum: compiled for blocks of 128 threads, 32 in kernel_bill_step.py"):
+            bill.read_code(self.launch(), kernel, plan.PRESETS["base"], instances)
+
     def test_a_warp_waits_for_its_operands(self):
         load = "LDG.E.128 R4, desc[UR4][R2.64]"
         apart = [("", load), ("", "FADD R20, R21, R22"), ("", "EXIT")]
