@@ -69,6 +69,8 @@ class Instances:
         found = (kernel.source, name.split(" ")[0] + plan.instance_of(kernel, preset))
         if found not in self.taken:
             there = sorted(instance for source, instance in self.taken if source == kernel.source)
+            if not there:
+                raise Unclear(f"{name}: {kernel.source} was not built for {self.architecture}")
             raise Unclear(f"{name}: {kernel.source} has no instance {found[1]}, but {', '.join(there)}; correct KERNELS in kernel_bill_step.py")
         return found
 
@@ -93,9 +95,9 @@ def multiple(moved, pack):
     return times.pop() if len(times) == 1 else 0
 
 
-def choose_loop(code, width, pack, used):
+def choose_loop(code, width, pack, used, at_once=0):
     """(way, packs that it moves, loop): of the loops that are not counted yet the way with the fewest narrow accesses that moves
-    most packs at a time, rather in a loop that can move nothing else. None if no loop moves a multiple."""
+    most packs at a time (or `at_once`), rather in a loop that can move nothing else. None if no loop moves a multiple."""
     best = None
     for loop in code.loops:
         ways = code.ways(width, loop)
@@ -103,6 +105,8 @@ def choose_loop(code, width, pack, used):
         for moved, way in ways.items():
             packs = multiple(moved, pack)
             rank = (loop not in used, packs and -way.narrow / packs, packs, sum(moved) == most)
+            if at_once and packs != at_once:
+                continue
             if packs and (best is None or rank > best[0]):
                 best = (rank, way, packs, loop)
     return best[1:] if best else None
@@ -138,7 +142,7 @@ def cost_of_launch(launch, kernel, preset, code):
     used = []
     for entry, turns in zip(kernel.loops, launch.turns, strict=True):
         pack = plan.pack_of(entry, preset)
-        chosen = choose_loop(code, kernel.width, pack, used)
+        chosen = choose_loop(code, kernel.width, pack, used, kernel.at_once)
         if not chosen:
             there = "; ".join(f"{loop.head.first:#x}: " + ", ".join(f"{a} and {b}" for a, b in sorted(code.ways(kernel.width, loop)))
                               for loop in code.loops)  # fmt: skip

@@ -74,6 +74,7 @@ class MachineCode(unittest.TestCase):
         twice = with_more([("", "LDG.E.128 R12, desc[UR4][R2.64+0x10]"), ("", "STG.E.128 desc[UR4][R2.64+0x10], R12")])
         way, packs, _ = bill.choose_loop(code_of(twice), 16, (16, 16), [])
         self.assertEqual((packs, len(way.instructions())), (2, 10))
+        self.assertIsNone(bill.choose_loop(code_of(twice), 16, (16, 16), [], at_once=1))
         self.assertAlmostEqual(self.per_element(twice), (4 + 10 * 100 / 2) / 100 / 8)
 
     def launch(self, **changes):
