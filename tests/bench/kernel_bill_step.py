@@ -75,7 +75,7 @@ KERNELS = {
     "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
     "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 0), (16, 16))),
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
-    "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=1),
+    "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
     "sum_columns of ReLU": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((32, 16),)),
     "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),
     "rank_rows": Kernel("embedding_cuda.cu", loops=((16, 0),)),
