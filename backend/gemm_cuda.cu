@@ -44,41 +44,65 @@ uint32_t alignment_of(const void* address) {
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
+GemmPlanKey key_of(const GemmArgs& args, const void* bias) {
+  constexpr int64_t kBitsOfElement = 16;
+  return {.shape = {.dtype = args.a.dtype,
+                    .c_dtype = args.c.dtype,
+                    .transpose_a = args.transpose_a,
+                    .transpose_b = args.transpose_b,
+                    .bias = bias != nullptr,
+                    .relu = args.relu,
+                    .accumulate = args.accumulate,
+                    .m = args.c.rows,
+                    .n = args.c.cols,
+                    .k = args.transpose_a ? args.a.rows : args.a.cols,
+                    .a_stride = args.a.stride,
+                    .b_stride = args.b.stride,
+                    .c_stride = args.c.stride},
+          .relu_bits_stride = args.relu_bits ? args.relu_bits.stride * kBitsOfElement : 0,
+          .alignment = {.a = alignment_of(args.a.data),
+                        .b = alignment_of(args.b.data),
+                        .c = alignment_of(args.c.data),
+                        .bias = alignment_of(bias),
+                        .relu_bits = alignment_of(args.relu_bits.data)}};
+}
+
+/// Calls body with a bias of the dtype of c, as cuBLASLt adds it.
+template <typename Body>
+void with_bias(Context& context, const GemmArgs& args, Body&& body) {
+  const ArenaScope scope(context.scratch());
+  ConstTensor bias = args.bias;
+  if (bias && bias.dtype != args.c.dtype) {
+    need_scratch(context, static_cast<size_t>(bias.cols) * size_of(args.c.dtype));
+    const Tensor rounded = context.scratch().allocate(1, bias.cols, args.c.dtype);
+    cast_cuda(context, {.source = bias, .destination = rounded});
+    bias = rounded;
+  }
+  body(bias.data);
+}
+
 }  // namespace
 
 void gemm_cuda(Context& context, const GemmArgs& args) {
   const DType dtype = args.a.dtype;
   VENTRIS_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, "gemm on cuda supports f32 or bf16, not {}",
                 name_of(dtype));
-  const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
-  if (k == 0) return run_empty(context, args);
-  const ArenaScope scope(context.scratch());
-  ConstTensor bias = args.bias;
-  if (bias && bias.dtype != args.c.dtype) {  // cuBLASLt adds a bias of the dtype of c
-    need_scratch(context, static_cast<size_t>(bias.cols) * size_of(args.c.dtype));
-    const Tensor rounded = context.scratch().allocate(1, bias.cols, args.c.dtype);
-    cast_cuda(context, {.source = bias, .destination = rounded});
-    bias = rounded;
+  if ((args.transpose_a ? args.a.rows : args.a.cols) == 0) return run_empty(context, args);
+  with_bias(context, args, [&](const void* bias) {
+    GemmPlans& plans = *context.cuda().gemm_plans;
+    plans.run(plans.plan(key_of(args, bias), args, bias), args, bias);
+  });
+}
+
+bool gemm_takes_relu_bits_cuda(Context& context, const GemmArgs& args) {
+  const bool empty = args.c.rows == 0 || args.c.cols == 0 || args.a.rows == 0 || args.a.cols == 0;
+  bool takes = false;
+  if (!empty) {
+    with_bias(context, args, [&](const void* bias) {
+      takes = context.cuda().gemm_plans->exists(key_of(args, bias), args, bias);
+    });
   }
-  const GemmPlanKey key{.shape = {.dtype = dtype,
-                                  .c_dtype = args.c.dtype,
-                                  .transpose_a = args.transpose_a,
-                                  .transpose_b = args.transpose_b,
-                                  .bias = static_cast<bool>(bias),
-                                  .relu = args.relu,
-                                  .accumulate = args.accumulate,
-                                  .m = args.c.rows,
-                                  .n = args.c.cols,
-                                  .k = k,
-                                  .a_stride = args.a.stride,
-                                  .b_stride = args.b.stride,
-                                  .c_stride = args.c.stride},
-                        .alignment = {.a = alignment_of(args.a.data),
-                                      .b = alignment_of(args.b.data),
-                                      .c = alignment_of(args.c.data),
-                                      .bias = alignment_of(bias.data)}};
-  GemmPlans& plans = *context.cuda().gemm_plans;
-  plans.run(plans.plan(key, args, bias.data), args, bias.data);
+  return takes;
 }
 
 }  // namespace ventris

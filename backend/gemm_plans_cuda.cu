@@ -64,11 +64,15 @@ std::string name_of_device(const CudaDevice& device) {
 
 std::string text_of(const GemmPlanKey& key) {
   const GemmShape& s = key.shape;
-  return fmt::format("{} {} {}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
+  const std::string bits =
+      key.relu_bits_stride == 0
+          ? ""
+          : fmt::format(" bits {} alignment {}", key.relu_bits_stride, key.alignment.relu_bits);
+  return fmt::format("{} {} {}{}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
                      name_of(s.dtype), name_of(s.c_dtype), s.transpose_a ? "t" : "n",
                      s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "",
-                     s.accumulate ? " accumulate" : "", s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride,
-                     key.alignment.a, key.alignment.b, key.alignment.c, key.alignment.bias);
+                     s.accumulate ? " accumulate" : "", bits, s.m, s.n, s.k, s.a_stride, s.b_stride,
+                     s.c_stride, key.alignment.a, key.alignment.b, key.alignment.c, key.alignment.bias);
 }
 
 bool made_of_multiples(const GemmShape& shape) {
@@ -163,7 +167,8 @@ class OperandTurns {
 size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
   const GemmAlignment& alignment = key.alignment;
   return GemmShapeHash()(key.shape) * 31 +
-         (alignment.a << 15 | alignment.b << 10 | alignment.c << 5 | alignment.bias);
+         (alignment.a << 15 | alignment.b << 10 | alignment.c << 5 | alignment.bias) +
+         static_cast<size_t>(key.relu_bits_stride) * 7;
 }
 
 GemmPlans::GemmPlans(CudaDevice& device)
@@ -178,10 +183,20 @@ GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   const auto transpose = [](bool transposed) -> int32_t { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose(s.transpose_b));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transpose(s.transpose_a));
-  const int32_t epilogue = s.bias   ? s.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
-                           : s.relu ? CUBLASLT_EPILOGUE_RELU
+  const bool bits = key.relu_bits_stride != 0;
+  const int32_t epilogue = s.relu   ? s.bias
+                                          ? bits ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS
+                                      : bits ? CUBLASLT_EPILOGUE_RELU_AUX
+                                             : CUBLASLT_EPILOGUE_RELU
+                           : bits   ? CUBLASLT_EPILOGUE_DRELU
+                           : s.bias ? CUBLASLT_EPILOGUE_BIAS
                                     : CUBLASLT_EPILOGUE_DEFAULT;
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (bits) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.relu_bits_stride);
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+        static_cast<uintptr_t>(key.alignment.relu_bits));
+  }
   if (s.bias) {
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(s.c_dtype)));
     // The heuristic takes the alignment from the address.
@@ -252,7 +267,7 @@ size_t GemmPlans::fastest(const GemmPlan& plan, const GemmArgs& args, const void
   return best;
 }
 
-const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
+const GemmPlan& GemmPlans::find(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   const std::string text = text_of(key);
@@ -264,8 +279,8 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
   GemmPlan plan = describe(key);
   const auto choice = candidates(key, plan);
   if (choice.empty()) {
-    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", text,
-         cublasLtGetVersion());
+    plan.exists = false;
+    return plans_.emplace(key, std::move(plan)).first->second;
   }
   const auto kept = file_.find(text);
   if (kept && usable(plan, *kept)) {
@@ -280,9 +295,25 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
   return plans_.emplace(key, std::move(plan)).first->second;
 }
 
+bool GemmPlans::exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
+  return find(key, args, bias).exists;
+}
+
+const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
+  const GemmPlan& plan = find(key, args, bias);
+  if (!plan.exists) {
+    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", text_of(key),
+         cublasLtGetVersion());
+  }
+  return plan;
+}
+
 cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                                   const GemmAlgorithm& algorithm) const {
   if (args.bias) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (args.relu_bits) {
+    set(plan.operation.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.relu_bits.data);
+  }
   const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
   const float alpha = 1.0F;
   const float beta = args.accumulate ? 1.0F : 0.0F;

@@ -1,5 +1,6 @@
 #include "model/feed_forward_layer.h"
 
+#include "backend/gemm.h"
 #include "backend/swish.h"
 
 namespace ventris {
@@ -14,6 +15,10 @@ FeedForwardLayer::Saved FeedForwardLayer::plan(Arena& arena, const TransformerCo
   return saved;
 }
 
+Tensor FeedForwardLayer::plan_relu_bits(Arena& arena, const TransformerConfig& config, int64_t capacity) {
+  return config.swish ? Tensor{} : arena.allocate(capacity, relu_bits_cols(config.d_ff), DType::kBF16);
+}
+
 void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved) const {
   if (pass.config.pre_norm) norm_.forward(pass, stream, saved.norm);
   const int64_t rows = stream.input.rows;
@@ -24,7 +29,8 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
     inner_.forward(pass, stream.input, inner);
     swish_forward(pass.context, {.x = inner, .y = hidden});
   } else {
-    inner_.forward(pass, stream.input, hidden, /*relu=*/true);
+    const Tensor bits = saved.relu_bits ? saved.relu_bits.row_range(0, rows) : Tensor{};
+    saved.relu_bits_written = inner_.forward_relu(pass, stream.input, hidden, bits);
   }
   stream.branch = saved.branch.row_range(0, rows);
   outer_.forward(pass, hidden, stream.branch);
@@ -43,8 +49,13 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
   const Tensor hidden = saved.hidden.row_range(0, saved.input.rows);
   const Tensor d_hidden = gradients.scratch(hidden.cols);
   outer_.backward_weight(pass, hidden, gradients.branch);
-  outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
-  if (pass.config.swish) {
+  const bool masked =
+      saved.relu_bits_written && outer_.backward_input_of_relu(pass, gradients.branch, d_hidden,
+                                                               saved.relu_bits.row_range(0, hidden.rows));
+  if (!masked) outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
+  if (masked) {
+    inner_.backward_bias(pass, d_hidden);
+  } else if (pass.config.swish) {
     swish_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden});
     inner_.backward_bias(pass, d_hidden);
   } else {

@@ -38,6 +38,14 @@ struct Activations {
                                capacity.target_rows);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
+    if (device == Device::kCuda) {
+      for (auto& layer : encoder.layers) {
+        layer.feed_forward.relu_bits = FeedForwardLayer::plan_relu_bits(arena, config, capacity.source_rows);
+      }
+      for (auto& layer : decoder.layers) {
+        layer.feed_forward.relu_bits = FeedForwardLayer::plan_relu_bits(arena, config, capacity.target_rows);
+      }
+    }
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
     gradients.residual = arena.allocate(rows, config.d_model, dtype);

@@ -20,13 +20,14 @@ struct CudaDevice;
 /// The largest powers of two, up to 16, that divide the addresses of a GEMM; the choice of kernels depends on
 /// them.
 struct GemmAlignment {
-  uint32_t a = 16, b = 16, c = 16, bias = 16;
+  uint32_t a = 16, b = 16, c = 16, bias = 16, relu_bits = 16;
 
   bool operator==(const GemmAlignment&) const = default;
 };
 
 struct GemmPlanKey {
   GemmShape shape;
+  int64_t relu_bits_stride = 0;  // in bits; 0: without
   GemmAlignment alignment;
 
   bool operator==(const GemmPlanKey&) const = default;
@@ -51,6 +52,7 @@ struct GemmPlan {
 
   Operation operation;
   Layout a, b, c;
+  bool exists = true;  // cuBLASLt has an algorithm
   GemmAlgorithm algorithm = {};
 };
 
@@ -69,12 +71,15 @@ class GemmPlans {
   explicit GemmPlans(CudaDevice& device);
 
   /// If a plan is created, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
-  /// n] of c's dtype, as cuBLASLt requires, or null.
+  /// n] of c's dtype, as cuBLASLt requires, or null. An error if cuBLASLt has no algorithm.
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
+  /// Whether plan() is no error.
+  bool exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   /// Enqueues the product.
   void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;
 
  private:
+  const GemmPlan& find(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   GemmPlan describe(const GemmPlanKey& key) const;
   std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
   bool usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const;

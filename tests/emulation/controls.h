@@ -17,7 +17,7 @@ struct Machine {
   int driver =
       CUDART_VERSION;  // the newest CUDA that the driver knows; 0: no driver; or $VENTRIS_EMULATED_DRIVER
   bool kernel_image =
-      true;  // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
+      true;       // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   int major = 9;  // of the compute capability; the minor number is 0
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process

@@ -14,6 +14,10 @@ struct EmulatedMatmul {
   int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
   int32_t bias_type = -1;  // that of d
+  char* aux = nullptr;     // bits of ReLU
+  int64_t aux_stride = 0;
+
+  bool has_aux() const { return (epilogue & 128) != 0; }
 };
 struct EmulatedLayout {
   cudaDataType type;
@@ -97,6 +101,16 @@ void multiply(const Product& p) {
       if ((p.operation.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) sum += value(p.operation.bias, p.c.type, r);
       if ((p.operation.epilogue & CUBLASLT_EPILOGUE_RELU) != 0)
         sum = sum > 0.0F ? sum : sum < 0.0F ? 0.0F : sum;
+      if (p.operation.has_aux()) {
+        const int64_t bit = j * p.operation.aux_stride + r;
+        char& byte = p.operation.aux[bit / 8];
+        const int mask = 1 << (bit % 8);
+        if (p.operation.epilogue != CUBLASLT_EPILOGUE_DRELU) {
+          byte = static_cast<char>(sum > 0.0F ? byte | mask : byte & ~mask);
+        } else if ((byte & mask) == 0) {
+          sum = 0.0F;
+        }
+      }
       put(p.c_data, p.c.type, index, sum);
     }
   }
@@ -114,6 +128,12 @@ cublasStatus_t check(const EmulatedMatmul& o, const EmulatedLayout& a, const Emu
   const bool types = a.type == b.type && c.type == d.type && (c.type == a.type || c.type == CUDA_R_32F);
   const bool bias = (o.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   if (!types || (bias && o.bias_type != -1 && o.bias_type != d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  constexpr int64_t kAuxUnit = 128;
+  if (o.has_aux()) {
+    if (o.aux == nullptr || o.aux_stride % kAuxUnit != 0 || o.aux_stride < d.rows)
+      return CUBLAS_STATUS_INVALID_VALUE;
+    if (d.type == CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;  // so that tests meet both answers
+  }
   return bias && o.bias == nullptr ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
 }
 
@@ -199,6 +219,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
       break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       taken = take(operation->bias, from, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      taken = take(operation->aux, from, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      taken = take(operation->aux_stride, from, bytes);
       break;
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       taken = take(operation->bias_type, from, bytes);
@@ -299,6 +325,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   const size_t bias_bytes = static_cast<size_t>(d_layout->rows) * (d_layout->type == CUDA_R_32F ? 4 : 2);
   if (!on_device(a, a_layout->bytes()) || !on_device(b, b_layout->bytes()) ||
       !on_device(d, d_layout->bytes()) || (bias && !on_device(operation->bias, bias_bytes)) ||
+      (operation->has_aux() &&
+       !on_device(operation->aux, static_cast<size_t>(d_layout->cols * operation->aux_stride / 8))) ||
       needed > workspace_bytes || (needed != 0 && !on_device(workspace, needed)))
     return CUBLAS_STATUS_INVALID_VALUE;
   const uint64_t* alignment = algorithm->data + 2;
