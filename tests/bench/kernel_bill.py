@@ -95,17 +95,17 @@ def multiple(moved, pack):
     return times.pop() if len(times) == 1 else 0
 
 
-def choose_loop(code, width, pack, used, at_once=0):
+def choose_loop(code, kernel, pack, used):
     """(way, packs that it moves, loop): of the loops that are not counted yet the way with the fewest narrow accesses that moves
-    most packs at a time (or `at_once`), rather in a loop that can move nothing else. None if no loop moves a multiple."""
+    most packs at a time (or kernel.at_once), rather in a loop that can move nothing else. None if no loop moves a multiple."""
     best = None
     for loop in code.loops:
-        ways = code.ways(width, loop)
+        ways = code.ways(kernel.width, loop, kernel.shared)
         most = max(sum(moved) for moved in ways)
         for moved, way in ways.items():
             packs = multiple(moved, pack)
             rank = (loop not in used, packs and -way.narrow / packs, packs, sum(moved) == most)
-            if at_once and packs != at_once:
+            if kernel.at_once and packs != kernel.at_once:
                 continue
             if packs and (best is None or rank > best[0]):
                 best = (rank, way, packs, loop)
@@ -126,7 +126,7 @@ def cost_of_launch(launch, kernel, preset, code):
         cost.add(whole, share)
         cost.cycles += model.LATENCY["ldg"]
         return cost, []
-    ways = code.ways(kernel.width)
+    ways = code.ways(kernel.width, shared=kernel.shared)
     if kernel.once:
         pack = plan.pack_of(kernel.once, preset)
         if pack not in ways:
@@ -142,9 +142,9 @@ def cost_of_launch(launch, kernel, preset, code):
     used = []
     for entry, turns in zip(kernel.loops, launch.turns, strict=True):
         pack = plan.pack_of(entry, preset)
-        chosen = choose_loop(code, kernel.width, pack, used, kernel.at_once)
+        chosen = choose_loop(code, kernel, pack, used)
         if not chosen:
-            there = "; ".join(f"{loop.head.first:#x}: " + ", ".join(f"{a} and {b}" for a, b in sorted(code.ways(kernel.width, loop)))
+            there = "; ".join(f"{loop.head.first:#x}: " + ", ".join(f"{a} and {b}" for a, b in sorted(code.ways(kernel.width, loop, kernel.shared)))
                               for loop in code.loops)  # fmt: skip
             raise Unclear(f"{launch.kernel}: no loop loads {pack[0]} bytes and stores {pack[1]}, or a multiple, in accesses of {kernel.width} "
                           f"bytes; loops load and store: {there}; correct KERNELS in kernel_bill_step.py")  # fmt: skip

@@ -291,9 +291,10 @@ class Code:
             loop.outer = next((other for other in loops[i + 1:] if loop.head in other.body and other is not loop), None)
         return loops
 
-    def ways(self, width, loop=None):
+    def ways(self, width, loop=None, shared=True):
         """(bytes loaded, bytes stored) by accesses of `width` bytes -> the longest Way that moves them: through the kernel, or
-        once through a loop. Inner loops are passed by, as their turns are counted apart."""
+        once through a loop. Inner loops are passed by, as their turns are counted apart. Without `shared` accesses to shared
+        memory do not count."""
         inside = loop.body if loop else set(self.order)
         head = loop.head if loop else self.entry
         inner = {}  # block -> the outermost loop inside that it belongs to
@@ -308,7 +309,7 @@ class Code:
             if block not in inside or not best[block]:
                 continue
             ends = block.next
-            moved, narrow = moved_by(block, width)
+            moved, narrow = moved_by(block, width, shared)
             weight = len(block.instructions)
             counted = block
             if block in inner:
@@ -364,10 +365,10 @@ class Loop:
         self.outer = None
 
 
-def moved_by(block, width):
+def moved_by(block, width, shared):
     """((bytes loaded, bytes stored) by accesses of `width` bytes, number of narrower ones). Constants, of dropout, are neither."""
-    loaded = sum(i.width for i in block.instructions if i.kind in ("ldg", "lds", "async") and i.width == width)
-    stored = sum(i.width for i in block.instructions if i.kind in ("stg", "sts") and i.width == width)
+    kinds = (("ldg", "async", "lds"), ("stg", "sts")) if shared else (("ldg", "async"), ("stg",))
+    loaded, stored = (sum(i.width for i in block.instructions if i.kind in of and i.width == width) for of in kinds)
     narrow = sum(0 < i.width < width for i in block.instructions if i.kind in ("ldg", "stg") and ".CONSTANT" not in i.name)
     return (loaded, stored), narrow
 

@@ -51,13 +51,15 @@ PRESETS = {"base": Preset(6, 512, 2048, 8), "big": Preset(6, 1024, 4096, 16)}
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A row of the table. Bytes are those of accesses of `width` bytes to global and shared memory by one thread: (loaded, stored).
+    """A row of the table. Bytes are those of accesses of `width` bytes by one thread to global and, if `shared`, shared memory:
+    (loaded, stored).
     `once` is the way through the kernel without its loops; the loops are found by the bytes of a pack, of which they may move
     several at a time. None: the longest way, whatever it moves."""
 
     source: str
     instance: str = ""  # template arguments; those of a preset as {packs}
     width: int = 16
+    shared: bool = True
     once: tuple | None = None
     loops: tuple = ()
     # Packs that a turn of a loop moves, where its code also has ways, which are never taken, that move more; 0: what it can.
@@ -70,13 +72,12 @@ KERNELS = {
     "embed": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((48, 16),)),
     "list_work": Kernel("attention_work_cuda.cu", width=4, loops=((16, 0),)),
     "norm_forward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", once=("{packs}", 96, 32)),
-    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, {packs}, 1, true>", loops=((32, 32),)),
+    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, {packs}, 1, true>", shared=False, loops=((32, 32),)),
     "attend_on_tensor_cores": Kernel("attention_tensor_cuda.cu", "<64>", by_products=True),
     "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
     "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 0), (16, 16))),
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
     "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
-    "sum_columns of ReLU": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((32, 16),)),
     "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),
     "rank_rows": Kernel("embedding_cuda.cu", loops=((16, 0),)),
     "invert_ranks": Kernel("embedding_cuda.cu", width=4, once=(1, 4, 4)),
@@ -176,12 +177,11 @@ def step(preset, rows=ROWS):
     backward = {"encoder": "encoder backward", "decoder": "decoder backward"}
     output = "output layer and loss"
 
-    def columns(phase, times, cols, relu=False):
+    def columns(phase, times, cols):
         """Sums of the gradient of a bias by blocks of rows."""
         block_rows = rows_of_partial(rows)
-        launches.append(Launch("sum_columns of ReLU" if relu else "sum_columns", phase, times, -(-cols // 256) * partials, 256,
-                               rows * cols, rows * cols * BF16 * (3 if relu else 1) + partials * cols * F32,
-                               (block_rows / 8,), flops=2 * rows * cols))  # fmt: skip
+        launches.append(Launch("sum_columns", phase, times, -(-cols // 256) * partials, 256, rows * cols,
+                               rows * cols * BF16 + partials * cols * F32, (block_rows / 8,), flops=rows * cols))  # fmt: skip
 
     def add(phase, times, cols):
         """All such sums of a layer, `cols` in total."""
@@ -228,7 +228,7 @@ def step(preset, rows=ROWS):
             add(backward[side], 1, d * layers)
         linear(side, layers, ff, d, first=True)
         linear(side, layers, d, ff)
-        columns(backward[side], layers, ff, relu=True)
+        columns(backward[side], layers, ff)
         columns(backward[side], layers, 2 * d)
         pieces = -(-rows // 32)
         grid = -(-pieces // 4) * -(-d // (WARP * PACK))

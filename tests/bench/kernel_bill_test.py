@@ -60,22 +60,28 @@ class MachineCode(unittest.TestCase):
     def test_a_loop_is_found_and_the_way_through_it(self):
         code = code_of(LOOP)
         self.assertEqual([loop.head.first for loop in code.loops], [0x30])
-        way, packs, loop = bill.choose_loop(code, 16, (16, 16), [])
+        way, packs, loop = bill.choose_loop(code, plan.Kernel(""), (16, 16), [])
         self.assertEqual((packs, loop.head.first), (1, 0x30))
         # Aligned, with dropout: all but the three instructions of the other way.
         self.assertEqual([one.address for one in way.instructions()], [0x30, 0x70, 0x80, 0x90, 0xA0, 0xB0, 0xC0, 0xD0])
         self.assertEqual(sass.classes_of(way.instructions()), {"branch": 3, "int": 3, "ldg.128": 1, "stg.128": 1})
 
     def test_a_loop_that_moves_something_else_is_refused(self):
-        self.assertIsNone(bill.choose_loop(code_of(LOOP), 16, (32, 16), []))
-        self.assertIsNone(bill.choose_loop(code_of(LOOP), 4, (4, 0), []))
+        self.assertIsNone(bill.choose_loop(code_of(LOOP), plan.Kernel(""), (32, 16), []))
+        self.assertIsNone(bill.choose_loop(code_of(LOOP), plan.Kernel("", width=4), (4, 0), []))
 
     def test_an_unrolled_loop_counts_for_several_packs(self):
         twice = with_more([("", "LDG.E.128 R12, desc[UR4][R2.64+0x10]"), ("", "STG.E.128 desc[UR4][R2.64+0x10], R12")])
-        way, packs, _ = bill.choose_loop(code_of(twice), 16, (16, 16), [])
+        way, packs, _ = bill.choose_loop(code_of(twice), plan.Kernel(""), (16, 16), [])
         self.assertEqual((packs, len(way.instructions())), (2, 10))
-        self.assertIsNone(bill.choose_loop(code_of(twice), 16, (16, 16), [], at_once=1))
+        self.assertIsNone(bill.choose_loop(code_of(twice), plan.Kernel("", at_once=1), (16, 16), []))
         self.assertAlmostEqual(self.per_element(twice), (4 + 10 * 100 / 2) / 100 / 8)
+
+    def test_shared_memory_counts_where_it_is_said(self):
+        through = with_more([("", "STS.128 [R9], R4"), ("", "LDS.128 R4, [R9]")])
+        for shared, moved in ((True, (32, 32)), (False, (16, 16))):
+            kernel = plan.Kernel("", shared=shared)
+            self.assertEqual(bill.choose_loop(code_of(through), kernel, moved, [])[1], 1)
 
     def launch(self, **changes):
         return plan.Launch("sum", "", **{**dict(times=1, blocks=1, threads=32, elements=8 * 32, bytes=0, turns=(1,)), **changes})
