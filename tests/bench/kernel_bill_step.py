@@ -72,13 +72,12 @@ KERNELS = {
     "embed": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((48, 16),)),
     "list_work": Kernel("attention_work_cuda.cu", width=4, loops=((16, 0),)),
     "norm_forward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", once=("{packs}", 96, 32)),
-    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", shared=False, loops=(("{packs}", 64, 32),)),
+    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, {packs}, 1, true>", shared=False, loops=((32, 32),)),
     "attend_on_tensor_cores": Kernel("attention_tensor_cuda.cu", "<64>", by_products=True),
     "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
-    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 16))),
+    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 0), (16, 16))),
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
-    "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=1),
-    "sum_columns of ReLU": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((32, 16),)),
+    "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
     "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),
     "rank_rows": Kernel("embedding_cuda.cu", loops=((16, 0),)),
     "invert_ranks": Kernel("embedding_cuda.cu", width=4, once=(1, 4, 4)),
@@ -178,15 +177,14 @@ def step(preset, rows=ROWS):
     backward = {"encoder": "encoder backward", "decoder": "decoder backward"}
     output = "output layer and loss"
 
-    def columns(phase, times, cols, relu=False):
-        """Column sums of the gradient of a bias."""
+    def columns(phase, times, cols):
+        """Sums of the gradient of a bias by blocks of rows."""
         block_rows = rows_of_partial(rows)
-        launches.append(Launch("sum_columns of ReLU" if relu else "sum_columns", phase, times, -(-cols // 256) * partials, 256,
-                               rows * cols, rows * cols * BF16 * (3 if relu else 1) + partials * cols * F32,
-                               (block_rows / 8,), flops=2 * rows * cols))  # fmt: skip
-        add(phase, times, cols)
+        launches.append(Launch("sum_columns", phase, times, -(-cols // 256) * partials, 256, rows * cols,
+                               rows * cols * BF16 + partials * cols * F32, (block_rows / 8,), flops=rows * cols))  # fmt: skip
 
     def add(phase, times, cols):
+        """All such sums of a layer, `cols` in total."""
         launches.append(Launch("add_columns", phase, times, -(-cols // 32), 512, partials * cols, partials * cols * F32,
                                (partials / 16,), flops=partials * cols))  # fmt: skip
 
@@ -196,17 +194,18 @@ def step(preset, rows=ROWS):
         products.append(Product(backward[side], times, k, n, rows, F32, accumulates=True))
         products.append(Product(backward[side], times, rows, k, n, accumulates=first))
 
+    packs = d // (WARP * PACK)  # of a row in the registers of a warp, or warps that share a row
     for side, sublayers in (("encoder", 2), ("decoder", 3)):
-        packs = d // (WARP * PACK)
         launches += [
             Launch("embed", forward[side], 1, -(-rows // 4), 128, rows * d, 2 * row, (packs,), flops=4 * rows * d),
             Launch("list_work", forward[side], sublayers - 1, 1, 1024, sentences(), 40 * sentences(), (sentences() / 1024,)),
             Launch("norm_forward", forward[side], sublayers * layers, -(-rows // 4), 128, rows * d, 4 * row + 8 * rows,
                    flops=10 * rows * d),
             Launch("norm_backward", backward[side], sublayers * layers, partials, 256, rows * d, 4 * row + 8 * rows,
-                   (rows_of_partial(rows) / 8,), shared=3 * d * F32, flops=14 * rows * d),
+                   (rows_of_partial(rows) * packs / 8,), shared=3 * d * F32, flops=14 * rows * d),
         ]  # fmt: skip
-        add(backward[side], sublayers * layers, 3 * d)
+        # Of its norms, with the biases before them; of its other biases.
+        add(backward[side], layers, sublayers * 3 * d + ff + (2 if side == "encoder" else 3) * d)
         for causal in ((False,) if side == "encoder" else (True, False)):
             for back in (False, True):
                 count, pieces = attention(preset, back, causal)
@@ -225,11 +224,12 @@ def step(preset, rows=ROWS):
             linear(side, layers, d, d)
             columns(backward[side], layers, d)
             linear(side, 1, 2 * d * layers, d)
-            columns(backward[side], layers, d)
+            columns(backward[side], 1, d * layers)
+            add(backward[side], 1, d * layers)
         linear(side, layers, ff, d, first=True)
         linear(side, layers, d, ff)
-        columns(backward[side], layers, ff, relu=True)
-        columns(backward[side], 2 * layers, d)
+        columns(backward[side], layers, ff)
+        columns(backward[side], layers, 2 * d)
         pieces = -(-rows // 32)
         grid = -(-pieces // 4) * -(-d // (WARP * PACK))
         launches += [
@@ -239,9 +239,10 @@ def step(preset, rows=ROWS):
             Launch("join_runs", backward[side], 1, grid, 128, pieces * d, 2 * pieces * d * F32, (1,)),
         ]  # fmt: skip
     logits = rows * vocabulary
-    packs = vocabulary / (256 * PACK)
+    of_thread = VOCABULARY / (512 * PACK)
     launches += [
-        Launch("cross_entropy_row", output, 1, rows, 256, logits, 2 * logits * BF16, (packs, packs), flops=8 * logits),
+        Launch("cross_entropy_row", output, 1, rows, 512, logits, 2 * logits * BF16, 3 * (of_thread,), VOCABULARY * BF16,
+               flops=8 * logits),
         Launch("sum_losses", output, 1, 1, 1024, rows, 8 * rows, (rows / 1024,)),
     ]
     products += [
