@@ -11,11 +11,11 @@ namespace ventris::cuda {
 
 /// The rows of one sentence and the columns of one head.
 struct Span {
-  int query_begin;
+  int64_t query_begin;
   int queries;
-  int key_begin;
+  int64_t key_begin;
   int keys;
-  int column;
+  int64_t column;
 };
 
 template <typename T>
@@ -46,7 +46,7 @@ struct AttentionInputs {
 
   __device__ __forceinline__ Span span(int sentence, int head) const {
     return {query_offsets[sentence], query_offsets[sentence + 1] - query_offsets[sentence],
-            key_offsets[sentence], key_offsets[sentence + 1] - key_offsets[sentence], head * d_head};
+            key_offsets[sentence], key_offsets[sentence + 1] - key_offsets[sentence], int64_t{head} * d_head};
   }
   /// The number of keys that query i of a sentence sees.
   __device__ __forceinline__ int limit(int i, int keys) const {

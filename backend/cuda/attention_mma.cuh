@@ -35,7 +35,7 @@ __device__ __forceinline__ constexpr int pairs_of(int columns) {
 /// The block: starts to copy rows [begin, begin + rows), at most kTile, of heads `head`, `head` + 1, ... to
 /// shared memory, with zeros up to a multiple of 16 rows, and for missing heads.
 template <int kHead, int kTile>
-__device__ __forceinline__ void stage_tile(const Rows<const BF16>& from, int begin, int rows, int head,
+__device__ __forceinline__ void stage_tile(const Rows<const BF16>& from, int64_t begin, int rows, int head,
                                            int heads, BF16* to) {
   constexpr int kChunks = kHead / kPack;
   constexpr int kRowChunks = kHeadsOfTile<kTile> * kChunks;

@@ -29,7 +29,7 @@ struct WorkItem {
   int32_t first;  // first query, or key, of the tile in its sentence
 
   __device__ __forceinline__ Span span(int head, int d_head) const {
-    return {query_begin, queries, key_begin, keys, head * d_head};
+    return {query_begin, queries, key_begin, keys, int64_t{head} * d_head};
   }
 };
 struct WorkLists {
