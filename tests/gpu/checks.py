@@ -75,7 +75,7 @@ def run_tests(kit, stage):
 
 def run_selftest(kit, stage):
     finished = stage.run(kit.ventris, "selftest", "--device", kit.sizes.device, *kit.sizes.selftest)
-    return f"{len(finished.output.splitlines())} lines"
+    return table.last_words(finished.output)
 
 
 def sanitize(tool, tests):

@@ -10,12 +10,15 @@ C_LIBRARY = "/lib/x86_64-linux-gnu/lib{}.so.*"
 C_LIBRARIES = ("c", "m", "dl", "rt", "pthread", "resolv", "util", "anl", "nss_*")
 # Of every system; those of the archive and of CUDA come apart.
 PROGRAMS = """sh bash env cat cp mkdir rm ls dirname basename readlink mktemp nproc head tail sort tr wc date uname sleep chmod ln mv touch id
-true false tee stat cut seq find sed grep awk tar gzip hostname ldconfig ip""".split()
+true false tee stat cut seq find sed grep awk tar gzip hostname ldconfig""".split()
+PYTHON = "/usr/bin/python3"
 TRY = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
 
 
 def forbidden():
-    """Why namespaces cannot be made, or None."""
+    """Why there can be no sandbox, or None."""
+    if not shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin"):
+        return "ip is not installed (iproute2)"
     try:
         result = subprocess.run([*TRY, "mount", "-t", "tmpfs", "none", "/tmp"], capture_output=True, text=True, timeout=30, check=False)
     except OSError as error:
@@ -29,7 +32,7 @@ class Sandbox:
     def __init__(self, folder):
         self.folder = folder
         self.bound = {}  # path there: path here
-        python = os.path.realpath("/usr/bin/python3")
+        python = os.path.realpath(PYTHON)
         programs = [found for found in (shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin") for name in PROGRAMS) if found]
         for path in (*programs, python):
             self.bind("/usr/bin/" + os.path.basename(path), path)

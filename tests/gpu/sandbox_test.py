@@ -71,6 +71,12 @@ sys.exit(status)
 """
 
 
+def numpy_of_system():
+    """The folder of the package, or an empty string."""
+    words = [sandbox.PYTHON, "-c", "import numpy; print(numpy.__path__[0])"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def reason_to_skip():
     if not all(CUDA):
         return "built without the program for GPUs"
@@ -80,7 +86,9 @@ def reason_to_skip():
     if missing:
         return f"libraries of CUDA are not installed: {', '.join(missing)}"
     reason = sandbox.forbidden()
-    return f"namespaces cannot be made: {reason}" if reason else None
+    if reason:
+        return f"namespaces cannot be made: {reason}"
+    return None if numpy_of_system() else f"{sandbox.PYTHON} has no numpy"
 
 
 class Kit(unittest.TestCase):
@@ -118,8 +126,7 @@ class Kit(unittest.TestCase):
         root.write("/kit/first_hour.sh", script, 0o755)
         for name, text in (("compute-sanitizer", SANITIZER), ("ncu", NCU)):
             root.write(f"/opt/tools/{name}", text, 0o755)
-        packages = [path for path in sys.path if os.path.isdir(os.path.join(path, "numpy"))]
-        root.bind_package("numpy", os.path.join(packages[0], "numpy"))
+        root.bind_package("numpy", numpy_of_system())
         return root
 
     def forget(self, root, part):
