@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes transformer_post_norm.golden and transformer_pre_norm.golden beside itself (needs PyTorch and NumPy).
+"""Writes transformer_*.golden beside itself, a file for each of MODELS (needs PyTorch and NumPy).
 
 An independent statement of the model, sentence by sentence, in float64 with autograd: parameters, a batch,
 logits, the label-smoothed loss, every gradient, and the losses and parameters of ten Adam steps with the
 schedule of the paper.
 
 A golden file is a sequence of entries: u32 length of the name, name, u32 rows, u32 columns, u8 type (0: f32,
-1: i32), then the elements by rows, all little-endian.
+1: i32, 2: bf16), then the elements by rows, all little-endian. Of the gradients and the parameters of large models the
+first rows alone are kept, and their initial values are exact in bf16.
 """
 import math
 import pathlib
@@ -16,30 +17,38 @@ import numpy
 import torch
 import torch.nn.functional as F
 
+SMALL = dict(d_model=16, d_ff=24, heads=2, positions=12, large=False, lengths=[(3, 5), (1, 1), (9, 7), (4, 10), (6, 2)])
+# On CUDA these have attention on tensor cores, with tiles of 16, 32 and 64 rows.
+LARGE = dict(encoder_layers=1, decoder_layers=1, pre_norm=0, learned_positions=0, d_ff=16, heads=1, positions=48, large=True,
+             lengths=[(20, 18), (3, 2), (33, 36)])
 MODELS = {
-    "post_norm": dict(encoder_layers=2, decoder_layers=2, pre_norm=0, learned_positions=0),
-    "pre_norm": dict(encoder_layers=1, decoder_layers=2, pre_norm=1, learned_positions=1),
+    "post_norm": SMALL | dict(encoder_layers=2, decoder_layers=2, pre_norm=0, learned_positions=0),
+    "pre_norm": SMALL | dict(encoder_layers=1, decoder_layers=2, pre_norm=1, learned_positions=1),
+    "head_32": LARGE | dict(d_model=32),
+    "head_64": LARGE | dict(d_model=64),
 }
-D, FF, HEADS, VOCAB, POSITIONS, SMOOTHING = 16, 24, 2, 37, 12, 0.1
+VOCAB, SMOOTHING = 37, 0.1
+KEPT_ROWS = 4
 WARMUP, SCALE, STEPS = 4, 0.05, 10
 BEGIN, END = 1, 2
 
 
 def shapes(c):
     """Logical parameters: name -> shape, vectors with one dimension."""
+    d, ff = c["d_model"], c["d_ff"]
     linear = lambda name, i, o: {f"{name}/weight": (i, o), f"{name}/bias": (o,)}
-    norm = lambda name: {f"{name}/gamma": (D,), f"{name}/beta": (D,)}
-    p = {"embedding": (VOCAB, D)}
+    norm = lambda name: {f"{name}/gamma": (d,), f"{name}/beta": (d,)}
+    p = {"embedding": (VOCAB, d)}
     if c["learned_positions"]:
-        p |= {"source_positions": (POSITIONS, D), "target_positions": (POSITIONS, D)}
+        p |= {"source_positions": (c["positions"], d), "target_positions": (c["positions"], d)}
     for stack in ("encoder", "decoder"):
         for i in range(c[f"{stack}_layers"]):
             layer = f"{stack}/layers/{i}"
             for attention in ("self_attention", "cross_attention")[: 1 if stack == "encoder" else 2]:
                 for part in ("query", "key", "value", "output"):
-                    p |= linear(f"{layer}/{attention}/{part}", D, D)
+                    p |= linear(f"{layer}/{attention}/{part}", d, d)
                 p |= norm(f"{layer}/{attention}/norm")
-            p |= linear(f"{layer}/feed_forward/inner", D, FF) | linear(f"{layer}/feed_forward/outer", FF, D)
+            p |= linear(f"{layer}/feed_forward/inner", d, ff) | linear(f"{layer}/feed_forward/outer", ff, d)
             p |= norm(f"{layer}/feed_forward/norm")
         if c["pre_norm"]:
             p |= norm(f"{stack}/norm")
@@ -47,21 +56,21 @@ def shapes(c):
 
 
 def initial(c, generator):
-    """Random values that are exact in float32; no vector is trivial."""
+    """Random values that are exact in the type they are kept in; no vector is trivial."""
     p = {}
     for name, shape in shapes(c).items():
-        value = torch.randn(shape, generator=generator, dtype=torch.float64) * (0.1 if len(shape) == 1 else 0.25)
+        value = torch.randn(shape, generator=generator, dtype=torch.float64) * (0.1 if len(shape) == 1 else c["d_model"] ** -0.5)
         if name.endswith("gamma"):
             value += 1.0
-        p[name] = value.float().double().requires_grad_()
+        p[name] = value.to(torch.bfloat16 if c["large"] else torch.float32).double().requires_grad_()
     return p
 
 
-def sinusoids():
-    table = torch.zeros(POSITIONS, D, dtype=torch.float64)
-    for position in range(POSITIONS):
-        for i in range(D // 2):
-            angle = position / 10000 ** (2 * i / D)
+def sinusoids(positions, d):
+    table = torch.zeros(positions, d, dtype=torch.float64)
+    for position in range(positions):
+        for i in range(d // 2):
+            angle = position / 10000 ** (2 * i / d)
             table[position, 2 * i], table[position, 2 * i + 1] = math.sin(angle), math.cos(angle)
     return table
 
@@ -71,21 +80,22 @@ def linear(p, name, x):
 
 
 def norm(p, name, x):
-    return F.layer_norm(x, (D,), p[f"{name}/gamma"], p[f"{name}/beta"], 1e-5)
+    return F.layer_norm(x, x.shape[-1:], p[f"{name}/gamma"], p[f"{name}/beta"], 1e-5)
 
 
-def attention(p, name, x, memory, causal):
-    split = lambda y: y.view(-1, HEADS, D // HEADS).transpose(0, 1)
+def attention(p, c, name, x, memory, causal):
+    d, heads = c["d_model"], c["heads"]
+    split = lambda y: y.view(-1, heads, d // heads).transpose(0, 1)
     q, k, v = (split(linear(p, f"{name}/{part}", y)) for part, y in (("query", x), ("key", memory), ("value", memory)))
-    scores = q @ k.transpose(1, 2) / math.sqrt(D // HEADS)
+    scores = q @ k.transpose(1, 2) / math.sqrt(d // heads)
     if causal:
         scores = scores.masked_fill(torch.ones(scores.shape[1:], dtype=torch.bool).triu(1), -math.inf)
-    return linear(p, f"{name}/output", (scores.softmax(-1) @ v).transpose(0, 1).reshape(-1, D))
+    return linear(p, f"{name}/output", (scores.softmax(-1) @ v).transpose(0, 1).reshape(-1, d))
 
 
 def stack(p, c, side, layers, ids, memory):
-    table = p[f"{side}_positions"] if c["learned_positions"] else sinusoids()
-    x = p["embedding"][ids] * math.sqrt(D) + table[: len(ids)]
+    table = p[f"{side}_positions"] if c["learned_positions"] else sinusoids(c["positions"], c["d_model"])
+    x = p["embedding"][ids] * math.sqrt(c["d_model"]) + table[: len(ids)]
     decoder = memory is not None
     prefix = "decoder" if decoder else "encoder"
 
@@ -97,10 +107,10 @@ def stack(p, c, side, layers, ids, memory):
     for i in range(layers):
         name = f"{prefix}/layers/{i}"
         here = f"{name}/self_attention"
-        x = sublayer(x, here, lambda y: attention(p, here, y, y, decoder))
+        x = sublayer(x, here, lambda y: attention(p, c, here, y, y, decoder))
         if decoder:
             cross = f"{name}/cross_attention"
-            x = sublayer(x, cross, lambda y: attention(p, cross, y, memory, False))
+            x = sublayer(x, cross, lambda y: attention(p, c, cross, y, memory, False))
         ff = f"{name}/feed_forward"
         x = sublayer(x, ff, lambda y: linear(p, f"{ff}/outer", F.relu(linear(p, f"{ff}/inner", y))))
     return norm(p, f"{prefix}/norm", x) if c["pre_norm"] else x
@@ -122,30 +132,33 @@ class Writer:
     def __init__(self, path):
         self.file = open(path, "wb")
 
-    def put(self, name, array):
+    def put(self, name, array, bf16=False):
         array = numpy.atleast_2d(numpy.asarray(array))
-        kind = 1 if array.dtype.kind == "i" else 0
+        kind = 1 if array.dtype.kind == "i" else 2 if bf16 else 0
         self.file.write(struct.pack("<I", len(name)) + name.encode())
-        self.file.write(struct.pack("<IIB", *array.shape, kind) + array.astype("<i4" if kind else "<f4").tobytes())
+        self.file.write(struct.pack("<IIB", *array.shape, kind))
+        bits = array.astype("<i4" if kind == 1 else "<f4")
+        self.file.write((bits.view("<u4") >> 16).astype("<u2").tobytes() if bf16 else bits.tobytes())
 
 
 def make(name, c, folder):
     generator = torch.Generator().manual_seed(20170612)
     p = initial(c, generator)
-    lengths = [(3, 5), (1, 1), (9, 7), (4, 10), (6, 2)]
+    lengths = c["lengths"]
     word = lambda n: torch.randint(3, VOCAB, (n,), generator=generator).tolist()
     sentences = [(word(source), word(target)) for source, target in lengths]
     tokens = sum(len(target) + 1 for _, target in sentences)
+    rows = KEPT_ROWS if c["large"] else None
 
     out = Writer(folder / f"transformer_{name}.golden")
-    out.put("config", [c["encoder_layers"], c["decoder_layers"], D, FF, HEADS, VOCAB, c["pre_norm"],
-                       c["learned_positions"], POSITIONS])
+    out.put("config", [c["encoder_layers"], c["decoder_layers"], c["d_model"], c["d_ff"], c["heads"], VOCAB,
+                       c["pre_norm"], c["learned_positions"], c["positions"]])
     out.put("lengths", lengths)
     out.put("sources", [w for source, _ in sentences for w in source])
     out.put("targets", [w for _, target in sentences for w in target])
     out.put("schedule", numpy.array([SCALE, WARMUP, STEPS], dtype=numpy.float32))
     for key, value in p.items():
-        out.put(f"value/{key}", value.detach().numpy())
+        out.put(f"value/{key}", value.detach().numpy(), bf16=c["large"])
 
     adam = torch.optim.Adam(p.values(), lr=1.0, betas=(0.9, 0.98), eps=1e-9)
     losses = []
@@ -156,13 +169,13 @@ def make(name, c, folder):
         if step == 1:
             out.put("logits", logits.detach().numpy())
             for key, value in p.items():
-                out.put(f"gradient/{key}", value.grad.numpy())
+                out.put(f"gradient/{key}", (value.grad if value.dim() == 1 else value.grad[:rows]).numpy())
         losses.append(loss.item())
-        adam.param_groups[0]["lr"] = SCALE * D**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
+        adam.param_groups[0]["lr"] = SCALE * c["d_model"]**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
         adam.step()
     out.put("losses", numpy.array(losses))
     for key, value in p.items():
-        out.put(f"final/{key}", value.detach().numpy())
+        out.put(f"final/{key}", (value if value.dim() == 1 else value[:rows]).detach().numpy())
 
 
 if __name__ == "__main__":

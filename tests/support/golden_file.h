@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "backend/dtype.h"
+
 namespace ventris::testing {
 
 struct GoldenArray {
   uint32_t rows = 0;
   uint32_t cols = 0;
-  std::vector<float> floats;      // type f32
+  std::vector<float> floats;      // types f32 and bf16
   std::vector<int32_t> integers;  // type i32
 };
 
@@ -44,6 +46,10 @@ inline std::map<std::string, GoldenArray> read_golden(const std::string& path) {
     if (type == 1) {
       entry.integers.resize(count);
       take(entry.integers.data(), count * 4);
+    } else if (type == 2) {
+      std::vector<BF16> numbers(count);
+      take(numbers.data(), count * sizeof(BF16));
+      for (const BF16 number : numbers) entry.floats.push_back(static_cast<float>(number));
     } else {
       entry.floats.resize(count);
       take(entry.floats.data(), count * 4);

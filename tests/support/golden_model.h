@@ -64,11 +64,12 @@ class GoldenModel {
     }
   };
 
-  /// Sums of |got - expected|^2 and |expected|^2 over a logical parameter.
+  /// Sums of |got - expected|^2 and |expected|^2 over the rows of a logical parameter that the file has.
   Squares compare(ConstTensor got, const std::string& name) const {
     const GoldenArray& expected = golden(name);
+    require(expected.rows >= 1 && expected.rows <= got.rows && expected.cols == got.cols, name);
     Squares squares;
-    for (int64_t r = 0; r < got.rows; ++r) {
+    for (int64_t r = 0; r < expected.rows; ++r) {
       for (int64_t c = 0; c < got.cols; ++c) {
         const double e = expected.floats[static_cast<size_t>(r * got.cols + c)];
         squares.add({std::pow(got.row<float>(r)[c] - e, 2), e * e});
