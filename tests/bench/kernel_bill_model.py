@@ -32,12 +32,11 @@ GAP = 1.2e-6
 
 # Warp instructions that a multiprocessor takes in a cycle, of each unit: its four schedulers issue one each; the units' are results
 # per cycle / 32 (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", 9.0). A product of 16 x 8 x 16 is 2048
-# of the 2048 multiplications a cycle; with mma.sync 62 % of them are reached (arXiv:2402.13499, H800).
+# of the 2048 multiplications a cycle; that mma.sync reaches 62 % of them is assumed, after arXiv:2402.13499 (H800).
 ISSUE = 4.0
 UNITS = {"alu": 2.0, "fma": 4.0, "imad": 2.0, "fp64": 2.0, "xu": 0.5, "memory": 1.0, "tensor": 0.62}
 
-# Cycles until a result can be used. Arithmetic, shared and device memory without load: near arXiv:2402.13499 (H800: shared 29, device
-# memory 479). Under load, assumed.
+# Cycles until a result can be used: assumed, of the order that arXiv:2402.13499 measures on an H800, device memory longer for its load.
 LATENCY = {"mufu": 20, "convert": 10, "fp64": 8, "hmma": 33, "shuffle": 24, "barrier": 20, "atomic": 300, "ldg": 650, "lds": 30,
            "constant": 30, "spill": 40}  # fmt: skip
 LATENCY_OF_OTHERS = 5
