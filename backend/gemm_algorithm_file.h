@@ -27,8 +27,11 @@ class GemmAlgorithmFile {
   /// Adds the algorithms in a text of text_of() to this object, not to the file, and prefers them. False if
   /// it is of another identity.
   bool take(const std::string& text);
-  /// Neither reads nor writes the file from now on.
-  void forget_file() { path_.clear(); }
+  /// Neither reads nor writes the file from now on, nor finds what was read from it.
+  void forget_file() {
+    path_.clear();
+    algorithms_.clear();
+  }
 
   std::optional<GemmAlgorithm> find(const std::string& shape) const;
   /// The algorithm to use for `shape`: the one in the file if present, otherwise `algorithm`, which is then

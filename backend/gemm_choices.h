@@ -11,7 +11,7 @@ class Context;
 /// same ones. A CPU has no choice.
 
 /// The choices for all shapes that have occurred so far, as text with the device and the libraries for which
-/// they are valid. "" on the CPU, and if nothing is chosen by time (VENTRIS_TUNE_GEMM=0).
+/// they are valid, also if nothing is chosen by time (VENTRIS_TUNE_GEMM=0). "" on the CPU.
 std::string gemm_choices(Context& context);
 /// Prefers choices of that text for shapes that have not occurred yet. False, with no effect, if they are not
 /// valid for this device and its libraries; "" is valid.

@@ -310,7 +310,6 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
 }
 
 std::string GemmPlans::choices() const {
-  if (!tuning_wanted()) return "";
   std::map<std::string, GemmAlgorithm> algorithms;
   for (const auto& [key, plan] : plans_) {
     if (plan.exists) algorithms.emplace(text_of(key), plan.algorithm);
@@ -319,7 +318,7 @@ std::string GemmPlans::choices() const {
 }
 
 bool GemmPlans::prefer(const std::string& choices) {
-  return !tuning_wanted() || file_.take(choices);
+  return file_.take(choices);
 }
 
 void GemmPlans::end_tuning() {

@@ -9,7 +9,8 @@ namespace ventris {
 
 /// The elements of a flat range that each rank owns where every rank updates its own alone: a segment of each
 /// bucket of the sums, so that all ranks add and send at the same time. Segments begin at multiples of
-/// kSquaresChunk, whose sums of squares are then one rank's. Ranks have equal shares but for these units.
+/// kSquaresChunk, whose sums of squares are then one rank's. The shares of two ranks differ by at most
+/// one unit in each bucket: by a factor of up to 2 if there are nearly as many ranks as units in a bucket.
 class ShardPlan {
  public:
   /// `bucket_bytes` of f32, as Communicator::bucket_bytes(); larger if there are more ranks than units in it.

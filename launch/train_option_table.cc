@@ -122,7 +122,8 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "How gradients are summed. fast: each rank over its shards, "
       "then over the ranks in the order of the library; the last bits depend on the number of ranks. "
       "reproducible: over the shards in one binary tree, "
-      "so the result is the same bits on any number of ranks. This needs f32 gradients, "
+      "so the result is the same bits on any number of ranks with the same --logical-shards. "
+      "This needs f32 gradients, "
       "and memory for partial sums: the size of the gradients for each doubling of the shards of a rank."));
   table.toggle(
       "shard-optimizer", train.shard_optimizer,

@@ -23,6 +23,7 @@ using nlohmann::json;
 constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
+constexpr const char* kLaterKeys[] = {"shard_optimizer"};  // 0.2.0 refuses a file with them
 
 // All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
@@ -131,12 +132,25 @@ std::string expected_value() {
   }
 }
 
+json json_of(const TrainOptions& options) {
+  json object = {{kFormat, data::kConfigFormat}, {kModel, json::parse(to_json(options.model))}};
+  visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
+  return object;
+}
+
 }  // namespace
 
-std::string to_json(const TrainOptions& options, const std::string& environment) {
-  json object = {{kFormat, data::kConfigFormat}, {kModel, json::parse(to_json(options.model))}};
+std::string to_json(const TrainOptions& options) {
+  return json_text(json_of(options), 2);
+}
+
+std::string config_json(const TrainOptions& options, const std::string& environment) {
+  json object = json_of(options);
   if (!environment.empty()) object[kEnvironment] = parse_json(environment);
-  visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
+  const json defaults = json_of({});
+  for (const char* key : kLaterKeys) {
+    if (object[key] == defaults[key]) object.erase(key);
+  }
   return json_text(object, 2);
 }
 

@@ -176,7 +176,7 @@ void TrainingRun::rehearse() {
 void TrainingRun::describe_run() {
   if (communicator_.rank() != 0) return;
   warn_of_changed_options(progress_, options_);
-  write_file_atomically(path_of_config(options_.model_dir), to_json(options_, state_.environment) + "\n");
+  write_file_atomically(path_of_config(options_.model_dir), config_json(options_, state_.environment) + "\n");
   write_file_atomically(options_.model_dir + "/command.txt", given_command(command_) + "\n");
 }
 

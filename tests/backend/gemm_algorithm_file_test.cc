@@ -41,6 +41,15 @@ TEST_F(GemmAlgorithms, OfProcessesThatChooseAtOnceTheFirstDecides) {
   EXPECT_EQ(third.find("another shape"), kOther);
 }
 
+TEST_F(GemmAlgorithms, OfAForgottenFileAreNotFoundButThoseOfATextAre) {
+  GemmAlgorithmFile(folder_, "device").add("shape", kOne);
+  GemmAlgorithmFile file(folder_, "device");
+  EXPECT_TRUE(file.take(file.text_of({{"another shape", kOther}})));
+  file.forget_file();
+  EXPECT_FALSE(file.find("shape"));
+  EXPECT_EQ(file.find("another shape"), kOther);
+}
+
 TEST_F(GemmAlgorithms, OfAnotherVersionAreNotTaken) {
   GemmAlgorithmFile first(folder_, "device 1");
   first.add("shape", kOne);

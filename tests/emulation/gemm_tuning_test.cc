@@ -108,6 +108,19 @@ TEST_F(CudaGemmTuning, ZeroTakesTheFirstAlgorithmAndKeepsNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
+TEST_F(CudaGemmTuning, ZeroGivesAndTakesChoicesToo) {
+  const GemmCase c{.m = 64, .n = 64, .k = 320};
+  GemmProduct first(c, DType::kF32);
+  setenv("VENTRIS_TUNE_GEMM", "0", 1);
+  Context chooses({.device = Device::kCuda, .scratch_bytes = 1 << 16});
+  first.on_device(chooses);
+  const std::string choices = gemm_choices(chooses);
+  EXPECT_NE(choices.find("k 320"), std::string::npos) << choices;
+  Context takes({.device = Device::kCuda, .scratch_bytes = 1 << 16});
+  EXPECT_TRUE(prefer_gemm_choices(takes, choices));
+  EXPECT_FALSE(prefer_gemm_choices(takes, "of another device\n" + choices));
+}
+
 TEST_F(CudaGemmTuning, ChoicesGoToOtherContextsAsText) {
   const GemmCase c{.m = 64, .n = 64, .k = 320};
   GemmProduct first(c, DType::kF32);

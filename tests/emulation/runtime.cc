@@ -15,6 +15,10 @@
 namespace ventris::emulation {
 namespace {
 
+/// Shared memory that a kernel may declare beside its dynamic one, which counts for the limits: it is not
+/// known here.
+constexpr size_t kDeclared = 1024;
+
 /// `what` gives the name of the work that is done.
 void check_memory(const std::function<std::string()>& what) {
   const std::string text = overwritten();
@@ -68,7 +72,7 @@ bool on_device(const void* address, size_t bytes) {
 }
 cudaError_t set_shared_limit(const void* kernel, int bytes) {
   VENTRIS_LOCK();
-  if (bytes < 0 || bytes > 227 << 10) return result(cudaErrorInvalidValue);
+  if (bytes < 0 || static_cast<size_t>(bytes) > (227 << 10) - kDeclared) return result(cudaErrorInvalidValue);
   state().shared_limits[kernel] = bytes;
   return result(cudaSuccess);
 }
@@ -79,11 +83,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
   const dim3 grid = config.gridDim;
   const dim3 block = config.blockDim;
   const auto limit = s.shared_limits.find(kernel);
-  const size_t max = limit == s.shared_limits.end() ? 48 << 10 : static_cast<size_t>(limit->second);
+  const size_t max = limit == s.shared_limits.end() ? 0 : static_cast<size_t>(limit->second);
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
       grid.x > 0x7FFFFFFFU || grid.y > 65535 || grid.z > 65535 ||
-      config.dynamicSmemBytes > std::max<size_t>(max, 48 << 10)) {
+      config.dynamicSmemBytes > std::max<size_t>(max, (48 << 10) - kDeclared)) {
     return result(cudaErrorInvalidConfiguration);
   }
   if (!machine().idle_kernel.empty() && kernel_name(kernel) == machine().idle_kernel) thread = [] {};

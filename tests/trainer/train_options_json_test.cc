@@ -27,13 +27,21 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   const std::string text = to_json(options);
   const TrainOptions read = train_options_from_json(text, "config.json");
   EXPECT_EQ(to_json(read), text);
-  const std::string recorded = to_json(options, R"({"onednn": "2.6.3"})");
+  const std::string recorded = config_json(options, R"({"onednn": "2.6.3"})");
   EXPECT_NE(recorded.find("2.6.3"), std::string::npos);
   EXPECT_EQ(to_json(train_options_from_json(recorded, "config.json")), text);
   EXPECT_EQ(read.seed, options.seed);
   EXPECT_EQ(read.ema, options.ema);
   EXPECT_EQ(read.model, options.model);
   EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
+}
+
+TEST(TrainOptionsJson, LeavesOutOfAFileWhatEarlierVersionsDoNotKnowAndNobodyAskedFor) {
+  TrainOptions options;
+  EXPECT_EQ(config_json(options, "").find("shard_optimizer"), std::string::npos);
+  EXPECT_NE(to_json(options).find("shard_optimizer"), std::string::npos);
+  options.shard_optimizer = true;
+  EXPECT_TRUE(train_options_from_json(config_json(options, ""), "text").shard_optimizer);
 }
 
 TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing) {

@@ -28,9 +28,10 @@ std::vector<CrossEntropyCase> cross_entropy_cases() {
     int64_t vocab, tokens;
   };
   std::vector<CrossEntropyCase> all;
-  for (const Shape& shape : {Shape{{1, 1}, 1, 1}, Shape{{5, 32}, 7, 3}, Shape{{19, 101}, 101, 19},
-                             Shape{{7, 128, 3}, 126, 6}, Shape{{5, 2600}, 2579, 4}, Shape{{4, 16}, 11, 0},
-                             Shape{{3, 8208}, 8195, 2}, Shape{{2, 60000}, 59997, 2}}) {
+  for (const Shape& shape :
+       {Shape{{1, 1}, 1, 1}, Shape{{5, 32}, 7, 3}, Shape{{19, 101}, 101, 19}, Shape{{7, 128, 3}, 126, 6},
+        Shape{{5, 2600}, 2579, 4}, Shape{{4, 16}, 11, 0}, Shape{{3, 8208}, 8195, 2},
+        Shape{{2, 60000}, 59997, 2}, Shape{{2, 12288}, 12288, 2}, Shape{{2, 24576}, 24576, 2}}) {
     for (const Case& c : cases(test_dtypes(), {shape.size})) all.push_back({c, shape.vocab, shape.tokens});
   }
   return all;
