@@ -12,7 +12,7 @@ SMALL = ("--vocab-size", 300, "--rows", 150, "--threads", 2)
 TINY = ("--preset", "tiny", *SMALL)
 # Operations that have no line of their own: the line that runs them.
 WITHIN = {"gemm": "gemm_forward", "pack": "packed_gemm", "list_attention_work": "attention_forward",
-          "squares_of_chunks": "sum_of_squares"}  # fmt: skip
+          "squares_of_chunks": "sum_of_squares", "sum_of_chunks": "sum_of_squares"}  # fmt: skip
 
 
 def operations():
