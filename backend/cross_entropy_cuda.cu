@@ -16,7 +16,7 @@ constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kWarp;
 /// Blocks of a multiprocessor that registers have room for: as many rows of 37,000 bf16 as fit in the shared
 /// memory of compute capability 9.0.
-constexpr int kResidentBlocks = 3;
+[[maybe_unused]] constexpr int kResidentBlocks = 3;
 
 template <typename T>
 struct Problem {

@@ -20,11 +20,11 @@ using testing::DeviceArray;
 /// With each of some seeds.
 class KernelFaults : public ::testing::TestWithParam<uint64_t> {
  protected:
-  KernelFaults() {
+  void SetUp() override {
     emulation::set_seed(GetParam());
     VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
-  ~KernelFaults() override {
+  void TearDown() override {
     emulation::clear_fault();
     static_cast<void>(cudaStreamDestroy(stream_));
     emulation::set_seed(before_);

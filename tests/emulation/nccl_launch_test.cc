@@ -14,7 +14,7 @@ namespace {
 /// A communicator of one rank and a graph with its sum.
 class NcclLaunch : public ::testing::Test {
  protected:
-  NcclLaunch() {
+  void SetUp() override {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -25,7 +25,7 @@ class NcclLaunch : public ::testing::Test {
       VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
     VENTRIS_CUDA_CHECK(cudaEventCreate(&event_));
   }
-  ~NcclLaunch() override {
+  void TearDown() override {
     static_cast<void>(ncclCommDestroy(comm_));
     static_cast<void>(cudaEventDestroy(event_));
     for (cudaStream_t stream : {stream_, of_sums_}) static_cast<void>(cudaStreamDestroy(stream));

@@ -24,12 +24,12 @@ __global__ void add_to(int* to, const int* from) {
 
 class StreamFaults : public ::testing::Test {
  protected:
-  StreamFaults() {
+  void SetUp() override {
     for (cudaStream_t* stream : {&first_, &second_})
       VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
     VENTRIS_CUDA_CHECK(cudaEventCreate(&event_));
   }
-  ~StreamFaults() override {
+  void TearDown() override {
     static_cast<void>(cudaEventDestroy(event_));
     for (cudaStream_t stream : {first_, second_}) static_cast<void>(cudaStreamDestroy(stream));
     emulation::stream_order() = order_;
