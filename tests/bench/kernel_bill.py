@@ -322,19 +322,14 @@ def limits_of(rows):
 
 def read_table(file):
     """The version of nvcc, and (kernel, preset) -> (line, launches, instructions)."""
-    nvcc, rows = None, {}
-    for line_number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        words = line.split()
-        if not words or line.startswith("#"):
-            continue
-        if words[0] == "nvcc":
-            nvcc = words[1]
-            continue
+    rows = {}
+    nvcc, lines = registers.lines_of(file)
+    for line_number, words in lines:
         try:
             kernel, preset, launches, instructions = words
             rows[kernel, preset] = (line_number, int(launches), float(instructions))
         except ValueError:
-            sys.exit(f"{file}:{line_number}: kernel, preset and two numbers are expected: {line}")
+            sys.exit(f"{file}:{line_number}: kernel, preset and two numbers are expected: {' '.join(words)}")
     return nvcc, rows
 
 

@@ -85,19 +85,27 @@ def reported(build):
     return kernels
 
 
-def table_of(file):
-    """The version of nvcc, and (source, kernel, architecture) -> (line, limits)."""
-    rows = {}
-    nvcc = None
+def lines_of(file):
+    """The version of nvcc that a table names, and [(line number, words)] of its rows."""
+    rows, nvcc = [], None
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         words = line.split()
         if not words or line.startswith("#"):
             continue
         if words[0] == "nvcc":
             nvcc = words[1]
-            continue
+        else:
+            rows.append((number, words))
+    return nvcc, rows
+
+
+def table_of(file):
+    """The version of nvcc, and (source, kernel, architecture) -> (line, limits)."""
+    rows = {}
+    nvcc, lines = lines_of(file)
+    for number, words in lines:
         if len(words) != 7 or not all(word.isdecimal() for word in words[3:]):
-            sys.exit(f"{file}:{number}: source, kernel, architecture and four numbers are expected: {line}")
+            sys.exit(f"{file}:{number}: source, kernel, architecture and four numbers are expected: {' '.join(words)}")
         rows[tuple(words[:3])] = (number, tuple(map(int, words[3:])))
     return nvcc, rows
 
