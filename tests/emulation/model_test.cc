@@ -7,6 +7,7 @@
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
+#include "tests/support/tiny_model.h"
 #include "tests/support/tolerance.h"
 
 namespace ventris {
@@ -85,7 +86,7 @@ TEST(CudaModel, AStepOfBaseWidthIsThatOfTheCpu) {
     const auto [expected_loss, expected] = step({});
     const auto [loss, got] = step(cuda());
     EXPECT_NEAR(loss, expected_loss, bounds.loss * expected_loss);
-    testing::GoldenModel::Squares squares;
+    testing::Squares squares;
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)
       squares.add({std::pow(got[i] - expected[i], 2), expected[i] * expected[i]});
