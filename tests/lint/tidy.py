@@ -49,6 +49,8 @@ def sources_of(build):
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if path.is_relative_to(ROOT) and not path.is_relative_to(build):
+            # Headers that g++ precompiled are nothing to clang.
+            entry["command"] = re.sub(r" -Winvalid-pch -include \S+/cmake_pch\.hxx", "", entry["command"])
             sources.setdefault(path.relative_to(ROOT).as_posix(), entry)
     return sources
 
