@@ -1,4 +1,9 @@
 // The whole model against PyTorch, on the CPU; tests/emulation runs the same on CUDA.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
 #include "tests/support/golden_model.h"
 
 namespace ventris {
