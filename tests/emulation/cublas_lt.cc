@@ -1,6 +1,8 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -9,6 +11,7 @@
 
 struct EmulatedBlas {};
 struct EmulatedMatmul {
+  cublasComputeType_t compute;
   int32_t transpose_a = CUBLAS_OP_N;
   int32_t transpose_b = CUBLAS_OP_N;
   int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -63,14 +66,23 @@ void put(void* data, cudaDataType type, int64_t index, float value) {
   }
 }
 
-/// op(matrix) in f32, [rows, cols] by rows.
-std::vector<float> packed(const EmulatedLayout& layout, const void* data, bool transposed, int64_t rows,
-                          int64_t cols) {
+/// As cvt.rna.tf32.f32 rounds, the instruction from f32 to TF32 (PTX ISA, cvt): 10 bits of mantissa, to the
+/// nearest, ties away from zero. NaN and infinity stay.
+float in_tf32(float x) {
+  constexpr uint32_t kLost = (1U << 13) - 1;
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::isfinite(x) ? std::bit_cast<float>((bits + (kLost + 1) / 2) & ~kLost) : x;
+}
+
+/// op(matrix) in f32, [rows, cols] by rows, as products with that compute type read it.
+std::vector<float> packed(const EmulatedLayout& layout, const void* data, cublasComputeType_t compute,
+                          bool transposed, int64_t rows, int64_t cols) {
+  const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32 && layout.type == CUDA_R_32F;
   std::vector<float> to(static_cast<size_t>(rows * cols));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
-      to[static_cast<size_t>(r * cols + c)] =
-          value(data, layout.type, transposed ? r * layout.stride + c : c * layout.stride + r);
+      const float x = value(data, layout.type, transposed ? r * layout.stride + c : c * layout.stride + r);
+      to[static_cast<size_t>(r * cols + c)] = tf32 ? in_tf32(x) : x;
     }
   }
   return to;
@@ -78,9 +90,9 @@ std::vector<float> packed(const EmulatedLayout& layout, const void* data, bool t
 
 void multiply(const Product& p) {
   const std::vector<float> a =
-      packed(p.a, p.a_data, p.operation.transpose_a == CUBLAS_OP_N, p.k, p.m);  // [k, m]
+      packed(p.a, p.a_data, p.operation.compute, p.operation.transpose_a == CUBLAS_OP_N, p.k, p.m);  // [k, m]
   const std::vector<float> b =
-      packed(p.b, p.b_data, p.operation.transpose_b == CUBLAS_OP_N, p.n, p.k);  // [n, k]
+      packed(p.b, p.b_data, p.operation.compute, p.operation.transpose_b == CUBLAS_OP_N, p.n, p.k);  // [n, k]
   std::vector<float> column(static_cast<size_t>(p.m));
   std::vector<float> part(static_cast<size_t>(p.m));
   for (int64_t j = 0; j < p.n; ++j) {
@@ -193,10 +205,10 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   return cublasLtGetStatusName(status);
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t,
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t compute,
                                         cudaDataType scale) {
   if (scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  *operation = new EmulatedMatmul;
+  *operation = new EmulatedMatmul{.compute = compute};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
