@@ -6,6 +6,12 @@
 
 namespace ventris {
 
+void use_tf32([[maybe_unused]] Context& context, [[maybe_unused]] bool use) {
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) use_tf32_cuda(context, use);
+  }
+}
+
 std::string gemm_choices(Context& context) {
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return gemm_choices_cuda(context);

@@ -6,6 +6,10 @@
 
 namespace ventris {
 
+void use_tf32_cuda(Context& context, bool use) {
+  context.cuda().gemm_plans->use_tf32(use);
+}
+
 std::string gemm_choices_cuda(Context& context) {
   return context.cuda().gemm_plans->choices();
 }

@@ -70,7 +70,7 @@ std::string text_of(const GemmPlanKey& key) {
           ? ""
           : fmt::format(" bits {} alignment {}", key.relu_bits_stride, key.alignment.relu_bits);
   return fmt::format("{} {} {}{}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
-                     name_of(s.dtype), name_of(s.c_dtype), s.transpose_a ? "t" : "n",
+                     key.tf32 ? "tf32" : name_of(s.dtype), name_of(s.c_dtype), s.transpose_a ? "t" : "n",
                      s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "",
                      s.accumulate ? " accumulate" : "", bits, s.m, s.n, s.k, s.a_stride, s.b_stride,
                      s.c_stride, key.alignment.a, key.alignment.b, key.alignment.c, key.alignment.bias);
@@ -169,7 +169,7 @@ size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
   const GemmAlignment& alignment = key.alignment;
   return GemmShapeHash()(key.shape) * 31 +
          (alignment.a << 15 | alignment.b << 10 | alignment.c << 5 | alignment.bias) +
-         static_cast<size_t>(key.relu_bits_stride) * 7;
+         static_cast<size_t>(key.relu_bits_stride) * 7 + (key.tf32 ? 1 : 0);
 }
 
 GemmPlans::GemmPlans(CudaDevice& device)
@@ -179,7 +179,8 @@ GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   const GemmShape& s = key.shape;
   GemmPlan plan;
   cublasLtMatmulDesc_t operation = nullptr;
-  VENTRIS_BLAS_CHECK(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  VENTRIS_BLAS_CHECK(cublasLtMatmulDescCreate(
+      &operation, key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
   plan.operation.reset(operation);
   const auto transpose = [](bool transposed) -> int32_t { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose(s.transpose_b));
@@ -296,11 +297,18 @@ const GemmPlan& GemmPlans::find(const GemmPlanKey& key, const GemmArgs& args, co
   return plans_.emplace(key, std::move(plan)).first->second;
 }
 
-bool GemmPlans::exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
-  return find(key, args, bias).exists;
+GemmPlanKey GemmPlans::with_tf32(const GemmPlanKey& key) const {
+  GemmPlanKey result = key;
+  result.tf32 = tf32_ && key.shape.dtype == DType::kF32;
+  return result;
 }
 
-const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
+bool GemmPlans::exists(const GemmPlanKey& asked, const GemmArgs& args, const void* bias) {
+  return find(with_tf32(asked), args, bias).exists;
+}
+
+const GemmPlan& GemmPlans::plan(const GemmPlanKey& asked, const GemmArgs& args, const void* bias) {
+  const GemmPlanKey key = with_tf32(asked);
   const GemmPlan& plan = find(key, args, bias);
   if (!plan.exists) {
     fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", text_of(key),

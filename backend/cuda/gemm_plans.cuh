@@ -29,6 +29,7 @@ struct GemmPlanKey {
   GemmShape shape;
   int64_t relu_bits_stride = 0;  // in bits; 0: without
   GemmAlignment alignment;
+  bool tf32 = false;  // factors in f32 are rounded to TF32; set by GemmPlans
 
   bool operator==(const GemmPlanKey&) const = default;
 };
@@ -79,10 +80,12 @@ class GemmPlans {
   std::string choices() const;
   bool prefer(const std::string& choices);
   void end_tuning();
+  void use_tf32(bool use) { tf32_ = use; }
   /// Enqueues the product.
   void run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const;
 
  private:
+  GemmPlanKey with_tf32(const GemmPlanKey& key) const;
   const GemmPlan& find(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   GemmPlan describe(const GemmPlanKey& key) const;
   std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
@@ -95,6 +98,7 @@ class GemmPlans {
 
   CudaDevice& device_;
   bool tune_;
+  bool tf32_ = false;
   GemmAlgorithmFile file_;
   std::unordered_map<GemmPlanKey, GemmPlan, GemmPlanKeyHash> plans_;
 };
