@@ -46,7 +46,8 @@ int run_selftest(Options& options, Job& job) {
       .model = options.of_preset.train.model,
       .rows = options.rows > 0 ? options.rows : selftest_rows(options.of_preset.train, *context)};
   if (options.precision != "both")
-    what.precisions = {options.precision == "f32" ? DType::kF32 : DType::kBF16};
+    what.precisions = {
+        resolved_precision(precision_named(options.precision), Precision::kAuto, context->device())};
   const std::string device =
       context->device() == Device::kCpu ? "the CPU with " + instruction_set() : "the CUDA device";
   nlohmann::json kernels = nlohmann::json::array();
@@ -86,7 +87,8 @@ Command selftest_command() {
   Command command;
   command.name = "selftest";
   command.summary = "compares every kernel with plain loops, at the shapes of a preset";
-  command.synopsis = "[--device auto|cpu|cuda] [--preset tiny|small|base|big] [--precision f32|bf16|both]";
+  command.synopsis =
+      "[--device auto|cpu|cuda] [--preset tiny|small|base|big] [--precision both|f32|tf32|bf16]";
   command.description = {
       "Runs every operation of training and translation on the device, forward and backward, at the widths "
       "of a preset, and compares all results with plain loops over f64 on the CPU. It needs no corpus. "
@@ -111,7 +113,8 @@ Command selftest_command() {
   table.integer("d-ff", model.d_ff, {.min = 1, .max = 65536}, "As for train.").from_preset = true;
   table.integer("heads", model.heads, {.min = 1, .max = 256}, "As for train.").from_preset = true;
   table.integer("vocab-size", model.vocab_size, {.min = 64, .max = 1 << 20}, "Tokens of the vocabulary.");
-  table.choice("precision", options->precision, {"both", "f32", "bf16"}, "Dtypes of the activations.");
+  table.choice("precision", options->precision, {"both", "f32", "tf32", "bf16"},
+               "Precision, as for train. both: f32 and bf16. tf32, on CUDA: f32 with the products of tf32.");
   table.integer("rows", options->rows, {.min = 1, .max = 1 << 20},
                 "Rows of products; those of a run are micro_batch_source_rows of 'ventris plan --json'. "
                 "0: on CUDA those of the preset's batches on one device; on the CPU 1,100.");

@@ -48,7 +48,7 @@ nlohmann::json json_of(const TrainProfile& profile) {
           {"step_ms", 1e3 * profile.step_seconds},
           {"model_flops_per_second", profile.step_flops_per_second()},
           {"product_size", profile.product_size},
-          {"product_precision", name_of(profile.product_dtype)},
+          {"product_precision", name_of(profile.product_precision)},
           {"product_flops_per_second", profile.product_flops_per_second},
           {"mfu", profile.mfu()}};
 }

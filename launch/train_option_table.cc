@@ -110,9 +110,16 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "Decay of an exponential moving average of the parameters, which is updated at every step, "
       "kept in checkpoints, validated, and translated with; 0.999 or 0.9999 are usual; 0: no average. "
       "In update n the decay is at most (1 + n) / (10 + n)."));
-  preset(table.choice<DType>("precision", train.precision, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
-                             "Arithmetic of the matrix products and activations. "
-                             "bf16 keeps f32 master parameters, statistics and sums."));
+  preset(table.choice<Precision>(
+      "precision", train.precision,
+      {{"auto", Precision::kAuto},
+       {"f32", Precision::kF32},
+       {"tf32", Precision::kTf32},
+       {"bf16", Precision::kBF16}},
+      "Arithmetic of the matrix products and activations. "
+      "bf16 keeps f32 master parameters, statistics and sums. tf32 (CUDA only) is f32 whose products, "
+      "but not those of attention, round their factors to 10 bits of mantissa for tensor cores; "
+      "f32 never does. auto: in a resumed run that of its checkpoint; otherwise bf16 on CUDA and f32 on the CPU."));
   preset(table.choice<DType>(
       "gradient-dtype", train.gradient_dtype, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
       "Type in which gradients are summed over the ranks. bf16 sends half the bytes; each rank's gradient "
@@ -231,7 +238,7 @@ std::vector<CommonOption> common_train_options() {
           {"dropout", "dropout rate"},
           {"batch-source-tokens", "of a step, over all ranks"},
           {"batch-target-tokens", "of a step, over all ranks"},
-          {"micro-batch-tokens", "per micro-batch; fewer need less memory"},
+          {"micro-batch-tokens", "per micro-batch; fewer save memory"},
           {"learning-rate-scale", "factor on the paper's schedule"},
           {"warmup-steps", "steps of rising learning rate"},
           {"max-steps", "last step of training"},
@@ -242,7 +249,7 @@ std::vector<CommonOption> common_train_options() {
           {"patience", "validations without a better one"},
           {"valid-target", "score that ends training"},
           {"save-every", "steps between checkpoints"},
-          {"keep-checkpoints", "newest to keep, in addition to the best"},
+          {"keep-checkpoints", "newest kept, in addition to the best"},
           {"log-every", "steps between lines of the log"},
           {"precision", "of products and activations"},
           {"device", "where to compute"},

@@ -31,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+constexpr const char* kSignature = "resume_signature";
 constexpr std::string_view kDamaged = ".damaged";  // suffix of the name of a checkpoint that is set aside
 
 int read_logical_shards(const data::Hdf5Reader& reader) {
@@ -46,10 +47,17 @@ std::string read_valid_metric(const data::Hdf5Reader& reader) {
   return reader.has_attribute("/", "valid_metric") ? reader.string_attribute("/", "valid_metric") : "bleu";
 }
 
+Precision read_precision(const data::Hdf5Reader& reader) {
+  return reader.has_attribute("/", kSignature)
+             ? precision_of_signature(reader.string_attribute("/", kSignature))
+             : Precision::kAuto;
+}
+
 ResumePoint resume_point_of(const std::string& path) {
   ResumePoint point = {.path = path, .reader = std::make_unique<data::Hdf5Reader>(path)};
   point.logical_shards = read_logical_shards(*point.reader);
   point.valid_metric = read_valid_metric(*point.reader);
+  point.precision = read_precision(*point.reader);
   return point;
 }
 
@@ -275,8 +283,8 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   const std::string& path = reader.path();
   // Before anything is loaded, so that the message names the option. A file of another kind has none; loading
   // reports that.
-  if (reader.has_attribute("/", "resume_signature")) {
-    check_same_signature(path, reader.string_attribute("/", "resume_signature"), state.resume_signature);
+  if (reader.has_attribute("/", kSignature)) {
+    check_same_signature(path, reader.string_attribute("/", kSignature), state.resume_signature);
   }
   TrainingState loaded;
   load_checkpoint(context, reader, options.model, store, optimizer, loaded);
@@ -365,6 +373,7 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   point.path = communicator.broadcast(point.path, 0);
   point.logical_shards = std::stoi(communicator.broadcast(std::to_string(point.logical_shards), 0));
   point.valid_metric = communicator.broadcast(point.valid_metric, 0);
+  point.precision = precision_named(communicator.broadcast(name_of(point.precision), 0));
   return point;
 }
 

@@ -14,6 +14,8 @@
 namespace ventris {
 namespace {
 
+constexpr std::string_view kPrecision = "precision";
+
 using Signature = std::vector<std::pair<std::string, std::string>>;
 
 Signature parse_signature(const std::string& text) {
@@ -72,12 +74,19 @@ std::string resume_signature(const TrainOptions& options) {
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
                        options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
                        options.seed);
-  lines += fmt::format(
-      "beta1: {}\nbeta2: {}\nadam_epsilon: {}\nprecision: {}\ngradient_dtype: {}\nreduction: {}\n",
-      options.beta1, options.beta2, options.adam_epsilon, name_of(options.precision),
-      name_of(options.gradient_dtype), name_of(options.reduction));
+  lines +=
+      fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\n{}: {}\ngradient_dtype: {}\nreduction: {}\n",
+                  options.beta1, options.beta2, options.adam_epsilon, kPrecision, name_of(options.precision),
+                  name_of(options.gradient_dtype), name_of(options.reduction));
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   return lines;
+}
+
+Precision precision_of_signature(const std::string& signature) {
+  for (const auto& [key, value] : parse_signature(signature)) {
+    if (key == kPrecision) return precision_named(value);
+  }
+  return Precision::kAuto;
 }
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,

@@ -49,11 +49,9 @@ std::string ranks_text(const std::vector<std::string>& host_of_rank) {
 
 std::string device_text(Context& context, const TrainOptions& options) {
   const std::string threads = counted(context.pool().threads(), "thread");
-  if (context.device() == Device::kCuda)
-    return fmt::format("CUDA, {} per rank, {}, {}", threads, name_of(options.precision), cuda_build());
-  std::string text = fmt::format("CPU, {} per rank, {}, instruction set {}", threads,
-                                 name_of(options.precision), instruction_set());
-  if (options.precision == DType::kBF16) text += ", products of " + gemm_library();
+  if (context.device() == Device::kCuda) return fmt::format("CUDA, {} per rank, {}", threads, cuda_build());
+  std::string text = fmt::format("CPU, {} per rank, instruction set {}", threads, instruction_set());
+  if (options.precision == Precision::kBF16) text += ", products of " + gemm_library();
   return text;
 }
 
@@ -93,10 +91,10 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
 }  // namespace
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
-                  const TrainOptions& options, const data::Corpus& corpus, int64_t parameters,
-                  int64_t first_step) {
+                  const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
+                  int64_t parameters, int64_t first_step) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
-  const bool by_library = context.device() == Device::kCpu && options.precision == DType::kBF16;
+  const bool by_library = context.device() == Device::kCpu && options.precision == Precision::kBF16;
   const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
   if (communicator.rank() != 0) return;
   const TransformerConfig& model = options.model;
@@ -106,6 +104,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
   progress.message(
       fmt::format("training in {} on {}", options.model_dir, options.corpus) +
       row("ranks", ranks_text(hosts)) + row("computing", device_text(context, options)) +
+      row("precision", precision) +
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(parameters),
                                model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
       row("corpus", corpus_text(corpus)) +

@@ -14,10 +14,11 @@ class Context;
 class Progress;
 
 /// Prints the settings of the training as a table, and warnings of probable mistakes. Must be called on all
-/// ranks. `options` are resolved; `first_step` is the step after which the run begins.
+/// ranks. `options` are resolved, `precision` says which one and why; `first_step` is the step after which
+/// the run begins.
 void report_start(Progress& progress, Communicator& communicator, Context& context,
-                  const TrainOptions& options, const data::Corpus& corpus, int64_t parameters,
-                  int64_t first_step);
+                  const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
+                  int64_t parameters, int64_t first_step);
 
 /// Warns of options that differ from config.json of the last start in the run folder.
 void warn_of_changed_options(Progress& progress, const TrainOptions& options);

@@ -52,7 +52,7 @@ TrainOptions preset_options(const std::string& name) {
   return options;
 }
 
-TrainOptions checked_options(const TrainOptions& options) {
+TrainOptions checked_options(const TrainOptions& options, Device device) {
   const auto require = [](bool holds, const char* option, const std::string& value, const char* allowed) {
     if (!holds) fail(ExitCode::kBadConfiguration, "{} is {}; it must be {}", option, value, allowed);
   };
@@ -71,7 +71,6 @@ TrainOptions checked_options(const TrainOptions& options) {
   require(options.log_every >= 1, "--log-every", std::to_string(options.log_every), "positive");
   require(options.keep_checkpoints >= 1, "--keep-checkpoints", std::to_string(options.keep_checkpoints),
           "positive");
-  require(options.precision != DType::kF64, "--precision", "f64", "f32 or bf16");
   require(options.gradient_dtype != DType::kF64, "--gradient-dtype", "f64", "f32 or bf16");
   require(options.reduction == Reduction::kFast || options.gradient_dtype == DType::kF32, "--gradient-dtype",
           "bf16", "f32 with --reduction reproducible, which sums in f32");
@@ -90,6 +89,7 @@ TrainOptions checked_options(const TrainOptions& options) {
   valid_bleu_options(options);
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
+  static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));
   return options;
 }
 

@@ -5,6 +5,7 @@
 
 #include "backend/dtype.h"
 #include "model/transformer_config.h"
+#include "trainer/precision.h"
 #include "trainer/replicas.h"
 
 namespace ventris {
@@ -41,7 +42,7 @@ struct TrainOptions {
   float adam_epsilon = 1e-9F;
   double clip_norm = 0.0;  // 0: no clipping
   double ema = 0.0;        // decay of the moving average of the parameters; 0: none
-  DType precision = DType::kF32;
+  Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
   Reduction reduction = Reduction::kFast;
   bool shard_optimizer =
@@ -84,7 +85,8 @@ struct TrainOptions {
 /// another name.
 TrainOptions preset_options(const std::string& name);
 
-/// Checks and returns the options. Throws Error(kBadConfiguration) for an invalid one.
-TrainOptions checked_options(const TrainOptions& options);
+/// Checks and returns the options of a run on that device. Throws Error(kBadConfiguration) for an invalid
+/// one, and Error(kUsage) for a precision that the device does not have.
+TrainOptions checked_options(const TrainOptions& options, Device device);
 
 }  // namespace ventris

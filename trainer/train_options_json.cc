@@ -96,6 +96,8 @@ json to_value(const T& value) {
 template <typename T>
 std::vector<T> values_of() {
   if constexpr (std::is_same_v<T, DType>) return {DType::kF32, DType::kBF16};
+  if constexpr (std::is_same_v<T, Precision>)
+    return {Precision::kAuto, Precision::kF32, Precision::kTf32, Precision::kBF16};
   if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
   if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }

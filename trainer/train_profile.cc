@@ -75,7 +75,7 @@ void measure_product(Context& context, TrainProfile& profile) {
   synchronize(context);
   for (int64_t size = kSmallestProduct; size <= kLargestProduct; size *= 2) {
     try {
-      Product product(context, size, profile.product_dtype);
+      Product product(context, size, dtype_of(profile.product_precision));
       const double once = product.seconds(1);
       double best = once;
       if (once >= kLongEnough || size == kLargestProduct) {
@@ -117,7 +117,7 @@ double TrainProfile::other_seconds() const {
   return std::max(0.0, seconds);
 }
 
-TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype) {
+TrainProfile train_profile(Context& context, const FlopCount& flops, Precision precision) {
   TrainProfile result;
   Profile& profile = context.profile();
   result.steps = profile.steps();
@@ -130,7 +130,7 @@ TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype
   }
   result.step_seconds = profile.step_seconds() / steps;
   result.step_flops = flops.total() / steps;
-  result.product_dtype = dtype;
+  result.product_precision = precision;
   measure_product(context, result);
   return result;
 }
@@ -152,7 +152,7 @@ std::string profile_table(const TrainProfile& profile) {
   if (profile.product_size == 0) return text + "There is not enough memory for a product to compare with.";
   return text + fmt::format("MFU {:.1f}%, of a product of two {} x {} matrices in {} at {}",
                             100.0 * profile.mfu(), profile.product_size, profile.product_size,
-                            name_of(profile.product_dtype), rate_text(profile.product_flops_per_second));
+                            name_of(profile.product_precision), rate_text(profile.product_flops_per_second));
 }
 
 }  // namespace ventris

@@ -7,6 +7,7 @@
 #include "backend/context.h"
 #include "model/flop_count.h"
 #include "model/transformer.h"
+#include "trainer/precision.h"
 
 namespace ventris {
 
@@ -23,8 +24,8 @@ struct TrainProfile {
   double step_seconds = 0.0;
   double step_flops = 0.0;
 
-  /// A product of two square matrices of the run's precision.
-  DType product_dtype = DType::kF32;
+  /// A product of two square matrices in the run's precision.
+  Precision product_precision = Precision::kF32;
   int64_t product_size = 0;  // rows; 0: not enough memory
   double product_flops_per_second = 0.0;
 
@@ -35,9 +36,9 @@ struct TrainProfile {
   double other_seconds() const;
 };
 
-/// From the measurements of the context. `flops` are those of all measured steps. Multiplies matrices of
-/// `dtype` for about half a second.
-TrainProfile train_profile(Context& context, const FlopCount& flops, DType dtype);
+/// From the measurements of the context. `flops` are those of all measured steps. Multiplies matrices in the
+/// precision, that of the run on the context, for about half a second.
+TrainProfile train_profile(Context& context, const FlopCount& flops, Precision precision);
 /// As text for the user.
 std::string profile_table(const TrainProfile& profile);
 

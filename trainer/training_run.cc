@@ -6,6 +6,7 @@
 
 #include "backend/cast.h"
 #include "backend/error.h"
+#include "backend/gemm_choices.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "comm/affinity.h"
@@ -66,7 +67,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                          const std::string& command, RunStatus* status)
     : context_(context),
       communicator_(communicator),
-      options_(checked_options(options)),
+      options_(checked_options(options, context.device())),
       command_(command),
       status_(status),
       progress_(communicator.rank() == 0, options_),
@@ -82,6 +83,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                  .seed = options.seed}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
+  options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
   resolve_valid_metric(options_, resume_point_.valid_metric, corpus_);
   complete_model(options_.model, options_, corpus_);
   if (options_.valid_target > 0.0 && corpus_.valid().size() == 0) {
@@ -137,8 +139,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   }
   if (options_.profile) context_.profile().clear();
   if (!nothing_to_do_) {
-    report_start(progress_, communicator_, context_, options_, corpus_, store_.parameter_count(),
-                 state_.step);
+    report_start(progress_, communicator_, context_, options_,
+                 describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
+                 store_.parameter_count(), state_.step);
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -146,8 +149,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
 }
 
 void TrainingRun::make_model() {
+  use_tf32(context_, options_.precision == Precision::kTf32);
   ids_ = declare_transformer(options_.model, store_);
-  store_.allocate(context_.device(), options_.precision, /*gradients=*/true);
+  store_.allocate(context_.device(), dtype_of(options_.precision), /*gradients=*/true);
   store_.initialize(context_, options_.seed);
   clear_zero_word(context_, options_.model, ids_, store_, store_.values());
   if (resume_point_.path.empty() && !options_.initial_model.empty())
@@ -282,7 +286,7 @@ bool TrainingRun::validation_is_due() const {
 
 /// In f32 every step shares them.
 void TrainingRun::complete_masters() {
-  if (options_.precision != DType::kF32) step_->share_masters();
+  if (dtype_of(options_.precision) != DType::kF32) step_->share_masters();
 }
 
 void TrainingRun::exchange_with_average() {

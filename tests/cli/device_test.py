@@ -15,7 +15,7 @@ import support
 MODEL = [
     *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
     *("--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
-    *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1"),
+    *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1", "--precision", "f32"),
 ]
 
 # f32 and bf16 in tests/support/tolerance.h

@@ -117,6 +117,14 @@ class OnADevice(SelftestCase):
         self.assertEqual(report["device"], "cuda")
         self.assertRegex(message, rf"All {len(report['kernels'])} kernels compute as they should on the CUDA device")
 
+    def test_tf32_is_f32_with_other_products(self):
+        report, _ = self.report("--precision", "tf32")
+        f32, _ = self.report("--precision", "f32")
+        kernels = [(row["kernel"], row["shape"], row["dtype"]) for row in f32["kernels"]]
+        products = {"gemm_forward", "gemm_input_gradient", "gemm_weight_gradient"}
+        expected = [(kernel, shape, "tf32" if kernel in products else dtype) for kernel, shape, dtype in kernels]
+        self.assertEqual([(row["kernel"], row["shape"], row["dtype"]) for row in report["kernels"]], expected)
+
     def test_a_kernel_that_does_nothing_is_found(self):
         for kernel, operations in self.KERNELS.items():
             with self.subTest(kernel=kernel):

@@ -28,13 +28,14 @@ class Start(support.CommandLineTest):
     def check_table(self, ranks):
         text = self.start(f"table-{ranks}", "--max-steps", 2, "--logical-shards", 2, ranks=ranks)
         rows = self.rows(text)
-        self.assertEqual(list(rows), ["ranks", "computing", "model", "corpus", "step", "epoch", "training", "exports"])
+        self.assertEqual(list(rows), ["ranks", "computing", "precision", "model", "corpus", "step", "epoch", "training", "exports"])
         plan = json.loads(
             self.succeed("plan", "--corpus", self.corpus, *OPTIONS, "--ranks", ranks, "--max-steps", 2,
                          "--logical-shards", 2, "--json"))  # fmt: skip
         self.assertRegex(rows["ranks"], rf"^{ranks} on \S+$")
         used = re.search(r"ISA: +([^,\n]+)", self.succeed("--version").decode())[1]
-        self.assertEqual(rows["computing"], f"CPU, 1 thread per rank, f32, instruction set {used}")
+        self.assertEqual(rows["computing"], f"CPU, 1 thread per rank, instruction set {used}")
+        self.assertEqual(rows["precision"], "f32, the default on the CPU")
         self.assertEqual(rows["model"], f"{plan['parameters']:,} parameters, 1 + 2 layers, width 32, 2 heads")
         source, target = self.corpus_tokens()
         self.assertEqual(

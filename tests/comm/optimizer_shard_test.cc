@@ -31,7 +31,7 @@ struct Updates {
     config.heads = 2;
     config.vocab_size = 60;
     declare_transformer(config, store);
-    store.allocate(Device::kCpu, options.precision, /*gradients=*/true);
+    store.allocate(Device::kCpu, dtype_of(options.precision), /*gradients=*/true);
     store.initialize(context, 1);
     store.refresh_compute_copy(context);
     optimizer.emplace(context, store, options, world().rank(), world().size());
@@ -72,7 +72,7 @@ std::string bytes_of(ConstTensor flat) {
   return {static_cast<const char*>(flat.data), static_cast<size_t>(flat.cols) * size_of(flat.dtype)};
 }
 
-class SharedUpdates : public ::testing::TestWithParam<DType> {
+class SharedUpdates : public ::testing::TestWithParam<Precision> {
  protected:
   static TrainOptions options() {
     TrainOptions options;
@@ -82,7 +82,7 @@ class SharedUpdates : public ::testing::TestWithParam<DType> {
     return options;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Precisions, SharedUpdates, ::testing::Values(DType::kF32, DType::kBF16));
+INSTANTIATE_TEST_SUITE_P(Precisions, SharedUpdates, ::testing::Values(Precision::kF32, Precision::kBF16));
 
 TEST_P(SharedUpdates, HaveTheBitsOfOneRankThatUpdatesAll) {
   Updates shared(options(), true);
@@ -92,7 +92,7 @@ TEST_P(SharedUpdates, HaveTheBitsOfOneRankThatUpdatesAll) {
     const StepReport expected = alone.update(step);
     EXPECT_EQ(got.outcome.gradient_norm, expected.outcome.gradient_norm);
     EXPECT_EQ(got.outcome.updates, step);
-    if (GetParam() == DType::kBF16) {
+    if (GetParam() == Precision::kBF16) {
       EXPECT_TRUE(bytes_of(shared.store.compute_copy()) == bytes_of(alone.store.compute_copy()));
     }
     for (const LogicalParameter& parameter : shared.store.logical()) {

@@ -151,7 +151,7 @@ void widen(TransformerConfig& model) {
 }
 
 TEST_F(RanksTest, AnOptimizerInSharesHasTheBitsOfAWholeOneAlsoWhereRunsResumeWithTheOther) {
-  for (const DType precision : {DType::kF32, DType::kBF16}) {
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     TrainOptions whole = options(fmt::format("unshared-{}", name_of(precision)));
     widen(whole.model);
     whole.reduction = Reduction::kReproducible;

@@ -83,7 +83,7 @@ class CudaLaunches : public ::testing::Test {
   void SetUp() override { setenv("VENTRIS_TUNE_GEMM", "0", 1); }  // products run once, not to be timed
 
   /// Of step `number` of a run with dropout and label smoothing.
-  static Launches launches_of_step(int64_t number, DType precision, bool pre_norm, bool graph) {
+  static Launches launches_of_step(int64_t number, Precision precision, bool pre_norm, bool graph) {
     const TemporaryFolder folder;
     TrainOptions options = testing::tiny_run_options(testing::tiny_corpus(), folder / "run");
     options.model = with_shape(options.model);
@@ -143,9 +143,9 @@ constexpr Row<3> kTrainingStep[] = {
 
 TEST_F(CudaLaunches, OfATrainingStep) {
   constexpr int64_t kStep = 3;  // the first ones also make memory
-  expect_launches("a step in f32", launches_of_step(kStep, DType::kF32, false, false), kTrainingStep, 0);
-  expect_launches("a step in bf16", launches_of_step(kStep, DType::kBF16, false, false), kTrainingStep, 1);
-  expect_launches("a step with pre-norm", launches_of_step(kStep, DType::kBF16, true, false), kTrainingStep,
+  expect_launches("a step in f32", launches_of_step(kStep, Precision::kF32, false, false), kTrainingStep, 0);
+  expect_launches("a step in bf16", launches_of_step(kStep, Precision::kBF16, false, false), kTrainingStep, 1);
+  expect_launches("a step with pre-norm", launches_of_step(kStep, Precision::kBF16, true, false), kTrainingStep,
                   2);
 }
 
@@ -157,7 +157,7 @@ constexpr Row<1> kReplayedStep[] = {
 
 TEST_F(CudaLaunches, OfAReplayedTrainingStep) {
   constexpr int64_t kStep = 7;  // both stages of batches have their graphs
-  expect_launches("a replayed step", launches_of_step(kStep, DType::kBF16, false, true), kReplayedStep, 0);
+  expect_launches("a replayed step", launches_of_step(kStep, Precision::kBF16, false, true), kReplayedStep, 0);
 }
 
 // f32: for the sources, the first token and the end mark; for a token more. bf16: likewise

@@ -72,7 +72,7 @@ TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
 
 TEST_F(CudaTraining, AnInterruptedRunComesToTheSameBits) {
   TrainOptions whole = options("whole", 4);
-  whole.precision = DType::kBF16;
+  whole.precision = Precision::kBF16;
   const LoadedState expected(train_on(cuda(), whole).last_checkpoint, whole.model, kTinyVocabulary);
   TrainOptions parts = whole;
   parts.model_dir = runs_ / "parts";

@@ -102,6 +102,7 @@ inline TrainOptions tiny_run_options(const std::string& corpus, const std::strin
   options.batch_source_tokens = 480;
   options.batch_target_tokens = 480;
   options.logical_shards = 2;
+  options.precision = Precision::kF32;  // on CUDA too
   options.warmup_steps = 20;
   options.max_steps = 12;
   options.valid_every = 0;

@@ -140,11 +140,11 @@ TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
 
 TEST_F(AverageOfTraining, IsThatOfBf16TrainingToo) {
   TrainOptions run = options("run", 0.9);
-  run.precision = DType::kBF16;
+  run.precision = Precision::kBF16;
   run.valid_every = 3;
   train_alone(run);
   TrainOptions plain = options("plain", 0.0);
-  plain.precision = DType::kBF16;
+  plain.precision = Precision::kBF16;
   train_alone(plain);
   EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation leaves the rounded copies as they were";
 }

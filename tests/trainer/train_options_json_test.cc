@@ -20,7 +20,7 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.seed = ~uint64_t{0};
   options.beta2 = 0.997F;
   options.ema = 0.1 + 0.2;
-  options.precision = DType::kBF16;
+  options.precision = Precision::kBF16;
   options.on_divergence = OnDivergence::kRepair;
   options.valid_chrf = true;
   options.max_steps = (int64_t{1} << 32) - 1;
@@ -67,7 +67,7 @@ TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing)
   expect_refused_options("{}", "JSON");
   expect_refused_options(replaced("\"log_every\"", "\"colour\""), "colour");
   expect_refused_options(replaced("\"log_every\": 50", "\"log_every\": \"often\""), "log_every is \"often\"");
-  expect_refused_options(replaced("\"precision\": \"f32\"", "\"precision\": \"f8\""), "precision is \"f8\"");
+  expect_refused_options(replaced("\"precision\": \"auto\"", "\"precision\": \"f8\""), "precision is \"f8\"");
   expect_refused_options(replaced("\"keep_checkpoints\": 10", "\"keep_checkpoints\": 4294967306"),
                          "keep_checkpoints is 4294967306");
   expect_refused_options(replaced("\"seed\": 1,", "\"seed\": -1,"), "from 0 to 18446744073709551615");

@@ -63,7 +63,7 @@ TEST_F(TrainTest, HoldsTheEmbeddingOfTheBeginMarkAtZeroWhereWanted) {
     TrainOptions options = this->options(zero ? "zero" : "learned");
     options.begin_embedding = zero ? "zero" : "learned";
     options.max_steps = 3;
-    options.precision = DType::kBF16;
+    options.precision = Precision::kBF16;
     const TrainResult result = train_alone(options);
     if (zero) options.model.zero_word = 1;
     const LoadedState state = state_of(result.last_checkpoint, options);
@@ -114,7 +114,7 @@ TEST_F(TrainTest, TheLossFallsAndEveryFileOfTheRunFolderIsThere) {
 }
 
 TEST_F(TrainTest, AnInterruptedRunComesToTheSameBits) {
-  for (const DType precision : {DType::kF32, DType::kBF16}) {
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     const std::string name = name_of(precision);
     TrainOptions whole = options("whole-" + name);
     whole.precision = precision;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "backend/gemm_choices.h"
 #include "trainer/checks/selftest_kernels.h"
 
 namespace ventris {
@@ -19,19 +20,27 @@ constexpr int64_t kCpuRows = 1100;  // more than a block of any product has
 
 }  // namespace
 
-SelftestRun::SelftestRun(Context& context, const SelftestOptions& options, DType dtype_,
+SelftestRun::SelftestRun(Context& context, const SelftestOptions& options, Precision precision_,
                          std::function<void(const KernelResult&)> tell)
     : model(options.model),
-      dtype(dtype_),
-      close(tolerance_of(dtype_)),
+      precision(precision_),
+      dtype(dtype_of(precision_)),
+      close(tolerance_of(dtype)),
       rows(options.rows),
       layer_rows(std::min(options.rows, kLayerRows)),
       score_rows(std::min(options.rows, kScoreRows)),
       context_(context),
       tell_(std::move(tell)) {}
 
-void SelftestRun::kernel(const char* name, const std::string& shape, DType of,
-                         const std::function<void(Trial&)>& body) {
+void SelftestRun::product(const char* name, const std::string& shape,
+                          const std::function<void(Trial&)>& body) {
+  use_tf32(context_, precision == Precision::kTf32);
+  run(name, shape, name_of(precision), body);
+  use_tf32(context_, false);
+}
+
+void SelftestRun::run(const char* name, const std::string& shape, const char* dtype_name,
+                      const std::function<void(Trial&)>& body) {
   Trial trial(context_);
   try {
     body(trial);
@@ -41,7 +50,7 @@ void SelftestRun::kernel(const char* name, const std::string& shape, DType of,
   }
   tell_({.kernel = name,
          .shape = shape,
-         .dtype = name_of(of),
+         .dtype = dtype_name,
          .error = trial.error(),
          .finding = trial.finding()});
 }
@@ -73,14 +82,14 @@ std::vector<KernelResult> selftest(Context& context, const SelftestOptions& opti
     results.push_back(result);
     tell(result);
   };
-  for (const DType dtype : options.precisions) {
-    SelftestRun run(context, options, dtype, keep);
+  for (const Precision precision : options.precisions) {
+    SelftestRun run(context, options, precision, keep);
     try_products(run);
     if (run.on_cpu()) try_packed_products(run);
     try_layers(run);
     try_attention(run);
     try_scores(run);
-    if (dtype == options.precisions.front()) try_update(run);
+    if (precision == options.precisions.front()) try_update(run);
   }
   return results;
 }

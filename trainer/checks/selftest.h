@@ -14,16 +14,16 @@ class Context;
 
 /// The shapes at which kernels are tested.
 struct SelftestOptions {
-  TransformerConfig model;                                      // widths, heads, vocabulary, dropout
-  std::vector<DType> precisions = {DType::kF32, DType::kBF16};  // of activations
-  int64_t rows = 0;                                             // tokens of one side of a micro-batch
+  TransformerConfig model;  // widths, heads, vocabulary, dropout
+  std::vector<Precision> precisions = {Precision::kF32, Precision::kBF16};  // resolved
+  int64_t rows = 0;  // tokens of one side of a micro-batch
 };
 
 /// One kernel at one shape.
 struct KernelResult {
   std::string kernel;   // the operation of backend/ops.h
   std::string shape;    // of its widest operand, rows x columns; of a product m x n x k
-  std::string dtype;    // of the activations; for the update, of the parameters
+  std::string dtype;    // of the activations, tf32 of such products; for the update, of the parameters
   double error = 0.0;   // the greatest, as a part of its tolerance; infinite if a result is not finite
   std::string finding;  // where a result is wrong, or the error of the operation; "" if all are right
 
@@ -43,6 +43,9 @@ struct KernelResult {
 /// before it, so that what it does not write is found. Widths are those of the model. Products have
 /// options.rows rows, among which kDistinctRows are repeated, as the loops would take minutes for all: so the
 /// device chooses the algorithms that it will train with. All else has fewer rows.
+///
+/// In tf32 the products are those after use_tf32() (backend/gemm_choices.h) and all else is in f32; the
+/// context is left without it.
 ///
 /// Throws Error(kUnavailable) if the device or its memory is not available. Any other error of an operation
 /// is its finding.

@@ -18,19 +18,24 @@ namespace ventris {
 /// the same rows at the same place as its neighbour.
 inline constexpr int64_t kDistinctRows = 127;
 
-/// The shapes of a self-test in one dtype of activations.
+/// The shapes of a self-test in one precision.
 class SelftestRun {
  public:
-  SelftestRun(Context& context, const SelftestOptions& options, DType dtype_,
+  SelftestRun(Context& context, const SelftestOptions& options, Precision precision_,
               std::function<void(const KernelResult&)> tell);
 
   /// Runs `body` and tells its result. `of` is the dtype to name.
-  void kernel(const char* name, const std::string& shape, DType of, const std::function<void(Trial&)>& body);
+  void kernel(const char* name, const std::string& shape, DType of, const std::function<void(Trial&)>& body) {
+    run(name, shape, name_of(of), body);
+  }
+  /// The same of a matrix product, in the precision.
+  void product(const char* name, const std::string& shape, const std::function<void(Trial&)>& body);
 
   bool on_cpu() const { return context_.device() == Device::kCpu; }
   Device device() const { return context_.device(); }
 
   const TransformerConfig model;
+  const Precision precision;
   const DType dtype;         // T
   const Tolerance close;     // of results in T
   const int64_t rows;        // of products
@@ -38,6 +43,9 @@ class SelftestRun {
   const int64_t score_rows;  // of operations on logits
 
  private:
+  void run(const char* name, const std::string& shape, const char* dtype_name,
+           const std::function<void(Trial&)>& body);
+
   Context& context_;
   const std::function<void(const KernelResult&)> tell_;
 };

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "backend/gemm.h"
@@ -24,6 +25,26 @@ double weight_spread(int64_t depth) {
   return 1.0 / std::sqrt(static_cast<double>(depth));
 }
 
+/// Numbers that are exact in the precision, so that its products differ in their sums alone.
+Matrix draw(const SelftestRun& run, Trial& trial, int64_t rows, int64_t cols, double spread = 1.0) {
+  Matrix drawn = trial.draw(rows, cols, run.dtype, spread);
+  if (run.precision == Precision::kTf32) {
+    constexpr uint32_t kBits = ~((1U << 13) - 1);  // of an f32 that TF32 has
+    for (double& value : drawn.values) {
+      const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+      value = static_cast<double>(std::bit_cast<float>(bits & kBits));
+    }
+  }
+  return drawn;
+}
+
+/// Of sums over `depth` terms, whose rounding errors grow with the square root of it.
+Tolerance tolerance_of_row_product(const SelftestRun& run, int64_t depth) {
+  Tolerance close = run.precision == Precision::kTf32 ? kCloseSum : run.close;
+  close.absolute *= std::sqrt(1.0 + static_cast<double>(depth) / kShortSum);
+  return close;
+}
+
 /// A product whose rows are tokens: forward, or the gradient of its input.
 struct RowProduct {
   const char* kernel;
@@ -38,13 +59,13 @@ struct RowProduct {
 
 void try_row_product(SelftestRun& run, const RowProduct& p) {
   const std::string shape = product_text(p.rows, p.outputs, p.inputs) + (p.relu ? " relu" : "");
-  run.kernel(p.kernel, shape, run.dtype, [&](Trial& trial) {
+  run.product(p.kernel, shape, [&](Trial& trial) {
     Context& context = trial.context();
     const int64_t distinct = std::min(p.rows, kDistinctRows);
     const double spread = weight_spread(p.inputs);
-    const Matrix x = trial.draw(distinct, p.inputs, run.dtype);
-    const Matrix w = p.transpose_b ? trial.draw(p.outputs, p.inputs, run.dtype, spread)
-                                   : trial.draw(p.inputs, p.outputs, run.dtype, spread);
+    const Matrix x = draw(run, trial, distinct, p.inputs);
+    const Matrix w = p.transpose_b ? draw(run, trial, p.outputs, p.inputs, spread)
+                                   : draw(run, trial, p.inputs, p.outputs, spread);
     const Matrix bias = trial.draw(1, p.outputs, run.dtype);
     Matrix expected = p.accumulate ? trial.draw(distinct, p.outputs, run.dtype) : Matrix(distinct, p.outputs);
     const Operand device_x(context, x, run.dtype, p.rows), device_w(context, w, run.dtype);
@@ -65,20 +86,17 @@ void try_row_product(SelftestRun& run, const RowProduct& p) {
                              .bias = p.bias ? bias.view() : Tensor{},
                              .relu = p.relu,
                              .accumulate = p.accumulate});
-    // The rounding errors of a sum grow with the square root of its length.
-    Tolerance close = run.close;
-    close.absolute *= std::sqrt(1.0 + static_cast<double>(p.inputs) / kShortSum);
-    trial.expect("c", y, expected, close);
+    trial.expect("c", y, expected, tolerance_of_row_product(run, p.inputs));
   });
 }
 
 /// c += a^T b over the rows of two activations.
 void try_weight_gradient(SelftestRun& run, int64_t rows, int64_t m, int64_t n) {
-  run.kernel("gemm_weight_gradient", product_text(m, n, rows), run.dtype, [&](Trial& trial) {
+  run.product("gemm_weight_gradient", product_text(m, n, rows), [&](Trial& trial) {
     Context& context = trial.context();
     const int64_t distinct = std::min(rows, kDistinctRows);
-    Matrix a = trial.draw(distinct, m, run.dtype);
-    const Matrix b = trial.draw(distinct, n, run.dtype);
+    Matrix a = draw(run, trial, distinct, m);
+    const Matrix b = draw(run, trial, distinct, n);
     // As large as the sum, so that it counts.
     Matrix expected =
         trial.draw(m, n, DType::kF32, static_cast<double>(rows) / std::sqrt(static_cast<double>(distinct)));
@@ -94,7 +112,7 @@ void try_weight_gradient(SelftestRun& run, int64_t rows, int64_t m, int64_t n) {
     gemm_reference(
         context,
         {.a = a.view(), .b = b.view(), .c = expected.view(), .transpose_a = true, .accumulate = true});
-    trial.expect("c", c, expected, run.dtype == DType::kBF16 ? kCloseSum : kCloseSingle);
+    trial.expect("c", c, expected, run.precision == Precision::kF32 ? kCloseSingle : kCloseSum);
   });
 }
 

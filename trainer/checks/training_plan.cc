@@ -39,7 +39,7 @@ constexpr int kMinKept = 2;  // CheckpointSaver always keeps at least this many
 class Planner {
  public:
   Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus)
-      : options_(options), machine_(machine), corpus_(corpus) {
+      : options_(options), dtype_(dtype_of(options.precision)), machine_(machine), corpus_(corpus) {
     declare_transformer(options_.model, store_);
   }
 
@@ -54,7 +54,7 @@ class Planner {
   void plan_memory(TrainingPlan& plan, const data::BatchSource& batches) const {
     plan.micro_batch = training_capacity(batches);
     const int64_t flat = store_.flat_size();
-    const DType master = master_dtype(options_.precision);
+    const DType master = master_dtype(dtype_);
     const auto elements = [&](DType dtype) { return flat * static_cast<int64_t>(size_of(dtype)); };
     const auto add = [&](const char* name, size_t bytes, bool on_device, bool exact) {
       plan.memory.push_back({name, static_cast<int64_t>(bytes), on_device, exact, /*once=*/false});
@@ -63,13 +63,13 @@ class Planner {
     plan.memory.clear();
     exactly("parameters", static_cast<size_t>(elements(master)));
     exactly("gradients", static_cast<size_t>(elements(master)));
-    if (options_.precision == DType::kBF16)
+    if (dtype_ == DType::kBF16)
       exactly("bf16 copy of the parameters", static_cast<size_t>(elements(DType::kBF16)));
     exactly(
         options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
         Optimizer::planned_bytes(flat, shares_state() ? owners().largest_share() : flat, master, options_));
     exactly("activations",
-            Transformer::planned_bytes(options_.model, machine_.device, options_.precision,
+            Transformer::planned_bytes(options_.model, machine_.device, dtype_,
                                        model_capacity(batches, corpus_, machine_.device), true));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
@@ -124,22 +124,23 @@ class Planner {
     }
     const int64_t flat = store_.flat_size();
     const int64_t received = TreeSum::room_for(TreeLayout(shards, 0, machine_.ranks), flat);
-    return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(options_.precision));
+    return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(dtype_));
   }
 
   /// Packed parameters on the CPU, the activations of an encoder, and the cache of keys and values.
   size_t search_bytes() const {
     const TransformerConfig& model = options_.model;
     const int64_t rows = rows_that_suit(machine_.device);
-    const auto width = static_cast<int64_t>(size_of(options_.precision));
+    const auto width = static_cast<int64_t>(size_of(dtype_));
     const int64_t cache = rows * (options_.valid_beam_size + 1) * model.decoder_layers * 2 * model.d_model;
     const int64_t packed = machine_.device == Device::kCpu ? store_.flat_size() : 0;
     return static_cast<size_t>((cache + packed) * width) +
-           Transformer::planned_bytes(model, machine_.device, options_.precision,
-                                      {rows, 1, static_cast<int>(rows)}, false);
+           Transformer::planned_bytes(model, machine_.device, dtype_, {rows, 1, static_cast<int>(rows)},
+                                      false);
   }
 
   const TrainOptions& options_;
+  const DType dtype_;
   const PlannedMachine& machine_;
   const data::Corpus& corpus_;
   ParameterStore store_;
@@ -217,7 +218,7 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     const std::string shards = smaller_micro_batches(plan, planner);
     std::string advice =
         !shards.empty() ? shards
-        : plan.precision == DType::kF32
+        : plan.precision != Precision::kBF16
             ? "smaller micro-batches alone are not enough; try --precision bf16, "
               "or a smaller model (--preset, --d-model, --encoder-layers, --decoder-layers)"
             : "smaller micro-batches are not enough; use a smaller model (--preset, --d-model, "
@@ -259,7 +260,8 @@ int64_t TrainingPlan::bytes_of_a_host() const {
 }
 
 TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& machine) {
-  TrainOptions options = checked_options(given);
+  TrainOptions options = checked_options(given, machine.device);
+  options.precision = resolved_precision(given.precision, Precision::kAuto, machine.device);
   const data::Corpus corpus(options.corpus);
   complete_model(options.model, options, corpus);
   if (!options.initial_model.empty()) load_initial_model(options, corpus);

@@ -38,7 +38,7 @@ struct PlannedMemory {
 /// The resources of a run of `ventris train`, computed before its start.
 struct TrainingPlan {
   TransformerConfig model;
-  DType precision = DType::kF32;
+  Precision precision = Precision::kF32;  // resolved
   PlannedMachine machine;
   int64_t parameters = 0;
   int shards = 0;            // of a global batch

@@ -35,7 +35,7 @@ class TrainingPlanTest : public ::testing::Test {
 };
 
 TEST_F(TrainingPlanTest, Memory_is_what_the_parts_of_a_run_allocate) {
-  for (const DType precision : {DType::kF32, DType::kBF16}) {
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     TrainOptions train = options("memory");
     train.precision = precision;
     train.ema = 0.5;
@@ -44,11 +44,11 @@ TEST_F(TrainingPlanTest, Memory_is_what_the_parts_of_a_run_allocate) {
     Context context({.threads = 1});
     ParameterStore store;
     const TransformerIds ids = declare_transformer(plan.model, store);
-    store.allocate(Device::kCpu, precision, /*gradients=*/true);
+    store.allocate(Device::kCpu, dtype_of(precision), /*gradients=*/true);
     EXPECT_EQ(plan.parameters, store.parameter_count());
     EXPECT_EQ(bytes_of(plan, "parameters"), store.flat_size() * 4);
     EXPECT_EQ(bytes_of(plan, "gradients"), store.flat_size() * 4);
-    if (precision == DType::kBF16) {
+    if (precision == Precision::kBF16) {
       EXPECT_EQ(bytes_of(plan, "bf16 copy of the parameters"), store.compute_copy().size() * 2);
     }
     const int64_t moments = bytes_of(plan, "Adam's moments and the average");
