@@ -24,7 +24,7 @@ class SelftestRun {
   SelftestRun(Context& context, const SelftestOptions& options, Precision precision_,
               std::function<void(const KernelResult&)> tell);
 
-  /// Runs `body` and tells its result. `of` is the dtype to name.
+  /// Runs `body` and tells its result, unless the body leaves it out. `of` is the dtype to name.
   void kernel(const char* name, const std::string& shape, DType of, const std::function<void(Trial&)>& body) {
     run(name, shape, name_of(of), body);
   }

@@ -102,7 +102,10 @@ class Trial {
   }
   /// What failed other than by a wrong number.
   void fail_with(const std::string& finding);
+  /// The device does not have what the kernel needs, and nothing uses it there: it has no result.
+  void leave_out() { left_out_ = true; }
 
+  bool left_out() const { return left_out_; }
   double error() const { return error_; }
   const std::string& finding() const { return finding_; }
 
@@ -110,6 +113,7 @@ class Trial {
   void note(double error, const std::string& finding);
 
   Context& context_;
+  bool left_out_ = false;
   uint32_t drawn_ = 0;
   double error_ = 0.0;
   std::string finding_;
