@@ -123,7 +123,8 @@ class Planner {
       stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
     }
     const int64_t flat = store_.flat_size();
-    const int64_t received = TreeSum::room_for(TreeLayout(shards, 0, machine_.ranks), flat);
+    const TreeLayout layout(shards, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
+    const int64_t received = TreeSum::room_for(layout, flat);
     return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(options_.precision));
   }
 
