@@ -173,6 +173,7 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .reduction = options.reduction,
                                                      .gradient_dtype = options.gradient_dtype,
                                                      .ranks = plan.machine.ranks,
+                                                     .ranks_per_host = plan.machine.ranks_per_host,
                                                      .shards = plan.shards,
                                                      .source_tokens = of_a_pair(corpus.train().source),
                                                      .target_tokens = of_a_pair(corpus.train().target)});
