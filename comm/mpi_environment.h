@@ -34,9 +34,9 @@ class MpiEnvironment {
   int local_rank() const { return local_rank_; }  // among the ranks of this host (MPI_Comm_split_type)
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
-  /// Equal for ranks that share memory (MPI_Comm_split_type), and for no others: an identity of their host, as
-  /// names need not differ. Ranks with different values of the environment variable NCCL_HOSTID count as on
-  /// different hosts.
+  /// Equal for ranks that share memory (MPI_Comm_split_type), and for no others: an identity of their host,
+  /// as names need not differ. Ranks with different values of the environment variable NCCL_HOSTID count as
+  /// on different hosts.
   const std::string& shared_memory() const { return shared_memory_; }
   /// Cores of the affinity mask of this process, each divided by the number of ranks of the host whose masks
   /// contain it; at least 1.

@@ -87,7 +87,7 @@ TEST_P(Add, CopiesAndAddsAlsoInPlace) {
 TEST_P(Add, GoesByTheStepsHoweverMany) {
   const DType dtype = GetParam().dtype;
   const int64_t n = std::min<int64_t>(GetParam().size.cols, 300);
-  std::vector<std::vector<int>> shapes = {{0, 1, 0, 2}, {0, 0, 0, 3}, {0, 1, 1, 1}, {0, 0, 2, 0, 0, 2, 1}};
+  std::vector<std::vector<int>> shapes = {{0, 1, 0, 2}, {0, 0, 0, 3}, {0, 1, 1, 1}, {0, 0, 2, 0, 0, 2, 2}};
   for (const int terms :
        {7, 128, 129, 300, 1000}) {  // as far as they go, a balanced tree; the rest at the end
     std::vector<int> tree;
