@@ -1,5 +1,6 @@
 #include "backend/add.h"
 
+#include <bit>
 #include <deque>
 #include <numeric>
 #include <vector>
@@ -84,33 +85,47 @@ TEST_P(Add, CopiesAndAddsAlsoInPlace) {
   }
 }
 
-TEST_P(Add, GoesByTheStepsHoweverMany) {
-  const DType dtype = GetParam().dtype;
-  const int64_t n = std::min<int64_t>(GetParam().size.cols, 300);
-  std::vector<std::vector<int>> shapes = {{0, 1, 0, 2}, {0, 0, 0, 3}, {0, 1, 1, 1}, {0, 0, 2, 0, 0, 2, 2}};
-  for (const int terms :
-       {7, 128, 129, 300, 1000}) {  // as far as they go, a balanced tree; the rest at the end
-    std::vector<int> tree;
-    for (int i = 1; i <= terms; ++i) tree.push_back(__builtin_ctz(static_cast<unsigned>(i)));
-    const int left = terms - std::accumulate(tree.begin(), tree.end(), 0) - 1;
-    tree.back() += left;
-    shapes.push_back(tree);
-    std::vector<int> chain(static_cast<size_t>(terms), 1);
-    chain[0] = 0;
-    shapes.push_back(chain);
+/// The additions after each of `terms` terms: a balanced tree as far as they go, and the rest at the end.
+std::vector<int> of_a_tree(int terms) {
+  std::vector<int> additions;
+  for (int i = 1; i <= terms; ++i) additions.push_back(std::countr_zero(static_cast<unsigned>(i)));
+  additions.back() += terms - 1 - std::accumulate(additions.begin(), additions.end(), 0);
+  return additions;
+}
+
+std::vector<int> of_a_chain(int terms) {
+  std::vector<int> additions(static_cast<size_t>(terms), 1);
+  additions[0] = 0;
+  return additions;
+}
+
+TEST(AddOfManyTerms, GoesByTheSteps) {
+  constexpr int64_t kElements = 37;
+  std::vector<std::vector<int>> shapes = {{0, 1, 0, 2}, {0, 0, 0, 3}, {0, 0, 2, 0, 0, 2, 2}};
+  for (const int terms : {7, 128, 129, 300, 1000}) {
+    shapes.push_back(of_a_tree(terms));
+    shapes.push_back(of_a_chain(terms));
   }
-  for (const std::vector<int>& additions : shapes) {
-    Terms terms(n, dtype, true);
-    AddArgs args;
-    std::vector<Buffer> values;
-    for (size_t i = 0; i < additions.size(); ++i) {
-      args.steps.push_back({.term = terms.add(), .additions = additions[i]});
-      values.push_back(terms.get(i));
+  for (const DType dtype : test_master_dtypes()) {
+    for (const std::vector<int>& additions : shapes) {
+      const auto count = static_cast<int64_t>(additions.size());
+      const Buffer values = Buffer::random(count + 1, kElements, dtype, 1);  // and the place of the sum
+      const MatrixOperand terms(values);
+      AddArgs args;
+      std::vector<Buffer> rows;
+      for (int64_t i = 0; i < count; ++i) {
+        args.steps.push_back(
+            {.term = terms.view().row_range(i, 1), .additions = additions[static_cast<size_t>(i)]});
+        rows.emplace_back(1, kElements, dtype);
+        for (int64_t j = 0; j < kElements; ++j) rows.back().set(j, values.get(i * kElements + j));
+      }
+      args.steps.back().sum = terms.view().row_range(count, 1);
+      add(test_context(), args);
+      const Buffer got = terms.get();
+      const Buffer expected = reference(rows, additions, dtype);
+      for (int64_t j = 0; j < kElements; ++j)
+        ASSERT_EQ(got.get(count * kElements + j), expected.get(j)) << count << " terms";
     }
-    args.steps.back().sum = terms.add();
-    const Buffer expected = reference(values, additions, dtype);
-    add(test_context(), args);
-    terms.expect("sum", additions.size(), expected);
   }
 }
 
