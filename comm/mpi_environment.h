@@ -34,6 +34,10 @@ class MpiEnvironment {
   int local_rank() const { return local_rank_; }  // among the ranks of this host (MPI_Comm_split_type)
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
+  /// Equal for ranks that share memory (MPI_Comm_split_type), and for no others: an identity of their host,
+  /// as names need not differ. Ranks with different values of the environment variable NCCL_HOSTID count as
+  /// on different hosts.
+  const std::string& shared_memory() const { return shared_memory_; }
   /// Cores of the affinity mask of this process, each divided by the number of ranks of the host whose masks
   /// contain it; at least 1.
   int core_share() const { return core_share_; }
@@ -53,6 +57,7 @@ class MpiEnvironment {
   int local_size_ = 1;
   int core_share_ = 1;
   std::string host_;
+  std::string shared_memory_;
   std::string thread_level_;
 };
 

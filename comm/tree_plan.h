@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,17 @@ struct TreeNode {
   bool operator==(const TreeNode&) const = default;
 };
 
+/// The additions of the sums of some nodes of a tree, as far as these alone allow, in order and with a stack:
+/// each sum is pushed, and then the two newest are replaced by older + newer, so many times.
+struct TreeAdditions {
+  /// `nodes`, in order, are disjoint nodes of the tree of `terms` terms.
+  TreeAdditions(int64_t terms, const std::vector<TreeNode>& nodes);
+
+  std::vector<int> after;       // additions after each of the nodes
+  std::vector<TreeNode> nodes;  // that remain, in order: the fewest that cover the same terms
+  std::vector<int> last;        // of each of these, the position of its last part among the given nodes
+};
+
 /// The additions of a rank with a share of consecutive terms, in order and without waiting for other ranks:
 /// it keeps the sums of complete nodes on a stack.
 class TreeShare {
@@ -24,35 +36,23 @@ class TreeShare {
 
   /// The number of sums to pop from the stack for term `term` of the share, newest first: each is added to it
   /// in order.
-  int additions_after(int64_t term) const;
+  int additions_after(int64_t term) const { return additions_.after[position_of(term)]; }
   /// The size of the stack before the term.
-  int stacked_before(int64_t term) const;
+  int stacked_before(int64_t term) const { return stacked_[position_of(term)]; }
   /// The maximum size of the stack.
   int stack_size() const { return stack_size_; }
   /// The remaining partial sums of the share, in order: the fewest nodes of the tree that cover it. The last
   /// one contains the last term.
-  const std::vector<TreeNode>& nodes() const { return nodes_; }
+  const std::vector<TreeNode>& nodes() const { return additions_.nodes; }
 
  private:
-  void count(TreeNode node);
+  size_t position_of(int64_t term) const { return static_cast<size_t>(term - share_.begin); }
 
   TreeNode share_;
-  std::vector<int> additions_;  // by term of the share
-  std::vector<int> stacked_;    // by term of the share
+  TreeAdditions additions_;
+  std::vector<int> stacked_;  // by term of the share
   int stack_size_ = 0;
-  std::vector<TreeNode> nodes_;
 };
-
-/// The additions of the remaining nodes of all shares: sum(into) = sum(into) + sum(from), in this order.
-/// Numbers are positions in the list of nodes; the sum of all is then that of node 0.
-struct TreeAddition {
-  int into = 0;
-  int from = 0;
-  bool operator==(const TreeAddition&) const = default;
-};
-
-/// `nodes`, in order, are disjoint nodes of the tree that cover its `terms` terms, at least one.
-std::vector<TreeAddition> tree_additions(int64_t terms, const std::vector<TreeNode>& nodes);
 
 /// The terms of rank r of W: [r n / W, (r + 1) n / W).
 TreeNode share_of_rank(int64_t terms, int rank, int ranks);

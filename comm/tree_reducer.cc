@@ -32,7 +32,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
       communicator_(communicator),
       share_(shards, share_of_rank(shards, communicator.rank(), communicator.size())),
       terms_(share_of_rank(shards, communicator.rank(), communicator.size())),
-      layout_(shards, communicator.rank(), communicator.size()),
+      layout_(shards, communicator.rank(), communicator.hosts()),
       gradients_(
           range_of(gradients, bucket_bytes / static_cast<int64_t>(size_of(gradients.dtype)), segments)),
       loss_(range_of(loss_sums, loss_sums.cols, {.unit = kTreeUnit, .to_all = true})),
@@ -49,11 +49,11 @@ TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket, Segments s
   const int64_t min = data.cols / (Communicator::kMaxTreeSums - 1) + 1;
   const int64_t elements = std::max(bucket, min);
   const int64_t rest = data.cols % elements;
+  const auto room = [&](int64_t n) { return TreeSum::room_for(layout_, n, segments.unit, segments.to_all); };
   return {.data = data,
           .buckets = GradientBuckets(data.cols, elements),
           .segments = segments,
-          .room = std::max(TreeSum::room_for(layout_, std::min(elements, data.cols), segments.unit),
-                           TreeSum::room_for(layout_, rest, segments.unit))};
+          .room = std::max(room(std::min(elements, data.cols)), room(rest))};
 }
 
 size_t TreeReducer::bytes_of(const Range& range) const {
@@ -77,14 +77,21 @@ void TreeReducer::set_aside(int64_t shard) {
 }
 
 void TreeReducer::set_aside(Range& range, int64_t shard) {
-  const auto stacked = static_cast<size_t>(share_.stacked_before(shard));
-  const auto additions = static_cast<size_t>(share_.additions_after(shard));
-  if (additions == 0) add(context_, {.a = range.data, .sum = range.stack[stacked]});
-  for (size_t i = 1; i <= additions; ++i) {
-    const Tensor& left = range.stack[stacked - i];
-    add(context_, {.a = left, .b = range.data, .sum = i == additions ? left : range.data});
-  }
+  const auto remain = static_cast<size_t>(share_.stacked_before(shard) - share_.additions_after(shard));
+  add_last_shard(range, shard, {0, range.data.cols}, range.stack[remain]);
   fill_zero(context_, range.data);
+}
+
+/// sum = the sums on the stack that the shard completes, the oldest + (... + (the newest + the shard)).
+void TreeReducer::add_last_shard(Range& range, int64_t shard, TreeNode elements, const Tensor& sum) {
+  const auto part = [&](const Tensor& whole) { return whole.col_range(elements.begin, elements.size()); };
+  const auto stacked = static_cast<size_t>(share_.stacked_before(shard));
+  const int additions = share_.additions_after(shard);
+  AddArgs args;
+  for (size_t i = stacked - static_cast<size_t>(additions); i < stacked; ++i)
+    args.steps.push_back({.term = part(range.stack[i]), .additions = 0});
+  args.steps.push_back({.term = part(range.data), .additions = additions, .sum = part(sum)});
+  if (additions > 0 || sum.data != range.data.data) add(context_, args);
 }
 
 void TreeReducer::ready(int64_t begin) {
@@ -104,12 +111,8 @@ void TreeReducer::start(Range& range, int64_t begin, int64_t count) {
                  .unit = range.segments.unit,
                  .to_all = range.segments.to_all};
   if (terms_.size() > 0) {
-    const auto stacked = static_cast<size_t>(share_.stacked_before(terms_.end - 1));
-    const auto additions = static_cast<size_t>(share_.additions_after(terms_.end - 1));
-    for (size_t i = 1; i <= additions; ++i) {
-      add(context_, {.a = part(range.stack[stacked - i]), .b = sum.result, .sum = sum.result});
-    }
-    for (size_t i = 0; i < stacked - additions; ++i) sum.partials.push_back(part(range.stack[i]));
+    add_last_shard(range, terms_.end - 1, {begin, begin + count}, range.data);
+    for (size_t i = 0; i + 1 < share_.nodes().size(); ++i) sum.partials.push_back(part(range.stack[i]));
     sum.partials.push_back(sum.result);
   }
   communicator_.start_tree_sum(sum);

@@ -64,6 +64,7 @@ class TreeReducer {
   size_t bytes_of(const Range& range) const;
   void allocate(Range& range);
   void set_aside(Range& range, int64_t shard);
+  void add_last_shard(Range& range, int64_t shard, TreeNode elements, const Tensor& sum);
   void start(Range& range, int64_t begin, int64_t count);
 
   Context& context_;

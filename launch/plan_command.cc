@@ -29,6 +29,8 @@ struct Options {
   double host_memory = 0.0;    // GiB; 0: of this machine
   double link = 0.0;           // GB/s; 0: unknown
   double latency = 0.0;        // microseconds
+  double host_link = 0.0;      // GB/s; 0: as link
+  double host_latency = 0.0;   // microseconds, with host_link
   double step = 0.0;           // milliseconds; 0: unknown
   double fixed = 0.0;          // milliseconds
 };
@@ -92,7 +94,10 @@ PlannedMachine machine_of(const Options& options) {
 
 /// The link of the prediction, if one is asked for.
 std::optional<PlannedLink> link_of(const Options& options) {
-  if (options.link == 0.0 && options.latency == 0.0 && options.step == 0.0 && options.fixed == 0.0) return {};
+  if (options.link == 0.0 && options.latency == 0.0 && options.step == 0.0 && options.fixed == 0.0 &&
+      options.host_link == 0.0 && options.host_latency == 0.0) {
+    return {};
+  }
   if (options.step == 0.0) {
     fail(
         ExitCode::kUsage,
@@ -106,8 +111,13 @@ std::optional<PlannedLink> link_of(const Options& options) {
     fail(ExitCode::kUsage, "--fixed-ms {:g} is more than --step-ms {:g}, of which it is a part",
          options.fixed, options.step);
   }
+  if (options.host_latency > 0.0 && options.host_link == 0.0)
+    fail(ExitCode::kUsage, "--host-latency needs --host-link, the GB/s between ranks of one host");
+  const bool own_host_link = options.host_link > 0.0;
   return PlannedLink{.bytes_per_second = 1e9 * options.link,
                      .latency = 1e-6 * options.latency,
+                     .host_bytes_per_second = 1e9 * (own_host_link ? options.host_link : options.link),
+                     .host_latency = 1e-6 * (own_host_link ? options.host_latency : options.latency),
                      .step_seconds = 1e-3 * options.step,
                      .fixed_seconds = 1e-3 * options.fixed};
 }
@@ -220,6 +230,12 @@ Command plan_command() {
       "link", options->link, {.min = 0, .max = 1e6},
       "GB/s that a rank sends over its link, and receives at the same time. 0: nothing is predicted.");
   table.number("latency", options->latency, {.min = 0, .max = 1e9}, "Microseconds of a short message.");
+  table.number(
+      "host-link", options->host_link, {.min = 0, .max = 1e6},
+      "GB/s between ranks of one host, as --link, for --reduction reproducible, which sums inside hosts "
+      "first. 0: --link and --latency.");
+  table.number("host-latency", options->host_latency, {.min = 0, .max = 1e9},
+               "Microseconds of a short message between ranks of one host, with --host-link.");
   table.number("step-ms", options->step, {.min = 0, .max = 1e9},
                "Milliseconds of a step of one rank that computes all micro-batches, measured with train.");
   table.number(

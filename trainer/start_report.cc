@@ -14,6 +14,7 @@
 #include "backend/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
+#include "comm/tree_layout.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "trainer/corpus_warnings.h"
@@ -120,6 +121,11 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
   if (shards < ranks) {
     progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));
+  }
+  if (options.reduction == Reduction::kReproducible || options.shard_optimizer) {
+    const int terms = options.reduction == Reduction::kReproducible ? shards : ranks;
+    const std::string cost = cost_of_placement(terms, communicator.hosts());
+    if (!cost.empty()) progress.warning(cost);
   }
   if (corpus.valid().size() == 0 && options.valid_every > 0)
     progress.warning("the corpus has no validation pairs; there is no validation");

@@ -66,6 +66,14 @@ MPI_Comm duplicate_of_world(const MpiEnvironment& environment) {
   return comm;
 }
 
+/// Equal numbers for equal names.
+std::vector<int> numbers_of(const std::vector<std::string>& names) {
+  std::vector<int> numbers;
+  for (const std::string& name : names)
+    numbers.push_back(static_cast<int>(std::find(names.begin(), names.end(), name) - names.begin()));
+  return numbers;
+}
+
 class MpiCommunicator : public Communicator {
  public:
   explicit MpiCommunicator(const MpiEnvironment& environment)
@@ -76,6 +84,7 @@ class MpiCommunicator : public Communicator {
     const std::vector<std::string> pids = MpiCommunicator::all_gather(std::to_string(::getpid()));
     const std::vector<std::string> hosts = MpiCommunicator::all_gather(environment.host());
     for (size_t rank = 0; rank < hosts.size(); ++rank) ranks_.push_back({hosts[rank], std::stoi(pids[rank])});
+    hosts_ = numbers_of(MpiCommunicator::all_gather(environment.shared_memory()));
   }
   // Freeing waits for all ranks; if one leaves with an exception, the job is about to be aborted.
   ~MpiCommunicator() override {
@@ -88,6 +97,7 @@ class MpiCommunicator : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  std::vector<int> hosts() const override { return hosts_; }
 
   void all_reduce_sum(Tensor data) override {
     const size_t under_way = requests_.size() + tree_sums_.size();
@@ -111,11 +121,11 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  // Every sum has its own two tags, as its messages may arrive before those of a sum started earlier.
+  // Every sum has its own tag, as its messages may arrive before those of a sum started earlier.
   void start_tree_sum(const TreeSum& sum) override {
     VENTRIS_CHECK(tree_sums_.size() < static_cast<size_t>(kMaxTreeSums), "{} sums are under way",
                   tree_sums_.size());
-    tree_sums_.emplace_back(comm_, sum, kFirstTreeTag + 2 * static_cast<int>(tree_sums_.size()));
+    tree_sums_.emplace_back(comm_, sum, kFirstTreeTag + static_cast<int>(tree_sums_.size()));
   }
 
   void start_exchange(const TreeMessages& messages) override {
@@ -266,6 +276,7 @@ class MpiCommunicator : public Communicator {
   int size_ = 1;
   std::vector<MPI_Request> requests_;
   std::vector<RankPlace> ranks_;
+  std::vector<int> hosts_;
   std::deque<MpiTreeSum> tree_sums_;  // pending, and those completed since finish()
   bool told_stop_ = false;
   int stops_heard_ = 0;  // of other ranks

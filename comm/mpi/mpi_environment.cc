@@ -103,6 +103,10 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
   check_mpi(MPI_Comm_rank(host, &local_rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(host, &local_size_), "MPI_Comm_size");
   core_share_ = share_of_cores(host, local_rank_, local_size_);
+  int first_rank = rank_;
+  check_mpi(MPI_Bcast(&first_rank, 1, MPI_INT, 0, host), "MPI_Bcast");
+  const char* host_id = std::getenv("NCCL_HOSTID");
+  shared_memory_ = fmt::format("{} {}", first_rank, host_id == nullptr ? "" : host_id);
   check_mpi(MPI_Comm_free(&host), "MPI_Comm_free");
 }
 

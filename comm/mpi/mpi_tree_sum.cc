@@ -29,27 +29,24 @@ void start_messages(const TreeMessages& messages, int tag, MPI_Comm comm,
 }
 
 MpiTreeSum::MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag) : comm_(comm), sum_(sum), tag_(tag) {
-  exchange(partials_to_owners(sum_), tag_);
+  start_round(0);
 }
 
-void MpiTreeSum::exchange(const TreeMessages& messages, int tag) {
+void MpiTreeSum::start_round(int round) {
+  round_ = round;
   requests_.clear();
-  start_messages(messages, tag, comm_, requests_);
+  if (round < kTreeRounds) start_messages(messages_of_round(sum_, round), tag_, comm_, requests_);
 }
 
 bool MpiTreeSum::test() {
-  const auto arrived = [this] {
-    int done = 0;
-    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-    return done != 0;
-  };
-  if (!arrived()) return false;
-  if (!added_) {
-    added_ = true;
-    for_each_addition(sum_, [this](const AddArgs& args) { add(*sum_.context, args); });
-    exchange(results_to_all(sum_), tag_ + 1);
-    return arrived();
+  while (round_ < kTreeRounds) {
+    int arrived = 0;
+    check_mpi(
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &arrived, MPI_STATUSES_IGNORE),
+        "MPI_Testall");
+    if (arrived == 0) return false;
+    for (const AddArgs& args : additions_of_round(sum_, round_)) add(*sum_.context, args);
+    start_round(round_ + 1);
   }
   return true;
 }

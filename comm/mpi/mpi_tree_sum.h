@@ -14,19 +14,20 @@ void start_messages(const TreeMessages& messages, int tag, MPI_Comm comm, std::v
 /// A pending TreeSum of host memory; it makes progress when polled.
 class MpiTreeSum {
  public:
-  /// `tag` and `tag` + 1 must not be used by another pending sum in `comm`.
+  /// `tag` must not be used by another pending sum in `comm`. One is enough for all rounds, as messages
+  /// between two ranks do not overtake each other.
   MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag);
 
   /// Whether the sum is complete.
   bool test();
 
  private:
-  void exchange(const TreeMessages& messages, int tag);
+  void start_round(int round);
 
   MPI_Comm comm_;
   TreeSum sum_;
   int tag_;
-  bool added_ = false;
+  int round_ = 0;
   std::vector<MPI_Request> requests_;
 };
 

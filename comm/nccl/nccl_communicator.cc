@@ -70,6 +70,7 @@ class NcclCommunicator : public Communicator {
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
+  std::vector<int> hosts() const override { return control_.hosts(); }
   int64_t bucket_bytes() const override { return kDeviceBucketBytes; }
 
   void all_reduce_sum(Tensor data) override {
@@ -90,9 +91,10 @@ class NcclCommunicator : public Communicator {
   void start_tree_sum(const TreeSum& sum) override {
     under_way_ = true;
     begin_.order(context_stream_, stream_.get());
-    link_.exchange(partials_to_owners(sum), stream_.get());
-    for_each_addition(sum, [this](const AddArgs& args) { cuda::add_in_stream(stream_.get(), args); });
-    link_.exchange(results_to_all(sum), stream_.get());
+    for (int round = 0; round < kTreeRounds; ++round) {
+      link_.exchange(messages_of_round(sum, round), stream_.get());
+      for (const AddArgs& args : additions_of_round(sum, round)) cuda::add_in_stream(stream_.get(), args);
+    }
   }
 
   void start_exchange(const TreeMessages& messages) override {

@@ -52,6 +52,16 @@ class LateRanks(support.CommandLineTest):
             os.kill(processes[rank], signal.SIGSTOP)
         return processes
 
+    def test_of_a_sum_inside_and_between_hosts(self):
+        for victim in (0, 3):
+            with self.subTest(victim=victim):
+                name = f"hosts{victim}"
+                options = ["--comm-timeout", "3", "--reduction", "reproducible"]
+                process = self.start(name, *options, ranks=4, binary=self.program_on_hosts("rank / 2"))
+                processes = self.stop_ranks(name, process, [victim])
+                text = self.check_end(name, process, processes)
+                self.assertRegex(text, rf"for rank {victim} on \S+ \(pid {processes[victim]}, stopped\)")
+
     def check_end(self, name, process, processes=()):
         """The job ends with code 69, one message, no process and a sound checkpoint. Returns what it said."""
         try:

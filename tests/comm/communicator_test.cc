@@ -17,6 +17,11 @@ namespace {
 
 using testing::world;
 
+TEST(Communicator, AllRanksOfThisTestAreOnOneHost) {
+  const std::vector<int> hosts = world().hosts();
+  EXPECT_EQ(hosts, std::vector<int>(static_cast<size_t>(world().size()), hosts.at(0)));
+}
+
 TEST(Communicator, RanksAreThoseOfTheEnvironment) {
   EXPECT_EQ(world().rank(), testing::environment().rank());
   EXPECT_EQ(world().size(), testing::environment().size());

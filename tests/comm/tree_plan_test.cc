@@ -42,11 +42,18 @@ std::string by_plan(int64_t terms, int ranks) {
     nodes.insert(nodes.end(), plan.nodes().begin(), plan.nodes().end());
     sums.insert(sums.end(), stack.begin(), stack.end());
   }
-  for (const auto& [into, from] : tree_additions(terms, nodes)) {
-    std::string& left = sums[static_cast<size_t>(into)];
-    left = "(" + left + "+" + sums[static_cast<size_t>(from)] + ")";
+  const TreeAdditions additions(terms, nodes);
+  EXPECT_EQ(additions.nodes, (std::vector<TreeNode>{{0, terms}}));
+  std::vector<std::string> stack;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    std::string sum = sums[i];
+    for (int k = 0; k < additions.after[i]; ++k) {
+      sum = "(" + stack.back() + "+" + sum + ")";
+      stack.pop_back();
+    }
+    stack.push_back(sum);
   }
-  return sums.at(0);
+  return stack.at(0);
 }
 
 TEST(TreePlan, EveryNumberOfRanksAddsTheTermsInTheSameTree) {
@@ -99,8 +106,17 @@ TEST(TreePlan, SharesOfAllRanksAreAllTerms) {
 TEST(TreePlan, RefusesWhatIsNoShareAndNodesThatAreNotOfTheTree) {
   EXPECT_THROW(TreeShare(4, {2, 5}), Error);
   EXPECT_THROW(TreeShare(4, {3, 2}), Error);
-  EXPECT_THROW(tree_additions(4, {{0, 1}, {1, 3}, {3, 4}}), Error);
-  EXPECT_THROW(tree_additions(4, {{0, 2}}), Error);
+  EXPECT_THROW(TreeAdditions(4, {{0, 1}, {1, 3}, {3, 4}}), Error);
+  EXPECT_THROW(TreeAdditions(4, {{2, 4}, {0, 2}}), Error);
+  EXPECT_THROW(TreeAdditions(4, {{0, 2}, {1, 2}}), Error);
+  EXPECT_THROW(TreeAdditions(4, {{0, 8}}), Error);
+}
+
+TEST(TreePlan, NodesThatAreNotNeighboursInTheTreeRemain) {
+  const TreeAdditions additions(16, {{0, 1}, {2, 3}, {3, 4}, {5, 6}, {6, 7}, {8, 12}, {12, 14}, {14, 16}});
+  EXPECT_EQ(additions.after, (std::vector<int>{0, 0, 1, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(additions.nodes, (std::vector<TreeNode>{{0, 1}, {2, 4}, {5, 6}, {6, 7}, {8, 16}}));
+  EXPECT_EQ(additions.last, (std::vector<int>{0, 2, 3, 4, 7}));
 }
 
 }  // namespace

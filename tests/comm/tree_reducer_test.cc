@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -11,47 +10,26 @@
 
 #include "backend/context.h"
 #include "backend/error.h"
+#include "tests/comm/pretended_hosts.h"
 #include "tests/comm/rank_test.h"
+#include "tests/comm/tree_terms.h"
 
 namespace ventris {
 namespace {
 
+using testing::flat;
+using testing::gradient;
+using testing::loss;
+using testing::tree_sum;
 using testing::world;
-
-template <typename T>
-Tensor flat(std::vector<T>& data) {
-  const auto count = static_cast<int64_t>(data.size());
-  return {data.data(), 1, count, count, DTypeOf<T>::value};
-}
-
-/// What shard `shard` gives at an element: of either sign and of all sizes, so that the order of a sum shows.
-/// Not inlined: no product in it may be fused with a sum of the caller.
-[[gnu::noinline]] float gradient(int64_t shard, size_t element, int step) {
-  const auto k = static_cast<float>(
-      (element * 37 + static_cast<size_t>(shard) * 101 + static_cast<size_t>(step) * 7) % 1009);
-  return (k - 504.0F) / 77.0F *
-         std::pow(10.0F, -static_cast<float>((element + 3 * static_cast<size_t>(shard)) % 7));
-}
-
-double loss(int64_t shard, int which) {
-  return (which == 0 ? 1.0 : 3.0) / static_cast<double>(shard + 3);
-}
-
-/// Terms 0 .. n - 1 in the order of the tree, by its definition.
-template <typename Sum, typename Term>
-Sum tree_sum(int64_t begin, int64_t end, const Term& term) {
-  if (end - begin == 1) return term(begin);
-  const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(end - begin - 1)));
-  const Sum left = tree_sum<Sum>(begin, begin + half, term);
-  return left + tree_sum<Sum>(begin + half, end, term);
-}
 
 /// The buffers of a step with their reducer.
 struct Step {
-  Step(Context& context, int64_t shards, size_t elements, int64_t bucket_bytes)
+  Step(Context& context, int64_t shards, size_t elements, int64_t bucket_bytes,
+       Communicator& communicator = world())
       : gradients(elements),
         losses(2),
-        reducer(context, world(), shards, flat(gradients), flat(losses), bucket_bytes),
+        reducer(context, communicator, shards, flat(gradients), flat(losses), bucket_bytes),
         share(share_of_rank(shards, world().rank(), world().size())) {}
 
   /// Computes this rank's shards as training does and sums them; the gradients get ready by `stride`.
@@ -79,25 +57,41 @@ struct Step {
   TreeNode share;
 };
 
-TEST(TreeReducer, AddsInTheOrderOfTheTreeForEveryNumberOfShardsAndEveryBucket) {
+/// Expects two steps to have the sums by the definition of the tree.
+void expect_sums_of_the_tree(Context& context, Communicator& communicator, int64_t shards,
+                             int64_t bucket_bytes) {
   constexpr size_t kElements = 1037;
+  Step step(context, shards, kElements, bucket_bytes, communicator);
+  for (int number = 0; number < 2; ++number) {
+    const auto of_shard = [&](int64_t shard, size_t i) { return gradient(shard, i, number); };
+    step.run(of_shard, 300);
+    for (size_t i = 0; i < kElements; ++i) {
+      const auto expected = tree_sum<float>(0, shards, [&](int64_t s) { return of_shard(s, i); });
+      ASSERT_EQ(step.gradients[i], expected) << i << ", " << shards << " shards, step " << number;
+    }
+    for (int which = 0; which < 2; ++which) {
+      const auto expected = tree_sum<double>(0, shards, [&](int64_t s) { return loss(s, which); });
+      ASSERT_EQ(step.losses[static_cast<size_t>(which)], expected) << shards;
+    }
+    step.clear();
+  }
+}
+
+TEST(TreeReducer, AddsInTheOrderOfTheTreeForEveryNumberOfShardsAndEveryBucket) {
   Context context({.threads = 1});
   for (const int64_t shards : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16}) {
-    for (const int64_t bucket_bytes : {4, 256, 4096, 1 << 20}) {
-      Step step(context, shards, kElements, bucket_bytes);
-      for (int number = 0; number < 2; ++number) {
-        const auto of_shard = [&](int64_t shard, size_t i) { return gradient(shard, i, number); };
-        step.run(of_shard, 300);
-        for (size_t i = 0; i < kElements; ++i) {
-          const auto expected = tree_sum<float>(0, shards, [&](int64_t s) { return of_shard(s, i); });
-          ASSERT_EQ(step.gradients[i], expected) << i << ", " << shards << " shards, step " << number;
-        }
-        for (int which = 0; which < 2; ++which) {
-          const auto expected = tree_sum<double>(0, shards, [&](int64_t s) { return loss(s, which); });
-          ASSERT_EQ(step.losses[static_cast<size_t>(which)], expected) << shards;
-        }
-        step.clear();
-      }
+    for (const int64_t bucket_bytes : {4, 256, 4096, 1 << 20})
+      expect_sums_of_the_tree(context, world(), shards, bucket_bytes);
+  }
+}
+
+TEST(TreeReducer, HostsDoNotChangeTheOrder) {
+  Context context({.threads = 1});
+  for (const std::vector<int>& hosts : testing::some_hosts(world().size())) {
+    testing::PretendedHosts communicator(world(), hosts);
+    for (const int64_t shards : {1, 3, 4, 7, 16}) {
+      for (const int64_t bucket_bytes : {256, 4096})
+        expect_sums_of_the_tree(context, communicator, shards, bucket_bytes);
     }
   }
 }

@@ -202,8 +202,9 @@ void try_copies(SelftestRun& run) {
     const Matrix b = trial.draw(1, n, kMaster);
     const Operand device_a(context, a, kMaster), device_b(context, b, kMaster), sum(context, 1, n, kMaster),
         copy(context, 1, n, kMaster);
-    add(context, {.a = device_a.view(), .b = device_b.view(), .sum = sum.view()});
-    add(context, {.a = device_a.view(), .sum = copy.view()});
+    add(context, {.steps = {{.term = device_a.view(), .additions = 0, .sum = copy.view()},
+                            {.term = device_a.view(), .additions = 0},
+                            {.term = device_b.view(), .additions = 1, .sum = sum.view()}}});
     trial.expect("copy", copy, a, kEqual);
     for (size_t i = 0; i < a.values.size(); ++i) a.values[i] += b.values[i];
     trial.expect("sum", sum, a, kCloseSingle);
@@ -215,7 +216,8 @@ void try_copies(SelftestRun& run) {
     const Numbers<double> device_a(context, a.values), device_b(context, b.values),
         sum(context, std::vector<double>(a.values.size(), NAN));
     const auto view = [n](const Numbers<double>& x) { return Tensor{x.data(), 1, n, n, DType::kF64}; };
-    add(context, {.a = view(device_a), .b = view(device_b), .sum = view(sum)});
+    add(context, {.steps = {{.term = view(device_a), .additions = 0},
+                            {.term = view(device_b), .additions = 1, .sum = view(sum)}}});
     for (size_t i = 0; i < a.values.size(); ++i) a.values[i] += b.values[i];
     trial.expect_same("sum", sum.get(), a.values);
   });

@@ -123,7 +123,8 @@ class Planner {
       stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
     }
     const int64_t flat = store_.flat_size();
-    const int64_t received = TreeSum::room_for(TreeLayout(shards, 0, machine_.ranks), flat);
+    const TreeLayout layout(shards, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
+    const int64_t received = TreeSum::room_for(layout, flat);
     return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(dtype_));
   }
 
@@ -173,6 +174,7 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .reduction = options.reduction,
                                                      .gradient_dtype = options.gradient_dtype,
                                                      .ranks = plan.machine.ranks,
+                                                     .ranks_per_host = plan.machine.ranks_per_host,
                                                      .shards = plan.shards,
                                                      .source_tokens = of_a_pair(corpus.train().source),
                                                      .target_tokens = of_a_pair(corpus.train().target)});

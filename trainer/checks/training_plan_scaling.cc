@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "comm/gradient_buckets.h"
-#include "comm/tree_plan.h"
+#include "comm/tree_layout.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {
@@ -70,8 +70,14 @@ double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double byt
   const double rounds = std::ceil(std::log2(p));
   const double transfer = bytes / link.bytes_per_second;
   if (run.reduction == Reduction::kReproducible) {
-    const int sums = most_partial_sums(run.shards, run.ranks);
-    return 2 * (p - 1) * link.latency + (sums + 1) * (p - 1) / p * transfer;
+    const double of_host = std::min(run.ranks, run.ranks_per_host);
+    const double hosts = std::ceil(p / of_host);
+    const int rank_sums = most_partial_sums(run.shards, run.ranks);
+    const int host_sums =
+        partial_sums_of_a_host(run.shards, consecutive_hosts(run.ranks, run.ranks_per_host));
+    return 2 * (of_host - 1) * link.host_latency +
+           (rank_sums + 1) * (of_host - 1) / of_host * bytes / link.host_bytes_per_second +
+           2 * (hosts - 1) * link.latency + (host_sums + 1) * (hosts - 1) / p * transfer;
   }
   if (run.device == Device::kCpu) return 2 * rounds * (link.latency + transfer);
   const double ring = 2 * (p - 1) * (link.latency + transfer / p);

@@ -13,10 +13,12 @@ namespace ventris {
 /// The network between the ranks and a step measured on one rank, from which the step of several is
 /// predicted.
 struct PlannedLink {
-  double bytes_per_second = 0.0;  // that a rank sends, and receives at the same time
-  double latency = 0.0;           // seconds from the start of a message to that of its first byte
-  double step_seconds = 0.0;      // of one rank that computes all micro-batches of a step
-  double fixed_seconds = 0.0;     // of these, what every rank repeats: the update, launches
+  double bytes_per_second = 0.0;       // that a rank sends, and receives at the same time
+  double latency = 0.0;                // seconds from the start of a message to that of its first byte
+  double host_bytes_per_second = 0.0;  // the same between ranks of one host
+  double host_latency = 0.0;
+  double step_seconds = 0.0;   // of one rank that computes all micro-batches of a step
+  double fixed_seconds = 0.0;  // of these, what every rank repeats: the update, launches
 };
 
 /// What the prediction takes from the plan of a run.
@@ -26,6 +28,7 @@ struct ScalingInputs {
   Reduction reduction;
   DType gradient_dtype;
   int ranks;
+  int ranks_per_host;
   int shards;            // of a global batch
   double source_tokens;  // of a sentence pair, on average
   double target_tokens;
@@ -59,8 +62,10 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
 ///   CUDA: the smaller one of a ring, 2 (p - 1) (a + n b / p), and of two binary trees at once, 2 log2 p a +
 ///   2 n b (Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
 ///   scan)
-/// Reproducible (comm/tree_sum.h), pairwise exchanges of the first source in both halves: 2 (p - 1) a + (k +
-/// 1) (p - 1) / p n b, where k is the greatest number of partial sums of a rank.
+/// Reproducible (comm/tree_sum.h), pairwise exchanges of the first source inside the m hosts of l ranks, of a
+/// and b of their own, and between them, in both halves: 2 (l - 1) a' + (k + 1) (l - 1) / l n b' + 2 (m - 1)
+/// a + (K + 1) (m - 1) / p n b, where k and K are the greatest numbers of partial sums of a rank and of a
+/// host.
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
 
 /// Buckets (comm/gradient_buckets.h) are summed one after the other, each once backward has completed it. On

@@ -14,6 +14,7 @@
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
 #include "comm/tree_reducer.h"
+#include "tests/comm/pretended_hosts.h"
 #include "tests/comm/rank_test.h"
 #include "tests/emulation/controls.h"
 #include "tests/support/tolerance.h"
@@ -209,57 +210,67 @@ std::vector<float> shard_numbers(int64_t shard, size_t count) {
 }
 
 // Ranks have one partial sum, several, or none; the third step replays a graph, as training does.
-TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
+void expect_tree_sums_of_the_cpu(Context& context, Communicator& communicator, int64_t shards) {
   constexpr size_t kCount = 20'011;
   Context host({.threads = 1});
-  for (const int64_t shards : {1, 4, 7, 8}) {
-    const TreeNode share = share_of_rank(shards, world().rank(), world().size());
-    std::vector<float> values(kCount);
-    std::vector<double> losses(2);
-    const auto count = static_cast<int64_t>(kCount);
-    TreeReducer expected(host, world(), shards, {values.data(), 1, count, count, DType::kF32},
-                         {losses.data(), 1, 2, 2, DType::kF64}, 32'000);
-    DeviceRow<float> row(context(), values);
-    DeviceRow<double> loss_row(context(), losses);
-    TreeReducer reducer(context(), communicator(), shards, row.view(), loss_row.view(), 32'000);
-    cudaGraphExec_t exec = nullptr;
-    for (int step = 0; step < 3; ++step) {
-      values.assign(kCount, 0.0F);
-      losses.assign(2, 0.0);
+  const cudaStream_t stream = cuda::stream_of(context);
+  const TreeNode share = share_of_rank(shards, world().rank(), world().size());
+  std::vector<float> values(kCount);
+  std::vector<double> losses(2);
+  const auto count = static_cast<int64_t>(kCount);
+  TreeReducer expected(host, world(), shards, {values.data(), 1, count, count, DType::kF32},
+                       {losses.data(), 1, 2, 2, DType::kF64}, 32'000);
+  DeviceRow<float> row(context, values);
+  DeviceRow<double> loss_row(context, losses);
+  TreeReducer reducer(context, communicator, shards, row.view(), loss_row.view(), 32'000);
+  cudaGraphExec_t exec = nullptr;
+  for (int step = 0; step < 3; ++step) {
+    values.assign(kCount, 0.0F);
+    losses.assign(2, 0.0);
+    row.fill(values);
+    loss_row.fill(losses);
+    synchronize(context);
+    for (int64_t shard = share.begin; shard < share.end; ++shard) {
+      std::ranges::copy(shard_numbers(shard + step, kCount), values.begin());  // which stay in their place
+      losses = {0.1 * static_cast<double>(shard), 0.3 * static_cast<double>(step)};
       row.fill(values);
       loss_row.fill(losses);
-      synchronize(context());
-      for (int64_t shard = share.begin; shard < share.end; ++shard) {
-        std::ranges::copy(shard_numbers(shard + step, kCount), values.begin());  // which stay in their place
-        losses = {0.1 * static_cast<double>(shard), 0.3 * static_cast<double>(step)};
-        row.fill(values);
-        loss_row.fill(losses);
-        synchronize(context());
-        if (shard + 1 == share.end) break;
-        expected.set_aside(shard);
-        reducer.set_aside(shard);
-      }
-      expected.ready(0);
-      expected.finish();
-      if (step > 0 && exec == nullptr) {
-        cudaGraph_t graph = nullptr;
-        VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
-        reducer.ready(0);
-        reducer.finish();
-        VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream(), &graph));
-        VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
-        VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
-      }
-      if (step == 0) {
-        reducer.ready(0);
-        reducer.finish();
-      } else {
-        VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream()));
-      }
-      EXPECT_TRUE(row.get() == values) << shards << " shards, step " << step;
-      EXPECT_EQ(loss_row.get(), losses) << shards;
+      synchronize(context);
+      if (shard + 1 == share.end) break;
+      expected.set_aside(shard);
+      reducer.set_aside(shard);
     }
-    VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
+    expected.ready(0);
+    expected.finish();
+    if (step > 0 && exec == nullptr) {
+      cudaGraph_t graph = nullptr;
+      VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      reducer.ready(0);
+      reducer.finish();
+      VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+      VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
+      VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+    }
+    if (step == 0) {
+      reducer.ready(0);
+      reducer.finish();
+    } else {
+      VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream));
+    }
+    EXPECT_TRUE(row.get() == values) << shards << " shards, step " << step;
+    EXPECT_EQ(loss_row.get(), losses) << shards;
+  }
+  VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
+}
+
+TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
+  for (const int64_t shards : {1, 4, 7, 8}) expect_tree_sums_of_the_cpu(context(), communicator(), shards);
+}
+
+TEST_F(DeviceCommunicator, TreeSumsInsideAndBetweenHostsHaveTheBitsOfTheCpu) {
+  for (const std::vector<int>& hosts : testing::some_hosts(world().size())) {
+    testing::PretendedHosts on_hosts(communicator(), hosts);
+    for (const int64_t shards : {4, 7}) expect_tree_sums_of_the_cpu(context(), on_hosts, shards);
   }
 }
 

@@ -17,13 +17,18 @@ ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction:
           .reduction = reduction,
           .gradient_dtype = DType::kF32,
           .ranks = ranks,
+          .ranks_per_host = ranks,
           .shards = 64,
           .source_tokens = 28.0,
           .target_tokens = 28.0};
 }
 
-constexpr PlannedLink kLink = {
-    .bytes_per_second = 1e9, .latency = 1e-3, .step_seconds = 6.5, .fixed_seconds = 0.1};
+constexpr PlannedLink kLink = {.bytes_per_second = 1e9,
+                               .latency = 1e-3,
+                               .host_bytes_per_second = 1e9,
+                               .host_latency = 1e-3,
+                               .step_seconds = 6.5,
+                               .fixed_seconds = 0.1};
 
 TEST(ReadyMoments, AreTheCallsOfBackward) {
   for (const bool pre_norm : {false, true}) {
@@ -59,6 +64,21 @@ TEST(SumSeconds, FollowTheirFormulas) {
   ScalingInputs odd = base_of(3, Device::kCuda, Reduction::kReproducible);
   odd.shards = 5;
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, odd, bytes), 4e-3 + 3 * 2.0 / 3.0 * 8e-3);
+  // Two hosts of four, in which a message takes a quarter of the time; between them each rank sends an
+  // eighth.
+  PlannedLink fast_hosts = kLink;
+  fast_hosts.host_bytes_per_second = 4e9;
+  fast_hosts.host_latency = 0.25e-3;
+  ScalingInputs hosts = base_of(8, Device::kCuda, Reduction::kReproducible);
+  hosts.ranks_per_host = 4;
+  EXPECT_DOUBLE_EQ(sum_seconds(fast_hosts, hosts, bytes),
+                   6 * 0.25e-3 + 2 * 0.75 * 2e-3 + 2e-3 + 2 * 8e-3 / 8);
+  // Three hosts of three, each with two partial sums.
+  hosts = base_of(9, Device::kCuda, Reduction::kReproducible);
+  hosts.ranks_per_host = 3;
+  hosts.shards = 9;
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, hosts, bytes),
+                   4e-3 + 2 * 2.0 / 3.0 * 8e-3 + 4e-3 + 3 * 2.0 / 9.0 * 8e-3);
 }
 
 TEST(PredictedStepTest, OneRankTakesWhatWasMeasured) {
