@@ -14,7 +14,8 @@ struct PrepareOptions {
   std::vector<std::string> train_target;
   std::vector<std::string> valid_source;
   std::vector<std::string> valid_target;
-  std::string tokenizer_model;  // empty: train one
+  std::string tokenizer_model;  // file of a SentencePiece model; empty: train one
+  std::string tokenizer_bytes;  // its bytes, if the file is another and they were read from it
   TokenizerTraining tokenizer;
   int max_length = 256;           // tokens of the vocabulary a side; longer pairs are dropped from training
   double max_length_ratio = 9.0;  // longer side over shorter side, in tokens + 1; 0 keeps all

@@ -54,7 +54,7 @@ Command import_command() {
       "The parameters are those of the file, bit for bit.",
       "A model of Marian needs its SentencePiece model, and its vocabulary if that is a YAML file. "
       "It is refused if our model cannot compute the same, for example with untied embeddings or learned "
-      "positions (docs/formats.md). 'ventris train --initial-model' continues to train it."};
+      "positions (docs/formats.md). 'ventris train --init' continues to train it."};
   command.examples = {{"import --input model.safetensors --output weights.h5", "A model exported before:"},
                       {"import --input marian/model.npz --output weights.h5",
                        "A model of Marian, with vocab.yml and source.spm beside it:"}};

@@ -26,6 +26,7 @@ struct Option {
   bool is_command = false;           // an operand that is a separate command line, after "--"
   bool from_preset = false;          // the default is that of the preset
   std::vector<std::string> aliases;  // other spellings on the command line, with their dashes: "-tok"
+  std::string former_name;           // of an earlier version, still accepted, not shown
   std::string excludes;              // name of the opposite option; both together are an error
 
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.

@@ -180,8 +180,9 @@ Values parse_file(const Command& command, const std::string& path) {
   std::istringstream stream(text);
   try {
     // Unknown names are accepted here so that the message can suggest a name.
-    const po::parsed_options parsed = po::parse_config_file(stream, describe(command, false), true);
-    for (const po::option& option : parsed.options) {
+    po::parsed_options parsed = po::parse_config_file(stream, describe(command, false), true);
+    for (po::option& option : parsed.options) {
+      option.string_key = name_of_alias(command, option.string_key);
       const Option* known = command.options.find(option.string_key);
       if (known == nullptr || known->operand) {
         fail(ExitCode::kBadConfiguration, "{}: '{}' is not an option of ventris {}; {}", path,

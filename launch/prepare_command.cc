@@ -15,6 +15,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/exchange/import.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/text.h"
@@ -52,6 +53,7 @@ struct Options {
   data::PrepareOptions prepare;
   std::vector<std::string> train_sets;
   std::vector<std::string> valid_sets;
+  std::string tokenizer_from;
   bool json = false;
 };
 
@@ -138,6 +140,12 @@ int run_prepare(Options& options, const Job& job) {
   warn_of_repeated_files("valid-sets", prepare.valid_source, prepare.valid_target, job);
   for (const std::string& output : {prepare.output, prepare.dropped_report})
     check_is_no_file_of_a_run(output);
+  if (!options.tokenizer_from.empty()) {
+    if (!prepare.tokenizer_model.empty())
+      fail(ExitCode::kUsage, "--tokenizer-model and --tokenizer-from exclude each other; give one of them");
+    prepare.tokenizer_bytes = tokenizer_model_of(options.tokenizer_from);
+    prepare.tokenizer_model = options.tokenizer_from;
+  }
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
   const data::PrepareReport report = [&] {
@@ -174,7 +182,7 @@ Command prepare_command() {
   command.summary = "converts parallel text to one corpus file, with its tokenizer";
   command.synopsis =
       "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | "
-      "--tokenizer-model FILE] --output FILE [options]";
+      "--tokenizer-model FILE|--tokenizer-from MODEL] --output FILE [options]";
   command.description = {
       "Trains a SentencePiece model on both languages together, or takes a given one. "
       "Checks and tokenizes the text on all cores, with memory that does not grow with the corpus. "
@@ -198,6 +206,7 @@ Command prepare_command() {
                     {"vocab-size", "tokens of both languages together"},
                     {"tokenizer", "kind of model to train"},
                     {"tokenizer-model", "existing model to use"},
+                    {"tokenizer-from", "or that of a trained model"},
                     {"character-coverage", "share of the characters to cover"},
                     {"lowercase", "lowercases the text"},
                     {"max-length", "longest side, in tokens"},
@@ -233,6 +242,12 @@ Command prepare_command() {
       .text(
           "tokenizer-model", "FILE", prepare.tokenizer_model,
           "A SentencePiece model to use instead of training one. It must have unknown, begin and end marks.")
+      .excludes = "vocab-size";
+  table
+      .text(
+          "tokenizer-from", "FILE|DIR", options->tokenizer_from,
+          "The tokenizer of a model or of another corpus file, in place of --tokenizer-model: a weights file, "
+          "a checkpoint, a run folder, or what 'ventris import' reads. For 'ventris train --init'.")
       .excludes = "vocab-size";
   table.group("Output and machine");
   table.text("output", "FILE", prepare.output, "The corpus file.").required = true;

@@ -44,6 +44,7 @@ bool is_short_option(const std::string& word) {
 const Option* find_alias(const Command& command, const std::string& word) {
   for (const Option& option : command.options.options()) {
     if (std::find(option.aliases.begin(), option.aliases.end(), word) != option.aliases.end()) return &option;
+    if (!option.former_name.empty() && word == "--" + option.former_name) return &option;
   }
   return nullptr;
 }
@@ -101,6 +102,11 @@ std::vector<std::string> spelled_in_full(const Command& command, const std::vect
     is_value = waits_for_value(command, result.back());
   }
   return result;
+}
+
+std::string name_of_alias(const Command& command, const std::string& name) {
+  const Option* option = find_alias(command, "--" + name);
+  return option == nullptr ? name : option->name;
 }
 
 std::string suggestion(const Command& command, const std::string& name, bool in_file) {

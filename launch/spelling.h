@@ -12,6 +12,9 @@ namespace ventris {
 /// negative number, or the single value of an option.
 std::vector<std::string> spelled_in_full(const Command& command, const std::vector<std::string>& words);
 
+/// The name of the option of which "--<name>" is another spelling, or `name`.
+std::string name_of_alias(const Command& command, const std::string& name);
+
 /// Whether the next word is the value of this one, "--name", in any form.
 bool waits_for_value(const Command& command, const std::string& word);
 

@@ -76,7 +76,8 @@ void check_inputs(const TrainOptions& train) {
          input);
   };
   check("corpus", train.corpus);
-  if (step_of_checkpoint(train.initial_model) < 0) check("initial-model", train.initial_model);
+  if (step_of_checkpoint(train.initial_model) < 0) check("init", train.initial_model);
+  check("init-embeddings", train.initial_embeddings);
 }
 
 int run_train(TrainCommandOptions& options, Job& job) {

@@ -205,11 +205,25 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
              "auto: resumes from the newest checkpoint of the run folder, if there is one. "
              "never: starts a new run, and refuses a folder with checkpoints. "
              "A file: resumes from that checkpoint, or from the newest of the folder once that is later.");
+  table
+      .optional_text("init", "FILE|DIR", train.initial_model,
+                     "Initial parameters of a new run, instead of random ones: a weights file, a checkpoint, "
+                     "a run folder, or what 'ventris import' reads. "
+                     "Its network must be that of the run. The run begins with a validation of them. "
+                     "A resumed run does not read it.")
+      .former_name = "initial-model";
+  table.choice("init-optimizer", train.initial_optimizer, {"fresh", "keep"},
+               "Adam's moments with --init. fresh: zero. keep: those of the checkpoint, "
+               "with its last parameters even if it has an average. The learning rate begins at step 1.");
+  table.choice("init-vocabulary", train.initial_vocabulary, {"match", "extend"},
+               "The tokens of the model of --init. match: they must be those of the corpus. "
+               "extend: those that both have, by their text, keep their embedding; "
+               "new ones are initialised, and listed in new-tokens.txt of the run folder.");
   table.optional_text(
-      "initial-model", "FILE|DIR", train.initial_model,
-      "Initial parameters of a new run, instead of random ones: "
-      "a weights file, also one of 'ventris import', a checkpoint, or a run folder. "
-      "Its shape and its vocabulary must be those of the run. A resumed run does not read it.");
+      "init-embeddings", "FILE", train.initial_embeddings,
+      "Vectors for the embedding of a new run, in the text format of word2vec or GloVe, "
+      "plain or gzipped, of --d-model numbers. A word is for the token that is this word with "
+      "its space. They are scaled to the size of random ones. Excludes --init.");
 }
 
 }  // namespace

@@ -1,29 +1,176 @@
 #include "trainer/initial_model.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "backend/error.h"
+#include "backend/transfer.h"
+#include "data/files/element_type.h"
+#include "trainer/exchange/import.h"
 #include "trainer/files/config_json.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/safetensors_model.h"
 
 namespace ventris {
+namespace {
 
-std::unique_ptr<LoadedModel> load_initial_model(const TrainOptions& options, const data::Corpus& corpus) {
-  Context host(ContextOptions{.threads = 1});
-  auto model = load_model(host, options.initial_model, DType::kF32);
-  // Settings that change neither shape nor meaning of a parameter are those of the run.
-  TransformerConfig theirs = model->config;
+/// The first tensor of both models whose shapes differ, as text; "" if there is none.
+std::string other_shape(const ParameterStore& theirs, const TransformerConfig& ours) {
+  ParameterStore store;
+  declare_transformer(ours, store);
+  for (const LogicalParameter& parameter : store.logical()) {
+    const LogicalParameter* there = theirs.find(parameter.name);
+    if (there == nullptr || (there->rows == parameter.rows && there->cols == parameter.cols)) continue;
+    return fmt::format("; its {} is [{}, {}], and that of this run [{}, {}]", parameter.name, there->rows,
+                       there->cols, parameter.rows, parameter.cols);
+  }
+  return "";
+}
+
+void check_same_function(const LoadedModel& model, const TrainOptions& options) {
+  // Settings that change neither shape nor meaning of a parameter are those of the run; its tokens are
+  // compared apart.
+  TransformerConfig theirs = model.config;
   theirs.dropout = options.model.dropout;
   theirs.attention_dropout = options.model.attention_dropout;
   theirs.label_smoothing = options.model.label_smoothing;
+  theirs.vocab_size = options.model.vocab_size;
+  if (theirs.zero_word >= 0 && options.model.zero_word >= 0) theirs.zero_word = options.model.zero_word;
   if (!theirs.learned_positions) theirs.max_positions = options.model.max_positions;
-  if (theirs != options.model) {
-    fail(ExitCode::kBadConfiguration, "{} has another model than this run: {}. Give the options of its model",
-         model->path, differences(theirs, options.model));
+  if (theirs == options.model) return;
+  TransformerConfig same_tokens = options.model;
+  same_tokens.vocab_size = model.config.vocab_size;
+  fail(ExitCode::kBadConfiguration,
+       "{} has another model than this run: {}{}. Give the options of its model ('ventris inspect {}')",
+       model.path, differences(theirs, options.model), other_shape(model.store, same_tokens), model.path);
+}
+
+/// Whether rows (of a matrix) or elements (of a vector) belong to tokens.
+bool is_of_tokens(const LogicalParameter& parameter) {
+  return parameter.name == "embedding" || parameter.name == kOutputBias;
+}
+
+}  // namespace
+
+std::vector<int32_t> matching_tokens(const data::Tokenizer& ours, const data::Tokenizer& theirs) {
+  const auto marks = [](const data::Tokenizer& tokenizer) {
+    return std::vector<int32_t>{tokenizer.end_id(), tokenizer.begin_id(), tokenizer.unknown_id()};
+  };
+  std::vector<int32_t> rows(static_cast<size_t>(ours.vocab_size()));
+  const std::vector<int32_t> their_marks = marks(theirs);
+  for (int32_t id = 0; id < ours.vocab_size(); ++id) {
+    const int32_t found = theirs.find(ours.piece(id));
+    const bool mark = std::find(their_marks.begin(), their_marks.end(), found) != their_marks.end();
+    rows[static_cast<size_t>(id)] = mark ? -1 : found;
   }
-  if (model->tokenizer->model() != corpus.tokenizer().model()) {
-    fail(ExitCode::kBadConfiguration,
-         "{} has other tokens than {}; prepare the corpus with its tokenizer (--tokenizer-model)",
-         model->path, corpus.path());
+  // A model without a begin mark has the unknown token in its place, which is written last.
+  const std::vector<int32_t> our_marks = marks(ours);
+  for (size_t i = 0; i < our_marks.size(); ++i) rows[static_cast<size_t>(our_marks[i])] = their_marks[i];
+  return rows;
+}
+
+InitialModel::InitialModel(const TrainOptions& options, const data::Corpus& corpus) {
+  Context host(ContextOptions{.threads = 1});
+  const bool keeps = options.initial_optimizer == "keep";
+  model_ = import_model(host, {.input = options.initial_model});
+  check_same_function(*model_, options);
+  match_tokens(options, corpus);
+  if (!keeps) return;
+  find_moments();
+  // Those of the last step, to which the moments belong, and not their average.
+  read_model(host, *moments_, model_->store);
+}
+
+InitialModel::~InitialModel() = default;
+
+const std::string& InitialModel::path() const {
+  return model_->path;
+}
+
+void InitialModel::match_tokens(const TrainOptions& options, const data::Corpus& corpus) {
+  const data::Tokenizer& theirs = *model_->tokenizer;
+  const data::Tokenizer& ours = corpus.tokenizer();
+  rows_ = matching_tokens(ours, theirs);
+  std::vector<bool> used(static_cast<size_t>(theirs.vocab_size()));
+  for (int32_t id = 0; id < ours.vocab_size(); ++id) {
+    const int32_t row = rows_[static_cast<size_t>(id)];
+    if (row < 0) {
+      new_tokens_.push_back(ours.piece(id));
+    } else {
+      used[static_cast<size_t>(row)] = true;
+    }
   }
-  return model;
+  left_out_ = std::count(used.begin(), used.end(), false);
+  if (options.initial_vocabulary == "extend" || theirs.model() == ours.model()) return;
+  const std::string difference = data::vocabulary_difference(theirs, ours);
+  fail(ExitCode::kBadConfiguration,
+       "{} has another tokenizer than {}: {}. Prepare the corpus with its tokenizer (prepare "
+       "--tokenizer-from {}), or keep what both have with --init-vocabulary extend",
+       path(), corpus.path(), difference.empty() ? "the same tokens, cut differently" : difference, path());
+}
+
+void InitialModel::find_moments() {
+  const auto refuse = [&](const std::string& why) {
+    fail(
+        ExitCode::kBadConfiguration,
+        "--init-optimizer keep: {} has no moments of Adam, as it is {}. Give a checkpoint or the folder of a "
+        "run, or --init-optimizer fresh",
+        path(), why);
+  };
+  if (is_safetensors(path()) || !path().ends_with(".h5")) refuse("no checkpoint");
+  moments_ = std::make_unique<data::Hdf5Reader>(path());
+  if (moments_->string_attribute("/", "format") != kCheckpointFormat) refuse("a weights file");
+  updates_ = moments_->int_attribute("/", "step") - moments_->int_attribute("/", "skipped_steps");
+  if (moments_->has_attribute("/", "initial_updates"))
+    updates_ += moments_->int_attribute("/", "initial_updates");
+}
+
+void InitialModel::copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to) const {
+  std::vector<float> values(static_cast<size_t>(store.flat_size()));
+  copy_to_host(context, values.data(), to.data, values.size() * sizeof(float));
+  const Tensor flat = {values.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
+  for (const LogicalParameter& parameter : store.logical()) {
+    const LogicalParameter* there = model_->store.find(parameter.name);
+    const ConstTensor theirs = model_->store.logical_block(from, *there);
+    const Tensor ours = store.logical_block(flat, parameter);
+    const auto copy_row = [&](int64_t to_row, int64_t from_row, int64_t first_to, int64_t first_from,
+                              int64_t count) {
+      std::memcpy(ours.row<float>(to_row) + first_to, theirs.row<float>(from_row) + first_from,
+                  static_cast<size_t>(count) * sizeof(float));
+    };
+    if (!is_of_tokens(parameter)) {
+      for (int64_t row = 0; row < ours.rows; ++row) copy_row(row, row, 0, 0, ours.cols);
+      continue;
+    }
+    for (size_t token = 0; token < rows_.size(); ++token) {
+      const int64_t mine = static_cast<int64_t>(token);
+      if (rows_[token] < 0) continue;
+      if (parameter.vector) {
+        copy_row(0, 0, mine, rows_[token], 1);
+      } else {
+        copy_row(mine, rows_[token], 0, 0, ours.cols);
+      }
+    }
+  }
+  copy_to_device(context, to.data, values.data(), values.size() * sizeof(float));
+}
+
+void InitialModel::copy_parameters(Context& context, ParameterStore& store) const {
+  copy(context, store, model_->store.values(), store.values());
+}
+
+void InitialModel::copy_moments(Context& context, const ParameterStore& store,
+                                const OptimizerState& state) const {
+  std::vector<float> moment(static_cast<size_t>(model_->store.flat_size()));
+  const std::vector<int64_t> shape = {model_->store.flat_size()};
+  Context host(ContextOptions{.threads = 1});
+  const auto read = [&](const char* name, const Tensor& to) {
+    moments_->read(name, data::ElementType::kF32, shape, moment.data());
+    copy(state.on_host ? host : context, store, {moment.data(), 1, shape.front(), shape.front(), DType::kF32},
+         to);
+  };
+  read(kFirstMoment, state.m);
+  read(kSecondMoment, state.v);
 }
 
 }  // namespace ventris

@@ -1,15 +1,63 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/corpus.h"
+#include "data/files/hdf5_reader.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/files/weights.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
 
-/// Reads options.initial_model, in f32 on the host. Errors: those of load_model(); Error(kBadConfiguration)
-/// if its shape is not that of the run, whose model is complete, or its tokens are not those of the corpus.
-std::unique_ptr<LoadedModel> load_initial_model(const TrainOptions& options, const data::Corpus& corpus);
+class Context;
+
+/// For every token of `ours` the token of `theirs` that means the same, or -1: the same mark (unknown, begin,
+/// end), or the same text.
+std::vector<int32_t> matching_tokens(const data::Tokenizer& ours, const data::Tokenizer& theirs);
+
+/// The model of train --init, on the host in f32, from which a run starts. The function of the run's model
+/// must be that of the file; of the vocabulary with --init-vocabulary extend only a part.
+class InitialModel {
+ public:
+  /// Reads options.initial_model, with a complete options.model. Errors: those of import_model();
+  /// Error(kBadConfiguration) if its network is another, naming the settings, or a tensor and both shapes; if
+  /// its tokens are not those of the corpus and options.initial_vocabulary is "match"; and if
+  /// options.initial_optimizer is "keep" and the file has no moments.
+  InitialModel(const TrainOptions& options, const data::Corpus& corpus);
+  ~InitialModel();
+
+  const std::string& path() const;
+  /// Copies all parameters into `store`, the rows of tokens that both vocabularies have included; the rows of
+  /// new tokens stay.
+  void copy_parameters(Context& context, ParameterStore& store) const;
+  /// With --init-optimizer keep: the same for Adam's moments, into state on the host or the context's device;
+  /// those of new tokens become zero.
+  void copy_moments(Context& context, const ParameterStore& store, const OptimizerState& state) const;
+  /// The updates after which these are the moments; 0 for a fresh optimizer.
+  int64_t updates() const { return updates_; }
+
+  /// Tokens of the corpus that the model lacks, in their order.
+  const std::vector<std::string>& new_tokens() const { return new_tokens_; }
+  /// Tokens of the model that the corpus lacks.
+  int64_t tokens_left_out() const { return left_out_; }
+
+ private:
+  void match_tokens(const TrainOptions& options, const data::Corpus& corpus);
+  void find_moments();
+  /// Copies one flat buffer of the model, on the host, into one of `store`.
+  void copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to) const;
+
+  std::unique_ptr<LoadedModel> model_;
+  std::vector<int32_t> rows_;  // by token of the corpus
+  std::vector<std::string> new_tokens_;
+  int64_t left_out_ = 0;
+  int64_t updates_ = 0;
+  std::unique_ptr<data::Hdf5Reader> moments_;  // of the checkpoint, with "keep"
+};
 
 }  // namespace ventris

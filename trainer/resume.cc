@@ -289,7 +289,12 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   TrainingState loaded;
   load_checkpoint(context, reader, options.model, store, optimizer, loaded);
   if (loaded.corpus_digest != state.corpus_digest) {
-    refuse_other_option(path, "a corpus of digest", loaded.corpus_digest, state.corpus_digest);
+    fail(
+        ExitCode::kBadConfiguration,
+        "{} was written with a corpus of digest {}, but this run has {}. Give the same corpus, or begin a run "
+        "with the new one from these parameters: --init {} and another --model-dir (--init-vocabulary extend "
+        "if it has other tokens)",
+        path, loaded.corpus_digest, state.corpus_digest, path);
   }
   check_nothing_newer(options, path, loaded.step);
   const std::string metric = recorded_metric(options);
@@ -375,6 +380,13 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   point.valid_metric = communicator.broadcast(point.valid_metric, 0);
   point.precision = precision_named(communicator.broadcast(name_of(point.precision), 0));
   return point;
+}
+
+void share_moments(Context& context, Communicator& communicator, const ParameterStore& store,
+                   Optimizer& optimizer, const std::function<void(const OptimizerState& whole)>& fill) {
+  const WholeState whole(optimizer, store, communicator.rank() == 0);
+  if (communicator.rank() == 0) fill(whole.get());
+  distribute(context, communicator, whole.get(), optimizer);
 }
 
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ struct ResumePoint {
 /// removed; `alone` as in data/files/temporary_name.h.
 ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
                               Progress& progress);
+
+/// Gives every rank Adam's moments, which `fill` writes on rank 0.
+void share_moments(Context& context, Communicator& communicator, const ParameterStore& store,
+                   Optimizer& optimizer, const std::function<void(const OptimizerState& whole)>& fill);
 
 /// Restores parameters, moments and state on every rank from the checkpoint of the point; rank 0 reads it.
 /// With "auto", a checkpoint whose arrays are not sound is set aside and the previous one is used: the point

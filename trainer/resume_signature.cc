@@ -79,6 +79,8 @@ std::string resume_signature(const TrainOptions& options) {
                   options.beta1, options.beta2, options.adam_epsilon, kPrecision, name_of(options.precision),
                   name_of(options.gradient_dtype), name_of(options.reduction));
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
+  if (options.initial_optimizer != "fresh")
+    lines += fmt::format("init_optimizer: {}\n", options.initial_optimizer);
   return lines;
 }
 

@@ -76,6 +76,13 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "bf16", "f32 with --reduction reproducible, which sums in f32");
   require(!options.shard_optimizer || options.gradient_dtype == DType::kF32, "--gradient-dtype", "bf16",
           "f32 with --shard-optimizer, which sums in f32");
+  const bool from_model = !options.initial_model.empty();
+  require(options.initial_optimizer == "fresh" || (options.initial_optimizer == "keep" && from_model),
+          "--init-optimizer", options.initial_optimizer, "fresh, or keep with --init");
+  require(options.initial_vocabulary == "match" || (options.initial_vocabulary == "extend" && from_model),
+          "--init-vocabulary", options.initial_vocabulary, "match, or extend with --init");
+  require(options.initial_embeddings.empty() || !from_model, "--init-embeddings", options.initial_embeddings,
+          "absent with --init, whose model has an embedding");
   const std::string& metric = options.valid_metric;
   require(
       metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",

@@ -71,6 +71,9 @@ struct TrainOptions {
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
   std::string resume = "auto";  // auto, never, or a checkpoint file
   std::string initial_model;    // source of the parameters of a new run; empty: random
+  std::string initial_optimizer = "fresh";   // Adam's moments of that run: fresh, or keep those of the model
+  std::string initial_vocabulary = "match";  // tokens of model and corpus: match, or extend
+  std::string initial_embeddings;            // file of vectors for the embedding of a new run; empty: none
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda

@@ -23,7 +23,8 @@ using nlohmann::json;
 constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
-constexpr const char* kLaterKeys[] = {"shard_optimizer"};  // 0.2.0 refuses a file with them
+constexpr const char* kLaterKeys[] = {"shard_optimizer", "initial_optimizer", "initial_vocabulary",
+                                      "initial_embeddings"};  // 0.2.0 refuses a file with them
 
 // All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
@@ -72,6 +73,9 @@ void visit_options(Options& options, Visit&& visit) {
   visit("on_divergence", options.on_divergence);
   visit("resume", options.resume);
   visit("initial_model", options.initial_model);
+  visit("initial_optimizer", options.initial_optimizer);
+  visit("initial_vocabulary", options.initial_vocabulary);
+  visit("initial_embeddings", options.initial_embeddings);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
   visit("profile", options.profile);

@@ -15,7 +15,6 @@
 #include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
 #include "trainer/hold_run_folder.h"
-#include "trainer/initial_model.h"
 #include "trainer/launcher.h"
 #include "trainer/product_choices.h"
 #include "trainer/resume_signature.h"
@@ -49,16 +48,6 @@ int64_t peak_memory_bytes() {
 bool target_is_reached(const TrainOptions& options, const TrainingState& state) {
   return options.valid_target > 0.0 && state.best_step > 0 &&
          !is_better(options.valid_metric, options.valid_target, state.best_metric);
-}
-
-/// Fills the store with the parameters of options.initial_model.
-void take_initial_model(Context& context, const TrainOptions& options, const data::Corpus& corpus,
-                        ParameterStore& store, Progress& progress) {
-  const auto model = load_initial_model(options, corpus);
-  const ConstTensor values = model->store.values();
-  copy_to_device(context, store.values().data, values.data,
-                 static_cast<size_t>(values.size()) * size_of(values.dtype));
-  progress.message(fmt::format("starting with the parameters of {}", model->path));
 }
 
 }  // namespace
@@ -98,12 +87,14 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   state_.logical_shards = shards_;
   state_.environment = run_environment(communicator_);
 
-  make_model();
+  InitialValues initial(context_, communicator_, options_, corpus_, !resume_point_.path.empty(), progress_);
+  make_model(initial);
   resume(context_, communicator_, resume_point_, options_, store_, *optimizer_, state_, progress_);
   last_checkpoint_ = resume_point_.path;
+  if (last_checkpoint_.empty()) state_.initial_updates = initial.take_moments(store_, *optimizer_);
+  optimizer_->set_updates(state_.initial_updates + state_.step - state_.skipped_steps);
   if (!last_checkpoint_.empty()) {
     saved_step_ = state_.step;
-    optimizer_->set_updates(state_.step - state_.skipped_steps);
     nothing_to_do_ = !goes_on() && !validation_is_pending();
     progress_.message(nothing_to_do_
                           ? fmt::format("nothing to do: {} {}", last_checkpoint_, what_is_done())
@@ -148,14 +139,13 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   stop_ = asked > 0.0;
 }
 
-void TrainingRun::make_model() {
+void TrainingRun::make_model(InitialValues& initial) {
   use_tf32(context_, options_.precision == Precision::kTf32);
   ids_ = declare_transformer(options_.model, store_);
   store_.allocate(context_.device(), dtype_of(options_.precision), /*gradients=*/true);
   store_.initialize(context_, options_.seed);
+  initial.take_parameters(ids_, store_);
   clear_zero_word(context_, options_.model, ids_, store_, store_.values());
-  if (resume_point_.path.empty() && !options_.initial_model.empty())
-    take_initial_model(context_, options_, corpus_, store_, progress_);
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,
@@ -277,7 +267,10 @@ void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
 }
 
 bool TrainingRun::validation_is_pending() const {
-  return validation_ && options_.valid_every > 0 && state_.validation_pending != 0 && !stop_;
+  // A run that begins with another's parameters starts with their scores.
+  const bool is_due = state_.validation_pending != 0 ||
+                      (state_.step == 0 && !options_.initial_model.empty() && validated_step_ < 0);
+  return validation_ && options_.valid_every > 0 && is_due && !stop_;
 }
 
 bool TrainingRun::validation_is_due() const {
@@ -314,13 +307,14 @@ void TrainingRun::validate() {
   }
   const ValidationMetrics& metrics = *measured;
   const double metric = metrics.of(options_.valid_metric);
-  const bool better = std::isfinite(metric) &&
+  const bool counts = state_.step > 0;  // otherwise these are the parameters of --init
+  const bool better = counts && std::isfinite(metric) &&
                       (state_.best_step == 0 || is_better(options_.valid_metric, metric, state_.best_metric));
   if (better) {
     state_.best_metric = metric;
     state_.best_step = state_.step;
     state_.validations_without_improvement = 0;
-  } else {
+  } else if (counts) {
     ++state_.validations_without_improvement;
   }
   if (metrics_) metrics_->write(metrics);

@@ -14,6 +14,7 @@
 #include "trainer/corpus_watch.h"
 #include "trainer/divergence.h"
 #include "trainer/files/run_status.h"
+#include "trainer/initial_values.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
@@ -57,13 +58,12 @@ class TrainingRun {
   bool settle();
 
   int64_t step() const { return state_.step; }  // steps done
-  /// Of the parameters (trainer/files/parameter_digest.h); waits for the step.
-  std::string digest();
+  std::string digest();  // of the parameters (trainer/files/parameter_digest.h); waits for the step
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void make_model();
+  void make_model(InitialValues& initial);
   void rehearse();
   /// Whether the profile measures the next step.
   bool measures_step() const;

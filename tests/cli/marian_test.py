@@ -106,7 +106,7 @@ class Marian(support.CommandLineTest):
         options = ("--preset", "tiny", "--initial-model", model, "--model-dir", self.path("refused"), *shape)
         for command in ("train", "plan"):
             self.refuse(78, command, *options, "--corpus", corpora["same"], says=[model, "swish true, not false"])
-            says = [model, "vocab_size 13, not 20"]
+            says = [model, "13 tokens and 20 tokens"]
             self.refuse(78, command, *options, "--activation", "swish", "--corpus", corpora["other"], says=says)
         self.assertFalse(os.path.exists(self.path("refused/config.json")))
 

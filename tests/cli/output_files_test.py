@@ -99,8 +99,8 @@ class OutputFiles(support.CommandLineTest):
         for name in ("config.json", "metrics.jsonl", "status.json", "command.txt", ".lock"):
             folder = self.path("out", "run" + name)
             os.mkdir(folder)
-            for option, file in (("--corpus", self.path("corpus.h5")), ("--initial-model", self.path("out", "w.h5"))):
-                if option == "--initial-model" and not os.path.exists(file):
+            for option, file in (("--corpus", self.path("corpus.h5")), ("--init", self.path("out", "w.h5"))):
+                if option == "--init" and not os.path.exists(file):
                     self.succeed("export", "--model", os.path.join(self.folder, "model"), "--output", file)
                 given = shutil.copyfile(file, os.path.join(folder, name))
                 words = {"--corpus": self.path("corpus.h5"), option: given}

@@ -16,10 +16,13 @@ CHANGED = {
     "device": "cpu",
     "resume": "{run}/checkpoint-00000001.h5",
     "valid-tokenize": "char",
+    "init-embeddings": "none.txt",
 }
 # Options that another one goes with.
 MODEL = os.path.join(support.SOURCE_DIR, "tests", "golden", "line_tokenizers.model")
 TOGETHER = {
+    "init-optimizer": ["--init-optimizer", "keep", "--init", "none.h5"],
+    "init-vocabulary": ["--init-vocabulary", "extend", "--init", "none.h5"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
     "valid-tokenize-with": ["--valid-tokenize-with", MODEL, "--valid-tokenize", "spm"],
 }

@@ -45,7 +45,7 @@ ROOMS = {
         "demo_corpus": {"files"},
     },
     "trainer": {
-        "": {"inference", "files"},
+        "": {"inference", "exchange", "files"},
         "inference": {"files"},
         "files": set(),
         "exchange": {"files"},

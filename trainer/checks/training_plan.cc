@@ -266,7 +266,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   options.precision = resolved_precision(given.precision, Precision::kAuto, machine.device);
   const data::Corpus corpus(options.corpus);
   complete_model(options.model, options, corpus);
-  if (!options.initial_model.empty()) load_initial_model(options, corpus);
+  if (!options.initial_model.empty()) InitialModel(options, corpus);
   TrainingPlan plan;
   plan.model = options.model;
   plan.precision = options.precision;

@@ -11,10 +11,13 @@
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
+#include "data/files/hdf5_reader.h"
 #include "data/files/npz_reader.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"
 #include "trainer/files/model_arrays.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/safetensors_model.h"
 
 namespace ventris {
 namespace {
@@ -119,6 +122,14 @@ std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions&
          options.input);
   }
   return load_model(context, options.input, DType::kF32);
+}
+
+std::string tokenizer_model_of(const std::string& path) {
+  std::error_code error;  // of a missing file
+  const std::string file = fs::is_directory(path, error) ? resolve_model_file(path) : path;
+  if (!is_zip(file) && !is_safetensors(file)) return read_tokenizer_model(data::Hdf5Reader(file));
+  Context host(ContextOptions{.threads = 1});
+  return import_model(host, {.input = file})->tokenizer->model();
 }
 
 }  // namespace ventris

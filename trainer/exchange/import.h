@@ -17,4 +17,7 @@ struct ImportOptions {
 /// for a damaged file, and for one that our model cannot express, naming what.
 std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions& options);
 
+/// The SentencePiece model in such a file, or in a corpus file of ours. Throws as import_model().
+std::string tokenizer_model_of(const std::string& path);
+
 }  // namespace ventris

@@ -1,6 +1,7 @@
 #include "trainer/files/checkpoint.h"
 
 #include <optional>
+#include <string_view>
 #include <type_traits>
 
 #include "backend/error.h"
@@ -16,6 +17,8 @@
 
 namespace ventris {
 namespace {
+
+constexpr std::string_view kInitialUpdates = "initial_updates";
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
@@ -102,8 +105,9 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   }
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
-  for_each_number(state,
-                  [&](const char* name, const auto& value) { writer.write_attribute("/", name, value); });
+  for_each_number(state, [&](const char* name, const auto& value) {
+    if (name != kInitialUpdates || state.initial_updates != 0) writer.write_attribute("/", name, value);
+  });
   writer.write_attribute("/", "valid_metric", state.valid_metric);
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
   writer.write_attribute("/", "resume_signature", state.resume_signature);
@@ -137,8 +141,9 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   check_same_network(in_file, config, path);
   TrainingState read;
   for_each_number(read, [&]<typename T>(const char* name, T& value) {
-    if (!reader.has_attribute("/", name) && name == std::string("validation_pending"))
-      return;  // an older file
+    // Older files have no pending validation, and few have initial updates.
+    const bool may_lack = name == kInitialUpdates || name == std::string_view("validation_pending");
+    if (may_lack && !reader.has_attribute("/", name)) return;
     if constexpr (std::is_same_v<T, double>) {
       value = reader.double_attribute("/", name);
     } else {

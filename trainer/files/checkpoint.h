@@ -27,6 +27,7 @@ struct TrainingState {
   int64_t best_step = 0;
   int64_t validations_without_improvement = 0;
   int64_t validation_pending = 0;  // 1: the validation of this step was abandoned for a stop
+  int64_t initial_updates = 0;     // of Adam, before the first step (train --init-optimizer keep)
   std::string valid_metric;        // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
@@ -49,6 +50,7 @@ void for_each_number(State& state, Each&& each) {
   each("best_step", state.best_step);
   each("validations_without_improvement", state.validations_without_improvement);
   each("validation_pending", state.validation_pending);
+  each("initial_updates", state.initial_updates);
 }
 
 /// Adam's moments in a checkpoint.

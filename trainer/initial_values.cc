@@ -1,0 +1,76 @@
+#include "trainer/initial_values.h"
+
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+#include "backend/transfer.h"
+#include "comm/communicator.h"
+#include "trainer/files/model_files.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/initial_embeddings.h"
+#include "trainer/optimizer.h"
+#include "trainer/progress.h"
+#include "trainer/resume.h"
+#include "trainer/text.h"
+
+namespace ventris {
+
+InitialValues::InitialValues(Context& context, Communicator& communicator, const TrainOptions& options,
+                             const data::Corpus& corpus, bool resumes, Progress& progress)
+    : context_(context),
+      communicator_(communicator),
+      options_(options),
+      corpus_(corpus),
+      resumes_(resumes),
+      progress_(progress) {}
+
+void InitialValues::take_parameters(const TransformerIds& ids, ParameterStore& store) {
+  if (resumes_ || communicator_.rank() != 0) return;
+  if (!options_.initial_embeddings.empty()) take_embeddings(ids, store);
+  if (options_.initial_model.empty()) return;
+  model_.emplace(options_, corpus_);
+  model_->copy_parameters(context_, store);
+  progress_.message(fmt::format("starting with the parameters of {}", model_->path()));
+}
+
+void InitialValues::take_embeddings(const TransformerIds& ids, ParameterStore& store) {
+  const int64_t d_model = options_.model.d_model;
+  std::vector<float> rows(static_cast<size_t>(options_.model.vocab_size * d_model));
+  const size_t bytes = rows.size() * sizeof(float);
+  float* const on_device = store.values().as<float>() + store.offset(ids.embedding);
+  copy_to_host(context_, rows.data(), on_device, bytes);
+  const EmbeddingCoverage coverage =
+      read_embeddings(options_.initial_embeddings, corpus_.tokenizer(),
+                      {rows.data(), options_.model.vocab_size, d_model, d_model, DType::kF32});
+  copy_to_device(context_, on_device, rows.data(), bytes);
+  progress_.message(fmt::format(
+      "{} of {} tokens of the vocabulary start with one of the {} vectors of {}, multiplied by {:.4g}",
+      coverage.covered, coverage.tokens, coverage.entries, options_.initial_embeddings, coverage.scale));
+}
+
+int64_t InitialValues::take_moments(const ParameterStore& store, Optimizer& optimizer) {
+  if (resumes_ || options_.initial_model.empty()) return 0;
+  if (model_ && options_.initial_vocabulary == "extend") report_tokens();
+  if (options_.initial_optimizer != "keep") return 0;
+  share_moments(context_, communicator_, store, optimizer,
+                [&](const OptimizerState& whole) { model_->copy_moments(context_, store, whole); });
+  const int64_t updates =
+      std::stoll(communicator_.broadcast(std::to_string(model_ ? model_->updates() : 0), 0));
+  progress_.message(fmt::format("Adam continues with its moments after {}", counted(updates, "update")));
+  return updates;
+}
+
+void InitialValues::report_tokens() {
+  const std::vector<std::string>& added = model_->new_tokens();
+  const std::string path = path_of_new_tokens(options_.model_dir);
+  write_file_atomically(path, fmt::format("{}{}", fmt::join(added, "\n"), added.empty() ? "" : "\n"));
+  const size_t all = static_cast<size_t>(corpus_.tokenizer().vocab_size());
+  progress_.message(fmt::format(
+      "{} of {} tokens keep their embedding, {} are new and initialised ({}), and {} of the model are left "
+      "out",
+      all - added.size(), all, added.size(), path, model_->tokens_left_out()));
+}
+
+}  // namespace ventris
