@@ -2,6 +2,7 @@
 // micro-batches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
