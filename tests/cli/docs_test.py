@@ -1,8 +1,9 @@
-"""The documentation: links and names of files lead somewhere, README stays short, its figures and picture are those of
-docs/results.md."""
+"""The documentation: links, and the names of files, options, commands, presets, variables, functions and tests lead somewhere; tables are
+complete; exit codes, versions and defaults are those of the program; README stays short, its figures and picture are those of docs/results.md."""
 
 import fnmatch
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -26,20 +27,34 @@ PLACEHOLDERS = {
     "src/models/transformer.h",
 }
 
-# Options in README.md and the guide that belong to cmake, mpirun and sbatch.
+# Options of other programs that the pages show.
 OPTIONS_OF_OTHERS = {
-    "--allow-run-as-root",
-    "--bind-to",
-    "--build",
-    "--cpus-per-task",
-    "--hostfile",
-    "--install",
-    "--mca",
-    "--nodes",
-    "--ntasks-per-node",
-    "--oversubscribe",
-    "--signal",
-    "--time",
+    "cmake": {"--build", "--install", "--list-presets", "--parallel", "--preset", "--target"},
+    "ctest": {"--preset", "--test-dir"},
+    "dpkg": {"--add-architecture"},
+    "gemm_bench": {"--benchmark_filter"},
+    "marian-decoder": {"--alignment", "--config"},
+    "mpirun": {"--allow-run-as-root", "--bind-to", "--hostfile", "--map-by", "--mca", "--oversubscribe"},
+    "ncu": {"--csv", "--metrics"},
+    "sbatch": {"--cpus-per-task", "--nodes", "--ntasks-per-node", "--signal", "--time"},
+    "spm_decode": {"--model"},
+    "srun": {"--kill-on-bad-exit"},
+    "tests": {"--gtest_brief", "--gtest_filter"},  # of GoogleTest
+}
+OPTIONS_OF_EVERY_COMMAND = {"--config", "--help"}
+# Without a command; an example of what is refused; groups.
+OTHER_OPTIONS = {"--all", "--markdown", "--version", "--max-s", "--chrf-*", "--ter-*"}
+
+# Names in code that are not in the tree: of other programs and of parts of a name.
+OTHER_NAMES = {
+    "CONTRIBUTING.md": {"PascalCase", "kConstant", "member_", "snake_case"},
+    "decisions.md": {"DRELU_BGRAD", "MPI_Ialltoallv", "RELU_AUX_BIAS", "coll_libnbc_iallreduce_algorithm", "odls_base_sigkill_timeout",
+                     "target_clones", "variables_map"},  # fmt: skip
+    "exit-codes.md": {"PID_OF_MPIRUN"},
+    "formats.md": {"LayerAttention", "spm_decode", "train_target_words", "train_unknown_words", "weight_scale"},  # of two parts each
+    "guide.md": {"PID_OF_MPIRUN"},
+    "reliability.md": {"PMIx_server_finalize"},
+    "results.md": {"ATEN_CPU_CAPABILITY"},
 }
 
 
@@ -110,6 +125,64 @@ def files_in_code(text):
                 yield name
 
 
+def spans(text):
+    """What stands in backticks in lines of text."""
+    return re.findall(r"`([^`]+)`", split_blocks(text)[0])
+
+
+def first_cells(text, heading):
+    """Those of the rows of the table whose first column has this heading."""
+    rows = re.search(rf"^\| {re.escape(heading)} \|.*\n\|-.*\n((?:\|.*\n)+)", text, re.MULTILINE)[1]
+    return [row.split("|")[1].strip() for row in rows.splitlines()]
+
+
+def option_tables(reference):
+    """The options of each command, with the choices for their value where it is one of a list: {"train": {"--device": {"auto", ...}}}."""
+    tables = {}
+    for command, section in re.findall(r"^## ventris (\S+)$(.*?)(?=^## |\Z)", reference, re.MULTILINE | re.DOTALL):
+        table = tables[command] = {}
+        for cell in re.findall(r"^\| `(-.*?)` \|", section, re.MULTILINE):
+            choices = re.search(r" ([a-z0-9][\w-]*(?:\\\|[a-z0-9][\w-]*)+)$", cell)
+            table |= dict.fromkeys(re.findall(r"--[a-z][\w-]*", cell), set(choices[1].split("\\|")) if choices else set())
+    return tables
+
+
+def options_of(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
+
+
+def script_options(name):
+    """What looks like an option in a script, or in that of the same stem which it starts."""
+    paths = {ROOT / name, (ROOT / name).with_suffix(".py")}
+    return {option for path in paths if path.exists() for option in options_of(path.read_text(encoding="utf-8"))}
+
+
+def options_used(line, commands, scripts):
+    """(program, option, value) for each option of a command line; the program is a command of ours, a script, a key of OPTIONS_OF_OTHERS,
+    or None if it is none of these."""
+    owner, words = None, re.sub(r"[][()\"',;]|\\?\|+|&&|^\$", lambda mark: mark[0] if mark[0] in "|" else f" {mark[0]} ", line).split()
+    for i, word in enumerate(words):
+        after = words[i + 1] if i + 1 < len(words) else ""
+        name = word.rpartition("/")[2]
+        script = next((script for script in scripts if "/" in word and script.endswith(word.removeprefix("./"))), None)
+        if word in ("|", "\\|", "||", "&&", ";", "$", ">"):
+            owner = None
+        elif re.fullmatch(r"--?[a-z].*", word):
+            if word.startswith("--"):
+                option, _, value = word.partition("=")
+                yield owner, option, value or after
+        elif owner not in scripts and name in ("ventris", "ventris_emulated") or (i == 0 and word in commands):
+            owner = word if word in commands else after if after in commands else None
+        elif owner in scripts and words[i - 1].startswith("--"):
+            continue  # its value
+        elif name == "train.sbatch":
+            owner = "train"
+        elif script or name in OPTIONS_OF_OTHERS:
+            owner = script or name
+        elif name.endswith("_tests"):
+            owner = "tests"
+
+
 def alternatives(name):
     """What a shell makes of {a,b} in a name."""
     braces = re.search(r"\{([^{}]*)\}", name)
@@ -120,11 +193,35 @@ def alternatives(name):
 
 
 class Docs(unittest.TestCase):
+    maxDiff = None
+
     @classmethod
     def setUpClass(cls):
         cls.texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
         cls.files = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
         cls.files += [path.name for path in ROOT.iterdir()]
+        stems = {path.stem for path in map(pathlib.Path, cls.files)}
+        cls.words = stems | {stem.removesuffix("_test") for stem in stems}
+        for name in cls.files:
+            path = ROOT / name
+            is_text = path.suffix in KINDS or path.name in ("CMakeLists.txt", "run", "kernel_bill.txt") or path.parent == ROOT
+            if is_text and path.is_file() and path not in (*PAGES, pathlib.Path(__file__)):
+                cls.words |= set(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
+
+    def command_lines(self):
+        """Page, place for messages and text of each line of code and of each piece of code in a line of text."""
+        for page, text in self.texts.items():
+            for span in spans(text):
+                yield page, f"{page.name}: {span}", " ".join(span.split())
+            # Those of docs/extending.md are in several languages, and tests/guides runs them; docs/commands.md has the synopses.
+            if page.name not in ("extending.md", "commands.md"):
+                for line in re.sub(r"\\\n *", "", split_blocks(text)[1]).splitlines():
+                    yield page, f"{page.name}: {line.strip()}", line.strip()
+
+    def newest_formats(self):
+        """{"ventris weights": "2", ...} of data/files/file_format.h and its source."""
+        text = "".join((ROOT / "data" / "files" / f"file_format.{end}").read_text(encoding="utf-8") for end in ("h", "cc"))
+        return dict(re.findall(r'"(ventris[- ][a-z]+) (\d+)"', text))
 
     def is_in_the_tree(self, name):
         """Whether the name, perhaps with * in it, is a path from the root, or the last parts of one."""
@@ -151,15 +248,118 @@ class Docs(unittest.TestCase):
                         self.assertTrue(self.is_in_the_tree(one), f"{page.name} names {one}, which is not in the tree")
         self.assertGreater(checked, 100)
 
-    def test_commands_and_options_of_readme_and_guide_are_the_programs(self):
-        reference = self.texts[ROOT / "docs" / "commands.md"]
-        commands = {*re.findall(r"^## ventris (\S+)$", reference, re.MULTILINE), "help"}
-        options = {*re.findall(r"(?<!\S)`?(--[a-z][\w-]+)", reference), "--version"} | OPTIONS_OF_OTHERS
-        for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
-            for part in code(self.texts[page]):
-                used = re.findall(r"(?:^|[$|] |mpirun .*?)ventris ([a-z][\w-]+)", part, re.MULTILINE)
-                self.assertEqual(set(used) - commands, set(), page.name)
-                self.assertEqual(set(re.findall(r"(?<!\S)--[a-z][\w-]+", part)) - options, set(), page.name)
+    def test_commands_and_options_are_those_of_the_programs(self):
+        """Each option of a command line belongs to its program, and its value to the choices there; one that stands alone belongs to any."""
+        commands = option_tables(self.texts[ROOT / "docs" / "commands.md"])
+        scripts = {name: script_options(name) for name in self.files if name.endswith((".py", ".sh")) and not name.startswith("tests/cli/")}
+        known = set().union(OPTIONS_OF_EVERY_COMMAND, OTHER_OPTIONS, *commands.values(), *OPTIONS_OF_OTHERS.values(), *scripts.values())
+        known |= options_of(split_blocks(self.texts[ROOT / "docs" / "extending.md"])[1])  # which a reader adds
+        kinds = {name.partition(" ")[2] for name in self.newest_formats()}  # `ventris checkpoint` is a format
+        checked, wrong = 0, []
+        for page, place, line in self.command_lines():
+            for owner, option, value in options_used(line, commands, scripts):
+                checked += 1
+                mine = {*commands[owner], *OPTIONS_OF_EVERY_COMMAND} if owner in commands else scripts.get(owner) or OPTIONS_OF_OTHERS.get(owner)
+                if option not in (mine or known):
+                    wrong.append(f"{place}: {owner or 'nothing'} has no {option}")
+                tables = [commands[owner]] if owner in commands else [] if owner else commands.values()
+                choices = set().union(*(table.get(option, ()) for table in tables))
+                if choices and re.fullmatch(r"[a-z0-9][\w-]*", value) and value not in choices:
+                    wrong.append(f"{place}: {value} is no value of {option}")
+            if page.name != "extending.md":  # which adds one
+                for word in re.findall(r"(?:^|[$|(] *|/|mpirun .*?|-- )ventris ([a-z][\w-]+)", line):
+                    if word not in {*commands, "help", *kinds}:
+                        wrong.append(f"{place}: there is no command {word}")
+        self.assertEqual(wrong, [])
+        self.assertGreater(checked, 600)
+
+    def test_defaults_beside_options_are_theirs(self):
+        """`--option` (N), `--option` seconds (N s), `--option`, default N"""
+        defaults = {}
+        for cell, meaning in re.findall(r"^\| `(-.*?)` \| (.*) \|$", self.texts[ROOT / "docs" / "commands.md"], re.MULTILINE):
+            for option in options_of(cell):
+                defaults.setdefault(option, set()).update(re.findall(r"default: ([\d.]+)\*", meaning))
+        checked, wrong = 0, []
+        for page, text in self.texts.items():
+            for option, number in re.findall(r"`(--[a-z][\w-]*)`(?: seconds| steps| tokens)?(?:\s+\(|, default )(\d+(?:[.,]\d+)*)(?![.,]?\w)", text):
+                if option in defaults:
+                    checked += 1
+                    if number.replace(",", "") not in defaults[option]:
+                        wrong.append(f"{page.name}: {option} with {number}, in docs/commands.md {' or '.join(defaults[option])}")
+        self.assertEqual(wrong, [])
+        self.assertGreater(checked, 5)
+
+    def test_stages_and_checks_in_command_lines_are_there(self):
+        scripts = {".ci/run": ".ci/run", "tests/lint.sh": "tests/lint.sh", "tests/gpu/first_hour.sh": "tests/gpu/first_hour.py"}
+        for script, holds in scripts.items():
+            text = (ROOT / holds).read_text(encoding="utf-8")
+            stages = set(re.findall(r'Row\("(\w+)"', text)) or set(re.search(r"there are: ([a-z ]+)\"", text)[1].split())
+            for _, place, line in self.command_lines():
+                words = line.partition(script + " ")[2].partition("  ")[0].split()  # a description may follow
+                for before, word in zip(["", *words], words):
+                    if re.fullmatch("[a-z][a-z0-9]+", word) and not before.startswith("--"):
+                        self.assertIn(word, stages, place)
+
+    def test_presets_targets_and_variables_are_those_of_the_build(self):
+        presets = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]}
+        cmake = "".join((ROOT / name).read_text(encoding="utf-8") for name in self.files if name.endswith(("CMakeLists.txt", ".cmake")))
+        targets = {*re.findall(r"(?:add_\w+|ventris_\w+)\((\w+)", cmake), *(f"{name}_tests" for name in re.findall(r"ventris_test_folder\((\w+)", cmake))}
+        for _, place, line in self.command_lines():
+            for program, words in re.findall(r"\b(cmake|ctest) (.*)", line):
+                self.assertLessEqual(set(re.findall(r"--preset[= ](\w+)", words)), presets, f"{place}: presets of {program}")
+                self.assertLessEqual(set(re.findall(r"--target[= ](\w+)", words)), targets, f"{place}: targets")
+            self.assertLessEqual(set(re.findall(r"\bbuild/(\w+)(?=/)", line)) - {"bill"}, presets, f"{place}: folders of presets")
+
+    def test_names_in_code_are_those_of_the_tree(self):
+        """Functions, types, variables of the environment, keys: whatever has an underscore or a capital in it."""
+        wrong = set()
+        for page, text in self.texts.items():
+            # A reader of docs/extending.md makes what stands in its blocks, and these files.
+            made = split_blocks(text)[1] + "".join(re.findall("^New file .*:$", text, re.MULTILINE)) if page.name == "extending.md" else ""
+            known = self.words | OTHER_NAMES.get(page.name, set()) | set(re.findall(r"\w+", made))
+            names = re.findall(r"(?<![\w.…-])[A-Za-z_]\w+(?![\w…])", "\n".join(spans(text)))
+            names = {name for name in names if "_" in name.strip("_") or re.search("[a-z][A-Z]", name)}
+            wrong |= {f"{page.name}: {name}" for name in names.union(re.findall(r"(?:\b|-D)(VENTRIS_[A-Z_]+)(?![\w…])", text)) - known}
+        self.assertEqual(wrong, set(), "these are nowhere in the tree")
+
+    def test_exit_codes_are_those_of_the_program(self):
+        codes = {int(code) for code in re.findall(r"^  k\w+ = (\d+),$", (ROOT / "backend" / "error.h").read_text(encoding="utf-8"), re.MULTILINE)}
+        page = self.texts[ROOT / "docs" / "exit-codes.md"]
+        table = page.partition("| code | meaning |")[2].partition("\n\n")[0]
+        self.assertEqual({int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}, codes, "the table of docs/exit-codes.md")
+        first_steps = {code for codes in first_cells(self.texts[ROOT / "docs" / "guide.md"], "code") for code in re.findall(r"\b\d+\b(?! \+)", codes)}
+        self.assertEqual({int(code) for code in first_steps}, codes - {0}, "the table of docs/guide.md")
+        # Those of launchers and shells, of tests that are skipped, of signals.
+        others = {1, 2, 77, 126, 127, 255, *range(129, 160)}
+        for name, text in self.texts.items():
+            for code in re.findall(r"(?:\bcodes?|\b(?:end|ends|ended|otherwise)\b[^.;|()]{0,40} with) (\d+)\b(?![.,]\d| %| kB)", text):
+                self.assertIn(int(code), codes | others, f"{name.name}: exit code {code}")
+
+    def test_tables_have_a_row_for_each(self):
+        def text(name):
+            return (ROOT / name).read_text(encoding="utf-8")
+
+        def listed(page, heading):
+            return [name for cell in first_cells(self.texts[ROOT / page], heading) for name in re.findall(r"`([^`]+)`", cell)]
+
+        def folders(name):
+            return {f"{path.name}/" for path in (ROOT / name).iterdir() if path.is_dir() and path.name != "__pycache__"}
+
+        stages = re.search(r"there are: ([a-z ]+)\"", text(".ci/run"))[1].split()
+        self.assertEqual(sorted(listed("CONTRIBUTING.md", "stage")), sorted(stages), "stages of .ci/run")
+        checks = re.search(r"there are: ([a-z ]+)\"", text("tests/lint.sh"))[1].split()
+        self.assertEqual(sorted(listed("CONTRIBUTING.md", "check")), sorted(checks), "checks of tests/lint.sh")
+        for folder in ("data", "trainer", "comm"):
+            self.assertEqual(set(listed("docs/architecture.md", f"in `{folder}/`")), folders(folder), f"docs/architecture.md: rooms of {folder}/")
+        top = {f"{name}/" for name in re.findall(r"^add_subdirectory\((\w+)\)", text("CMakeLists.txt"), re.MULTILINE)}
+        self.assertEqual(set(listed("docs/architecture.md", "folder")), {*top, "tests/"}, "docs/architecture.md: folders")
+        rows = re.findall(r"^\| `(ventris[- ][a-z]+)`[^|]*\| (\d+) \|", self.texts[ROOT / "docs" / "formats.md"], re.MULTILINE)
+        versions = {kind: max(v for k, v in rows if k == kind) for kind, _ in rows}
+        self.assertEqual(versions, self.newest_formats(), "docs/formats.md: versions")
+        tested = {f"cli.{path.stem}" for path in (ROOT / "tests" / "cli").glob("*_test.py")}
+        for name in listed("CONTRIBUTING.md", "tests"):
+            if name.startswith("cli."):
+                self.assertIn(name, tested, "CONTRIBUTING.md: tests that need more")
 
     def test_tests_that_the_pages_name_are_there(self):
         """`Suite.Name` of GoogleTest and `test_name` of Python; an ellipsis stands for the rest of a name."""

@@ -98,6 +98,28 @@ OTHER_ENDINGS = re.compile(r"\.(c|cpp|cxx|c\+\+|cppm|ixx|hh|hpp|hxx|h\+\+|inc|in
 # Files of other endings that are included, and why.
 TABLES = {"data/text/unicode_tables.inc": "numbers alone, which make_unicode_tables.py writes"}
 
+# The headers that tests/CMakeLists.txt precompiles, and the names for which a test has to include them: a build with precompiled headers
+# compiles without, others do not.
+PRECOMPILED = {
+    "algorithm": r"std::(ranges::)?(adjacent_find|(all|any|none)_of|binary_search|clamp|copy(_if|_n|_backward)?|count(_if)?|equal(_range)?"
+    r"|fill(_n)?|find(_if(_not)?|_first_of|_end)?|for_each(_n)?|generate(_n)?|includes|inplace_merge|is_(heap|partitioned|permutation|sorted)"
+    r"|lexicographical_compare|(lower|upper)_bound|(make|pop|push|sort)_heap|(min|max|minmax)(_element)?|merge|mismatch|move_backward"
+    r"|(next|prev)_permutation|nth_element|partial_sort(_copy)?|(stable_)?partition(_copy|_point)?|(remove|replace)(_copy)?(_if)?"
+    r"|reverse(_copy)?|rotate(_copy)?|sample|search(_n)?|set_(difference|intersection|symmetric_difference|union)|shuffle|(stable_)?sort"
+    r"|swap_ranges|transform|unique(_copy)?)(?=[(<])",
+    "filesystem": r"std::filesystem\b",
+    "fstream": r"std::(basic_)?([io]?fstream|filebuf)\b",
+    "functional": r"std::(bind|bit_(and|or|xor)|c?ref|divides|(not_)?equal_to|function|(greater|less)(_equal)?|hash|identity|invoke|logical_\w+|mem_fn"
+    r"|minus|modulus|multiplies|negate|not_fn|plus|reference_wrapper)(?=[(<])",
+    "string": r"std::((basic_)?string|char_traits|getline|sto(i|u?ll?|f|l?d)|to_string)\b",
+    "vector": r"std::vector\b",
+    "fmt/core.h": r"fmt::\w",
+    "gtest/gtest.h": r"(ADD_FAILURE(_AT)?|(ASSERT|EXPECT)_[A-Z_]+|FAIL|GTEST_[A-Z_]+|INSTANTIATE_T[A-Z_]+|SCOPED_TRACE|SUCCEED|(TYPED_)?TEST(_[A-Z_]+)?)\("
+    r"|::testing::",
+}
+# Other headers that have all of one.
+WHOLE = {"fmt/core.h": {"fmt/chrono.h", "fmt/format.h", "fmt/ostream.h", "fmt/ranges.h"}}
+
 # The most lines of a file, by its path; the first that matches counts.
 LONGEST = {
     r".*\.cuh|tests/.*\.h": 250,  # they hold code
@@ -122,6 +144,18 @@ def included(path, lines):
             plain = re.fullmatch(r'#include (?:(")([^"]+)"|(<)([^>]+)>)(?: +//.*)?', line)
             mark, name = [part for part in plain.groups() if part] if plain else ("", "")
             yield f"{path}:{number}: {line}", mark, name
+
+
+def headers_of(path, known):
+    """The headers of libraries that the file includes itself or by headers of the tree. `known` keeps those of other files."""
+    if path not in known:
+        known[path] = set()
+        for _, mark, name in included(path, (ROOT / path).read_text(encoding="utf-8").splitlines()):
+            # tests/emulation has headers that stand in the place of others.
+            places = (f"tests/emulation/include/{name}", name, f"{path.rpartition('/')[0]}/{name}")
+            ours = next((place for place in places if mark == '"' and (ROOT / place).is_file()), None)
+            known[path] |= headers_of(ours, known) if ours else {name}
+    return known[path]
 
 
 def functions(lines, end):
@@ -228,6 +262,23 @@ class Sources(unittest.TestCase):
         for path, lines in sources("tests"):
             longest = next(limit for kind, limit in LONGEST.items() if re.fullmatch(kind, path))
             self.assertLessEqual(len(lines), longest, f"{path}: split it")
+
+    def test_tests_include_what_is_precompiled(self):
+        listed = re.search(r"^set\(test_headers (.*)\)$", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)[1]
+        self.assertEqual(set(re.findall(r"<([^>]+)>", listed)), set(PRECOMPILED), "the precompiled headers of tests/CMakeLists.txt")
+        wrong, known = [], {}
+        for path in sorted((ROOT / "tests").rglob("*")):
+            if path.suffix not in ENDINGS:
+                continue
+            name = path.relative_to(ROOT).as_posix()
+            # Without comments and strings.
+            text = re.sub(r"//.*|\"(\\.|[^\"\\\n])*\"", "", path.read_text(encoding="utf-8"))
+            for header, names in PRECOMPILED.items():
+                used = re.search(rf"(?<![\w:])({names})", text)
+                if used and not headers_of(name, known) & ({header} | WHOLE.get(header, set())):
+                    line = text.count("\n", 0, used.start()) + 1
+                    wrong.append(f"{name}:{line}: {used[0].strip('(<')} without #include <{header}>")
+        self.assertEqual(wrong, [], "builds with precompiled headers hide that it is missing, others may fail")
 
     def test_headers_are_included_once(self):
         for path, lines in sources("tests"):

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"

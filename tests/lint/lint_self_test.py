@@ -136,6 +136,7 @@ class LintTest(unittest.TestCase):
             self.assertEqual(count, 1, table)
         self.write("tests/cli/sources_test.py", test)
         self.write("CMakeLists.txt", CMAKE + "add_subdirectory(data)\nadd_subdirectory(tests)\n")
+        self.write("tests/CMakeLists.txt", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"))
         for folder in ("backend", "backend/cuda", "model", "model/search", "comm", "comm/mpi", "comm/nccl", "comm/no_mpi", "comm/no_nccl",
                        "data", "data/text", "data/files", "data/scores", "data/demo_corpus", "trainer", "trainer/inference",
                        "trainer/files", "trainer/exchange", "trainer/checks", "launch", "tests"):  # fmt: skip
@@ -192,6 +193,32 @@ class LintTest(unittest.TestCase):
                     self.write(path, definition + "\n")
                     self.assert_finds("sources", f"{path}: length_of(), which data/sum.h declares")
                     (self.tree / path).unlink()
+
+    def test_tests_include_what_is_precompiled(self):
+        self.write_sources()
+        faults = {
+            "algorithm": ("std::max(1, 2)", "std::ranges::equal(a, b)", "std::sort<int*>(a, b)"),
+            "filesystem": ("std::filesystem::path()",),
+            "fstream": ('std::ifstream("a")', "std::basic_ofstream<char>()"),
+            "functional": ("std::function<int()>()", "std::less<>()"),
+            "string": ("std::string()", "std::to_string(1)"),
+            "vector": ("std::vector<int>()",),
+            "fmt/core.h": ('fmt::format("a")',),
+            "gtest/gtest.h": ("TEST(A, B) {}", "EXPECT_EQ(1, 1)", "INSTANTIATE_TEST_SUITE_P(A, B, c)", "GTEST_SKIP()", "class A : ::testing::Test"),
+        }
+        for header, uses in faults.items():
+            for use in uses:
+                with self.subTest(use=use):
+                    self.write("tests/data/a.cc", f"// {use}\n{use};\n")
+                    self.assert_finds("sources", "tests/data/a.cc:2: ", f"without #include <{header}>")
+            self.write("tests/support/b.h", f"#pragma once\n\n#include <{header}>\n")
+            self.write("tests/data/a.cc", '#include "tests/support/b.h"\n' + ";\n".join(uses))
+            self.assert_passes("sources")
+        self.write("tests/a.cc", '// std::sort(a, b)\nconst char* text = "std::vector<int> \\" fmt::format(";\nint testing::f();\n')
+        self.assert_passes("sources")
+        listed = self.tree / "tests/CMakeLists.txt"
+        listed.write_text(listed.read_text(encoding="utf-8").replace("<vector>", "<vector> <map>"), encoding="utf-8")
+        self.assert_finds("sources", "the precompiled headers of tests/CMakeLists.txt")
 
     def write_project(self):
         self.write("CMakeLists.txt", CMAKE)

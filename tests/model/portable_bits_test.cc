@@ -52,7 +52,7 @@ class PortableBits : public ::testing::TestWithParam<Variant> {
   PortableBits() : model_(GetParam().config, DType::kF32) {
     // What the fixture drew depends on the C library.
     model_.store().initialize(model_.context(), 7);
-    model_.change(model_.store().values(), [](Tensor all) {
+    model_.change_values([](Tensor all) {
       for (int64_t i = 0; i < all.cols; ++i)
         all.as<float>()[i] += static_cast<float>(i * 2654435761 % 1024 - 512) * 0x1p-14F;
     });

@@ -1,6 +1,7 @@
 // Finite differences of the whole model's loss, in f64.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 

@@ -2,6 +2,7 @@
 // micro-batches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -231,7 +232,7 @@ TEST(Transformer, ThatBeginsWithZerosDoesNotSeeTheBeginMark) {
     const auto width = static_cast<size_t>(config.padded_vocab());
     constexpr size_t kBegin = 1;
     std::vector<double> before = tiny.logits(batch);
-    tiny.change(tiny.store().values(), [&](Tensor all) {
+    tiny.change_values([&](Tensor all) {
       const Tensor table = tiny.store().logical_block(all, *tiny.store().find("embedding"));
       for (int64_t c = 0; c < table.cols; ++c) table.row<float>(kBegin)[c] += 1.0F;
     });

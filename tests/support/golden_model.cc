@@ -24,7 +24,7 @@ class GoldenModel {
         tiny_(config(), dtype, options),
         batch_(sentences()) {
     ParameterStore& store = tiny_.store();
-    tiny_.change(store.values(), [&](Tensor all) {
+    tiny_.change_values([&](Tensor all) {
       for (const LogicalParameter& parameter : store.logical()) {
         const GoldenArray& golden = golden_.at("value/" + parameter.name);
         const Tensor value = store.logical_block(all, parameter);
@@ -34,7 +34,6 @@ class GoldenModel {
         }
       }
     });
-    store.refresh_compute_copy(tiny_.context());
     tiny_.zero_gradients();
   }
 

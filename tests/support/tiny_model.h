@@ -109,16 +109,11 @@ class TinyModel {
     }
     return values;
   }
-  /// Changes the values or the gradients through a copy in host memory.
+  /// Changes the master values through a copy in host memory, and the bf16 copy with them.
   template <typename Change>
-  void change(Tensor flat, const Change& edit) {
-    const HostCopy read(context_, flat);
-    const auto* first = static_cast<const char*>(read.view().data);
-    std::vector<char> bytes(first, first + static_cast<size_t>(flat.size()) * size_of(flat.dtype));
-    Tensor host = flat;
-    host.data = bytes.data();
-    edit(host);
-    copy_to_device(context_, flat.data, bytes.data(), bytes.size());
+  void change_values(const Change& edit) {
+    change(store_.values(), edit);
+    store_.refresh_compute_copy(context_);
   }
 
   void zero_gradients() { fill(0.0); }
@@ -143,10 +138,20 @@ class TinyModel {
   }
 
  private:
+  template <typename Change>
+  void change(Tensor flat, const Change& edit) {
+    const HostCopy read(context_, flat);
+    const auto* first = static_cast<const char*>(read.view().data);
+    std::vector<char> bytes(first, first + static_cast<size_t>(flat.size()) * size_of(flat.dtype));
+    Tensor host = flat;
+    host.data = bytes.data();
+    edit(host);
+    copy_to_device(context_, flat.data, bytes.data(), bytes.size());
+  }
   void roughen_vectors() {
     std::mt19937 generator(23);
     std::normal_distribution<double> normal(0.0, 0.2);
-    change(store_.values(), [&](Tensor all) {
+    change_values([&](Tensor all) {
       for (const LogicalParameter& parameter : store_.logical()) {
         if (!parameter.vector) continue;
         const Tensor view = store_.logical_block(all, parameter);

@@ -1,5 +1,7 @@
 #include "backend/gemm.h"
 
+#include <algorithm>
+
 #include "tests/support/operands.h"
 #include "tests/support/operation_case.h"
 

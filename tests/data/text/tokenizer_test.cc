@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "data/text/tokenizer_training.h"
