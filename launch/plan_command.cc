@@ -228,7 +228,7 @@ Command plan_command() {
   table.group("Prediction");
   table.number(
       "link", options->link, {.min = 0, .max = 1e6},
-      "GB/s that a rank sends over its link, and receives at the same time. 0: nothing is predicted.");
+      "GB/s that a rank sends over its link, and receives at the same time; required for a prediction.");
   table.number("latency", options->latency, {.min = 0, .max = 1e9}, "Microseconds of a short message.");
   table.number(
       "host-link", options->host_link, {.min = 0, .max = 1e6},

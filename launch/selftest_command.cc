@@ -116,9 +116,10 @@ Command selftest_command() {
   table.integer("vocab-size", model.vocab_size, {.min = 64, .max = 1 << 20}, "Tokens of the vocabulary.");
   table.choice("precision", options->precision, {"both", "f32", "tf32", "bf16"},
                "Precision, as for train. both: f32 and bf16. tf32, on CUDA: f32 with the products of tf32.");
-  table.integer("rows", options->rows, {.min = 1, .max = 1 << 20},
-                "Rows of products; those of a run are micro_batch_source_rows of 'ventris plan --json'. "
-                "0: on CUDA those of the preset's batches on one device; on the CPU 1,100.");
+  table.integer(
+      "rows", options->rows, {.min = 0, .max = 1 << 20},
+      "Rows of products, at least 64; those of a run are micro_batch_source_rows of 'ventris plan --json'. "
+      "0: on CUDA those of the preset's batches on one device; on the CPU 1,100.");
   table.group("Machine");
   table.choice("device", options->device, {"auto", "cpu", "cuda"}, "Device to test, as for train.");
   table.integer("threads", options->threads, {.min = 0, .max = 1024},

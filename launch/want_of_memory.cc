@@ -64,7 +64,7 @@ std::string out_of_memory_text() {
                               : fmt::format(" of the limit of {} MiB (ulimit -v)", limit.rlim_cur >> 20);
   return fmt::format(
       "out of memory: the process uses {} MiB of address space{}. "
-      "Use a smaller model, smaller batches (--batch-source-tokens, --batch-target-tokens, --batch-rows), "
+      "Use a smaller model, smaller batches (--batch-source-tokens, --batch-target-tokens, --batch-rows, --rows), "
       "fewer --threads or fewer ranks on a host",
       data::address_space_bytes() >> 20, max);
 }

@@ -15,6 +15,8 @@ namespace {
 // A token that occurs less often is hardly learned.
 constexpr int64_t kFewUsesOfAToken = 50;
 constexpr int64_t kGoodUsesOfAToken = 100;
+// A smaller vocabulary may not hold the characters of a language.
+constexpr int64_t kFewTokens = 200;
 // Sufficient to estimate the frequencies of tokens.
 constexpr int64_t kSampledTokens = 1000000;
 // Nats per token by which the other side must predict a side better.
@@ -97,11 +99,13 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
   }
   const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
   if (tokens / vocab_size < kFewUsesOfAToken) {
+    const int64_t good = tokens / kGoodUsesOfAToken;
     warnings.push_back(fmt::format(
-        "the vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; "
-        "with 'ventris prepare --vocab-size {}' or less each occurs more often",
+        "the vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; {}",
         thousands(vocab_size), thousands(tokens), tokens / vocab_size,
-        std::max<int64_t>(8, tokens / kGoodUsesOfAToken)));
+        good < kFewTokens
+            ? std::string("a model needs more text")
+            : fmt::format("with 'ventris prepare --vocab-size {}' or less each occurs more often", good)));
   }
   if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
     warnings.push_back(

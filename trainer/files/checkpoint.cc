@@ -34,10 +34,14 @@ void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
 /// The bytes of a checkpoint: its arrays, and a little metadata for each.
 int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& tokenizer_model) {
   constexpr int64_t kBytesToDescribe = 512;
+  constexpr int64_t kBytesOfNumbers = 4096;  // of the state, and of the names of all attributes
   const ParameterStore& store = snapshot.store();
   const int64_t copies = snapshot.average() ? 2 : 1;
+  const TrainingState& state = snapshot.state();
+  const size_t texts = tokenizer_model.size() + state.resume_signature.size() + state.environment.size() +
+                       state.product_choices.size();
   const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
-  return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(tokenizer_model.size()) +
+  return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(texts) + kBytesOfNumbers +
          (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
 }
 
