@@ -153,6 +153,14 @@ class OnCuda(PrecisionTest):
         says = "was written with --precision tf32, but this run has bf16"
         self.refuse(78, *self.words("parts", 6, *ON_CUDA, "--precision", "bf16"), binary=support.EMULATED, says=says)
 
+    def test_tf32_that_the_environment_forbids_is_told(self):
+        for number, (precision, value, expected) in enumerate((("tf32", "0", 1), ("tf32", "1", 0), ("f32", "0", 0))):
+            words = self.words(f"forbidden-{number}", 1, *ON_CUDA, "--precision", precision)
+            variables = {"VENTRIS_EMULATED_DEVICES": 1, "NVIDIA_TF32_OVERRIDE": value}
+            result = support.run(*words, binary=support.EMULATED, variables=variables)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr.count(b"NVIDIA_TF32_OVERRIDE is 0"), expected, result.stderr)
+
     def test_the_profile_names_the_product_that_it_compares_with(self):
         words = self.words("profile", 4, *ON_CUDA, "--precision", "tf32", "--profile", "--json")
         result = json.loads(self.succeed(*words, binary=support.EMULATED, variables={"VENTRIS_EMULATED_DEVICES": 1}))
