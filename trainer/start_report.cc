@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "backend/context.h"
 #include "backend/device.h"
@@ -89,6 +91,15 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
       fmt::join(libraries, " on some ranks and by ")));
 }
 
+/// The variable is of all of NVIDIA's libraries: with 0 they use TF32 for nobody who asks.
+void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
+  const char* variable = std::getenv("NVIDIA_TF32_OVERRIDE");
+  if (options.precision != Precision::kTf32 || variable == nullptr || std::string_view(variable) != "0")
+    return;
+  progress.warning(
+      "NVIDIA_TF32_OVERRIDE is 0, so cuBLASLt computes the products of --precision tf32 in f32. Unset it to use TF32");
+}
+
 }  // namespace
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
@@ -118,6 +129,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("exports", describe_exports(model, corpus.tokenizer().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
   warn_of_differing_products(progress, libraries);
+  warn_of_tf32_that_is_off(progress, options);
   if (shards < ranks) {
     progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));

@@ -12,7 +12,7 @@ import support
 
 MODEL = [
     *("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2, "--warmup-steps", 20),
-    *("--batch-source-tokens", 192, "--batch-target-tokens", 192, "--logical-shards", 2, "--threads", 1),
+    *("--batch-source-tokens", 128, "--batch-target-tokens", 128, "--logical-shards", 1, "--threads", 1),
     *("--valid-every", 0, "--log-every", 1),
 ]
 ON_CUDA = ("--device", "cuda")
@@ -116,42 +116,50 @@ class OnCuda(PrecisionTest):
         return self.run_to(name, steps, *ON_CUDA, *options, binary=support.EMULATED, variables=variables)
 
     def test_bf16_is_the_default(self):
-        self.assertEqual(self.run_on_cuda("default", 2), "bf16, the default on CUDA")
-        self.assertEqual(self.run_on_cuda("asked", 2, "--precision", "bf16"), "bf16, as --precision says")
+        self.assertEqual(self.run_on_cuda("default", 1), "bf16, the default on CUDA")
+        self.assertEqual(self.run_on_cuda("asked", 1, "--precision", "bf16"), "bf16, as --precision says")
         self.assertEqual(self.recorded("default"), "bf16")
-        self.assertEqual(self.digest("default", 2), self.digest("asked", 2))
+        self.assertEqual(self.digest("default", 1), self.digest("asked", 1))
 
     def test_a_run_in_f32_stays_in_f32(self):
-        self.run_on_cuda("whole", 4, "--precision", "f32")
-        self.run_on_cuda("begun", 2, "--precision", "f32")
-        row = self.run_on_cuda("begun", 4)
+        self.run_on_cuda("whole", 2, "--precision", "f32")
+        self.run_on_cuda("begun", 1, "--precision", "f32")
+        row = self.run_on_cuda("begun", 2)
         self.assertEqual(row, "f32, that of the checkpoint; a new run on CUDA would have bf16")
         self.assertEqual(self.recorded("begun"), "f32")
-        self.assertEqual(self.digest("begun", 4), self.digest("whole", 4))
-        self.assertEqual(self.run_to("begun", 5, "--device", "cpu"), "f32, that of the checkpoint")
+        self.assertEqual(self.digest("begun", 2), self.digest("whole", 2))
+        self.assertEqual(self.run_to("begun", 3, "--device", "cpu"), "f32, that of the checkpoint")
 
     def test_tf32_is_recorded_and_kept(self):
-        row = self.run_on_cuda("tf32", 4, "--precision", "tf32")
+        row = self.run_on_cuda("tf32", 3, "--precision", "tf32")
         self.assertEqual(row, "tf32, as --precision says; TF32 in matrix products, f32 in attention and all else")
         self.assertEqual(self.recorded("tf32"), "tf32")
-        self.run_on_cuda("f32", 4, "--precision", "f32")
+        self.run_on_cuda("f32", 3, "--precision", "f32")
         for tf32, f32 in zip(self.losses("tf32"), self.losses("f32"), strict=True):
             self.assertAlmostEqual(tf32 / f32, 1, delta=1e-3)
-        self.assertNotEqual(self.digest("tf32", 4), self.digest("f32", 4))
+        self.assertNotEqual(self.digest("tf32", 3), self.digest("f32", 3))
         for name, others in (("tf32", "\nf32 "), ("f32", "tf32 ")):
-            with h5py.File(self.checkpoint(name, 4)) as file:
+            with h5py.File(self.checkpoint(name, 3)) as file:
                 self.assertIn(f"precision: {name}\n", file.attrs["resume_signature"].decode())
                 choices = file.attrs["product_choices"].decode()
             self.assertIn(f"\n{name} f32 ", choices)
             self.assertNotIn(others, choices)
 
         self.run_on_cuda("parts", 2, "--precision", "tf32")
-        self.assertTrue(self.run_on_cuda("parts", 4).startswith("tf32, that of the checkpoint; a new run on CUDA would have bf16"))
-        self.assertEqual(self.digest("parts", 4), self.digest("tf32", 4))
+        self.assertTrue(self.run_on_cuda("parts", 3).startswith("tf32, that of the checkpoint; a new run on CUDA would have bf16"))
+        self.assertEqual(self.digest("parts", 3), self.digest("tf32", 3))
         says = ["--precision tf32, that of the checkpoint, computes only with CUDA", "another --model-dir"]
         self.refuse(64, *self.words("parts", 6, "--device", "cpu"), says=says)
         says = "was written with --precision tf32, but this run has bf16"
         self.refuse(78, *self.words("parts", 6, *ON_CUDA, "--precision", "bf16"), binary=support.EMULATED, says=says)
+
+    def test_tf32_that_the_environment_forbids_is_told(self):
+        for number, (precision, value, expected) in enumerate((("tf32", "0", 1), ("tf32", "1", 0), ("f32", "0", 0))):
+            words = self.words(f"forbidden-{number}", 1, *ON_CUDA, "--precision", precision)
+            variables = {"VENTRIS_EMULATED_DEVICES": 1, "NVIDIA_TF32_OVERRIDE": value}
+            result = support.run(*words, binary=support.EMULATED, variables=variables)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stderr.count(b"NVIDIA_TF32_OVERRIDE is 0"), expected, result.stderr)
 
     def test_the_profile_names_the_product_that_it_compares_with(self):
         words = self.words("profile", 4, *ON_CUDA, "--precision", "tf32", "--profile", "--json")

@@ -136,7 +136,7 @@ class Preemption(support.CommandLineTest):
         folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
         tokens = 96 * shards
         options = [*LONG_STEPS, "--batch-source-tokens", tokens, "--batch-target-tokens", tokens]
-        options += ["--reduction", reduction, "--logical-shards", shards, "--device", device]
+        options += ["--reduction", reduction, "--logical-shards", shards, "--device", device, "--precision", "f32"]
         binary = support.BINARY if device == "cpu" else support.EMULATED
         return support.command("train", *folders, *options, ranks=ranks, binary=binary)
 

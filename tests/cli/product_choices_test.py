@@ -9,6 +9,7 @@ import support
 
 MODEL = [*support.TINY_MODEL, "--d-model", 64, "--d-ff", 128, "--decoder-layers", 1, "--logical-shards", 2]
 MODEL += ["--batch-source-tokens", 128, "--batch-target-tokens", 128, "--device", "cuda", "--reduction", "reproducible"]
+MODEL += ["--precision", "f32"]
 
 
 @unittest.skipUnless(support.MPIEXEC and support.EMULATED, "built without MPI, or without the emulated device")

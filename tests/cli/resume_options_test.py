@@ -14,6 +14,7 @@ CHANGED = {
     "d-model": "36",
     "heads": "4",
     "device": "cpu",
+    "precision": "bf16",
     "resume": "{run}/checkpoint-00000001.h5",
     "valid-tokenize": "char",
     "init-embeddings": "none.txt",

@@ -144,9 +144,10 @@ constexpr Row<3> kTrainingStep[] = {
 TEST_F(CudaLaunches, OfATrainingStep) {
   constexpr int64_t kStep = 3;  // the first ones also make memory
   expect_launches("a step in f32", launches_of_step(kStep, Precision::kF32, false, false), kTrainingStep, 0);
-  expect_launches("a step in bf16", launches_of_step(kStep, Precision::kBF16, false, false), kTrainingStep, 1);
-  expect_launches("a step with pre-norm", launches_of_step(kStep, Precision::kBF16, true, false), kTrainingStep,
-                  2);
+  expect_launches("a step in bf16", launches_of_step(kStep, Precision::kBF16, false, false), kTrainingStep,
+                  1);
+  expect_launches("a step with pre-norm", launches_of_step(kStep, Precision::kBF16, true, false),
+                  kTrainingStep, 2);
 }
 
 constexpr Row<1> kReplayedStep[] = {
@@ -157,7 +158,8 @@ constexpr Row<1> kReplayedStep[] = {
 
 TEST_F(CudaLaunches, OfAReplayedTrainingStep) {
   constexpr int64_t kStep = 7;  // both stages of batches have their graphs
-  expect_launches("a replayed step", launches_of_step(kStep, Precision::kBF16, false, true), kReplayedStep, 0);
+  expect_launches("a replayed step", launches_of_step(kStep, Precision::kBF16, false, true), kReplayedStep,
+                  0);
 }
 
 // f32: for the sources, the first token and the end mark; for a token more. bf16: likewise

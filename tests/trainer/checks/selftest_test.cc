@@ -19,7 +19,8 @@ constexpr Tolerance kTolerance = {0.1, 0.0};
 KernelResult result_of(const std::function<void(Trial&)>& body) {
   Context context({.threads = 2});
   KernelResult found;
-  SelftestRun run(context, short_selftest(), Precision::kF32, [&](const KernelResult& told) { found = told; });
+  SelftestRun run(context, short_selftest(), Precision::kF32,
+                  [&](const KernelResult& told) { found = told; });
   run.kernel("name", "shape", DType::kBF16, body);
   EXPECT_EQ(found.kernel, "name");
   EXPECT_EQ(found.shape, "shape");
