@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "backend/context_cuda.h"
@@ -79,6 +80,18 @@ std::string text_of(const GemmPlanKey& key) {
 bool made_of_multiples(const GemmShape& shape) {
   constexpr int64_t kUnit = 64;
   return shape.m % kUnit == 0 && shape.n % kUnit == 0 && shape.k % kUnit == 0;
+}
+
+/// Whether cuBLASLt did as it was asked; false if it has no kernel for that on this device. Anything else is
+/// an error that names the product: arguments that it calls wrong are a fault of ours, not a missing kernel.
+bool supported(cublasStatus_t status, const GemmPlan& plan) {
+  if (status == CUBLAS_STATUS_SUCCESS) return true;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  const bool wrong = status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_INTERNAL_ERROR;
+  fail(
+      wrong ? ExitCode::kInternal : ExitCode::kUnavailable, "gemm {}: cuBLASLt {} refuses it: {} ({}){}",
+      plan.text, cublasLtGetVersion(), cublasLtGetStatusString(status), cublasLtGetStatusName(status),
+      wrong ? "; expected arguments as its manual allows them; please report this with the lines above" : "");
 }
 
 bool tuning_wanted() {
@@ -178,6 +191,7 @@ GemmPlans::GemmPlans(CudaDevice& device)
 GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   const GemmShape& s = key.shape;
   GemmPlan plan;
+  plan.text = text_of(key);
   cublasLtMatmulDesc_t operation = nullptr;
   VENTRIS_BLAS_CHECK(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   plan.operation.reset(operation);
@@ -224,10 +238,9 @@ std::vector<GemmAlgorithm> GemmPlans::candidates(const GemmPlanKey& key, const G
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(device_.blas, plan.operation.get(), plan.b.get(), plan.a.get(),
                                      plan.c.get(), plan.c.get(), preference, kCandidates, found, &count);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
-    VENTRIS_BLAS_CHECK(status);
   std::vector<GemmAlgorithm> algorithms;
-  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+  if (!supported(status, plan)) return algorithms;
+  for (int i = 0; i < count; ++i) {
     if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= CudaDevice::kWorkspaceBytes)
       algorithms.push_back(std::bit_cast<GemmAlgorithm>(found[i].algo));
   }
@@ -242,19 +255,19 @@ bool GemmPlans::usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) con
          result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CudaDevice::kWorkspaceBytes;
 }
 
-size_t GemmPlans::fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                          const std::vector<GemmAlgorithm>& candidates) const {
+std::optional<size_t> GemmPlans::fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                         const std::vector<GemmAlgorithm>& candidates) const {
   const OperandTurns turns(args, device_.stream);
   if (turns.empty()) return 0;
   const Event begin;
   const Event end;
-  size_t best = 0;
+  std::optional<size_t> best;
   float best_time = FLT_MAX;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    bool runs = enqueue(plan, turns[0], bias, candidates[i]) == CUBLAS_STATUS_SUCCESS;  // to warm up
+    bool runs = supported(enqueue(plan, turns[0], bias, candidates[i]), plan);  // to warm up
     VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
     for (int run = 0; runs && run < kTimedRuns; ++run) {
-      runs = enqueue(plan, turns[run], bias, candidates[i]) == CUBLAS_STATUS_SUCCESS;
+      runs = supported(enqueue(plan, turns[run], bias, candidates[i]), plan);
     }
     VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));
     VENTRIS_CUDA_CHECK(cudaEventSynchronize(end));
@@ -268,31 +281,45 @@ size_t GemmPlans::fastest(const GemmPlan& plan, const GemmArgs& args, const void
   return best;
 }
 
+std::optional<size_t> GemmPlans::first_that_runs(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                                 const std::vector<GemmAlgorithm>& candidates) const {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (supported(enqueue(plan, args, bias, candidates[i]), plan)) return i;
+  }
+  return std::nullopt;
+}
+
+/// Nothing if the library has no algorithm, or for an optional epilogue none that takes the operands.
+std::optional<GemmAlgorithm> GemmPlans::choose(const GemmPlanKey& key, const GemmPlan& plan,
+                                               const GemmArgs& args, const void* bias) {
+  const auto all = candidates(key, plan);
+  if (all.empty()) return std::nullopt;
+  const auto kept = file_.find(plan.text);
+  if (kept && usable(plan, *kept)) return kept;
+  const bool optional = key.relu_bits_stride != 0;
+  if (!tune_ || !made_of_multiples(key.shape)) {
+    const auto first = optional ? first_that_runs(plan, args, bias, all) : 0;
+    return first ? std::optional(all[*first]) : std::nullopt;
+  }
+  const auto best = fastest(plan, args, bias, all);
+  if (!best && optional) return std::nullopt;
+  const GemmAlgorithm own = all[best.value_or(0)];
+  const GemmAlgorithm shared = file_.add(plan.text, own);
+  return usable(plan, shared) ? shared : own;
+}
+
 const GemmPlan& GemmPlans::find(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  const std::string text = text_of(key);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   VENTRIS_CUDA_CHECK(cudaStreamIsCapturing(device_.stream, &capture));
   VENTRIS_CHECK(capture == cudaStreamCaptureStatusNone,
                 "gemm {}: this shape first occurs while a graph is captured; run the same step once before",
-                text);
+                text_of(key));
   GemmPlan plan = describe(key);
-  const auto choice = candidates(key, plan);
-  if (choice.empty()) {
-    plan.exists = false;
-    return plans_.emplace(key, std::move(plan)).first->second;
-  }
-  const auto kept = file_.find(text);
-  if (kept && usable(plan, *kept)) {
-    plan.algorithm = *kept;
-  } else if (tune_ && made_of_multiples(key.shape)) {
-    plan.algorithm = choice[fastest(plan, args, bias, choice)];
-    const GemmAlgorithm shared = file_.add(text, plan.algorithm);
-    if (usable(plan, shared)) plan.algorithm = shared;
-  } else {
-    plan.algorithm = choice.front();
-  }
+  const auto algorithm = choose(key, plan, args, bias);
+  plan.exists = algorithm.has_value();
+  if (algorithm) plan.algorithm = *algorithm;
   return plans_.emplace(key, std::move(plan)).first->second;
 }
 
@@ -303,7 +330,7 @@ bool GemmPlans::exists(const GemmPlanKey& key, const GemmArgs& args, const void*
 const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
   const GemmPlan& plan = find(key, args, bias);
   if (!plan.exists) {
-    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", text_of(key),
+    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", plan.text,
          cublasLtGetVersion());
   }
   return plan;
@@ -312,7 +339,7 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& key, const GemmArgs& args, co
 std::string GemmPlans::choices() const {
   std::map<std::string, GemmAlgorithm> algorithms;
   for (const auto& [key, plan] : plans_) {
-    if (plan.exists) algorithms.emplace(text_of(key), plan.algorithm);
+    if (plan.exists) algorithms.emplace(plan.text, plan.algorithm);
   }
   return file_.text_of(algorithms);
 }
@@ -341,7 +368,11 @@ cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, co
 }
 
 void GemmPlans::run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const {
-  VENTRIS_BLAS_CHECK(enqueue(plan, args, bias, plan.algorithm));
+  if (!supported(enqueue(plan, args, bias, plan.algorithm), plan)) {
+    fail(ExitCode::kUnavailable,
+         "gemm {}: cuBLASLt {} does not take these operands with the algorithm that it proposed for them",
+         plan.text, cublasLtGetVersion());
+  }
 }
 
 }  // namespace ventris

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -50,6 +51,7 @@ struct GemmPlan {
   using Operation = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, Destroy>;
   using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
 
+  std::string text;  // names the product in records and errors
   Operation operation;
   Layout a, b, c;
   bool exists = true;  // cuBLASLt has an algorithm
@@ -87,8 +89,14 @@ class GemmPlans {
   GemmPlan describe(const GemmPlanKey& key) const;
   std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
   bool usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const;
-  size_t fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                 const std::vector<GemmAlgorithm>& candidates) const;
+  std::optional<GemmAlgorithm> choose(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args,
+                                      const void* bias);
+  /// Of the candidates, by its index; the first if memory to try them is missing, nothing if none takes the
+  /// operands.
+  std::optional<size_t> fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                const std::vector<GemmAlgorithm>& candidates) const;
+  std::optional<size_t> first_that_runs(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                        const std::vector<GemmAlgorithm>& candidates) const;
 
   cublasStatus_t enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                          const GemmAlgorithm& algorithm) const;
