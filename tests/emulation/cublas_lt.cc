@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
+#include <thread>
 #include <vector>
 
 #include "backend/dtype.h"
@@ -445,8 +447,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   if (!takes_epilogue(claim.algorithm, *operation) ||
       !strides_fit(claim.algorithm, {a_layout, b_layout, c_layout, d_layout}))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [product, workspace, needed] {
+  const auto& answers = ventris::emulation::blas_answers();
+  const bool delayed = plain && operation->transpose_b == CUBLAS_OP_T;
+  const std::chrono::milliseconds delay(!delayed                    ? 0
+                                        : operation->sums_operand() ? answers.sums_ms
+                                                                    : answers.plain_ms);
+  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [=] {
     multiply(product);
+    if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (needed != 0) std::memset(workspace, 0xFF, needed);  // it is the library's
   });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
