@@ -34,3 +34,4 @@
 #include "backend/swish.h"
 #include "backend/top_k.h"
 #include "backend/update_plan.h"
+#include "backend/zero_ranges.h"

@@ -34,8 +34,11 @@ bool Linear::forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) cons
 }
 
 void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
-  gemm(pass.context,
-       {.a = x, .b = d_y, .c = pass.store.gradient(ids_.weight), .transpose_a = true, .accumulate = true});
+  gemm(pass.context, {.a = x,
+                      .b = d_y,
+                      .c = pass.store.gradient(ids_.weight),
+                      .transpose_a = true,
+                      .accumulate = !pass.overwrites});
 }
 
 void Linear::backward_parameters(Pass& pass, ConstTensor x, ConstTensor d_y,
@@ -43,6 +46,7 @@ void Linear::backward_parameters(Pass& pass, ConstTensor x, ConstTensor d_y,
   linear_backward(pass.context, {.x = x,
                                  .d_y = d_y,
                                  .d_weight = pass.store.gradient(ids_.weight),
+                                 .accumulate = !pass.overwrites,
                                  .d_bias = pass.store.gradient(ids_.bias),
                                  .columns = columns,
                                  .sums_later = true});
