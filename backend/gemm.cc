@@ -29,6 +29,7 @@ void gemm(Context& context, const GemmArgs& args) {
                   "relu_bits without ReLU cannot be combined with bias and accumulation");
     check_tensor(args.relu_bits, m, relu_bits_cols(n), DType::kBF16, "relu_bits");
   }
+  VENTRIS_CHECK(!args.column_sums, "linear_backward alone asks for column sums");
   if (m == 0 || n == 0) return;
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return gemm_cuda(context, args);

@@ -1,3 +1,5 @@
+#include "backend/gemm_cuda.h"
+
 #include <algorithm>
 
 #include "backend/cast.h"
@@ -5,7 +7,6 @@
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/gemm_plans.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/gemm.h"
 #include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
 
@@ -52,7 +53,6 @@ GemmPlanKey key_of(const GemmArgs& args, const void* bias) {
                     .transpose_b = args.transpose_b,
                     .bias = bias != nullptr,
                     .relu = args.relu,
-                    .accumulate = args.accumulate,
                     .m = args.c.rows,
                     .n = args.c.cols,
                     .k = args.transpose_a ? args.a.rows : args.a.cols,
@@ -60,10 +60,11 @@ GemmPlanKey key_of(const GemmArgs& args, const void* bias) {
                     .b_stride = args.b.stride,
                     .c_stride = args.c.stride},
           .relu_bits_stride = args.relu_bits ? args.relu_bits.stride * kBitsOfElement : 0,
+          .column_sums = static_cast<bool>(args.column_sums),
           .alignment = {.a = alignment_of(args.a.data),
                         .b = alignment_of(args.b.data),
                         .c = alignment_of(args.c.data),
-                        .bias = alignment_of(bias),
+                        .bias = alignment_of(args.column_sums ? args.column_sums.data : bias),
                         .relu_bits = alignment_of(args.relu_bits.data)}};
 }
 
@@ -103,6 +104,11 @@ bool gemm_takes_relu_bits_cuda(Context& context, const GemmArgs& args) {
     });
   }
   return takes;
+}
+
+bool gemm_sums_columns_cuda(Context& context, const GemmArgs& args,
+                            const std::function<void(const GemmArgs&)>& otherwise) {
+  return context.cuda().gemm_plans->pays(key_of(args, nullptr), args, otherwise);
 }
 
 }  // namespace ventris

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cfloat>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "backend/context_cuda.h"
@@ -69,16 +69,39 @@ std::string text_of(const GemmPlanKey& key) {
       key.relu_bits_stride == 0
           ? ""
           : fmt::format(" bits {} alignment {}", key.relu_bits_stride, key.alignment.relu_bits);
+  const char* sums = key.column_sums ? " sums" : "";
   return fmt::format("{} {} {}{}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
                      key.tf32 ? "tf32" : name_of(s.dtype), name_of(s.c_dtype), s.transpose_a ? "t" : "n",
-                     s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "",
-                     s.accumulate ? " accumulate" : "", bits, s.m, s.n, s.k, s.a_stride, s.b_stride,
-                     s.c_stride, key.alignment.a, key.alignment.b, key.alignment.c, key.alignment.bias);
+                     s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "", bits, sums, s.m,
+                     s.n, s.k, s.a_stride, s.b_stride, s.c_stride, key.alignment.a, key.alignment.b,
+                     key.alignment.c, key.alignment.bias);
+}
+
+cublasLtEpilogue_t epilogue_of(const GemmPlanKey& key) {
+  const GemmShape& s = key.shape;
+  const bool bits = key.relu_bits_stride != 0;
+  if (key.column_sums) return CUBLASLT_EPILOGUE_BGRADA;  // of our b
+  if (s.relu && s.bias) return bits ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS;
+  if (s.relu) return bits ? CUBLASLT_EPILOGUE_RELU_AUX : CUBLASLT_EPILOGUE_RELU;
+  if (bits) return CUBLASLT_EPILOGUE_DRELU;
+  return s.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 bool made_of_multiples(const GemmShape& shape) {
   constexpr int64_t kUnit = 64;
   return shape.m % kUnit == 0 && shape.n % kUnit == 0 && shape.k % kUnit == 0;
+}
+
+/// Whether cuBLASLt did as it was asked; false if it has no kernel for that on this device. Anything else is
+/// an error that names the product: arguments that it calls wrong are a fault of ours, not a missing kernel.
+bool supported(cublasStatus_t status, const GemmPlan& plan) {
+  if (status == CUBLAS_STATUS_SUCCESS) return true;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  const bool wrong = status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_INTERNAL_ERROR;
+  fail(
+      wrong ? ExitCode::kInternal : ExitCode::kUnavailable, "gemm {}: cuBLASLt {} refuses it: {} ({}){}",
+      plan.text, cublasLtGetVersion(), cublasLtGetStatusString(status), cublasLtGetStatusName(status),
+      wrong ? "; expected arguments as its manual allows them; please report this with the lines above" : "");
 }
 
 bool tuning_wanted() {
@@ -101,6 +124,11 @@ class Event {
 size_t bytes_of(const ConstTensor& tensor) {
   return static_cast<size_t>((tensor.rows - 1) * tensor.stride + tensor.cols) * size_of(tensor.dtype);
 }
+
+/// What is recorded of a product that is done in another way.
+constexpr GemmAlgorithm kDeclined = {};
+
+}  // namespace
 
 /// Sets of operands of one product: the caller's, and copies in memory of their own as far as the device has
 /// it, since operands of a step are seldom in the cache. A result to which products are added is never the
@@ -163,13 +191,11 @@ class OperandTurns {
   std::vector<char*> memory_;
 };
 
-}  // namespace
-
 size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
   const GemmAlignment& alignment = key.alignment;
   return GemmShapeHash()(key.shape) * 31 +
          (alignment.a << 15 | alignment.b << 10 | alignment.c << 5 | alignment.bias) +
-         static_cast<size_t>(key.relu_bits_stride) * 7 + (key.tf32 ? 1 : 0);
+         static_cast<size_t>(key.relu_bits_stride) * 7 + (key.column_sums ? 3 : 0) + (key.tf32 ? 1 : 0);
 }
 
 GemmPlans::GemmPlans(CudaDevice& device)
@@ -178,6 +204,7 @@ GemmPlans::GemmPlans(CudaDevice& device)
 GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   const GemmShape& s = key.shape;
   GemmPlan plan;
+  plan.text = text_of(key);
   cublasLtMatmulDesc_t operation = nullptr;
   VENTRIS_BLAS_CHECK(cublasLtMatmulDescCreate(
       &operation, key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -185,21 +212,13 @@ GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   const auto transpose = [](bool transposed) -> int32_t { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose(s.transpose_b));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transpose(s.transpose_a));
-  const bool bits = key.relu_bits_stride != 0;
-  const int32_t epilogue = s.relu   ? s.bias
-                                          ? bits ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS
-                                      : bits ? CUBLASLT_EPILOGUE_RELU_AUX
-                                             : CUBLASLT_EPILOGUE_RELU
-                           : bits   ? CUBLASLT_EPILOGUE_DRELU
-                           : s.bias ? CUBLASLT_EPILOGUE_BIAS
-                                    : CUBLASLT_EPILOGUE_DEFAULT;
-  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  if (bits) {
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<int32_t>(epilogue_of(key)));
+  if (key.relu_bits_stride != 0) {
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.relu_bits_stride);
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
         static_cast<uintptr_t>(key.alignment.relu_bits));
   }
-  if (s.bias) {
+  if (s.bias || key.column_sums) {
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(s.c_dtype)));
     // The heuristic takes the alignment from the address.
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<uintptr_t>(key.alignment.bias));
@@ -225,10 +244,9 @@ std::vector<GemmAlgorithm> GemmPlans::candidates(const GemmPlanKey& key, const G
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(device_.blas, plan.operation.get(), plan.b.get(), plan.a.get(),
                                      plan.c.get(), plan.c.get(), preference, kCandidates, found, &count);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
-    VENTRIS_BLAS_CHECK(status);
   std::vector<GemmAlgorithm> algorithms;
-  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+  if (!supported(status, plan)) return algorithms;
+  for (int i = 0; i < count; ++i) {
     if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= CudaDevice::kWorkspaceBytes)
       algorithms.push_back(std::bit_cast<GemmAlgorithm>(found[i].algo));
   }
@@ -243,58 +261,115 @@ bool GemmPlans::usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) con
          result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CudaDevice::kWorkspaceBytes;
 }
 
-size_t GemmPlans::fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                          const std::vector<GemmAlgorithm>& candidates) const {
-  const OperandTurns turns(args, device_.stream);
-  if (turns.empty()) return 0;
+std::optional<float> GemmPlans::milliseconds_of(const OperandTurns& turns,
+                                                const std::function<bool(const GemmArgs&)>& run) const {
   const Event begin;
   const Event end;
-  size_t best = 0;
-  float best_time = FLT_MAX;
+  bool runs = run(turns[0]);  // to warm up
+  VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
+  for (int i = 0; runs && i < kTimedRuns; ++i) runs = run(turns[i]);
+  VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));
+  VENTRIS_CUDA_CHECK(cudaEventSynchronize(end));
+  float time = 0.0F;
+  VENTRIS_CUDA_CHECK(cudaEventElapsedTime(&time, begin, end));
+  return runs ? std::optional(time) : std::nullopt;
+}
+
+std::optional<GemmPlans::Timed> GemmPlans::fastest(const GemmPlan& plan, const OperandTurns& turns,
+                                                   const void* bias,
+                                                   const std::vector<GemmAlgorithm>& candidates) const {
+  std::optional<Timed> best;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    bool runs = enqueue(plan, turns[0], bias, candidates[i]) == CUBLAS_STATUS_SUCCESS;  // to warm up
-    VENTRIS_CUDA_CHECK(cudaEventRecord(begin, device_.stream));
-    for (int run = 0; runs && run < kTimedRuns; ++run) {
-      runs = enqueue(plan, turns[run], bias, candidates[i]) == CUBLAS_STATUS_SUCCESS;
-    }
-    VENTRIS_CUDA_CHECK(cudaEventRecord(end, device_.stream));
-    VENTRIS_CUDA_CHECK(cudaEventSynchronize(end));
-    float time = 0.0F;
-    VENTRIS_CUDA_CHECK(cudaEventElapsedTime(&time, begin, end));
-    if (runs && time < best_time) {
-      best = i;
-      best_time = time;
-    }
+    const auto time = milliseconds_of(turns, [&](const GemmArgs& turn) {
+      return supported(enqueue(plan, turn, bias, candidates[i]), plan);
+    });
+    if (time && (!best || *time < best->milliseconds)) best = Timed{i, *time};
   }
   return best;
+}
+
+std::optional<size_t> GemmPlans::first_that_runs(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                                 const std::vector<GemmAlgorithm>& candidates) const {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (supported(enqueue(plan, args, bias, candidates[i]), plan)) return i;
+  }
+  return std::nullopt;
+}
+
+/// Nothing if the library has no algorithm, or for an optional epilogue none that takes the operands.
+std::optional<GemmAlgorithm> GemmPlans::choose(const GemmPlanKey& key, const GemmPlan& plan,
+                                               const GemmArgs& args, const void* bias) {
+  const auto all = candidates(key, plan);
+  if (all.empty()) return std::nullopt;
+  const auto kept = file_.find(plan.text);
+  if (kept && usable(plan, *kept)) return kept;
+  const bool optional = key.relu_bits_stride != 0;
+  if (!tune_ || !made_of_multiples(key.shape)) {
+    const auto first = optional ? first_that_runs(plan, args, bias, all) : 0;
+    return first ? std::optional(all[*first]) : std::nullopt;
+  }
+  const OperandTurns turns(args, device_.stream);
+  const auto best = turns.empty() ? Timed{} : fastest(plan, turns, bias, all);
+  if (!best && optional) return std::nullopt;
+  const GemmAlgorithm own = all[best ? best->candidate : 0];
+  const GemmAlgorithm shared = file_.add(plan.text, own);
+  return usable(plan, shared) ? shared : own;
+}
+
+/// Nothing if the other way is to be taken.
+std::optional<GemmAlgorithm> GemmPlans::choose_or_decline(
+    const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args,
+    const std::function<void(const GemmArgs&)>& otherwise) {
+  const auto taken = [&](const GemmAlgorithm& recorded) {
+    return recorded != kDeclined && usable(plan, recorded) ? std::optional(recorded) : std::nullopt;
+  };
+  if (const auto kept = file_.find(plan.text)) return taken(*kept);
+  if (!plan.settled) return std::nullopt;
+  GemmAlgorithm own = kDeclined;
+  const auto all = candidates(key, plan);
+  const OperandTurns turns(args, device_.stream);
+  if (!all.empty() && !turns.empty()) {
+    const auto best = fastest(plan, turns, nullptr, all);
+    const auto rival = milliseconds_of(turns, [&](const GemmArgs& turn) {
+      otherwise(turn);
+      return true;
+    });
+    if (best && best->milliseconds < rival) own = all[best->candidate];
+  }
+  return taken(file_.add(plan.text, own));
 }
 
 const GemmPlan& GemmPlans::find(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  const std::string text = text_of(key);
+  expect_no_capture(key);
+  GemmPlan plan = describe(key);
+  const auto algorithm = choose(key, plan, args, bias);
+  plan.exists = algorithm.has_value();
+  if (algorithm) plan.algorithm = *algorithm;
+  return plans_.emplace(key, std::move(plan)).first->second;
+}
+
+void GemmPlans::expect_no_capture(const GemmPlanKey& key) const {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   VENTRIS_CUDA_CHECK(cudaStreamIsCapturing(device_.stream, &capture));
   VENTRIS_CHECK(capture == cudaStreamCaptureStatusNone,
                 "gemm {}: this shape first occurs while a graph is captured; run the same step once before",
-                text);
+                text_of(key));
+}
+
+bool GemmPlans::pays(const GemmPlanKey& asked, const GemmArgs& args,
+                     const std::function<void(const GemmArgs&)>& otherwise) {
+  const GemmPlanKey key = with_tf32(asked);
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second.exists;
+  expect_no_capture(key);
   GemmPlan plan = describe(key);
-  const auto choice = candidates(key, plan);
-  if (choice.empty()) {
-    plan.exists = false;
-    return plans_.emplace(key, std::move(plan)).first->second;
-  }
-  const auto kept = file_.find(text);
-  if (kept && usable(plan, *kept)) {
-    plan.algorithm = *kept;
-  } else if (tune_ && made_of_multiples(key.shape)) {
-    plan.algorithm = choice[fastest(plan, args, bias, choice)];
-    const GemmAlgorithm shared = file_.add(text, plan.algorithm);
-    if (usable(plan, shared)) plan.algorithm = shared;
-  } else {
-    plan.algorithm = choice.front();
-  }
-  return plans_.emplace(key, std::move(plan)).first->second;
+  plan.settled = (tune_ && made_of_multiples(key.shape)) || file_.find(plan.text);
+  const auto algorithm = choose_or_decline(key, plan, args, otherwise);
+  plan.exists = algorithm.has_value();
+  plan.algorithm = algorithm.value_or(kDeclined);
+  return plans_.emplace(key, std::move(plan)).first->second.exists;
 }
 
 GemmPlanKey GemmPlans::with_tf32(const GemmPlanKey& key) const {
@@ -311,7 +386,7 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& asked, const GemmArgs& args, 
   const GemmPlanKey key = with_tf32(asked);
   const GemmPlan& plan = find(key, args, bias);
   if (!plan.exists) {
-    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", text_of(key),
+    fail(ExitCode::kUnavailable, "gemm {}: cuBLASLt {} has no algorithm for it on this device", plan.text,
          cublasLtGetVersion());
   }
   return plan;
@@ -320,7 +395,7 @@ const GemmPlan& GemmPlans::plan(const GemmPlanKey& asked, const GemmArgs& args, 
 std::string GemmPlans::choices() const {
   std::map<std::string, GemmAlgorithm> algorithms;
   for (const auto& [key, plan] : plans_) {
-    if (plan.exists) algorithms.emplace(text_of(key), plan.algorithm);
+    if (plan.exists || plan.settled) algorithms.emplace(plan.text, plan.algorithm);
   }
   return file_.text_of(algorithms);
 }
@@ -337,6 +412,7 @@ void GemmPlans::end_tuning() {
 cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                                   const GemmAlgorithm& algorithm) const {
   if (args.bias) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (args.column_sums) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.column_sums.data);
   if (args.relu_bits) {
     set(plan.operation.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.relu_bits.data);
   }
@@ -349,7 +425,11 @@ cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, co
 }
 
 void GemmPlans::run(const GemmPlan& plan, const GemmArgs& args, const void* bias) const {
-  VENTRIS_BLAS_CHECK(enqueue(plan, args, bias, plan.algorithm));
+  if (!supported(enqueue(plan, args, bias, plan.algorithm), plan)) {
+    fail(ExitCode::kUnavailable,
+         "gemm {}: cuBLASLt {} does not take these operands with the algorithm that it proposed for them",
+         plan.text, cublasLtGetVersion());
+  }
 }
 
 }  // namespace ventris

@@ -25,6 +25,7 @@
 #include "backend/gemm.h"
 #include "backend/global_norm.h"
 #include "backend/layer_norm.h"
+#include "backend/linear_backward.h"
 #include "backend/log_probability_sum.h"
 #include "backend/moving_average.h"
 #include "backend/not_finite.h"
@@ -33,3 +34,4 @@
 #include "backend/swish.h"
 #include "backend/top_k.h"
 #include "backend/update_plan.h"
+#include "backend/zero_ranges.h"

@@ -89,8 +89,7 @@ void CrossAttentionLayer::backward(Pass& pass, GradientStream& gradients, Tensor
                                     .d_query = d_query,
                                     .d_key = d_key_value.col_range(0, d),
                                     .d_value = d_key_value.col_range(d, d)});
-  query_.backward_bias(pass, d_query);
-  query_.backward_weight(pass, saved.input, d_query);
+  query_.backward_parameters(pass, saved.input, d_query);
   query_.backward_input(pass, d_query, gradients.input_gradient(pre_norm), /*accumulate=*/!pre_norm);
   if (pre_norm) norm_.backward(pass, gradients, saved.norm);
 }

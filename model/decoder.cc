@@ -87,8 +87,8 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (ready) ready(pass.store.offset(layers_[i].first));
   }
   embedding_.backward(pass, gradients.residual);
-  key_value_.backward_bias(pass, d_key_value, {.first = pair / 2, .count = pair / 2, .period = pair});
-  key_value_.backward_weight(pass, saved.memory, d_key_value);
+  key_value_.backward_parameters(pass, saved.memory, d_key_value,
+                                 {.first = pair / 2, .count = pair / 2, .period = pair});
   key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
   if (ready) ready(pass.store.offset(key_value_first_));
 }

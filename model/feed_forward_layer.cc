@@ -53,15 +53,14 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
       saved.relu_bits_written && outer_.backward_input_of_relu(pass, gradients.branch, d_hidden,
                                                                saved.relu_bits.row_range(0, hidden.rows));
   if (!masked) outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
-  if (masked) {
-    inner_.backward_bias(pass, d_hidden);
-  } else if (pass.config.swish) {
+  if (pass.config.swish)
     swish_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden});
-    inner_.backward_bias(pass, d_hidden);
+  if (masked || pass.config.swish) {
+    inner_.backward_parameters(pass, saved.input, d_hidden);
   } else {
     inner_.backward_relu_bias(pass, hidden, d_hidden);
+    inner_.backward_weight(pass, saved.input, d_hidden);
   }
-  inner_.backward_weight(pass, saved.input, d_hidden);
   inner_.backward_input(pass, d_hidden, gradients.input_gradient(pre_norm), /*accumulate=*/!pre_norm);
   if (pre_norm) norm_.backward(pass, gradients, saved.norm);
 }

@@ -1,6 +1,7 @@
 #include "model/linear.h"
 
 #include "backend/gemm.h"
+#include "backend/linear_backward.h"
 #include "backend/packed_gemm.h"
 
 namespace ventris {
@@ -33,14 +34,22 @@ bool Linear::forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) cons
 }
 
 void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
-  gemm(pass.context,
-       {.a = x, .b = d_y, .c = pass.store.gradient(ids_.weight), .transpose_a = true, .accumulate = true});
+  gemm(pass.context, {.a = x,
+                      .b = d_y,
+                      .c = pass.store.gradient(ids_.weight),
+                      .transpose_a = true,
+                      .accumulate = !pass.overwrites});
 }
 
-void Linear::backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns) const {
-  bias_backward(
-      pass.context,
-      {.d_y = d_y, .d_bias = pass.store.gradient(ids_.bias), .columns = columns, .sums_later = true});
+void Linear::backward_parameters(Pass& pass, ConstTensor x, ConstTensor d_y,
+                                 const ColumnGroups& columns) const {
+  linear_backward(pass.context, {.x = x,
+                                 .d_y = d_y,
+                                 .d_weight = pass.store.gradient(ids_.weight),
+                                 .accumulate = !pass.overwrites,
+                                 .d_bias = pass.store.gradient(ids_.bias),
+                                 .columns = columns,
+                                 .sums_later = true});
 }
 
 void Linear::backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const {

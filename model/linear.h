@@ -8,7 +8,7 @@
 namespace ventris {
 
 /// y = x W + b, optionally followed by ReLU, and the parts of its backward pass:
-///   dW += x^T d_y;  db += column sums of d_y;  d_x = d_y W^T
+///   dW += x^T d_y, or = with Pass::overwrites;  db += column sums of d_y;  d_x = d_y W^T
 class Linear {
  public:
   explicit Linear(const LinearIds& ids) : ids_(ids) {}
@@ -20,12 +20,13 @@ class Linear {
   bool forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) const;
 
   void backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const;
-  /// db += column sums of d_y, only in `columns`.
+  /// dW, and db only in `columns`.
   ///
   /// The bias of attention keys is left out everywhere: it adds the same number to all scores of a query,
   /// to which the softmax is invariant, so its gradient is zero. A computed gradient would be rounding noise,
   /// which Adam scales up to whole steps.
-  void backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns = {}) const;
+  void backward_parameters(Pass& pass, ConstTensor x, ConstTensor d_y,
+                           const ColumnGroups& columns = {}) const;
   /// Backward of y = ReLU(x W + b) up to the GEMM: masks d_y in place and adds to db.
   void backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const;
   /// d_x = d_y W^T, or d_x += d_y W^T with `accumulate`.

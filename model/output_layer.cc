@@ -58,8 +58,11 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                                  .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
     gemm(pass.context, {.a = z, .b = pass.store.value(embedding_), .c = d_hidden.row_range(begin, rows)});
-    gemm(pass.context,
-         {.a = z, .b = h, .c = pass.store.gradient(embedding_), .transpose_a = true, .accumulate = true});
+    gemm(pass.context, {.a = z,
+                        .b = h,
+                        .c = pass.store.gradient(embedding_),
+                        .transpose_a = true,
+                        .accumulate = !pass.overwrites || begin > 0});
     if (bias_ >= 0) bias_backward(pass.context, {.d_y = z, .d_bias = pass.store.gradient(bias_)});
   }
   loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),

@@ -80,6 +80,7 @@ struct Pass {
   const MicroBatch& batch;
   BatchAttentionWork attention_work = {};     // listed by the stacks' forward passes
   bool dropout = false;                       // on in training
+  bool overwrites = false;                    // products write the gradients of weights, and do not add
   uint64_t seed = 0;                          // of dropout
   const AttentionWeights* weights = nullptr;  // filled during forward, if any
   const SearchAttention* search = nullptr;    // attention of the decoder as in a search, or empty

@@ -93,8 +93,8 @@ void SelfAttentionLayer::backward(Pass& pass, GradientStream& gradients, const S
                                     .d_query = d_qkv.col_range(0, d),
                                     .d_key = d_qkv.col_range(d, d),
                                     .d_value = d_qkv.col_range(2 * d, d)});
-  projection_.backward_bias(pass, d_qkv, {.first = 0, .count = d, .period = 2 * d});  // queries, values
-  projection_.backward_weight(pass, saved.input, d_qkv);
+  projection_.backward_parameters(pass, saved.input, d_qkv,
+                                  {.first = 0, .count = d, .period = 2 * d});  // queries, values
   projection_.backward_input(pass, d_qkv, gradients.input_gradient(pre_norm), /*accumulate=*/!pre_norm);
   if (pre_norm) norm_.backward(pass, gradients, saved.norm);
 }

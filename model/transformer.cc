@@ -136,7 +136,7 @@ Transformer::Transformer(Context& context, const TransformerConfig& config, Para
 Transformer::~Transformer() = default;
 
 void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_seed,
-                                   const GradientsReady& ready) {
+                                   const GradientsReady& ready, bool first) {
   VENTRIS_CHECK(impl_->training, "the model was made without training");
   VENTRIS_CHECK(
       batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
@@ -151,6 +151,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   }
   if (batch.target_rows > 0) {
     pass.dropout = true;
+    pass.overwrites = first && impl_->context.device() == Device::kCuda;
     pass.seed = dropout_seed;
     Activations& activations = impl_->activations;
     const ConstTensor hidden = impl_->decode(pass);
@@ -167,6 +168,8 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     }
     const ProfileRange range(impl_->context, kEncoderBackward);
     impl_->encoder.backward(pass, source, activations.encoder, complete);
+  } else if (first) {
+    fill_zero(impl_->context, impl_->store.gradients());
   }
   complete_column_sums(impl_->context);
   clear_zero_word(impl_->context, impl_->config, impl_->ids, impl_->store, impl_->store.gradients());
@@ -210,6 +213,35 @@ void Transformer::attention_weights(const MicroBatch& batch, const AttentionWeig
   Pass pass = impl_->pass(batch, /*source_only=*/false);
   pass.weights = &weights;
   impl_->decode(pass);
+}
+
+std::vector<FlatRange> Transformer::gradients_to_clear() const {
+  const ParameterStore& store = impl_->store;
+  if (impl_->context.device() == Device::kCpu) return {{0, store.flat_size()}};
+  const TransformerIds& ids = impl_->ids;
+  std::vector<ParameterId> written = {ids.embedding, ids.memory_key_value.weight};  // by products
+  const auto add_layer = [&](const SelfAttentionIds& attention, const FeedForwardIds& feed_forward) {
+    written.insert(written.end(), {attention.query_key_value.weight, attention.output.weight,
+                                   feed_forward.inner.weight, feed_forward.outer.weight});
+  };
+  for (const EncoderLayerIds& layer : ids.encoder) add_layer(layer.self_attention, layer.feed_forward);
+  for (const DecoderLayerIds& layer : ids.decoder) {
+    add_layer(layer.self_attention, layer.feed_forward);
+    written.insert(written.end(), {layer.cross_attention.query.weight, layer.cross_attention.output.weight});
+  }
+  std::sort(written.begin(), written.end());  // in the order of their offsets
+  std::vector<FlatRange> cleared;
+  int64_t end = 0;
+  const auto clear_until = [&](int64_t begin) {
+    if (begin > end) cleared.push_back({end, begin - end});
+  };
+  for (const ParameterId id : written) {
+    clear_until(store.offset(id));
+    constexpr int64_t kAlignment = 64;  // of tensors in the store
+    end = (store.offset(id) + store.gradient(id).size() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  clear_until(store.flat_size());
+  return cleared;
 }
 
 const TransformerConfig& Transformer::config() const {

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "backend/context.h"
+#include "backend/zero_ranges.h"
 #include "model/attention_weights.h"
 #include "model/gradients_ready.h"
 #include "model/micro_batch.h"
@@ -35,7 +37,13 @@ class Transformer {
 
   /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
   /// to loss_sums(). `ready` may be empty. Reads nothing back from the device.
-  void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready);
+  /// `first`: of a step; all gradients were zero, or those in gradients_to_clear(): products write the
+  /// others.
+  void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready,
+                        bool first);
+  /// The gradients to which the first micro-batch of a step adds: on CPUs all, so that their bits stay those
+  /// of earlier versions; on CUDA those of vectors and positions.
+  std::vector<FlatRange> gradients_to_clear() const;
 
   /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);

@@ -161,7 +161,7 @@ void TrainingRun::rehearse() {
   BatchFeed feed(context_, corpus_, batches_, options_.model, training_capacity(batches_), {0, 1},
                  BatchFeed::Start{state_.position, state_.step + 1});
   feed.next_step();
-  transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {});
+  transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {}, /*first=*/false);
   fill_zero(context_, store_.gradients());
   fill_zero(context_, transformer_->loss_sums());
   synchronize(context_);

@@ -3,6 +3,7 @@
 #include <exception>
 #include <limits>
 
+#include "backend/cast.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/gradients_ready.h"
@@ -21,10 +22,12 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       shards_(shards),
       seed_(options.seed),
       captures_(!options.no_cuda_graph),
+      store_(store),
       transformer_(transformer),
       optimizer_(optimizer),
       device_communicator_(make_device_communicator(communicator, context)),
       sums_shards_(options.reduction == Reduction::kReproducible) {
+  optimizer.clear_only(transformer.gradients_to_clear());
   const OptimizerShard& shard = optimizer.shard();
   if (shard.is_part()) {
     const int terms = sums_shards_ ? shards : communicator.size();
@@ -65,8 +68,9 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     if (step.abandoned && !last_is_due) continue;
     const BatchFeed::Piece piece = next_micro_batch(feed);
     if (step.abandoned && !last) continue;
-    run(piece, last, [&] {
-      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady());
+    const bool first = s == begin || sums_shards_;  // a shard that is set aside leaves nothing
+    run(piece, first, last, [&] {
+      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady(), first);
       if (last) finish();
     });
     if (!last && sums_shards_) {  // outside of graphs: the operands depend on the shard
@@ -77,6 +81,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     enqueued(++step.micro_batches, end - begin);
   }
   if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards still takes part
+    fill_zero(context_, store_.gradients());
     reduce(0);
     finish();
   }
@@ -128,17 +133,18 @@ void TrainingStep::check_sums() {
   if (device_communicator_) device_communicator_->progress();
 }
 
-void TrainingStep::run(const BatchFeed::Piece& piece, bool last, const std::function<void()>& work) {
+void TrainingStep::run(const BatchFeed::Piece& piece, bool first, bool last,
+                       const std::function<void()>& work) {
   if (context_.profile().measuring()) {
     work();
     measured_flops_ += piece.flops;
   } else {
-    graph_of(piece, last).run(work);
+    graph_of(piece, first, last).run(work);
   }
 }
 
-StepGraph& TrainingStep::graph_of(const BatchFeed::Piece& piece, bool last) {
-  ShapedGraph& shaped = graphs_[static_cast<size_t>(piece.stage)][last ? 1 : 0];
+StepGraph& TrainingStep::graph_of(const BatchFeed::Piece& piece, bool first, bool last) {
+  ShapedGraph& shaped = graphs_[static_cast<size_t>(piece.stage)][first ? 1 : 0][last ? 1 : 0];
   const MicroBatchCapacity shape = {piece.batch.source_rows, piece.batch.target_rows, piece.batch.sentences};
   if (!shaped.graph || shape != shaped.shape) {
     shaped.shape = shape;

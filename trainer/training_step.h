@@ -62,8 +62,8 @@ class TrainingStep {
 
   Communicator& sums() { return device_communicator_ ? *device_communicator_ : communicator_; }
   BatchFeed::Piece next_micro_batch(BatchFeed& feed);
-  void run(const BatchFeed::Piece& piece, bool last, const std::function<void()>& work);
-  StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
+  void run(const BatchFeed::Piece& piece, bool first, bool last, const std::function<void()>& work);
+  StepGraph& graph_of(const BatchFeed::Piece& piece, bool first, bool last);
   /// Elements of the gradients from `begin` on are those of all shards of this rank.
   void reduce(int64_t begin);
   void finish();
@@ -74,13 +74,15 @@ class TrainingStep {
   const int shards_;
   const uint64_t seed_;
   const bool captures_;
+  ParameterStore& store_;
   Transformer& transformer_;
   Optimizer& optimizer_;
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
   std::optional<GradientReducer> reducer_;             // of the fast reduction
   std::optional<TreeReducer> tree_reducer_;            // of the reproducible one, or of owners
   bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
-  std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step
+  /// By stage, and whether it is the first, and the last, of the step.
+  std::array<std::array<std::array<ShapedGraph, 2>, 2>, 2> graphs_;
   FlopCount measured_flops_;
 };
 

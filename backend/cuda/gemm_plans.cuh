@@ -3,7 +3,9 @@
 #include <cublasLt.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -16,6 +18,7 @@
 namespace ventris {
 
 struct CudaDevice;
+class OperandTurns;
 
 /// The largest powers of two, up to 16, that divide the addresses of a GEMM; the choice of kernels depends on
 /// them.
@@ -28,8 +31,9 @@ struct GemmAlignment {
 struct GemmPlanKey {
   GemmShape shape;
   int64_t relu_bits_stride = 0;  // in bits; 0: without
-  GemmAlignment alignment;
-  bool tf32 = false;  // factors in f32 are rounded to TF32; set by GemmPlans
+  bool column_sums = false;
+  GemmAlignment alignment;  // `bias`: of the column sums too
+  bool tf32 = false;        // factors in f32 are rounded to TF32; set by GemmPlans
 
   bool operator==(const GemmPlanKey&) const = default;
 };
@@ -51,17 +55,20 @@ struct GemmPlan {
   using Operation = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, Destroy>;
   using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, Destroy>;
 
+  std::string text;  // names the product in records and errors
   Operation operation;
   Layout a, b, c;
-  bool exists = true;  // cuBLASLt has an algorithm
+  bool exists = true;    // cuBLASLt has an algorithm
+  bool settled = false;  // the choice between this product and another way is to be recorded
   GemmAlgorithm algorithm = {};
 };
 
-/// The plans of a device, by shape. A plan is created when its shape first occurs, which must not happen
-/// while a graph is captured. Of the first 32 candidates of cuBLASLt's heuristic the fastest is chosen, which
-/// synchronises with the device to time them, one after the other on operands that are not in its cache; the
-/// first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and for shapes that are not multiples of 64: these
-/// occur in decoding, not in training, and a new one in nearly every step.
+/// The plans of a device, by shape. A plan serves products that overwrite c and those that add to it, which
+/// cuBLASLt does not tell apart before they run. It is created when its shape first occurs, which must not
+/// happen while a graph is captured. Of the first 32 candidates of cuBLASLt's heuristic the fastest is
+/// chosen, which synchronises with the device to time them, one after the other on operands that are not in
+/// its cache; the first candidate is chosen if VENTRIS_TUNE_GEMM is 0, and for shapes that are not multiples
+/// of 64: these occur in decoding, not in training, and a new one in nearly every step.
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
 /// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
@@ -76,6 +83,9 @@ class GemmPlans {
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   /// Whether plan() is no error.
   bool exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
+  /// As gemm_sums_columns_cuda, for products that can be done in another way too.
+  bool pays(const GemmPlanKey& key, const GemmArgs& args,
+            const std::function<void(const GemmArgs&)>& otherwise);
   /// As in backend/gemm_choices.h.
   std::string choices() const;
   bool prefer(const std::string& choices);
@@ -90,8 +100,25 @@ class GemmPlans {
   GemmPlan describe(const GemmPlanKey& key) const;
   std::vector<GemmAlgorithm> candidates(const GemmPlanKey& key, const GemmPlan& plan) const;
   bool usable(const GemmPlan& plan, const GemmAlgorithm& algorithm) const;
-  size_t fastest(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                 const std::vector<GemmAlgorithm>& candidates) const;
+  std::optional<GemmAlgorithm> choose(const GemmPlanKey& key, const GemmPlan& plan, const GemmArgs& args,
+                                      const void* bias);
+  std::optional<GemmAlgorithm> choose_or_decline(const GemmPlanKey& key, const GemmPlan& plan,
+                                                 const GemmArgs& args,
+                                                 const std::function<void(const GemmArgs&)>& otherwise);
+  /// An error during a capture.
+  void expect_no_capture(const GemmPlanKey& key) const;
+  struct Timed {
+    size_t candidate;
+    float milliseconds;
+  };
+  /// The fastest of the candidates; nothing if none takes the operands.
+  std::optional<Timed> fastest(const GemmPlan& plan, const OperandTurns& turns, const void* bias,
+                               const std::vector<GemmAlgorithm>& candidates) const;
+  /// Of kTimedRuns, after one to warm up; nothing if `run` says that it did not run.
+  std::optional<float> milliseconds_of(const OperandTurns& turns,
+                                       const std::function<bool(const GemmArgs&)>& run) const;
+  std::optional<size_t> first_that_runs(const GemmPlan& plan, const GemmArgs& args, const void* bias,
+                                        const std::vector<GemmAlgorithm>& candidates) const;
 
   cublasStatus_t enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                          const GemmAlgorithm& algorithm) const;

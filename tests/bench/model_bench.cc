@@ -67,7 +67,7 @@ void training_step(benchmark::State& state) {
     stage.fill(
         packed.view({.gradient_scale = 1.0F / static_cast<float>(packed.target_tokens()), .step = step++}));
     stage.send();
-    model.forward_backward(stage.batch(), 1, {});
+    model.forward_backward(stage.batch(), 1, {}, /*first=*/false);
     adam(context, {.value = store.values(),
                    .gradient = store.gradients(),
                    .m = m.view(),

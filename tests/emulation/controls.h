@@ -25,6 +25,17 @@ struct Machine {
 };
 Machine& machine();
 
+/// What the twin of cuBLASLt answers instead of doing what it is asked, to be changed by tests: a
+/// cublasStatus_t; 0: what is right.
+struct BlasAnswers {
+  int heuristic = 0;      // to any question for algorithms
+  int with_epilogue = 0;  // to products with bits of ReLU or sums of an operand
+  // Milliseconds that products of op(a) = a and op(b) = b^T take longer, without and with sums of an operand.
+  int plain_ms = 0;
+  int sums_ms = 0;
+};
+BlasAnswers& blas_answers();
+
 /// What a call returns: `status`, or the fault that the device met before. Kept for cudaGetLastError.
 cudaError_t result(cudaError_t status);
 /// Forgets the fault that a kernel or a copy met; a GPU would need a new process.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
+#include <thread>
 #include <vector>
 
 #include "backend/dtype.h"
@@ -15,20 +18,24 @@ struct EmulatedMatmul {
   int32_t transpose_a = CUBLAS_OP_N;
   int32_t transpose_b = CUBLAS_OP_N;
   int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
-  int32_t bias_type = -1;  // that of d
-  char* aux = nullptr;     // bits of ReLU
+  void* vector = nullptr;    // the bias, or its gradient
+  int32_t vector_type = -1;  // that of d
+  char* aux = nullptr;       // bits of ReLU
   int64_t aux_stride = 0;
 
   bool has_aux() const { return (epilogue & 128) != 0; }
+  bool adds_bias() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
+  bool sums_operand() const {
+    return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  }
+  bool has_vector() const { return adds_bias() || sums_operand(); }
 };
 struct EmulatedLayout {
   cudaDataType type;
   int64_t rows, cols, stride;
 
-  size_t bytes() const {
-    return static_cast<size_t>((cols - 1) * stride + rows) * (type == CUDA_R_32F ? 4 : 2);
-  }
+  size_t element() const { return type == CUDA_R_32F ? 4 : 2; }
+  size_t bytes() const { return static_cast<size_t>((cols - 1) * stride + rows) * element(); }
 };
 struct EmulatedPreference {
   uint64_t workspace = 0;
@@ -52,6 +59,9 @@ struct Product {
   void* c_data;
   int64_t m, n, k;
   int64_t parts;
+
+  /// Elements of the bias, or of its gradient.
+  int64_t vector_size() const { return operation.epilogue == CUBLASLT_EPILOGUE_BGRADB ? n : m; }
 };
 
 float value(const void* data, cudaDataType type, int64_t index) {
@@ -88,6 +98,22 @@ std::vector<float> packed(const EmulatedLayout& layout, const void* data, cublas
   return to;
 }
 
+/// The gradient of a bias: the sums over k of op(a) [k, m] or op(b) [n, k], in as many parts as the product.
+void sum_operand(const Product& p, const std::vector<float>& operand) {
+  const bool of_a = p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  for (int64_t r = 0; r < p.vector_size(); ++r) {
+    float sum = 0.0F;
+    for (int64_t piece = 0; piece < p.parts; ++piece) {
+      float part = 0.0F;
+      for (int64_t i = p.k * piece / p.parts; i < p.k * (piece + 1) / p.parts; ++i) {
+        part += operand[static_cast<size_t>(of_a ? i * p.m + r : r * p.k + i)];
+      }
+      sum += part;
+    }
+    put(p.operation.vector, p.c.type, r, sum);
+  }
+}
+
 void multiply(const Product& p) {
   const std::vector<float> a =
       packed(p.a, p.a_data, p.operation.compute, p.operation.transpose_a == CUBLAS_OP_N, p.k, p.m);  // [k, m]
@@ -110,9 +136,8 @@ void multiply(const Product& p) {
       const int64_t index = j * p.c.stride + r;
       float sum = p.alpha * column[static_cast<size_t>(r)];
       if (p.beta != 0.0F) sum += p.beta * value(p.c_data, p.c.type, index);
-      if ((p.operation.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) sum += value(p.operation.bias, p.c.type, r);
-      if ((p.operation.epilogue & CUBLASLT_EPILOGUE_RELU) != 0)
-        sum = sum > 0.0F ? sum : sum < 0.0F ? 0.0F : sum;
+      if (p.operation.adds_bias()) sum += value(p.operation.vector, p.c.type, r);
+      if ((p.operation.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0.0F)) sum = 0.0F;  // NaN too
       if (p.operation.has_aux()) {
         const int64_t bit = j * p.operation.aux_stride + r;
         char& byte = p.operation.aux[bit / 8];
@@ -126,9 +151,12 @@ void multiply(const Product& p) {
       put(p.c_data, p.c.type, index, sum);
     }
   }
+  if (p.operation.sums_operand()) sum_operand(p, p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADA ? a : b);
 }
 
-/// Whether the descriptions fit together and the library has a kernel for the types.
+/// Whether the descriptions fit together, and some kernel of the library takes the types and the epilogue.
+/// After the headers of cuBLASLt 13.0 and its manual: "Data Types Reference", cublasLtEpilogue_t and
+/// cublasLtMatmulDescAttributes_t.
 cublasStatus_t check(const EmulatedMatmul& o, const EmulatedLayout& a, const EmulatedLayout& b,
                      const EmulatedLayout& c, const EmulatedLayout& d) {
   const bool a_plain = o.transpose_a == CUBLAS_OP_N;
@@ -137,20 +165,62 @@ cublasStatus_t check(const EmulatedMatmul& o, const EmulatedLayout& a, const Emu
   if ((a_plain ? a.rows : a.cols) != c.rows || (b_plain ? b.cols : b.rows) != c.cols ||
       (b_plain ? b.rows : b.cols) != k || d.rows != c.rows || d.cols != c.cols)
     return CUBLAS_STATUS_INVALID_VALUE;
-  const bool types = a.type == b.type && c.type == d.type && (c.type == a.type || c.type == CUDA_R_32F);
-  const bool bias = (o.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-  if (!types || (bias && o.bias_type != -1 && o.bias_type != d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  constexpr int64_t kAuxUnit = 128;
-  if (o.has_aux()) {
-    if (o.aux == nullptr || o.aux_stride % kAuxUnit != 0 || o.aux_stride < d.rows)
+  for (const EmulatedLayout* layout : {&a, &b, &c, &d}) {
+    if (layout->rows < 1 || layout->cols < 1 || layout->stride < layout->rows)
       return CUBLAS_STATUS_INVALID_VALUE;
-    if (d.type == CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;  // so that tests meet both answers
   }
-  return bias && o.bias == nullptr ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+  if ((o.has_vector() && o.vector == nullptr) || (o.has_aux() && o.aux == nullptr))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const bool types = a.type == b.type && c.type == d.type && (c.type == a.type || c.type == CUDA_R_32F);
+  if (!types || (o.has_vector() && o.vector_type != -1 && o.vector_type != d.type))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  constexpr int64_t kAuxUnit = 128;
+  if (o.has_aux() && (o.aux_stride % kAuxUnit != 0 || o.aux_stride < d.rows))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (o.has_aux() && d.type == CUDA_R_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;  // so that tests meet both answers
+  // Not in the manual: the library sums an operand only if its vectors lie along the sums.
+  if (o.epilogue == CUBLASLT_EPILOGUE_BGRADA && !a_plain) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (o.epilogue == CUBLASLT_EPILOGUE_BGRADB && b_plain) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
-bool known(const cublasLtMatmulAlgo_t& algorithm) {
-  return algorithm.data[0] == kMark && algorithm.data[1] >= 1 && algorithm.data[1] <= kAlgorithms;
+/// What an algorithm was found for, in its 64 bytes: which it is, and the alignments that it counts on.
+struct Claim {
+  enum Operand { kA, kB, kC, kD, kVector, kAux, kOperands };
+  uint64_t mark = kMark;
+  uint64_t algorithm = 1;
+  uint64_t alignment[kOperands] = {};
+
+  bool known() const { return mark == kMark && algorithm >= 1 && algorithm <= kAlgorithms; }
+};
+static_assert(sizeof(Claim) == sizeof(cublasLtMatmulAlgo_t));
+
+/// The first algorithm moves single elements, and has no epilogues but bias and ReLU; the others move
+/// vectors, at multiples of 16 bytes.
+size_t unit_of(uint64_t algorithm, const EmulatedLayout& layout) {
+  constexpr size_t kVector = 16;
+  return algorithm == 1 ? layout.element() : kVector;
+}
+bool takes_epilogue(uint64_t algorithm, const EmulatedMatmul& o) {
+  return algorithm != 1 || (!o.has_aux() && !o.sums_operand());
+}
+/// Whether columns begin at multiples of the algorithm's unit if the matrix does.
+bool strides_fit(uint64_t algorithm, std::initializer_list<const EmulatedLayout*> layouts) {
+  return std::all_of(layouts.begin(), layouts.end(), [&](const EmulatedLayout* layout) {
+    return layout->cols == 1 ||
+           static_cast<size_t>(layout->stride) * layout->element() % unit_of(algorithm, *layout) == 0;
+  });
+}
+/// Whether the operands may lie at addresses of the alignments that the heuristic was told.
+bool told_alignment_fits(const Claim& claim, std::initializer_list<const EmulatedLayout*> layouts) {
+  return std::equal(layouts.begin(), layouts.end(), claim.alignment,
+                    [&](const EmulatedLayout* layout, uint64_t told) {
+                      return told % unit_of(claim.algorithm, *layout) == 0;
+                    });
+}
+Claim claim_of(const cublasLtMatmulAlgo_t* algorithm) {
+  return algorithm == nullptr ? Claim{.mark = 0} : std::bit_cast<Claim>(*algorithm);
 }
 size_t workspace_of(uint64_t algorithm, const EmulatedLayout& c) {
   return algorithm == 1 ? 0 : algorithm * static_cast<size_t>(c.rows * c.cols) * sizeof(float);
@@ -163,11 +233,18 @@ bool take(T& to, const void* from, size_t bytes) {
   return true;
 }
 
-bool aligned(const void* address, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
+uint64_t alignment_of(const void* address) {
+  constexpr uintptr_t kMost = 256;
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(address) | kMost;
+  return bits & (~bits + 1);
 }
 
 }  // namespace
+
+ventris::emulation::BlasAnswers& ventris::emulation::blas_answers() {
+  static BlasAnswers answers;
+  return answers;
+}
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new EmulatedBlas;
@@ -230,7 +307,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
       taken = take(operation->epilogue, from, bytes);
       break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-      taken = take(operation->bias, from, bytes);
+      taken = take(operation->vector, from, bytes);
       break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
       taken = take(operation->aux, from, bytes);
@@ -239,7 +316,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
       taken = take(operation->aux_stride, from, bytes);
       break;
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-      taken = take(operation->bias_type, from, bytes);
+      taken = take(operation->vector_type, from, bytes);
       break;
   }
   return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
@@ -247,8 +324,6 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t leading_dimension) {
-  if (rows == 0 || cols == 0 || leading_dimension < static_cast<int64_t>(rows))
-    return CUBLAS_STATUS_INVALID_VALUE;
   *layout =
       new EmulatedLayout{type, static_cast<int64_t>(rows), static_cast<int64_t>(cols), leading_dimension};
   return CUBLAS_STATUS_SUCCESS;
@@ -288,37 +363,54 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/// An algorithm remembers for which alignment it was found.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
   *found = 0;
+  if (handle == nullptr || wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (const int answer = ventris::emulation::blas_answers().heuristic)
+    return static_cast<cublasStatus_t>(answer);
   const cublasStatus_t status = check(*operation, *a, *b, *c, *d);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   const bool splits = (preference->reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0;
+  Claim claim;
+  std::copy_n(preference->alignment, Claim::kVector, claim.alignment);
+  // "Routines that don't dereference this pointer [...] depend on its value to determine expected pointer
+  // alignment" (CUBLASLT_MATMUL_DESC_BIAS_POINTER, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER).
+  claim.alignment[Claim::kVector] = alignment_of(operation->vector);
+  claim.alignment[Claim::kAux] = alignment_of(operation->aux);
   for (uint64_t algorithm = 1; algorithm <= kAlgorithms && *found < wanted; ++algorithm) {
-    if (algorithm != 1 && (!splits || workspace_of(algorithm, *d) > preference->workspace)) continue;
+    const size_t workspace = workspace_of(algorithm, *d);
+    if (algorithm != 1 && (!splits || workspace > preference->workspace)) continue;
+    claim.algorithm = algorithm;
+    if (!takes_epilogue(algorithm, *operation) || !strides_fit(algorithm, {a, b, c, d}) ||
+        !told_alignment_fits(claim, {a, b, c, d}))
+      continue;
     cublasLtMatmulHeuristicResult_t result = {};
-    result.algo.data[0] = kMark;
-    result.algo.data[1] = algorithm;
-    for (int i = 0; i < 4; ++i) result.algo.data[2 + i] = preference->alignment[i];
-    result.workspaceSize = workspace_of(algorithm, *d);
+    result.algo = std::bit_cast<cublasLtMatmulAlgo_t>(claim);
+    result.workspaceSize = workspace;
     results[(*found)++] = result;
   }
   return CUBLAS_STATUS_SUCCESS;
 }
+/// "CUBLAS_STATUS_SUCCESS doesn't fully guarantee [that the] algo will run (will fail if e.g. buffers are not
+/// correctly aligned)"; the algorithm in the result is left as it was.
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm,
                                        cublasLtMatmulHeuristicResult_t* result) {
-  if (!known(*algorithm)) return CUBLAS_STATUS_INVALID_VALUE;
-  *result = {};
-  result->algo = *algorithm;
-  result->workspaceSize = workspace_of(algorithm->data[1], *d);
-  return check(*operation, *a, *b, *c, *d);
+  const Claim claim = claim_of(algorithm);
+  if (!claim.known()) return CUBLAS_STATUS_INVALID_VALUE;
+  result->workspaceSize = workspace_of(claim.algorithm, *d);
+  result->state = CUBLAS_STATUS_SUCCESS;
+  const cublasStatus_t status = check(*operation, *a, *b, *c, *d);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  const bool takes =
+      takes_epilogue(claim.algorithm, *operation) && strides_fit(claim.algorithm, {a, b, c, d});
+  return takes ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha,
@@ -328,23 +420,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes,
                               cudaStream_t stream) {
   using ventris::emulation::on_device;
-  if (handle == nullptr || algorithm == nullptr || !known(*algorithm) || c != d)
-    return CUBLAS_STATUS_INVALID_VALUE;
+  const Claim claim = claim_of(algorithm);
+  if (handle == nullptr || !claim.known() || c != d) return CUBLAS_STATUS_INVALID_VALUE;
   const cublasStatus_t status = check(*operation, *a_layout, *b_layout, *c_layout, *d_layout);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  const size_t needed = workspace_of(algorithm->data[1], *d_layout);
-  const bool bias = (operation->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-  const size_t bias_bytes = static_cast<size_t>(d_layout->rows) * (d_layout->type == CUDA_R_32F ? 4 : 2);
-  if (!on_device(a, a_layout->bytes()) || !on_device(b, b_layout->bytes()) ||
-      !on_device(d, d_layout->bytes()) || (bias && !on_device(operation->bias, bias_bytes)) ||
-      (operation->has_aux() &&
-       !on_device(operation->aux, static_cast<size_t>(d_layout->cols * operation->aux_stride / 8))) ||
-      needed > workspace_bytes || (needed != 0 && !on_device(workspace, needed)))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  const uint64_t* alignment = algorithm->data + 2;
-  if (!aligned(a, alignment[0]) || !aligned(b, alignment[1]) || !aligned(c, alignment[2]) ||
-      !aligned(d, alignment[3]))
-    return CUBLAS_STATUS_INVALID_VALUE;
+  const size_t needed = workspace_of(claim.algorithm, *d_layout);
   const bool plain = operation->transpose_a == CUBLAS_OP_N;
   const Product product{*operation,
                         *a_layout,
@@ -358,9 +438,34 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                         d_layout->rows,
                         d_layout->cols,
                         plain ? a_layout->cols : a_layout->rows,
-                        static_cast<int64_t>(algorithm->data[1])};
-  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [product, workspace, needed] {
+                        static_cast<int64_t>(claim.algorithm)};
+  const size_t vector_bytes = static_cast<size_t>(product.vector_size()) * d_layout->element();
+  const size_t aux_bytes = static_cast<size_t>(d_layout->cols * operation->aux_stride / 8);
+  constexpr uint64_t kWorkspaceAlignment = 16;
+  if (!on_device(a, a_layout->bytes()) || !on_device(b, b_layout->bytes()) ||
+      !on_device(d, d_layout->bytes()) ||
+      (operation->has_vector() && !on_device(operation->vector, vector_bytes)) ||
+      (operation->has_aux() && !on_device(operation->aux, aux_bytes)) || needed > workspace_bytes ||
+      (needed != 0 && (!on_device(workspace, needed) || alignment_of(workspace) < kWorkspaceAlignment)))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (const int answer = ventris::emulation::blas_answers().with_epilogue;
+      answer != 0 && (operation->has_aux() || operation->sums_operand()))
+    return static_cast<cublasStatus_t>(answer);
+  const void* const addresses[] = {a, b, c, d, operation->vector, operation->aux};
+  for (size_t i = 0; i < Claim::kOperands; ++i) {
+    if (alignment_of(addresses[i]) < claim.alignment[i]) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (!takes_epilogue(claim.algorithm, *operation) ||
+      !strides_fit(claim.algorithm, {a_layout, b_layout, c_layout, d_layout}))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto& answers = ventris::emulation::blas_answers();
+  const bool delayed = plain && operation->transpose_b == CUBLAS_OP_T;
+  const std::chrono::milliseconds delay(!delayed                    ? 0
+                                        : operation->sums_operand() ? answers.sums_ms
+                                                                    : answers.plain_ms);
+  const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [=] {
     multiply(product);
+    if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (needed != 0) std::memset(workspace, 0xFF, needed);  // it is the library's
   });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -7,6 +7,7 @@
 #include "backend/gemm.h"
 #include "backend/gemm_reference.h"
 #include "backend/int8_scale.h"
+#include "backend/linear_backward.h"
 #include "backend/packed_gemm.h"
 #include "model/output_layer.h"
 #include "trainer/checks/selftest_kernels.h"
@@ -175,9 +176,10 @@ void try_relu_products(SelftestRun& run) {
   });
 }
 
-/// c += a^T b over the rows of two activations.
-void try_weight_gradient(SelftestRun& run, int64_t rows, int64_t m, int64_t n) {
-  run.product("gemm_weight_gradient", product_text(m, n, rows), [&](Trial& trial) {
+/// c += a^T b over the rows of two activations; with `sums` also the sums of the columns of b.
+void try_weight_gradient(SelftestRun& run, int64_t rows, int64_t m, int64_t n, bool sums) {
+  const char* kernel = sums ? "linear_backward" : "gemm_weight_gradient";
+  run.product(kernel, product_text(m, n, rows), [&](Trial& trial) {
     Context& context = trial.context();
     const int64_t distinct = std::min(rows, kDistinctRows);
     Matrix a = draw(run, trial, distinct, m);
@@ -187,17 +189,31 @@ void try_weight_gradient(SelftestRun& run, int64_t rows, int64_t m, int64_t n) {
         trial.draw(m, n, DType::kF32, static_cast<double>(rows) / std::sqrt(static_cast<double>(distinct)));
     const Operand device_a(context, a, run.dtype, rows), device_b(context, b, run.dtype, rows);
     const Operand c(context, expected, DType::kF32);
-    gemm(
-        context,
-        {.a = device_a.view(), .b = device_b.view(), .c = c.view(), .transpose_a = true, .accumulate = true});
+    Matrix d_bias = trial.draw(1, n, DType::kF32);
+    const Operand device_d_bias(context, d_bias, DType::kF32);
+    if (sums) {
+      linear_backward(context, {.x = device_a.view(),
+                                .d_y = device_b.view(),
+                                .d_weight = c.view(),
+                                .d_bias = device_d_bias.view()});
+    } else {
+      gemm(context, {.a = device_a.view(),
+                     .b = device_b.view(),
+                     .c = c.view(),
+                     .transpose_a = true,
+                     .accumulate = true});
+    }
     for (int64_t r = 0; r < distinct; ++r) {
       const int64_t times = (rows - r + distinct - 1) / distinct;
+      for (int64_t col = 0; sums && col < n; ++col)
+        d_bias.at(0, col) += static_cast<double>(times) * b.at(r, col);
       std::for_each(a.row(r), a.row(r) + m, [&](double& value) { value *= static_cast<double>(times); });
     }
     gemm_reference(
         context,
         {.a = a.view(), .b = b.view(), .c = expected.view(), .transpose_a = true, .accumulate = true});
     trial.expect("c", c, expected, run.precision == Precision::kF32 ? kCloseSingle : kCloseSum);
+    if (sums) trial.expect("d_bias", device_d_bias, d_bias, kCloseSum);
   });
 }
 
@@ -267,7 +283,7 @@ void try_products(SelftestRun& run) {
                           .inputs = layer.outputs,
                           .transpose_b = true,
                           .accumulate = layer.accumulate});
-    try_weight_gradient(run, run.rows, layer.inputs, layer.outputs);
+    try_weight_gradient(run, run.rows, layer.inputs, layer.outputs, /*sums=*/true);
   }
   if (!run.on_cpu()) try_relu_products(run);
   // The output layer, whose weights are the table of embeddings.
@@ -279,7 +295,7 @@ void try_products(SelftestRun& run) {
   try_row_product(
       run,
       {.kernel = "gemm_input_gradient", .rows = rows, .outputs = d, .inputs = vocab, .transpose_b = false});
-  try_weight_gradient(run, rows, vocab, d);
+  try_weight_gradient(run, rows, vocab, d, /*sums=*/false);
 }
 
 void try_packed_products(SelftestRun& run) {
