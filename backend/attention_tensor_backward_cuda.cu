@@ -12,8 +12,10 @@ using namespace cuda;
 /// registers. Then it has 16 keys, for dV and dK, and 16 queries again, for dQ. `value` is no longer needed
 /// then: results are written through it.
 template <int kHead, int kTile>
-__device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, const WorkItem& item,
-                                                       int head) {
+__device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, const Turn& turn,
+                                                       const NextTurn& next) {
+  const WorkItem& item = turn.item;
+  const int head = turn.head;
   constexpr int kPairs = kTile / 16;
   constexpr int kRow = kPaddedRow<kHead>;
   constexpr int kWeightRow = kPaddedRow<kTile>;
@@ -36,6 +38,7 @@ __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, 
   async_commit();
   float log_sum[2] = {};
   if (used > 0) load_log_sums(f, span, own, head + place.head, log_sum);
+  next.begin();
   async_wait<1>();
   sync_threads();
   float s[2 * kPairs][4] = {};
@@ -99,41 +102,38 @@ template <int kHead>
 __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
     gradients_on_tensor_cores(TensorBackward f) {
   enum Kind { kKeys, kQueries, kAtMost64, kAtMost32, kAtMost16, kQueryPadding, kKeyPadding, kKinds };
-  __shared__ int turns[kKinds];
+  __shared__ TurnKind kinds[kKinds];
   const int32_t* last_query = f.in.query_offsets + f.in.sentences;
   const int32_t* last_key = f.in.key_offsets + f.in.sentences;
   const int heads = f.in.heads;
   if (threadIdx.x == 0) {
-    turns[kKeys] = f.work.counts[kKeyTiles] * heads;
-    turns[kQueries] = f.work.counts[kQueryTiles] * heads;
-    turns[kAtMost64] = f.work.counts[kSentences64] * heads;
-    turns[kAtMost32] = f.work.counts[kSentences32] * head_groups<32>(heads);
-    turns[kAtMost16] = f.work.counts[kSentences16] * head_groups<16>(heads);
-    turns[kQueryPadding] = padding_tiles(f.query_rows, *last_query);
-    turns[kKeyPadding] = padding_tiles(f.key_rows, *last_key);
+    kinds[kKeys] = kind_of<64>(f.work, kKeyTiles, heads);
+    kinds[kQueries] = kind_of<64>(f.work, kQueryTiles, heads);
+    kinds[kAtMost64] = kind_of<64>(f.work, kSentences64, heads);
+    kinds[kAtMost32] = kind_of<32>(f.work, kSentences32, heads);
+    kinds[kAtMost16] = kind_of<16>(f.work, kSentences16, heads);
+    kinds[kQueryPadding] = kind_of_numbers(padding_tiles(f.query_rows, *last_query));
+    kinds[kKeyPadding] = kind_of_numbers(padding_tiles(f.key_rows, *last_key));
   }
-  take_turns(f.work.ticket, turns, [&](int kind, int turn) {
-    const int groups32 = head_groups<32>(heads);
-    const int groups16 = head_groups<16>(heads);
-    WorkItem* const* items = f.work.items;
-    switch (kind) {
-      case kKeys:
-        return differentiate_keys<kHead>(f, items[kKeyTiles][turn / heads], turn % heads);
-      case kQueries:
-        return differentiate_queries<kHead>(f, items[kQueryTiles][turn / heads], turn % heads);
-      case kAtMost64:
-        return differentiate_sentence<kHead, 64>(f, items[kSentences64][turn / heads], turn % heads);
-      case kAtMost32:
-        return differentiate_sentence<kHead, 32>(f, items[kSentences32][turn / groups32],
-                                                 turn % groups32 * kHeadsOfTile<32>);
-      case kAtMost16:
-        return differentiate_sentence<kHead, 16>(f, items[kSentences16][turn / groups16],
-                                                 turn % groups16 * kHeadsOfTile<16>);
-      case kQueryPadding:
-        return clear_padding(f.d_query, f.query_rows, heads * kHead, *last_query, turn);
-      default:
-        clear_padding(f.d_key, f.key_rows, heads * kHead, *last_key, turn);
-        clear_padding(f.d_value, f.key_rows, heads * kHead, *last_key, turn);
+  take_turns(f.work.ticket, kinds, [&](const Turn& turn, const NextTurn& next) {
+    if (turn.kind == kKeys) {
+      differentiate_keys<kHead>(f, turn, next);
+    } else if (turn.kind == kQueries) {
+      differentiate_queries<kHead>(f, turn, next);
+    } else if (turn.kind == kAtMost64) {
+      differentiate_sentence<kHead, 64>(f, turn, next);
+    } else if (turn.kind == kAtMost32) {
+      differentiate_sentence<kHead, 32>(f, turn, next);
+    } else if (turn.kind == kAtMost16) {
+      differentiate_sentence<kHead, 16>(f, turn, next);
+    } else {
+      next.begin();
+      if (turn.kind == kQueryPadding) {
+        clear_padding(f.d_query, f.query_rows, heads * kHead, *last_query, turn.head);
+      } else {
+        clear_padding(f.d_key, f.key_rows, heads * kHead, *last_key, turn.head);
+        clear_padding(f.d_value, f.key_rows, heads * kHead, *last_key, turn.head);
+      }
     }
   });
 }

@@ -28,7 +28,7 @@ template <int kPairs>
 __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int own, int key, int head,
                                       int used, float (&s)[2 * kPairs][4], float (&max)[2], float (&sum)[2],
                                       float (&rescale)[2]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   const float factor = f.in.scale * kLog2E;
   const int limit[2] = {f.in.limit(own + lane / 4, span.keys) - key,
                         f.in.limit(own + lane / 4 + 8, span.keys) - key};
@@ -73,7 +73,10 @@ __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int ow
 /// tiles of kTile, more than one only for the longest sentences; while one is used, the next is copied. The
 /// softmax is online.
 template <int kHead, int kTile>
-__device__ __forceinline__ void attend_tile(const Forward& f, const WorkItem& item, int head, BF16* shared) {
+__device__ __forceinline__ void attend_tile(const Forward& f, const Turn& turn, const NextTurn& next_turn,
+                                            BF16* shared) {
+  const WorkItem& item = turn.item;
+  const int head = turn.head;
   constexpr int kPairs = kTile / 16;
   const WarpPlace<kTile> place;
   const AttentionInputs<BF16>& in = f.in;
@@ -99,6 +102,7 @@ __device__ __forceinline__ void attend_tile(const Forward& f, const WorkItem& it
     stage_tile<kHead, kTile>(in.value, span.key_begin, seen, head, in.heads, values);
     async_commit();
   }
+  next_turn.begin();
   for (int key = 0; key < seen; key += kTile) {
     const int next = key + kTile;
     const int left = own_seen - key < kTile ? own_seen - key : kTile;
@@ -157,32 +161,27 @@ __device__ __forceinline__ void attend_tile(const Forward& f, const WorkItem& it
 template <int kHead>
 __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 3 : 4) attend_on_tensor_cores(Forward f) {
   enum Kind { kTiles, kAtMost64, kAtMost32, kAtMost16, kPadding, kKinds };
-  __shared__ int turns[kKinds];
+  __shared__ TurnKind kinds[kKinds];
   BF16* shared = dynamic_shared<BF16>();
   const int32_t* last = f.in.query_offsets + f.in.sentences;
   const int heads = f.in.heads;
   if (threadIdx.x == 0) {
-    turns[kTiles] = f.work.counts[kQueryTiles] * heads;
-    turns[kAtMost64] = f.work.counts[kSentences64] * heads;
-    turns[kAtMost32] = f.work.counts[kSentences32] * head_groups<32>(heads);
-    turns[kAtMost16] = f.work.counts[kSentences16] * head_groups<16>(heads);
-    turns[kPadding] = padding_tiles(f.query_rows, *last);
+    kinds[kTiles] = kind_of<64>(f.work, kQueryTiles, heads);
+    kinds[kAtMost64] = kind_of<64>(f.work, kSentences64, heads);
+    kinds[kAtMost32] = kind_of<32>(f.work, kSentences32, heads);
+    kinds[kAtMost16] = kind_of<16>(f.work, kSentences16, heads);
+    kinds[kPadding] = kind_of_numbers(padding_tiles(f.query_rows, *last));
   }
-  take_turns(f.work.ticket, turns, [&](int kind, int turn) {
-    const int groups32 = head_groups<32>(heads);
-    const int groups16 = head_groups<16>(heads);
-    WorkItem* const* items = f.work.items;
-    if (kind <= kAtMost64) {
-      const WorkList list = kind == kTiles ? kQueryTiles : kSentences64;
-      attend_tile<kHead, 64>(f, items[list][turn / heads], turn % heads, shared);
-    } else if (kind == kAtMost32) {
-      attend_tile<kHead, 32>(f, items[kSentences32][turn / groups32], turn % groups32 * kHeadsOfTile<32>,
-                             shared);
-    } else if (kind == kAtMost16) {
-      attend_tile<kHead, 16>(f, items[kSentences16][turn / groups16], turn % groups16 * kHeadsOfTile<16>,
-                             shared);
+  take_turns(f.work.ticket, kinds, [&](const Turn& turn, const NextTurn& next) {
+    if (turn.kind <= kAtMost64) {
+      attend_tile<kHead, 64>(f, turn, next, shared);
+    } else if (turn.kind == kAtMost32) {
+      attend_tile<kHead, 32>(f, turn, next, shared);
+    } else if (turn.kind == kAtMost16) {
+      attend_tile<kHead, 16>(f, turn, next, shared);
     } else {
-      clear_padding(f.out, f.query_rows, heads * kHead, *last, turn);
+      next.begin();
+      clear_padding(f.out, f.query_rows, heads * kHead, *last, turn.head);
     }
   });
 }

@@ -39,7 +39,12 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);
   if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return embedding_backward_cuda(context, args);
+    if (context.device() == Device::kCuda) {
+      VENTRIS_CHECK(args.id_order != nullptr && (!args.d_positions || args.position_order != nullptr),
+                    "the order of rows by their {} is missing; CUDA needs it, of order_rows",
+                    args.id_order == nullptr ? "ids" : "positions");
+      return embedding_backward_cuda(context, args);
+    }
   }
   cpu_kernels().embedding_backward(context, args);
 }

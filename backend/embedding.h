@@ -25,11 +25,14 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args);
 
 /// d_table[id] += scale * mask * d_out over the rows with that id, in order of t; d_positions the same if
 /// given, without the scale. With zero_start rows at position 0 do not contribute to d_table. d_out is zero
-/// in rows of padding.
+/// in rows of padding. The orders, of order_rows (backend/row_order.h), are for CUDA alone, which requires
+/// them.
 struct EmbeddingBackwardArgs {
-  const int32_t* ids;       // [rows]
-  const int32_t* position;  // [rows]
-  ConstTensor d_out;        // [rows, d] T
+  const int32_t* ids;                       // [rows]
+  const int32_t* id_order = nullptr;        // [rows] the rows sorted by (id, t)
+  const int32_t* position;                  // [rows]
+  const int32_t* position_order = nullptr;  // [rows] the rows sorted by (position, t); for d_positions
+  ConstTensor d_out;                        // [rows, d] T
   float scale;
   bool zero_start;
   DropoutKey dropout;

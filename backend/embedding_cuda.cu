@@ -12,7 +12,6 @@ namespace {
 using namespace cuda;
 
 constexpr int kWarps = 4;
-constexpr int kThreads = 256;
 constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp processes at a time
 
 template <typename T>
@@ -54,46 +53,8 @@ __global__ void embed(Forward<T> f) {
   }
 }
 
-/// One block: a part of the ranks of kThreads rows in the order of (index, row): rank[t] += rows of the part
-/// that precede row t. Sums of integers do not depend on the order. Rows are compared kThreads at a time:
-/// these are all before the block's own, after them, or its own. part_rows: a multiple of kThreads. Grid:
-/// (rows / kThreads, parts).
-__global__ void rank_rows(const int32_t* index, int rows, int part_rows, int* rank) {
-  __align__(16) __shared__ int32_t others[kThreads];
-  const int t = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  const int32_t mine = t < rows ? index[t] : 0;
-  const int first = static_cast<int>(blockIdx.y) * part_rows;
-  const int end = first + part_rows < rows ? first + part_rows : rows;
-  int before = 0;
-  for (int begin = first; begin < end; begin += kThreads) {
-    const int count = end - begin < kThreads ? end - begin : kThreads;
-    sync_threads();
-    const bool there = static_cast<int>(threadIdx.x) < count;
-    others[threadIdx.x] = there ? index[begin + static_cast<int>(threadIdx.x)] : INT32_MAX;  // before no row
-    sync_threads();
-    const int own = static_cast<int>(blockIdx.x) * kThreads;
-    if (begin < own) {  // then there are kThreads of them
-#pragma unroll 16
-      for (int i = 0; i < kThreads; ++i) before += others[i] <= mine ? 1 : 0;
-    } else if (begin > own) {
-#pragma unroll 16
-      for (int i = 0; i < kThreads; ++i) before += others[i] < mine ? 1 : 0;
-    } else {
-      for (int i = 0; i < count; ++i) {
-        before += others[i] < mine || (others[i] == mine && begin + i < t) ? 1 : 0;
-      }
-    }
-  }
-  if (t < rows) atomic_add(rank + t, before);
-}
-
-/// order[rank[t]] = t. One thread: one row.
-__global__ void invert_ranks(const int* rank, int rows, int32_t* order) {
-  const int t = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  if (t < rows) order[rank[t]] = t;
-}
-
-constexpr int kPiece = 32;  // sorted rows that one warp sums
+constexpr int kPiece = kWarp;  // sorted rows that one warp sums, one of each lane
+constexpr int kAhead = 4;      // rows that a lane loads before it adds them
 
 template <typename T>
 struct Scatter {
@@ -105,101 +66,134 @@ struct Scatter {
   Rows<float>
       spans;  // [2 * pieces, cols]: sums of the runs that enter (2 j) and that leave (2 j + 1) piece j
   int rows;
-  int64_t cols;
+  int cols;
   int64_t table_rows;
   float scale;
   Mask mask;
+
+  /// The index of sorted row i.
+  __device__ __forceinline__ int32_t index_of(int i) const { return index[order[i]]; }
+  template <bool kWhole>
+  __device__ __forceinline__ void add_to_table(int32_t id, int begin, const float (&sum)[kPack]) const {
+    if (id < 0 || id >= table_rows) return;
+    float total[kPack];
+    unpack(load_row_pack<kWhole>(to.row(id), begin, cols), total);
+    for (int k = 0; k < kPack; ++k) total[k] += sum[k];
+    store_row_pack<kWhole>(to.row(id), begin, cols, total);
+  }
 };
 
 /// One warp: sums the runs of equal index among kPiece sorted rows, in order, for kLanePack columns. A run
 /// inside the piece is added to its row of `to`, which no other warp accesses; one that continues from the
 /// previous piece or into the next is written to `spans`. Grid: (pieces / kWarps, columns / kLanePack).
-template <typename T, bool kVectors>
+template <typename T, bool kWhole>
 __global__ void sum_runs(Scatter<T> f) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int piece = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kWarp;
   const int first = piece * kPiece;
-  const int64_t begin = int64_t{blockIdx.y} * kLanePack + lane * kPack;
-  if (first >= f.rows || begin >= f.cols) return;
-  const int end = first + kPiece < f.rows ? first + kPiece : f.rows;
+  const int begin = (static_cast<int>(blockIdx.y) * kWarp + lane) * kPack;
+  if (first >= f.rows) return;
+  const int count = first + kPiece < f.rows ? kPiece : f.rows - first;
+  const int32_t own_row = f.order[first + (lane < count ? lane : 0)];
+  const int32_t own_id = f.index[own_row];
+  const float own_scale = f.start != nullptr && f.start[own_row] == 0 ? 0.0F : f.scale;
+  const bool enters_piece = first > 0 && f.index_of(first - 1) == shuffle(own_id, 0);
+  const bool leaves_piece = first + count < f.rows && f.index_of(first + count) == shuffle(own_id, count - 1);
+  const int32_t next_id = shuffle_down(own_id, 1);
+  // Bit i: the run of row i goes on with the next row, which may be that of the next piece.
+  const unsigned goes_on = ballot(lane + 1 < count ? next_id == own_id : lane + 1 == count && leaves_piece);
   float sum[kPack] = {};
-  bool enters = first > 0 && f.index[f.order[first - 1]] == f.index[f.order[first]];
-  for (int i = first; i < end; ++i) {
-    const int32_t t = f.order[i];
-    const int32_t id = f.index[t];
-    float v[kPack];
-    load_pack<kVectors>(f.d_out.row(t), begin, f.cols, v);
-    f.mask.apply(static_cast<uint32_t>(t), static_cast<uint32_t>(begin / kPack), v);
-    const float scale = f.start != nullptr && f.start[t] == 0 ? 0.0F : f.scale;
-    for (int k = 0; k < kPack; ++k) sum[k] += scale * v[k];
-    const bool goes_on = i + 1 < f.rows && f.index[f.order[i + 1]] == id;
-    if (goes_on && i + 1 < end) continue;
-    if (enters || goes_on) {
-      store_pack<kVectors>(f.spans.row(2 * piece + (enters ? 0 : 1)), begin, f.cols, sum);
-    } else if (id >= 0 && id < f.table_rows) {
-      float total[kPack];
-      load_pack<kVectors>(f.to.row(id), begin, f.cols, total);
-      for (int k = 0; k < kPack; ++k) total[k] += sum[k];
-      store_pack<kVectors>(f.to.row(id), begin, f.cols, total);
+  bool enters = enters_piece;
+#pragma unroll 1
+  for (int i = 0; i < count; i += kAhead) {
+    int32_t row[kAhead];
+    Packed<T> ahead[kAhead];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {  // rows after the last one repeat the first
+      row[a] = shuffle(own_row, i + a);
+      ahead[a] = load_row_pack<kWhole>(f.d_out.row(row[a]), begin, f.cols);
     }
-    enters = false;
-    for (float& s : sum) s = 0.0F;
+    uint32_t kept[kAhead];
+    for (uint32_t& bits : kept) bits = ~0U;
+    if (f.mask.threshold != 0) {
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        kept[a] = f.mask.kept(static_cast<uint32_t>(row[a]), static_cast<uint32_t>(begin / kPack));
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int32_t id = shuffle(own_id, i + a);
+      const float scale = shuffle(own_scale, i + a);
+      if (i + a >= count) continue;
+      float v[kPack];
+      unpack(ahead[a], v);
+      for (int k = 0; k < kPack; ++k)
+        sum[k] += scale * ((kept[a] >> k & 1U) != 0 ? v[k] * f.mask.scale : 0.0F);
+      const bool leaves = i + a + 1 == count && leaves_piece;
+      if ((goes_on >> (i + a) & 1U) != 0 && !leaves) continue;
+      if (enters || leaves) {
+        store_row_pack<kWhole>(f.spans.row(2 * piece + (enters ? 0 : 1)), begin, f.cols, sum);
+      } else {
+        f.template add_to_table<kWhole>(id, begin, sum);
+      }
+      enters = false;
+      for (float& s : sum) s = 0.0F;
+    }
   }
 }
 
 /// One warp: the run that begins in its piece and continues after it, if any: adds its parts in order and
 /// writes the row of `to`. Grid as for sum_runs.
-template <typename T, bool kVectors>
+template <typename T, bool kWhole>
 __global__ void join_runs(Scatter<T> f) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  int piece = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kWarp;
-  const int64_t begin = int64_t{blockIdx.y} * kLanePack + lane * kPack;
+  const int piece = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kWarp;
+  const int begin = (static_cast<int>(blockIdx.y) * kWarp + lane) * kPack;
   const int first = piece * kPiece;
-  const int next = first + kPiece;
-  if (next >= f.rows || begin >= f.cols) return;
-  const int32_t id = f.index[f.order[next]];
-  if (f.index[f.order[next - 1]] != id) return;                // no run continues
-  if (first > 0 && f.index[f.order[first - 1]] == id) return;  // it began earlier
-  if (id < 0 || id >= f.table_rows) return;
+  if (first + kPiece >= f.rows) return;
+  const int32_t id = f.index_of(first + kPiece);
+  if (f.index_of(first + kPiece - 1) != id) return;      // no run continues
+  if (first > 0 && f.index_of(first - 1) == id) return;  // it began earlier
   float sum[kPack];
-  load_pack<kVectors>(f.spans.row(2 * piece + 1), begin, f.cols, sum);
-  while (true) {
-    ++piece;
-    float part[kPack];
-    load_pack<kVectors>(f.spans.row(2 * piece), begin, f.cols, part);
-    for (int k = 0; k < kPack; ++k) sum[k] += part[k];
-    const int after = (piece + 1) * kPiece;
-    if (after >= f.rows || f.index[f.order[after]] != id) break;
+  unpack(load_row_pack<kWhole>(f.spans.row(2 * piece + 1), begin, f.cols), sum);
+  for (int next = piece + 1;; next += kWarp) {
+    // Bit i: piece next + i begins with this run. A run is in consecutive pieces.
+    const int at = (next + lane) * kPiece;
+    const unsigned there = ballot(at < f.rows && f.index_of(at) == id);
+#pragma unroll 1
+    for (int i = 0; i < kWarp && (there >> i & 1U) != 0; i += kAhead) {
+      Packed<float> ahead[kAhead];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        const int part = (there >> (i + a) & 1U) != 0 ? next + i + a : next + i;  // the first again
+        ahead[a] = load_row_pack<kWhole>(f.spans.row(2 * part), begin, f.cols);
+      }
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        if ((there >> (i + a) & 1U) == 0) break;
+        float part[kPack];
+        unpack(ahead[a], part);
+        for (int k = 0; k < kPack; ++k) sum[k] += part[k];
+      }
+    }
+    if (there != kAllLanes) break;
   }
-  float total[kPack];
-  load_pack<kVectors>(f.to.row(id), begin, f.cols, total);
-  for (int k = 0; k < kPack; ++k) total[k] += sum[k];
-  store_pack<kVectors>(f.to.row(id), begin, f.cols, total);
+  f.template add_to_table<kWhole>(id, begin, sum);
 }
 
-/// to[index[t]] += scale * mask * d_out[t]: the rows are sorted by their index, then runs of equal index are
-/// summed.
+/// to[index[t]] += scale * mask * d_out[t]. order: the rows sorted by their index, of which the runs of equal
+/// index are summed.
 template <typename T>
-void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t* index, float scale,
-             const int32_t* start, const Tensor& to) {
+void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t* index, const int32_t* order,
+             float scale, const int32_t* start, const Tensor& to) {
   const int rows = static_cast<int>(args.d_out.rows);
   const int64_t cols = args.d_out.cols;
   const int64_t pieces = (rows + kPiece - 1) / kPiece;
   cudaStream_t stream = stream_of(context);
-  need_scratch(context, static_cast<size_t>(2 * rows) * sizeof(int) +
-                            static_cast<size_t>(2 * pieces * cols) * sizeof(float));
+  need_scratch(context, static_cast<size_t>(2 * pieces * cols) * sizeof(float));
   ArenaScope scope(context.scratch());
-  int* rank = context.scratch().allocate_array<int>(rows);
-  int32_t* order = context.scratch().allocate_array<int32_t>(rows);
   const Tensor spans = context.scratch().allocate(2 * pieces, cols, DType::kF32);
-  constexpr int kPartRows = 4096;
-  VENTRIS_CUDA_CHECK(cudaMemsetAsync(rank, 0, static_cast<size_t>(rows) * sizeof(int), stream));
-  launch({.name = "rank_rows",
-          .grid = dim3(blocks_for(rows, kThreads), blocks_for(rows, kPartRows)),
-          .block = kThreads},
-         stream, rank_rows, index, rows, kPartRows, rank);
-  launch({.name = "invert_ranks", .grid = blocks_for(rows, kThreads), .block = kThreads}, stream,
-         invert_ranks, rank, rows, order);
   const Scatter<T> f{.index = index,
                      .order = order,
                      .start = start,
@@ -207,15 +201,15 @@ void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t*
                      .to = rows_of<float>(to),
                      .spans = rows_of<float>(spans),
                      .rows = rows,
-                     .cols = cols,
+                     .cols = static_cast<int>(cols),
                      .table_rows = to.rows,
                      .scale = scale,
                      .mask = Mask(args.dropout)};
   const dim3 grid(blocks_for(pieces, kWarps), blocks_for(cols, kLanePack));
-  dispatch_flag(all_vectors_fit(args.d_out, to, spans), [&](auto vectors) {
-    constexpr bool kVectors = decltype(vectors)::value;
-    launch({.name = "sum_runs", .grid = grid, .block = kWarps * kWarp}, stream, sum_runs<T, kVectors>, f);
-    launch({.name = "join_runs", .grid = grid, .block = kWarps * kWarp}, stream, join_runs<T, kVectors>, f);
+  dispatch_flag(cols % kPack == 0 && all_vectors_fit(args.d_out, to, spans), [&](auto whole) {
+    constexpr bool kWhole = decltype(whole)::value;
+    launch({.name = "sum_runs", .grid = grid, .block = kWarps * kWarp}, stream, sum_runs<T, kWhole>, f);
+    launch({.name = "join_runs", .grid = grid, .block = kWarps * kWarp}, stream, join_runs<T, kWhole>, f);
   });
 }
 
@@ -247,8 +241,11 @@ void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args
   if (args.d_out.rows == 0) return;
   dispatch_device_dtype(args.d_out.dtype, "embedding_backward", [&](auto tag) {
     using T = decltype(tag);
-    scatter<T>(context, args, args.ids, args.scale, args.zero_start ? args.position : nullptr, args.d_table);
-    if (args.d_positions) scatter<T>(context, args, args.position, 1.0F, nullptr, args.d_positions);
+    const int32_t* start = args.zero_start ? args.position : nullptr;
+    scatter<T>(context, args, args.ids, args.id_order, args.scale, start, args.d_table);
+    if (args.d_positions) {
+      scatter<T>(context, args, args.position, args.position_order, 1.0F, nullptr, args.d_positions);
+    }
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/error.h"
+#include "backend/row_order.h"
 
 namespace ventris {
 namespace {
@@ -14,7 +15,12 @@ constexpr int kSentenceStep = 64;
 
 }  // namespace
 
-BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity) {
+StagedOrders training_orders(Device device, const TransformerConfig& config) {
+  if (device == Device::kCpu) return StagedOrders::kNone;
+  return config.learned_positions ? StagedOrders::kIdsAndPositions : StagedOrders::kIds;
+}
+
+BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity, StagedOrders orders) {
   Layout layout{};
   const auto place = [&](size_t& offset, size_t bytes) {
     offset = layout.bytes;
@@ -33,13 +39,23 @@ BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity) {
   place_numbers(layout.labels, capacity.target_rows);
   place_numbers(layout.source_offsets, int64_t{capacity.sentences} + 1);
   place_numbers(layout.target_offsets, int64_t{capacity.sentences} + 1);
+  if (orders != StagedOrders::kNone) {
+    place_numbers(layout.source_id_order, capacity.source_rows);
+    place_numbers(layout.target_id_order, capacity.target_rows);
+  }
+  if (orders == StagedOrders::kIdsAndPositions) {
+    place_numbers(layout.source_position_order, capacity.source_rows);
+    place_numbers(layout.target_position_order, capacity.target_rows);
+  }
   return layout;
 }
 
-BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows)
+BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows,
+                       StagedOrders orders)
     : capacity_(capacity),
       rows_(rows),
-      layout_(layout_of(capacity)),
+      orders_(orders),
+      layout_(layout_of(capacity, orders)),
       buffer_(context, layout_.bytes),
       batch_{.source_ids = device<int32_t>(layout_.source_ids),
              .source_position = device<int32_t>(layout_.source_position),
@@ -50,7 +66,16 @@ BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, Sta
              .labels = device<int32_t>(layout_.labels),
              .source_dropout = device<DropoutPosition>(layout_.source_dropout),
              .target_dropout = device<DropoutPosition>(layout_.target_dropout),
-             .gradient_scale = device<float>(layout_.gradient_scale)} {}
+             .gradient_scale = device<float>(layout_.gradient_scale)} {
+  if (orders_ != StagedOrders::kNone) {
+    batch_.source_id_order = device<int32_t>(layout_.source_id_order);
+    batch_.target_id_order = device<int32_t>(layout_.target_id_order);
+  }
+  if (orders_ == StagedOrders::kIdsAndPositions) {
+    batch_.source_position_order = device<int32_t>(layout_.source_position_order);
+    batch_.target_position_order = device<int32_t>(layout_.target_position_order);
+  }
+}
 
 /// Padding is token 0 at position 0, which every table has.
 void BatchStage::put_rows(size_t offset, std::span<const int32_t> values, int64_t rows) {
@@ -63,6 +88,12 @@ void BatchStage::put_offsets(size_t offset, std::span<const int32_t> values) {
   int32_t* to = host<int32_t>(offset);
   const int32_t end = values.empty() ? 0 : values.back();
   std::fill(std::copy(values.begin(), values.end(), to), to + batch_.sentences + 1, end);
+}
+
+/// `index`: the offset of the numbers that the rows are sorted by.
+void BatchStage::put_order(size_t offset, size_t index, int64_t rows) {
+  const auto count = static_cast<size_t>(rows);
+  order_rows({host<int32_t>(index), count}, {host<int32_t>(offset), count}, order_room_);
 }
 
 void BatchStage::fill(const HostBatch& batch) {
@@ -95,6 +126,14 @@ void BatchStage::fill(const HostBatch& batch) {
   put_rows(layout_.labels, batch.labels, batch_.target_rows);
   put_offsets(layout_.source_offsets, batch.source_offsets);
   put_offsets(layout_.target_offsets, batch.target_offsets);
+  if (orders_ != StagedOrders::kNone) {
+    put_order(layout_.source_id_order, layout_.source_ids, batch_.source_rows);
+    put_order(layout_.target_id_order, layout_.target_ids, batch_.target_rows);
+  }
+  if (orders_ == StagedOrders::kIdsAndPositions) {
+    put_order(layout_.source_position_order, layout_.source_position, batch_.source_rows);
+    put_order(layout_.target_position_order, layout_.target_position, batch_.target_rows);
+  }
 }
 
 void BatchStage::send() {

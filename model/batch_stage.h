@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "backend/transfer.h"
 #include "model/micro_batch.h"
+#include "model/transformer_config.h"
 
 namespace ventris {
 
@@ -34,17 +36,26 @@ inline StagedRows staged_rows_of(Device device) {
   return device == Device::kCpu ? StagedRows::kExact : StagedRows::kCapacity;
 }
 
+/// Which orders of its rows a staged micro-batch has, made by the thread that fills the stage: none on CPUs
+/// and without backward; by tokens; for learned positions, whose gradient is summed too, also by positions.
+enum class StagedOrders { kNone, kIds, kIdsAndPositions };
+/// Those that training needs.
+StagedOrders training_orders(Device device, const TransformerConfig& config);
+
 /// Transfers one micro-batch to the device: all its arrays in one block, so that one copy is enough, and at
 /// constant device addresses. With two alternating stages the host fills one while the device uses the other.
 class BatchStage {
  public:
-  BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows);
-  BatchStage(Context& context, const MicroBatchCapacity& capacity)
-      : BatchStage(context, capacity, staged_rows_of(context.device())) {}
+  BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows,
+             StagedOrders orders = StagedOrders::kNone);
+  BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedOrders orders = StagedOrders::kNone)
+      : BatchStage(context, capacity, staged_rows_of(context.device()), orders) {}
 
   /// Host memory of a stage in bytes; on a device other than the CPU it takes the same amount of device
   /// memory.
-  static size_t planned_bytes(const MicroBatchCapacity& capacity) { return layout_of(capacity).bytes; }
+  static size_t planned_bytes(const MicroBatchCapacity& capacity, StagedOrders orders) {
+    return layout_of(capacity, orders).bytes;
+  }
 
   /// Writes the batch into host memory of the stage; uses no device, so that any thread may call it. Requires
   /// that wait_until_sent() followed the last send(). Throws Error(kInternal) for a batch beyond the
@@ -63,9 +74,11 @@ class BatchStage {
     size_t source_dropout, target_dropout, gradient_scale;
     size_t source_ids, source_position, target_ids, target_position, labels;
     size_t source_offsets, target_offsets;
+    // Where there are such orders:
+    size_t source_id_order, target_id_order, source_position_order, target_position_order;
     size_t bytes;
   };
-  static Layout layout_of(const MicroBatchCapacity& capacity);
+  static Layout layout_of(const MicroBatchCapacity& capacity, StagedOrders orders);
   template <typename T>
   const T* device(size_t offset) {
     return reinterpret_cast<const T*>(buffer_.device() + offset);
@@ -76,12 +89,15 @@ class BatchStage {
   }
   void put_rows(size_t offset, std::span<const int32_t> values, int64_t rows);
   void put_offsets(size_t offset, std::span<const int32_t> values);
+  void put_order(size_t offset, size_t index, int64_t rows);
 
   const MicroBatchCapacity capacity_;
   const StagedRows rows_;
+  const StagedOrders orders_;
   const Layout layout_;
   StagingBuffer buffer_;
   MicroBatch batch_;
+  std::vector<int32_t> order_room_;
 };
 
 }  // namespace ventris

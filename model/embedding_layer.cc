@@ -47,7 +47,9 @@ void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
 void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
   const PackedRows packed = pass.packed(stack_);
   embedding_backward(pass.context, {.ids = packed.ids,
+                                    .id_order = packed.id_order,
                                     .position = packed.position,
+                                    .position_order = packed.position_order,
                                     .d_out = d_out,
                                     .scale = embedding_scale(pass.config),
                                     .zero_start = zero_start(pass),

@@ -22,7 +22,11 @@ struct MicroBatch {
   const int32_t* target_position = nullptr;  // [target_rows]
   const int32_t* target_offsets = nullptr;   // [sentences + 1]
   const int32_t* labels = nullptr;           // [target_rows]
-  // For training:
+  // For training; the orders of rows (backend/row_order.h) where the stage of the batch has them:
+  const int32_t* source_id_order = nullptr;         // [source_rows] rows sorted by (id, row)
+  const int32_t* source_position_order = nullptr;   // [source_rows] rows sorted by (position, row)
+  const int32_t* target_id_order = nullptr;         // [target_rows]
+  const int32_t* target_position_order = nullptr;   // [target_rows]
   const DropoutPosition* source_dropout = nullptr;  // of the first source row
   const DropoutPosition* target_dropout = nullptr;  // of the first target row
   const float* gradient_scale = nullptr;            // factor of the gradients of this micro-batch

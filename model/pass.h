@@ -42,6 +42,8 @@ struct PackedRows {
   const int32_t* position;         // [rows]
   const int32_t* offsets;          // [sentences + 1]
   const DropoutPosition* dropout;  // of the first row
+  const int32_t* id_order;         // [rows] rows sorted by (id, row), or null
+  const int32_t* position_order;   // [rows] rows sorted by (position, row), or null
 };
 
 /// 1 / sqrt(d_head), section 3.2.1 of the paper.
@@ -87,11 +89,11 @@ struct Pass {
 
   PackedRows packed(Stack stack) const {
     if (stack == Stack::kEncoder) {
-      return {batch.source_rows, batch.source_ids, batch.source_position, batch.source_offsets,
-              batch.source_dropout};
+      return {batch.source_rows,    batch.source_ids,      batch.source_position,      batch.source_offsets,
+              batch.source_dropout, batch.source_id_order, batch.source_position_order};
     }
-    return {batch.target_rows, batch.target_ids, batch.target_position, batch.target_offsets,
-            batch.target_dropout};
+    return {batch.target_rows,    batch.target_ids,      batch.target_position,      batch.target_offsets,
+            batch.target_dropout, batch.target_id_order, batch.target_position_order};
   }
 
   const AttentionWork& self_attention_work(Stack stack) const {

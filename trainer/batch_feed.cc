@@ -28,7 +28,8 @@ BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::B
       source_(source),
       config_(config),
       share_(share),
-      stages_{Stage{BatchStage(context, capacity)}, Stage{BatchStage(context, capacity)}},
+      stages_{Stage{BatchStage(context, capacity, training_orders(context.device(), config))},
+              Stage{BatchStage(context, capacity, training_orders(context.device(), config))}},
       thread_([this, start] { work(start.position, start.step); }) {}
 
 BatchFeed::~BatchFeed() {

@@ -33,7 +33,7 @@ struct Tiles {
 __device__ __forceinline__ void load_log_sums(const TensorBackward& f, const Span& span, int own, int head,
                                               float (&log_sum)[2]) {
   for (int h = 0; h < 2; ++h) {
-    const int i = own + static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * h;
+    const int i = own + static_cast<int>(threadIdx.x % kWarp) / 4 + 8 * h;
     log_sum[h] = i < span.queries ? kLog2E * f.log_sum_exp.row(head)[span.query_begin + i] : 0.0F;
   }
 }
@@ -45,7 +45,7 @@ template <int kPairs>
 __device__ __forceinline__ void weigh(const TensorBackward& f, const Span& span, int own, int key, int head,
                                       int used, const float (&log_sum)[2], float (&s)[2 * kPairs][4],
                                       float (&d_p)[2 * kPairs][4], uint32_t (&kept)[kPairs]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   const Mask& mask = f.in.mask;
   const float factor = f.in.scale * kLog2E;
   int limit[2];
@@ -99,7 +99,7 @@ __device__ __forceinline__ void differentiate(const Mask& mask, int used, const 
 /// The warp: writes results as bf16 to its 16 rows of shared memory; `to` is the first column.
 template <int kPairs>
 __device__ __forceinline__ void keep_pairs(const float (&v)[2 * kPairs][4], int used, BF16* to, int stride) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   to += lane / 4 * stride + lane % 4 * 2;
 #pragma unroll
   for (int n = 0; n < 2 * kPairs; ++n) {
@@ -114,7 +114,7 @@ __device__ __forceinline__ void keep_pairs(const float (&v)[2 * kPairs][4], int 
 template <int kHead, int kKeys>
 __device__ __forceinline__ void multiply_by_queries(const BF16* weights, const BF16* rows, int first, int end,
                                                     float (&sum)[kHead / 8][4]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   weights += (lane % 8 + lane / 16 * 8) * kPaddedRow<kKeys> + lane / 8 % 2 * 8;
 #pragma unroll 1
   for (int j = first; j < end; ++j) {

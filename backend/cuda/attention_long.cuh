@@ -10,18 +10,24 @@ namespace ventris::cuda {
 template <int kHead>
 __device__ __forceinline__ void row_products(const TensorBackward& f, const Span& span, int own,
                                              const BF16* d_out, float (&d)[2]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  constexpr int kPacks = kHead / (4 * kPack);  // of a row, for each of its lanes
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int i = lane / 4 + 8 * h;
     d[h] = 0.0F;
     if (own + i < span.queries) {
-      const BF16* out = f.out.row(span.query_begin + own + i) + span.column;
-      for (int c = lane % 4 * kPack; c < kHead; c += 4 * kPack) {
+      const BF16* out = f.out.row(span.query_begin + own + i) + span.column + lane % 4 * kPack;
+      const BF16* own_d_out = d_out + i * kPaddedRow<kHead> + lane % 4 * kPack;
+      Packed<BF16> ahead[kPacks];
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) ahead[p] = *reinterpret_cast<const Packed<BF16>*>(out + 4 * kPack * p);
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
         float a[kPack];
         float b[kPack];
-        load_pack<true>(d_out + i * kPaddedRow<kHead>, c, kHead, a);
-        load_pack<true>(out, c, kHead, b);
+        unpack(*reinterpret_cast<const Packed<BF16>*>(own_d_out + 4 * kPack * p), a);
+        unpack(ahead[p], b);
         for (int k = 0; k < kPack; ++k) d[h] += a[k] * b[k];
       }
     }
@@ -41,7 +47,7 @@ __device__ __forceinline__ void differentiate_chunk(const TensorBackward& f, con
                                                     float (&s)[2 * kChunkPairs][4],
                                                     float (&d_p)[2 * kChunkPairs][4]) {
   constexpr int kRow = kPaddedRow<kHead>;
-  const int own_row = static_cast<int>(threadIdx.x) / kWarp * kWarpRows;
+  const int own_row = static_cast<int>(threadIdx.x / kWarp) * kWarpRows;
   multiply_transposed<kHead, kChunkPairs>(tiles.query + own_row * kRow, tiles.key + row * kRow, used, s);
   multiply_transposed<kHead, kChunkPairs>(tiles.d_out + own_row * kRow, tiles.value + row * kRow, used, d_p);
   uint32_t kept[kChunkPairs];
@@ -51,8 +57,10 @@ __device__ __forceinline__ void differentiate_chunk(const TensorBackward& f, con
 
 /// The block: dQ of a tile of queries, against all tiles of keys that they see.
 template <int kHead>
-__device__ __forceinline__ void differentiate_queries(const TensorBackward& f, const WorkItem& item,
-                                                      int head) {
+__device__ __forceinline__ void differentiate_queries(const TensorBackward& f, const Turn& turn,
+                                                      const NextTurn& next) {
+  const WorkItem& item = turn.item;
+  const int head = turn.head;
   constexpr int kRow = kPaddedRow<kHead>;
   const Tiles<kHead> tiles;
   const WarpPlace<kTileRows> place;
@@ -64,6 +72,7 @@ __device__ __forceinline__ void differentiate_queries(const TensorBackward& f, c
   stage_tile<kHead, kTileRows>(in.query, span.query_begin + item.first, left, head, in.heads, tiles.query);
   stage_tile<kHead, kTileRows>(f.d_out, span.query_begin + item.first, left, head, in.heads, tiles.d_out);
   async_commit();
+  next.begin();
   async_wait<0>();
   sync_threads();
   float log_sum[2] = {};
@@ -106,7 +115,10 @@ __device__ __forceinline__ void differentiate_queries(const TensorBackward& f, c
 /// The block: dK and dV of a tile of keys, against all tiles of queries that see them. A warp has 16 queries
 /// for M * P and dS, which go through shared memory, and 16 keys for the sums.
 template <int kHead>
-__device__ __forceinline__ void differentiate_keys(const TensorBackward& f, const WorkItem& item, int head) {
+__device__ __forceinline__ void differentiate_keys(const TensorBackward& f, const Turn& turn,
+                                                   const NextTurn& next) {
+  const WorkItem& item = turn.item;
+  const int head = turn.head;
   constexpr int kRow = kPaddedRow<kHead>;
   constexpr int kWeightRow = kPaddedRow<kTileRows>;
   const Tiles<kHead> tiles;
@@ -120,6 +132,7 @@ __device__ __forceinline__ void differentiate_keys(const TensorBackward& f, cons
     stage_tile<kHead, kTileRows>(in.value, span.key_begin + item.first, tile_keys, head, in.heads,
                                  tiles.value);
   }
+  next.begin();
   float d_key[kHead / 8][4] = {};
   float d_value[kHead / 8][4] = {};
   for (int tile = in.causal ? item.first : 0; tile < span.queries; tile += kTileRows) {

@@ -20,8 +20,8 @@ inline constexpr int kTileElements = kTileRows* kPaddedRow<kCols>;
 /// The position of a thread in its warp and block.
 template <int kTile>
 struct WarpPlace {
-  int warp = static_cast<int>(threadIdx.x) / kWarp;
-  int lane = static_cast<int>(threadIdx.x) % kWarp;
+  int warp = static_cast<int>(threadIdx.x / kWarp);
+  int lane = static_cast<int>(threadIdx.x % kWarp);
   int row = lane / 4;                                  // of its results, also row + 8
   int column = lane % 4 * 2;                           // of its results in each 8, also column + 1
   int head = warp / (kTile / kWarpRows);               // among the block's
@@ -40,19 +40,19 @@ __device__ __forceinline__ void stage_tile(const Rows<const BF16>& from, int64_t
   constexpr int kChunks = kHead / kPack;
   constexpr int kRowChunks = kHeadsOfTile<kTile> * kChunks;
   static_assert(kTensorThreads % kRowChunks == 0);
-  const int chunk = static_cast<int>(threadIdx.x) % kRowChunks;
+  const int chunk = static_cast<int>(threadIdx.x % kRowChunks);
   const int which = chunk / kChunks;
   const int column = head * kHead + chunk * kPack;
   const int room = rows < kTile ? pairs_of(rows) * kWarpRows : kTile;
   constexpr int kStep = kTensorThreads / kRowChunks;  // rows that are copied at a time
-  const int first = static_cast<int>(threadIdx.x) / kRowChunks;
+  const int first = static_cast<int>(threadIdx.x / kRowChunks);
   to += (which * kTile + first) * kPaddedRow<kHead> + chunk % kChunks * kPack;
   const BF16* row = from.row(begin + first) + column;
   const int64_t step = kStep * from.stride;
 #pragma unroll 1
   for (int i = first; i < room; i += kStep, to += kStep * kPaddedRow<kHead>, row += step) {
     const bool valid = i < rows && head + which < heads;
-    async_copy_16(to, valid ? row : from.data, valid);
+    async_copy_16(to, row, valid);
   }
 }
 
@@ -61,7 +61,7 @@ template <int kHead, int kPairs>
 __device__ __forceinline__ void multiply_transposed(const BF16* left, const BF16* right, int used,
                                                     float (&sum)[2 * kPairs][4]) {
   constexpr int kStride = kPaddedRow<kHead>;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   left += lane % 16 * kStride + lane / 16 * 8;
   right += (lane % 8 + lane / 16 * 8) * kStride + lane / 8 % 2 * 8;
 #pragma unroll
@@ -84,7 +84,7 @@ __device__ __forceinline__ void multiply_transposed(const BF16* left, const BF16
 template <int kHead>
 __device__ __forceinline__ void multiply_rows(const uint32_t (&a)[4], const BF16* right,
                                               float (&sum)[kHead / 8][4]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   right += lane % 16 * kPaddedRow<kHead> + lane / 16 * 8;
 #pragma unroll
   for (int n = 0; n < kHead / 16; ++n) {
@@ -129,7 +129,7 @@ template <int kHead>
 __device__ __forceinline__ void store_tile(const float (&sum)[kHead / 8][4], const float (&factor)[2],
                                            BF16* room, int rows, BF16* to, int64_t stride) {
   constexpr int kChunks = kHead / kPack;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   sync_warp();
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

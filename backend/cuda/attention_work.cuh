@@ -6,6 +6,7 @@
 #include "backend/attention_cuda.h"
 #include "backend/cuda/attention_inputs.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/mma.cuh"
 
 /// The pieces of work of attention. Lengths are known only on the device, and the shape of a launch does not
 /// depend on them: so a small kernel lists the pieces, and the blocks of the next kernels take them one by
@@ -20,13 +21,14 @@ inline constexpr int kTensorThreads = kTensorWarps * kWarp;
 /// of its heads share a block. Longer ones are cut into tiles of 64 queries, and into tiles of 64 keys.
 enum WorkList { kSentences16, kSentences32, kSentences64, kQueryTiles, kKeyTiles, kWorkLists };
 
-/// All data of an item, so that a block waits for one load and not for two.
-struct WorkItem {
+/// All data of an item, so that a block waits for one copy and not for two; in two pieces of 16 bytes.
+struct alignas(16) WorkItem {
   int32_t query_begin;
   int32_t queries;
   int32_t key_begin;
   int32_t keys;
   int32_t first;  // first query, or key, of the tile in its sentence
+  int32_t unused[3];
 
   __device__ __forceinline__ Span span(int head, int d_head) const {
     return {query_begin, queries, key_begin, keys, int64_t{head} * d_head};
@@ -63,43 +65,96 @@ int64_t max_tiles(const Args& args) {
   return 2 * int64_t{args.sentences} + args.query.rows / kTileRows + args.key.rows / kTileRows + 2;
 }
 
-/// Distributes the work of a grid: calls body(kind, turn) in one block for every turn below turns[kind], for
-/// all kinds, in this order. turns: [kKinds] in shared memory, written by thread 0 before; not in registers,
-/// which the body needs. All threads of all blocks must call. Between two turns the block is synchronised.
-/// The last block to leave resets the tickets, since the lists serve other kernels too.
-template <int kKinds, typename Body>
-__device__ __forceinline__ void take_turns(int32_t* ticket, const int (&turns)[kKinds], const Body& body) {
-  __shared__ int32_t next;
-  if (threadIdx.x == 0) next = atomic_add(ticket, 1);
-  sync_threads();
-  while (true) {
-    int turn = next;
-    int kind = 0;
-    for (; kind < kKinds && turn >= turns[kind]; ++kind) turn -= turns[kind];
-    if (kind == kKinds) {
-      const int blocks = static_cast<int>(gridDim.x);
-      // Atomic like the additions of the other blocks, which nothing else orders before.
-      if (threadIdx.x == 0 && atomic_add(ticket + 1, 1) == blocks - 1) {
-        atomic_set(ticket, 0);
-        atomic_set(ticket + 1, 0);
-      }
-      return;
-    }
-    int32_t following = 0;  // drawn early: it arrives while the block works
-    if (threadIdx.x == 0) following = atomic_add(ticket, 1);
-    body(kind, turn);
-    sync_threads();
-    if (threadIdx.x == 0) next = following;
-    sync_threads();
-  }
-}
-
 /// Heads of a sentence that share a block, and blocks for all heads, for tiles of kTile rows.
 template <int kTile>
 inline constexpr int kHeadsOfTile = kTileRows / kTile;
 template <int kTile>
 __device__ __forceinline__ int head_groups(int heads) {
   return (heads + kHeadsOfTile<kTile> - 1) / kHeadsOfTile<kTile>;
+}
+
+/// One of the kinds of turns of a kernel: `turns` in all, `groups` of heads for each item.
+struct TurnKind {
+  const WorkItem* items;  // or null, for kinds without items
+  int turns;
+  int groups;
+  int heads;  // of a group
+};
+/// All items of a list, for groups of heads that share a block. kTile: rows of a head in the block.
+template <int kTile>
+__device__ __forceinline__ TurnKind kind_of(const WorkLists& work, WorkList list, int heads) {
+  const int groups = head_groups<kTile>(heads);
+  return {work.items[list], work.counts[list] * groups, groups, kHeadsOfTile<kTile>};
+}
+/// Numbers from 0 to `turns` - 1, as Turn::head.
+__device__ __forceinline__ TurnKind kind_of_numbers(int turns) {
+  return {nullptr, turns, turns, 1};
+}
+
+/// What a block does in a turn.
+struct Turn {
+  WorkItem item;
+  int32_t kind;
+  int32_t head;  // the first of the group
+};
+
+/// The next turn of a block, in shared memory. Thread 0 draws its ticket when the current turn begins; the
+/// ticket arrives while tiles are copied, and the item while the block works.
+class NextTurn {
+ public:
+  __device__ __forceinline__ NextTurn(int32_t* ticket, const TurnKind* kinds, int count, Turn* to)
+      : kinds_(kinds), count_(count), to_(to) {
+    if (threadIdx.x == 0) drawn_ = atomic_add(ticket, 1);
+  }
+  /// Waits for the ticket and begins to copy the item. To be called once, by all threads, where they would
+  /// wait for copies anyway. The item is there after async_commit, async_wait and a barrier.
+  __device__ __forceinline__ void begin() const {
+    if (threadIdx.x != 0) return;
+    int turn = drawn_;
+    int kind = 0;
+#pragma unroll 1
+    for (; kind < count_ && turn >= kinds_[kind].turns; ++kind) turn -= kinds_[kind].turns;
+    to_->kind = kind;
+    if (kind == count_) return;
+    const TurnKind& drawn = kinds_[kind];
+    const int item = turn / drawn.groups;
+    to_->head = (turn - item * drawn.groups) * drawn.heads;
+    if (drawn.items == nullptr) return;
+    const WorkItem& from = drawn.items[item];
+    async_copy_16(&to_->item.query_begin, &from.query_begin);
+    async_copy_16(&to_->item.first, &from.first);
+  }
+
+ private:
+  const TurnKind* kinds_;
+  int count_;
+  Turn* to_;
+  int32_t drawn_ = 0;
+};
+
+/// Distributes the work of a grid: calls body(turn, next) in one block for every turn of all kinds, in this
+/// order; the body calls next.begin(). kinds: [kKinds] in shared memory, written by thread 0 before. All
+/// threads of all blocks must call. Between two turns the block is synchronised. The last block to leave
+/// resets the tickets, since the lists serve other kernels too.
+template <int kKinds, typename Body>
+__device__ __forceinline__ void take_turns(int32_t* ticket, const TurnKind (&kinds)[kKinds],
+                                           const Body& body) {
+  __shared__ Turn turns[2];
+  NextTurn(ticket, kinds, kKinds, turns).begin();
+  for (int current = 0;; current ^= 1) {
+    async_commit();
+    async_wait<0>();
+    sync_threads();
+    const Turn& turn = turns[current];
+    if (turn.kind == kKinds) break;
+    body(turn, NextTurn(ticket, kinds, kKinds, turns + (current ^ 1)));
+  }
+  const int blocks = static_cast<int>(gridDim.x);
+  // Atomic like the additions of the other blocks, which nothing else orders before.
+  if (threadIdx.x == 0 && atomic_add(ticket + 1, 1) == blocks - 1) {
+    atomic_set(ticket, 0);
+    atomic_set(ticket + 1, 0);
+  }
 }
 
 /// Tiles of rows after the last token, which are set to zero.

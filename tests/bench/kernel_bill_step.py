@@ -87,8 +87,6 @@ KERNELS = {
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
     "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
     "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),
-    "rank_rows": Kernel("embedding_cuda.cu", loops=((16, 0),)),
-    "invert_ranks": Kernel("embedding_cuda.cu", width=4, once=(1, 4, 4)),
     "sum_runs": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((16, 0),)),
     "join_runs": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((32, 0),)),
     "chunk_squares": Kernel("global_norm_cuda.cu", "<true>", loops=((32, 0),)),
@@ -242,8 +240,6 @@ def step(preset, rows=ROWS):
         pieces = -(-rows // 32)
         grid = -(-pieces // 4) * -(-d // (WARP * PACK))
         launches += [
-            Launch("rank_rows", backward[side], 1, -(-rows // 256) * -(-rows // 4096), 256, rows * rows, 8 * rows, (4096 / 4,)),
-            Launch("invert_ranks", backward[side], 1, -(-rows // 256), 256, rows, 8 * rows),
             Launch("sum_runs", backward[side], 1, grid, 128, rows * d, row + 2 * pieces * d * F32, (32,), flops=2 * rows * d),
             Launch("join_runs", backward[side], 1, grid, 128, pieces * d, 2 * pieces * d * F32, (1,)),
         ]  # fmt: skip
@@ -271,8 +267,8 @@ def step(preset, rows=ROWS):
     added, ranges = preset.added_gradients
     launches.append(Launch("zero_packs", "zeroing gradients", 1, -(-2 * d * layers // 2048) * ranges, 256, added, F32 * added, (1,)))
     others = {
-        "memset": ("zeroing gradients", 4, 4 * 16),
-        "copy to device": ("batch to the device", 2, 5 * rows * 4),
+        "memset": ("zeroing gradients", 2, 2 * 16),
+        "copy to device": ("batch to the device", 2, 7 * rows * 4),
         "copy to host": ("batch to the device", 1, 64),
     }
     return launches, products, others

@@ -93,6 +93,36 @@ TEST_F(BatchStageTest, SentencesHaveTheRoomThatOtherRanksNeed) {
   EXPECT_EQ(stage.batch().sentences, 128);
 }
 
+TEST_F(BatchStageTest, RowsAreOrderedByTokensAndPositionsWithTheirPadding) {
+  BatchStage stage(context_, capacity_, StagedRows::kExact, StagedOrders::kIdsAndPositions);
+  send(stage, batch_);
+  const MicroBatch& got = stage.batch();
+  EXPECT_EQ(numbers(got.source_id_order, 5), (std::vector<int32_t>{2, 4, 0, 1, 3}));
+  EXPECT_EQ(numbers(got.source_position_order, 5), (std::vector<int32_t>{0, 3, 1, 4, 2}));
+  EXPECT_EQ(numbers(got.target_id_order, 6), (std::vector<int32_t>{0, 2, 1, 3, 4, 5}));
+  EXPECT_EQ(numbers(got.target_position_order, 6), (std::vector<int32_t>{0, 2, 1, 3, 4, 5}));
+
+  BatchStage padded(context_, {.source_rows = 7, .target_rows = 8, .sentences = 12}, StagedRows::kCapacity,
+                    StagedOrders::kIds);
+  send(padded, batch_);
+  EXPECT_EQ(numbers(padded.batch().source_id_order, 7), (std::vector<int32_t>{5, 6, 2, 4, 0, 1, 3}));
+  EXPECT_EQ(numbers(padded.batch().target_id_order, 8), (std::vector<int32_t>{6, 7, 0, 2, 1, 3, 4, 5}));
+  EXPECT_EQ(padded.batch().source_position_order, nullptr);
+  EXPECT_EQ(padded.batch().target_position_order, nullptr);
+
+  BatchStage without(context_, capacity_, StagedRows::kExact);
+  send(without, batch_);
+  EXPECT_EQ(without.batch().source_id_order, nullptr);
+}
+
+TEST(TrainingOrders, AreThoseThatTheDeviceNeeds) {
+  const TransformerConfig sinusoids = testing::tiny_config(false),
+                          learned = testing::tiny_config(false, true);
+  EXPECT_EQ(training_orders(Device::kCpu, learned), StagedOrders::kNone);
+  EXPECT_EQ(training_orders(Device::kCuda, sinusoids), StagedOrders::kIds);
+  EXPECT_EQ(training_orders(Device::kCuda, learned), StagedOrders::kIdsAndPositions);
+}
+
 TEST_F(BatchStageTest, RefusesWhatDoesNotFit) {
   BatchStage stage(context_, capacity_, StagedRows::kExact);
   EXPECT_THROW(send(stage, PackedBatch(random_sentences({{29, 3}, {1, 3}}, 19, 4))), Error);

@@ -54,7 +54,8 @@ class TinyModel {
       : config_(config),
         context_(options),
         ids_(declare_transformer(config, store_)),
-        stage_(context_, kCapacity, rows) {
+        stage_(context_, kCapacity, rows,
+               training ? training_orders(options.device, config) : StagedOrders::kNone) {
     store_.allocate(context_.device(), dtype, training);
     store_.initialize(context_, 7);
     roughen_vectors();

@@ -4,6 +4,7 @@
 #include "backend/bias_relu.h"
 #include "backend/embedding.h"
 #include "backend/layer_norm.h"
+#include "backend/row_order.h"
 #include "backend/swish.h"
 #include "trainer/checks/selftest_kernels.h"
 
@@ -56,9 +57,12 @@ void try_embedding(SelftestRun& run) {
     const Operand device_d_out(context, d_out, run.dtype), device_d_table(context, d_table, DType::kF32),
         device_d_positions(context, d_positions, DType::kF32);
     const Numbers device_ids(context, ids), device_places(context, places);
+    const Numbers id_order(context, order_of_rows(ids)), place_order(context, order_of_rows(places));
     const TrialDropout dropout(context, run.model.dropout);
     embedding_backward(context, {.ids = device_ids.data(),
+                                 .id_order = id_order.data(),
                                  .position = device_places.data(),
+                                 .position_order = place_order.data(),
                                  .d_out = device_d_out.view(),
                                  .scale = static_cast<float>(scale),
                                  .zero_start = false,

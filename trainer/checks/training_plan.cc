@@ -75,7 +75,8 @@ class Planner {
       exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
     if (options_.reduction == Reduction::kReproducible || shares_state())
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
-    const size_t stages = 2 * BatchStage::planned_bytes(plan.micro_batch);
+    const size_t stages =
+        2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model));
     if (machine_.device == Device::kCuda) exactly("batches", stages);
     add("batches in transfer", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);

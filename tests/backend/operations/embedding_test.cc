@@ -1,5 +1,6 @@
 #include "backend/embedding.h"
 
+#include "backend/row_order.h"
 #include "tests/support/dropout_mask.h"
 #include "tests/support/operands.h"
 #include "tests/support/operation_case.h"
@@ -11,7 +12,8 @@ constexpr int64_t kVocab = 60;
 constexpr int64_t kPositions = 4;
 constexpr float kScale = 2.5F;
 
-/// Long runs of a token, among them one of many pieces, and tokens that occur once.
+/// Long runs of a token, among them one of many pieces (of 4,500 rows also more than a warp looks at at a
+/// time), and tokens that occur once.
 std::vector<int32_t> ids_of(int64_t rows) {
   std::vector<int32_t> ids;
   for (int32_t t = 0; t < rows; ++t) ids.push_back(t % 3 == 0 ? 2 : t % 7 == 0 ? 4 : 5 + t % 50);
@@ -42,11 +44,13 @@ class Embedding : public OperationTest {
   const Size size_ = GetParam().size;
   const std::vector<int32_t> ids_ = ids_of(size_.rows), places_ = positions_of(size_.rows);
   const ArrayOperand<int32_t> device_ids_{ids_}, device_places_{places_};
+  const ArrayOperand<int32_t> id_order_{order_of_rows(ids_)}, place_order_{order_of_rows(places_)};
   DropoutKey key_, device_key_;
 };
 
 VENTRIS_FOR_CASES(Embedding,
-                  cases(test_dtypes(), {{1, 1}, {7, 31}, {33, 300}, {41, 7, 3}, {67, 130}, {300, 264, 8}},
+                  cases(test_dtypes(),
+                        {{1, 1}, {7, 31}, {33, 300}, {41, 7, 3}, {67, 130}, {300, 264, 8}, {4500, 3}},
                         {0.0F, 0.3F}));
 
 TEST_P(Embedding, ForwardMatchesTheReference) {
@@ -90,7 +94,9 @@ TEST_P(Embedding, BackwardMatchesTheReferenceAndRepeatsItsBits) {
         positions_again(d_positions, gap);
     for (const bool again : {false, true}) {
       embedding_backward(test_context(), {.ids = device_ids_.data(),
+                                          .id_order = id_order_.data(),
                                           .position = device_places_.data(),
+                                          .position_order = place_order_.data(),
                                           .d_out = device_d_out.view(),
                                           .scale = kScale,
                                           .zero_start = zero_start,
