@@ -15,18 +15,16 @@ void add_elements(const AddArgs& args, int64_t begin, int64_t count) {
   int newest = 0;
   for (const AddStep& step : args.steps) {
     const M* term = step.term.as<M>() + begin;
-    if (step.additions == 0) std::copy(term, term + count, sums[newest]);
-    for (int addition = 0; addition < step.additions; ++addition) {
-      M* older = sums[--newest];
+    M* const sum = step.sum ? step.sum.as<M>() + begin : nullptr;
+    for (int addition = 1; addition <= step.additions; ++addition) {
+      const M* older = sums[--newest];
+      M* to = sum != nullptr && addition == step.additions ? sum : sums[newest];
 #pragma omp simd
-      for (int64_t i = 0; i < count; ++i) older[i] = older[i] + term[i];
-      term = older;
+      for (int64_t i = 0; i < count; ++i) to[i] = older[i] + term[i];
+      term = to;
     }
-    if (!step.sum) {
-      ++newest;
-    } else {
-      std::copy(sums[0], sums[0] + count, step.sum.as<M>() + begin);
-    }
+    if (step.additions == 0) std::copy(term, term + count, sum != nullptr ? sum : sums[newest]);
+    if (sum == nullptr) ++newest;
   }
 }
 

@@ -256,6 +256,27 @@ class EmulatedDevice(DeviceTest):
         self.assert_close_losses("uneven", "even", 6)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_reproducible_sums_inside_and_between_hosts_have_the_bits_of_one_rank(self):
+        if self.NAME != "emulated":
+            self.skipTest("four ranks need four devices")
+        model = dict(zip(MODEL[::2], MODEL[1::2]))
+        model.update({"--batch-source-tokens": 600, "--batch-target-tokens": 600, "--logical-shards": 4})
+        words = [str(word) for pair in model.items() for word in pair]
+        words += ["--max-steps", 3, "--device", "cuda", "--reduction", "reproducible"]
+        start = ["train", "--corpus", self.corpus, "--model-dir"]
+        self.succeed_on_device(*start, self.path("alone"), *words)
+        program = self.program_on_hosts("rank / 2", support.EMULATED)
+        for name, sharded in (("hosts", []), ("hosts-sharded", ["--shard-optimizer"])):
+            result = support.run(
+                *(*start, self.path(name), *words, *sharded),
+                ranks=4,
+                binary=program,
+                variables={"VENTRIS_EMULATED_DEVICES": 4},
+            )
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_equal_parameters(*(self.path(run, "checkpoint-00000003.h5") for run in ("alone", name)))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_do_not_share_a_device(self):
         words = self.train("shared")
         says = ["ranks 0 and 1 would share one CUDA device", "2 ranks", "1 CUDA device "]

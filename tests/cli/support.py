@@ -190,11 +190,11 @@ class CommandLineTest(unittest.TestCase):
             file.write(data)
         return self.path(name)
 
-    def program_on_hosts(self, host):
+    def program_on_hosts(self, host, binary=BINARY):
         """The path of the program with ranks on several hosts, as far as it knows: `host` is the number of that of $rank, in
         the arithmetic of the shell."""
         rank = "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
-        path = self.write("on_hosts.sh", f'#!/bin/sh\n{rank}\nexport NCCL_HOSTID=$(({host}))\nexec "{BINARY}" "$@"\n')
+        path = self.write("on_hosts.sh", f'#!/bin/sh\n{rank}\nexport NCCL_HOSTID=$(({host}))\nexec "{binary}" "$@"\n')
         os.chmod(path, 0o700)
         return path
 
