@@ -87,6 +87,10 @@ void TreeReducer::set_aside(Range& range, int64_t shard) {
   fill_zero(context_, range.data);
 }
 
+void TreeReducer::loss_ready() {
+  loss_.buckets.ready(0, [this](int64_t begin, int64_t count) { start(loss_, begin, count); });
+}
+
 void TreeReducer::ready(int64_t begin) {
   VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
   gradients_.buckets.ready(begin,
@@ -118,9 +122,10 @@ void TreeReducer::start(Range& range, int64_t begin, int64_t count) {
 void TreeReducer::finish() {
   const int64_t begun = gradients_.buckets.begun();
   VENTRIS_CHECK(begun == 0, "elements before {} were never ready", begun);
-  start(loss_, 0, loss_.data.cols);
+  VENTRIS_CHECK(loss_.buckets.begun() == 0, "the loss was never ready");
   communicator_.finish_reductions();
   gradients_.buckets.start_again();
+  loss_.buckets.start_again();
 }
 
 }  // namespace ventris

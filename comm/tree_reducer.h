@@ -34,11 +34,14 @@ class TreeReducer {
   /// The sums of `shard`, any but the last one of this rank, are complete: stores them and zeroes the
   /// buffers.
   void set_aside(int64_t shard);
+  /// The loss of this rank's last shard is complete. Once a step, before finish(), at the same place among
+  /// the calls of ready() on every rank; also on a rank without shards.
+  void loss_ready();
   /// Gradients at or after `begin` of this rank's last shard are complete. Falling values within a step; 0
   /// completes all, also on a rank without shards.
   void ready(int64_t begin);
   /// Waits for all sums of this step, including those of the loss; on the device, work enqueued later waits.
-  /// Requires that ready(0) was called; then the next step may begin.
+  /// Requires that loss_ready() and ready(0) were called; then the next step may begin.
   void finish();
 
  private:

@@ -34,8 +34,9 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
-  /// to loss_sums(). `ready` may be empty. Reads nothing back from the device.
-  void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready);
+  /// to loss_sums(). `ready` and `loss_ready` may be empty. Reads nothing back from the device.
+  void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready,
+                        const LossReady& loss_ready = {});
 
   /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);

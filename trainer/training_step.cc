@@ -50,6 +50,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
                                              const std::function<void(int64_t done, int64_t of)>& enqueued) {
   optimizer_.set_learning_rate(learning_rate);
   const GradientsReady ready = [this](int64_t begin) { reduce(begin); };
+  const LossReady loss_ready = [this] { reduce_loss(); };
   const auto [begin, end] = share();
   Enqueued step;
   const bool may_stop = !context_.profile().measuring();
@@ -66,7 +67,8 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     const BatchFeed::Piece piece = next_micro_batch(feed);
     if (step.abandoned && !last) continue;
     run(piece, last, [&] {
-      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady());
+      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady(),
+                                    last ? loss_ready : LossReady());
       if (last) finish();
     });
     if (!last && sums_shards_) {  // outside of graphs: the operands depend on the shard
@@ -77,6 +79,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     enqueued(++step.micro_batches, end - begin);
   }
   if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards still takes part
+    reduce_loss();
     reduce(0);
     finish();
   }
@@ -95,6 +98,14 @@ BatchFeed::Piece TrainingStep::next_micro_batch(BatchFeed& feed) {
   return feed.next_micro_batch();
 }
 
+void TrainingStep::reduce_loss() {
+  if (tree_reducer_) {
+    tree_reducer_->loss_ready();
+  } else {
+    sums().start_all_reduce_sum(transformer_.loss_sums());
+  }
+}
+
 void TrainingStep::reduce(int64_t begin) {
   if (tree_reducer_) {
     tree_reducer_->ready(begin);
@@ -103,15 +114,14 @@ void TrainingStep::reduce(int64_t begin) {
   }
 }
 
-/// The work after the last backward pass: sums gradients and loss over the ranks, and updates with Adam.
+/// The work after the last backward pass: waits for the sums over the ranks, and updates with Adam.
 void TrainingStep::finish() {
   {
     const ProfileRange range(context_, kSumsPhase);
     if (tree_reducer_) {
       tree_reducer_->finish();
     } else {
-      sums().start_all_reduce_sum(transformer_.loss_sums());
-      reducer_->finish();  // with all sums pending
+      reducer_->finish();  // and the sum of the loss
     }
   }
   optimizer_.update(transformer_.loss_sums(), sums());

@@ -92,6 +92,7 @@ TEST(TreeReducer, GivesOwnersTheBitsThatAllRanksGetOtherwise) {
         losses[0] += 1.0 / static_cast<double>(shard + 3);
         if (shard + 1 < share.end) reducer->set_aside(shard);
       }
+      reducer->loss_ready();
       for (int64_t begin = kElements; begin > 0; begin -= std::min<int64_t>(begin, 30'000))
         reducer->ready(begin);
       reducer->ready(0);

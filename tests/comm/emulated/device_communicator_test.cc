@@ -239,11 +239,13 @@ TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
         expected.set_aside(shard);
         reducer.set_aside(shard);
       }
+      expected.loss_ready();
       expected.ready(0);
       expected.finish();
       if (step > 0 && exec == nullptr) {
         cudaGraph_t graph = nullptr;
         VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
+        reducer.loss_ready();
         reducer.ready(0);
         reducer.finish();
         VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream(), &graph));
@@ -251,6 +253,7 @@ TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
         VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
       }
       if (step == 0) {
+        reducer.loss_ready();
         reducer.ready(0);
         reducer.finish();
       } else {
