@@ -267,6 +267,11 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.toggle("no-cuda-graph", train.no_cuda_graph,
                "On CUDA, launches every step separately instead of replaying a captured graph. "
                "The results are the same bits.");
+  table.integer(
+      "nccl-max-blocks", train.nccl_max_blocks, {.min = 0, .max = 64},
+      "On CUDA with several ranks, the number of multiprocessors that a sum of NCCL takes at most from "
+      "the computation beside it: fewer slow down the sums, more the computation. "
+      "0: NCCL decides. Other values need NCCL 2.17 or newer.");
   table.integer("threads", train.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
   add_isa_option(options.isa, table);

@@ -23,7 +23,7 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       captures_(!options.no_cuda_graph),
       transformer_(transformer),
       optimizer_(optimizer),
-      device_communicator_(make_device_communicator(communicator, context)),
+      device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
       sums_shards_(options.reduction == Reduction::kReproducible) {
   const OptimizerShard& shard = optimizer.shard();
   if (shard.is_part()) {

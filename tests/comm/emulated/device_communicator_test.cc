@@ -10,6 +10,7 @@
 #include "backend/context.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/error.h"
+#include "backend/step_graph.h"
 #include "backend/transfer.h"
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
@@ -186,6 +187,37 @@ TEST_F(DeviceCommunicator, SumsAreCapturedInAGraphThatRunsAgainAndAgain) {
   }
   VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
   VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+}
+
+// A multiprocessor that becomes free is theirs first, also in a replayed step.
+TEST_F(DeviceCommunicator, SumsHaveTheHighestPriorityAlsoInAGraph) {
+  int least = 0;
+  int greatest = 0;
+  VENTRIS_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  ASSERT_LT(greatest, least);
+  DeviceRow<float> row(context(), numbers<float>(100));
+  StepGraph graph(context(), /*capture=*/true);
+  for (int run = 0; run < 3; ++run) {
+    emulation::nccl_hooks().priority = least;
+    graph.run([&] { communicator().all_reduce_sum(row.view()); });
+    synchronize(context());
+    EXPECT_EQ(emulation::nccl_hooks().priority, greatest) << run;
+  }
+}
+
+TEST_F(DeviceCommunicator, ASumTakesNoMoreBlocksThanItIsGiven) {
+  EXPECT_EQ(emulation::nccl_hooks().max_blocks, 0) << "without a limit NCCL decides";
+  communicator_.reset();
+  communicator_ = make_device_communicator(world(), context(), 8);
+  EXPECT_EQ(emulation::nccl_hooks().max_blocks, 8);
+  DeviceRow<float> row(context(), {1.0F});
+  communicator().all_reduce_sum(row.view());
+  EXPECT_EQ(row.get(), std::vector<float>{static_cast<float>(world().size())});
+  communicator_.reset();
+  emulation::nccl_hooks().version = 21605;
+  expect_error(ExitCode::kUnavailable, {"--nccl-max-blocks 8", "2.16.5", "2.17"},
+               [&] { make_device_communicator(world(), context(), 8); });
+  communicator_ = make_device_communicator(world(), context());
 }
 
 TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
