@@ -9,7 +9,7 @@ namespace {
 
 /// The elements of the sum that `rank` owns.
 TreeNode segment_of(const TreeSum& sum, int rank) {
-  return owned_segment(sum.result.cols, rank, sum.layout->ranks, sum.unit);
+  return owned_segment(sum.result.cols, rank, sum.layout->ranks, sum.unit, sum.turn);
 }
 
 Tensor part(const Tensor& tensor, TreeNode segment) {
@@ -60,14 +60,21 @@ int TreeLayout::others() const {
   return static_cast<int>(std::count_if(holders.begin(), holders.end(), [this](int h) { return h != rank; }));
 }
 
-TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit) {
-  const auto cut = [&](int before) { return before == ranks ? n : n * before / ranks / unit * unit; };
+TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit, int64_t turn) {
+  const int64_t units = (n + unit - 1) / unit;
+  const int64_t left_over = units % ranks;
+  const auto cut = [&](int before) {
+    // Of the ranks before it those from `turn` on, and those that the end of the ranks cut off.
+    const int64_t from_turn = std::clamp<int64_t>(before - turn, 0, left_over);
+    const int64_t from_first = std::min<int64_t>(before, std::max<int64_t>(0, turn + left_over - ranks));
+    return std::min(n, (units / ranks * before + from_turn + from_first) * unit);
+  };
   return {cut(rank), cut(rank + 1)};
 }
 
-int64_t TreeSum::room_for(const TreeLayout& layout, int64_t n, int64_t unit) {
+int64_t TreeSum::room_for(const TreeLayout& layout, int64_t n, int64_t unit, int64_t turn) {
   if (layout.additions.empty()) return 0;
-  return layout.others() * owned_segment(n, layout.rank, layout.ranks, unit).size();
+  return layout.others() * owned_segment(n, layout.rank, layout.ranks, unit, turn).size();
 }
 
 TreeMessages partials_to_owners(const TreeSum& sum) {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "backend/error.h"
+#include "comm/communicator.h"
 #include "trainer/validation.h"
 
 namespace ventris {
@@ -50,6 +51,14 @@ MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::
   return {std::max(training.source_rows, validating.source_rows),
           std::max(training.target_rows, validating.target_rows),
           std::max(training.sentences, validating.sentences)};
+}
+
+int64_t bucket_bytes_on(Device device) {
+  return device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
+}
+
+int64_t tail_of_sums(const ParameterStore& store, Device device) {
+  return device == Device::kCuda ? end_of_embeddings(store) : 0;
 }
 
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device) {

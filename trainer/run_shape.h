@@ -16,6 +16,11 @@ namespace ventris {
 /// reduction has more ranks than these, the largest power of two with which each has at least 512, whatever
 /// the number of ranks.
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device);
+/// Communicator::bucket_bytes() of the communicator that sums the gradients of a device.
+int64_t bucket_bytes_on(Device device);
+/// Elements at the begin of the gradients that are summed over the ranks in one bucket (GradientBuckets): the
+/// embeddings on a GPU; none on CPUs, where one bucket is added while another is on its way.
+int64_t tail_of_sums(const ParameterStore& store, Device device);
 /// Sets the parts of the model's shape that depend on the corpus. Throws Error(kBadConfiguration) if they do
 /// not fit.
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);

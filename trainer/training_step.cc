@@ -6,6 +6,7 @@
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/gradients_ready.h"
+#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {
@@ -26,13 +27,15 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
       sums_shards_(options.reduction == Reduction::kReproducible) {
   const OptimizerShard& shard = optimizer.shard();
+  const int64_t tail = tail_of_sums(store, context.device());
   if (shard.is_part()) {
     const int terms = sums_shards_ ? shards : communicator.size();
     tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
   } else if (sums_shards_) {
-    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums());
+    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums(),
+                          sums().bucket_bytes(), tail);
   } else {
-    reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype);
+    reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype, sums().bucket_bytes(), tail);
   }
 }
 

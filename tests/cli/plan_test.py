@@ -88,6 +88,13 @@ class Plan(support.CommandLineTest):
         text = self.succeed("plan", "--corpus", self.corpus, *words, "--link", 1, *measured, "--ranks", 4).decode()
         self.assertRegex(text, r"predicted step +\d+\.?\d* ms  \d.* times as fast as one rank")
         self.assertNotIn("predicted", self.plan(*words))
+        self.assertEqual(four["sharing_ms"], 0)
+        owners = ["--link", 1, "--latency", 500, *measured, "--ranks", 4, "--shard-optimizer"]
+        shared = self.plan(*words, *owners)["predicted"]
+        self.assertGreater(shared["sharing_ms"], (4 + 3) * 0.5)  # of the norm, and an exchange
+        self.assertAlmostEqual(shared["step_ms"], 30 + shared["exposed_ms"] + shared["sharing_ms"])
+        text = self.succeed("plan", "--corpus", self.corpus, *words, *owners).decode()
+        self.assertRegex(text, r"\n  norm and parameters of owners +\d")
 
     def test_wrong_options_are_refused(self):
         self.refuse(64, "plan", "--corpus", self.corpus, "--link", 50, says="--step-ms is required")

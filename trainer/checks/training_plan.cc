@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "backend/error.h"
-#include "comm/communicator.h"
 #include "comm/shard_plan.h"
 #include "comm/tree_sum.h"
 #include "model/batch_stage.h"
@@ -108,11 +107,7 @@ class Planner {
 
   bool shares_state() const { return options_.shard_optimizer && machine_.ranks > 1; }
 
-  ShardPlan owners() const {
-    const int64_t bucket =
-        machine_.device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
-    return {store_.flat_size(), bucket, machine_.ranks};
-  }
+  ShardPlan owners() const { return OptimizerShard::plan_of(store_, machine_.device, machine_.ranks); }
 
   /// For the rank with the most: partial sums on its stack, and those received from other ranks. Owners
   /// receive that of each rank with the fast reduction.
@@ -123,7 +118,9 @@ class Planner {
       stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
     }
     const int64_t flat = store_.flat_size();
-    const int64_t received = TreeSum::room_for(TreeLayout(shards, 0, machine_.ranks), flat);
+    const TreeLayout layout(shards, 0, machine_.ranks);
+    const int64_t received =
+        shares_state() ? layout.others() * owners().largest_share() : TreeSum::room_for(layout, flat);
     return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(options_.precision));
   }
 
@@ -171,6 +168,8 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .device = plan.machine.device,
                                                      .reduction = options.reduction,
                                                      .gradient_dtype = options.gradient_dtype,
+                                                     .precision = options.precision,
+                                                     .shard_optimizer = options.shard_optimizer,
                                                      .ranks = plan.machine.ranks,
                                                      .shards = plan.shards,
                                                      .source_tokens = of_a_pair(corpus.train().source),

@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/communicator.h"
+#include "backend/global_norm.h"
 #include "comm/gradient_buckets.h"
 #include "comm/tree_plan.h"
 #include "model/transformer_parameters.h"
+#include "trainer/optimizer_shard.h"
+#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {
 
-/// Sums of a few numbers in each step, in addition to the gradients: of the loss, and of the hosts' numbers.
-constexpr int kSmallSums = 2;
-constexpr double kBytesOfSmallSum = 40.0;
+/// Sums of a few numbers in each step, in addition to the gradients: of the loss, and of the hosts' numbers,
+/// for which CPUs wait after the step.
+constexpr double kBytesOfLoss = 16.0;
+constexpr double kBytesOfHostNumbers = 40.0;
 
 /// Forward operations per layer of a sentence pair, by training_flops() without attention's products, which
 /// are a few percent.
@@ -30,6 +33,11 @@ LayerOperations operations_of(const TransformerConfig& model, double source, dou
           .output = target * d * static_cast<double>(model.vocab_size)};
 }
 
+double forward_operations(const TransformerConfig& model, const LayerOperations& of) {
+  return model.encoder_layers * of.encoder_layer + model.decoder_layers * of.decoder_layer + of.key_value +
+         of.output;
+}
+
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -44,8 +52,7 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
   ParameterStore store;
   const TransformerIds ids = declare_transformer(model, store);
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double forward = model.encoder_layers * of.encoder_layer + model.decoder_layers * of.decoder_layer +
-                         of.key_value + of.output;
+  const double forward = forward_operations(model, of);
   // Backward has two products for each one of forward.
   double done = forward + 2 * of.output;
   std::vector<ReadyMoment> moments;
@@ -62,6 +69,16 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
     reach(ids.encoder[i].self_attention.query_key_value.weight, of.encoder_layer);
   moments.push_back({0, 1.0});
   return moments;
+}
+
+double loss_moment(const TransformerConfig& model, double source_tokens, double target_tokens) {
+  const LayerOperations of = operations_of(model, source_tokens, target_tokens);
+  const double forward = forward_operations(model, of);
+  return (forward + 2 * of.output) / (3 * forward);
+}
+
+double exchange_seconds(const PlannedLink& link, int ranks, double bytes, int times) {
+  return (ranks - 1) * (link.latency + times * bytes / ranks / link.bytes_per_second);
 }
 
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
@@ -90,22 +107,39 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   declare_transformer(run.model, store);
   const std::vector<ReadyMoment> moments = ready_moments(run.model, run.source_tokens, run.target_tokens);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
-  const int64_t bucket_bytes =
-      run.device == Device::kCpu ? Communicator::kBucketBytes : Communicator::kDeviceBucketBytes;
-  GradientBuckets buckets(store.flat_size(), bucket_bytes / element);
+  const bool shares = run.shard_optimizer && run.ranks > 1;
+  GradientBuckets buckets = shares ? OptimizerShard::plan_of(store, run.device, run.ranks).buckets()
+                                   : GradientBuckets(store.flat_size(), bucket_bytes_on(run.device) / element,
+                                                     tail_of_sums(store, run.device));
+  const int partial_sums =
+      run.reduction == Reduction::kReproducible ? most_partial_sums(run.shards, run.ranks) : 1;
   double end = 0.0;  // of the sums so far
-  const auto sum = [&](double ready, double bytes) {
-    const double seconds = sum_seconds(link, run, bytes);
+  const auto take = [&](double ready, double seconds) {
     end = std::max(end, ready) + seconds;
     step.sums += seconds;
   };
+  const auto moment_of = [&](double share) { return step.compute - (1.0 - share) * micro_batch; };
+  take(moment_of(loss_moment(run.model, run.source_tokens, run.target_tokens)),
+       sum_seconds(link, run, kBytesOfLoss));
   for (const ReadyMoment& moment : moments) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
-      sum(step.compute - (1.0 - moment.share) * micro_batch, static_cast<double>(count * element));
+      const auto bytes = static_cast<double>(count * element);
+      take(moment_of(moment.share),
+           shares ? exchange_seconds(link, run.ranks, bytes, partial_sums) : sum_seconds(link, run, bytes));
     });
   }
-  for (int i = 0; i < kSmallSums; ++i) sum(step.compute, kBytesOfSmallSum);
+  if (run.device == Device::kCpu) take(step.compute, sum_seconds(link, run, kBytesOfHostNumbers));
   step.exposed = run.device == Device::kCpu ? step.sums : std::max(0.0, end - step.compute);
+  if (shares) {
+    ScalingInputs plain = run;
+    plain.reduction = Reduction::kFast;  // each number is that of one rank
+    step.sharing = sum_seconds(link, plain, static_cast<double>(squares_chunks(store.flat_size()) * 8));
+    for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) {
+      const auto parameters = static_cast<double>(buckets.at(bucket).size());
+      step.sharing +=
+          exchange_seconds(link, run.ranks, parameters * static_cast<double>(size_of(run.precision)));
+    }
+  }
   step.speedup = link.step_seconds / step.step();
   return step;
 }

@@ -223,7 +223,7 @@ TEST_F(DeviceCommunicator, ASumTakesNoMoreBlocksThanItIsGiven) {
 TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
   const auto values = numbers<float>(1003);
   DeviceRow<float> row(context(), values);
-  GradientReducer reducer(context(), communicator(), row.view(), DType::kF32, 400);
+  GradientReducer reducer(context(), communicator(), row.view(), DType::kF32, 400, 333);
   for (int step = 0; step < 2; ++step) {
     row.fill(values);
     for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
@@ -253,7 +253,7 @@ TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
                          {losses.data(), 1, 2, 2, DType::kF64}, 32'000);
     DeviceRow<float> row(context(), values);
     DeviceRow<double> loss_row(context(), losses);
-    TreeReducer reducer(context(), communicator(), shards, row.view(), loss_row.view(), 32'000);
+    TreeReducer reducer(context(), communicator(), shards, row.view(), loss_row.view(), 32'000, 9'001);
     cudaGraphExec_t exec = nullptr;
     for (int step = 0; step < 3; ++step) {
       values.assign(kCount, 0.0F);
