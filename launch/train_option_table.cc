@@ -77,7 +77,8 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
       "so the batches stay the same; a new run takes the smallest multiple of the number of ranks or, "
       "with --reduction reproducible, the smallest power of two from 8, "
       "for which a micro-batch holds at most --micro-batch-tokens. If there are more ranks than these, "
-      "--reduction reproducible takes the largest power of two with which it holds at least 512.");
+      "--reduction reproducible takes the largest power of two with which it holds at least 512. "
+      "It takes fewer if the longest sentence would not fit.");
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");

@@ -75,7 +75,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       folder_lock_(hold_run_folder(communicator, options_.model_dir, progress_)),
       resume_point_(
           find_resume_point(communicator, options_, folder_lock_ && folder_lock_->held(), progress_)),
-      shards_(resolved_shards(options, resume_point_, communicator.size(), context.device())),
+      shards_(resolved_shards(options, resume_point_, communicator.size(), context.device(),
+                              longest_rows(corpus_.train()))),
       batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
                                  .target_tokens = options.batch_target_tokens,
                                  .shards = shards_,

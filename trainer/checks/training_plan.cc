@@ -267,7 +267,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.precision = options.precision;
   plan.machine = machine;
   if (plan.machine.ranks_per_host == 0) plan.machine.ranks_per_host = machine.ranks;
-  plan.shards = resolved_shards(options, {}, machine.ranks, machine.device);
+  plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus.train()));
   plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
   const Planner planner(options, plan.machine, corpus);
   const data::BatchSource batches = planner.batches(plan.shards);
