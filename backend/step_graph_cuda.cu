@@ -55,7 +55,9 @@ CudaGraphPtr capture_cuda(Context& context, const std::function<void()>& enqueue
   CudaGraphPtr made(new CudaGraph, [](CudaGraph* graph) { delete graph; });
   Capture capture(stream_of(context));
   enqueue();
-  VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&made->executable, capture.end(), 0));
+  // Otherwise all nodes have the priority of the stream that the graph is launched in.
+  VENTRIS_CUDA_CHECK(
+      cudaGraphInstantiate(&made->executable, capture.end(), cudaGraphInstantiateFlagUseNodePriority));
   return made;
 }
 

@@ -16,13 +16,14 @@ int64_t bucket_elements(const Communicator& communicator, int64_t bucket_bytes, 
 }  // namespace
 
 GradientReducer::GradientReducer(Context& context, Communicator& communicator, Tensor gradients, DType dtype,
-                                 int64_t bucket_bytes)
+                                 int64_t bucket_bytes, int64_t tail)
     : context_(context),
       communicator_(communicator),
       gradients_(gradients),
       rounded_(gradients),
-      buckets_(gradients.cols, bucket_elements(communicator, bucket_bytes,
-                                               communicator.size() > 1 ? dtype : gradients.dtype)) {
+      buckets_(gradients.cols,
+               bucket_elements(communicator, bucket_bytes, communicator.size() > 1 ? dtype : gradients.dtype),
+               tail) {
   VENTRIS_CHECK(gradients.rows == 1, "the gradients are one flat range, not {} rows", gradients.rows);
   if (dtype != gradients.dtype && communicator.size() > 1) {
     VENTRIS_CHECK(dtype == DType::kBF16, "gradients of {} are not summed as {}", name_of(gradients.dtype),

@@ -13,17 +13,18 @@ class Communicator;
 class Context;
 
 /// Sums the flat gradient buffer over the ranks during backward: backward completes a growing suffix, and the
-/// reduction of a bucket starts when the bucket is complete. Buckets are ranges fixed by the size of the
-/// buffer and `bucket_bytes`, or by Communicator::bucket_bytes() if that is 0. The gradients are in the
-/// memory in which `communicator` sums: host or device (make_device_communicator). If `dtype` (bf16) is
-/// narrower than the gradients and there are several ranks, a bucket is rounded to it before its reduction,
-/// which moves half the bytes, and all sums are widened at the end. Each rank's gradient and each partial sum
-/// is rounded to 8 significant bits (relative error at most 2^-9); Adam and the norm take f32.
+/// reduction of a bucket starts when the bucket is complete. Buckets (comm/gradient_buckets.h) are ranges
+/// fixed by the size of the buffer, `tail` and `bucket_bytes`, or Communicator::bucket_bytes() if that is 0.
+/// The gradients are in the memory in which `communicator` sums: host or device (make_device_communicator).
+/// If `dtype` (bf16) is narrower than the gradients and there are several ranks, a bucket is rounded to it
+/// before its reduction, which moves half the bytes, and all sums are widened at the end. Each rank's
+/// gradient and each partial sum is rounded to 8 significant bits (relative error at most 2^-9); Adam and the
+/// norm take f32.
 class GradientReducer {
  public:
   /// The references must outlive the object.
   GradientReducer(Context& context, Communicator& communicator, Tensor gradients, DType dtype,
-                  int64_t bucket_bytes = 0);
+                  int64_t bucket_bytes = 0, int64_t tail = 0);
 
   /// Elements at or after `begin` are complete on this rank. Falling values within a step; 0 completes all.
   void ready(int64_t begin);

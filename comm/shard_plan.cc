@@ -11,17 +11,26 @@ namespace {
 
 constexpr auto kElementBytes = static_cast<int64_t>(sizeof(float));
 
-}  // namespace
-
-ShardPlan::ShardPlan(int64_t elements, int64_t bucket_bytes, int ranks)
-    : elements_(elements), bucket_(0), ranks_(ranks) {
-  const int64_t min = std::max(ranks * unit(), elements / (Communicator::kMaxTreeSums - 1) + 1);
-  const int64_t wanted = std::max(bucket_bytes / kElementBytes, min);
-  bucket_ = (wanted + unit() - 1) / unit() * unit();
+int64_t whole_units(int64_t elements) {
+  return (elements + ShardPlan::unit() - 1) / ShardPlan::unit();
 }
 
-int64_t ShardPlan::bucket_bytes() const {
-  return bucket_ * kElementBytes;
+int64_t bucket_elements(int64_t elements, int64_t bucket_bytes, int ranks) {
+  // One more sum for the loss, one for a part of the tail.
+  const int64_t min = std::max(ranks * ShardPlan::unit(), elements / (Communicator::kMaxTreeSums - 2) + 1);
+  return whole_units(std::max(bucket_bytes / kElementBytes, min)) * ShardPlan::unit();
+}
+
+}  // namespace
+
+ShardPlan::ShardPlan(int64_t elements, int64_t bucket_bytes, int ranks, int64_t tail)
+    : buckets_(elements, bucket_elements(elements, bucket_bytes, ranks), whole_units(tail) * unit()),
+      ranks_(ranks) {
+  int64_t turn = 0;
+  for (int64_t bucket = 0; bucket < buckets_.count(); ++bucket) {
+    turns_.push_back(turn);
+    turn = (turn + whole_units(buckets_.at(bucket).size())) % ranks;
+  }
 }
 
 int64_t ShardPlan::unit() {
@@ -29,14 +38,14 @@ int64_t ShardPlan::unit() {
 }
 
 TreeNode ShardPlan::segment(int64_t bucket, int rank) const {
-  const int64_t begin = bucket * bucket_;
-  const TreeNode of_bucket = owned_segment(std::min(bucket_, elements_ - begin), rank, ranks_, unit());
-  return {begin + of_bucket.begin, begin + of_bucket.end};
+  const TreeNode all = buckets_.at(bucket);
+  const TreeNode part = owned_segment(all.size(), rank, ranks_, unit(), turns_[static_cast<size_t>(bucket)]);
+  return {all.begin + part.begin, all.begin + part.end};
 }
 
 std::vector<TreeNode> ShardPlan::ranges_of(int rank) const {
   std::vector<TreeNode> ranges;
-  for (int64_t bucket = 0; bucket < buckets(); ++bucket) {
+  for (int64_t bucket = 0; bucket < buckets_.count(); ++bucket) {
     const TreeNode part = segment(bucket, rank);
     if (part.size() == 0) continue;
     if (!ranges.empty() && ranges.back().end == part.begin) {

@@ -13,29 +13,36 @@ namespace {
 
 constexpr size_t kAlignment = 128;  // of pieces of an arena
 
+GradientBuckets buckets_of(Tensor data, int64_t bucket_bytes, int64_t tail) {
+  // One more sum for the loss, one for a part of the tail.
+  const int64_t min = data.cols / (Communicator::kMaxTreeSums - 2) + 1;
+  return {data.cols, std::max(bucket_bytes / static_cast<int64_t>(size_of(data.dtype)), min), tail};
+}
+
 }  // namespace
 
 TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
-                         Tensor loss_sums, int64_t bucket_bytes)
+                         Tensor loss_sums, int64_t bucket_bytes, int64_t tail)
     : TreeReducer(context, communicator, shards, gradients, loss_sums,
-                  bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes(),
-                  {.unit = kTreeUnit, .to_all = true}) {}
+                  buckets_of(gradients, bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes(), tail),
+                  {.unit = kTreeUnit, .turns = {}, .to_all = true}) {}
 
 TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
                          Tensor loss_sums, const ShardPlan& owners)
-    : TreeReducer(context, communicator, shards, gradients, loss_sums, owners.bucket_bytes(),
-                  {.unit = ShardPlan::unit(), .to_all = false}) {}
+    : TreeReducer(context, communicator, shards, gradients, loss_sums, owners.buckets(),
+                  {.unit = ShardPlan::unit(), .turns = owners.turns(), .to_all = false}) {}
 
 TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
-                         Tensor loss_sums, int64_t bucket_bytes, Segments segments)
+                         Tensor loss_sums, const GradientBuckets& buckets, const Segments& segments)
     : context_(context),
       communicator_(communicator),
       share_(shards, share_of_rank(shards, communicator.rank(), communicator.size())),
       terms_(share_of_rank(shards, communicator.rank(), communicator.size())),
       layout_(shards, communicator.rank(), communicator.hosts()),
-      gradients_(
-          range_of(gradients, bucket_bytes / static_cast<int64_t>(size_of(gradients.dtype)), segments)),
-      loss_(range_of(loss_sums, loss_sums.cols, {.unit = kTreeUnit, .to_all = true})),
+      gradients_{.data = gradients, .buckets = buckets, .segments = segments},
+      loss_{.data = loss_sums,
+            .buckets = GradientBuckets(loss_sums.cols, loss_sums.cols),
+            .segments = {.unit = kTreeUnit, .turns = {}, .to_all = true}},
       memory_(context.device(), bytes_of(gradients_) + bytes_of(loss_) + kAlignment,
               "partial sums of gradients (--reduction reproducible; fewer --logical-shards need less)") {
   VENTRIS_CHECK(gradients.rows == 1 && loss_sums.rows == 1, "flat ranges are summed, not {} and {} rows",
@@ -44,28 +51,23 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
   allocate(loss_);
 }
 
-TreeReducer::Range TreeReducer::range_of(Tensor data, int64_t bucket, Segments segments) const {
-  // One more sum for the loss.
-  const int64_t min = data.cols / (Communicator::kMaxTreeSums - 1) + 1;
-  const int64_t elements = std::max(bucket, min);
-  const int64_t rest = data.cols % elements;
-  const auto room = [&](int64_t n) { return TreeSum::room_for(layout_, n, segments.unit, segments.to_all); };
-  return {.data = data,
-          .buckets = GradientBuckets(data.cols, elements),
-          .segments = segments,
-          .room = std::max(room(std::min(elements, data.cols)), room(rest))};
+int64_t TreeReducer::room_of(const Range& range, int64_t bucket) const {
+  return TreeSum::room_for(layout_, range.buckets.at(bucket).size(), range.segments.unit,
+                           range.segments.to_all, range.segments.turn(bucket));
 }
 
 size_t TreeReducer::bytes_of(const Range& range) const {
-  const int64_t elements = share_.stack_size() * range.data.cols + range.buckets.count() * range.room;
+  int64_t elements = share_.stack_size() * range.data.cols;
+  for (int64_t bucket = 0; bucket < range.buckets.count(); ++bucket) elements += room_of(range, bucket);
   return static_cast<size_t>(elements) * size_of(range.data.dtype) +
-         static_cast<size_t>(share_.stack_size() + 1) * kAlignment;
+         static_cast<size_t>(share_.stack_size() + range.buckets.count()) * kAlignment;
 }
 
 void TreeReducer::allocate(Range& range) {
   for (int i = 0; i < share_.stack_size(); ++i)
     range.stack.push_back(memory_.allocate(1, range.data.cols, range.data.dtype));
-  range.received = memory_.allocate(range.buckets.count(), range.room, range.data.dtype);
+  for (int64_t bucket = 0; bucket < range.buckets.count(); ++bucket)
+    range.received.push_back(memory_.allocate(1, room_of(range, bucket), range.data.dtype));
 }
 
 void TreeReducer::set_aside(int64_t shard) {
@@ -94,6 +96,10 @@ void TreeReducer::add_last_shard(Range& range, int64_t shard, TreeNode elements,
   if (additions > 0 || sum.data != range.data.data) add(context_, args);
 }
 
+void TreeReducer::loss_ready() {
+  loss_.buckets.ready(0, [this](int64_t begin, int64_t count) { start(loss_, begin, count); });
+}
+
 void TreeReducer::ready(int64_t begin) {
   VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
   gradients_.buckets.ready(begin,
@@ -104,11 +110,13 @@ void TreeReducer::ready(int64_t begin) {
 /// Adds the sums on the stack to the last shard in a bucket, and starts its sum over the ranks.
 void TreeReducer::start(Range& range, int64_t begin, int64_t count) {
   const auto part = [&](const Tensor& whole) { return whole.col_range(begin, count); };
+  const int64_t bucket = range.buckets.index_of(begin);
   TreeSum sum = {.context = &context_,
                  .layout = &layout_,
                  .result = part(range.data),
-                 .received = range.received.row_range(begin / range.buckets.size(), 1),
+                 .received = range.received[static_cast<size_t>(bucket)],
                  .unit = range.segments.unit,
+                 .turn = range.segments.turn(bucket),
                  .to_all = range.segments.to_all};
   if (terms_.size() > 0) {
     add_last_shard(range, terms_.end - 1, {begin, begin + count}, range.data);
@@ -121,9 +129,10 @@ void TreeReducer::start(Range& range, int64_t begin, int64_t count) {
 void TreeReducer::finish() {
   const int64_t begun = gradients_.buckets.begun();
   VENTRIS_CHECK(begun == 0, "elements before {} were never ready", begun);
-  start(loss_, 0, loss_.data.cols);
+  VENTRIS_CHECK(loss_.buckets.begun() == 0, "the loss was never ready");
   communicator_.finish_reductions();
   gradients_.buckets.start_again();
+  loss_.buckets.start_again();
 }
 
 }  // namespace ventris

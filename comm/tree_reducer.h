@@ -24,9 +24,10 @@ class Context;
 class TreeReducer {
  public:
   /// `gradients` is one flat range of f32 and `loss_sums` of f64, in the memory in which `communicator` sums.
-  /// Rank r of W has share_of_rank(shards, r, W). The references must outlive the object.
+  /// Rank r of W has share_of_rank(shards, r, W). `tail` as in GradientBuckets. The references must outlive
+  /// the object.
   TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
-              Tensor loss_sums, int64_t bucket_bytes = 0);
+              Tensor loss_sums, int64_t bucket_bytes = 0, int64_t tail = 0);
   /// The same, but of the gradients each rank gets only those that it owns.
   TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
               Tensor loss_sums, const ShardPlan& owners);
@@ -34,33 +35,38 @@ class TreeReducer {
   /// The sums of `shard`, any but the last one of this rank, are complete: stores them and zeroes the
   /// buffers.
   void set_aside(int64_t shard);
+  /// The loss of this rank's last shard is complete. Once a step, before finish(), at the same place among
+  /// the calls of ready() on every rank; also on a rank without shards.
+  void loss_ready();
   /// Gradients at or after `begin` of this rank's last shard are complete. Falling values within a step; 0
   /// completes all, also on a rank without shards.
   void ready(int64_t begin);
   /// Waits for all sums of this step, including those of the loss; on the device, work enqueued later waits.
-  /// Requires that ready(0) was called; then the next step may begin.
+  /// Requires that loss_ready() and ready(0) were called; then the next step may begin.
   void finish();
 
  private:
-  /// The segments of the ranks in a bucket, and whether they go to all.
+  /// The segments of the ranks in a bucket (owned_segment()), and whether they go to all.
   struct Segments {
     int64_t unit;
+    std::vector<int64_t> turns;  // by bucket; empty: 0
     bool to_all;
+    int64_t turn(int64_t bucket) const { return turns.empty() ? 0 : turns[static_cast<size_t>(bucket)]; }
   };
   TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
-              Tensor loss_sums, int64_t bucket_bytes, Segments segments);
+              Tensor loss_sums, const GradientBuckets& buckets, const Segments& segments);
 
   /// A flat range that is summed, in buckets from its end.
   struct Range {
     Tensor data;
     GradientBuckets buckets;
     Segments segments;
-    int64_t room;  // maximum elements received from other ranks for a bucket
     std::vector<Tensor> stack = {};
-    Tensor received = {};  // [buckets, room]
+    std::vector<Tensor> received = {};  // by bucket, elements from other ranks
   };
 
-  Range range_of(Tensor data, int64_t bucket, Segments segments) const;
+  /// Elements that this rank receives for a bucket.
+  int64_t room_of(const Range& range, int64_t bucket) const;
   size_t bytes_of(const Range& range) const;
   void allocate(Range& range);
   void set_aside(Range& range, int64_t shard);

@@ -123,10 +123,10 @@ std::optional<PlannedLink> link_of(const Options& options) {
 }
 
 nlohmann::json json_of(const PredictedStep& step, int ranks) {
-  return {{"step_ms", 1e3 * step.step()},      {"compute_ms", 1e3 * step.compute},
-          {"fixed_ms", 1e3 * step.fixed},      {"sums_ms", 1e3 * step.sums},
-          {"exposed_ms", 1e3 * step.exposed},  {"speedup", step.speedup},
-          {"efficiency", step.speedup / ranks}};
+  return {{"step_ms", 1e3 * step.step()},     {"compute_ms", 1e3 * step.compute},
+          {"fixed_ms", 1e3 * step.fixed},     {"sums_ms", 1e3 * step.sums},
+          {"exposed_ms", 1e3 * step.exposed}, {"sharing_ms", 1e3 * step.sharing},
+          {"speedup", step.speedup},          {"efficiency", step.speedup / ranks}};
 }
 
 nlohmann::json json_of(const TrainingPlan& plan) {

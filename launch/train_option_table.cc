@@ -77,7 +77,8 @@ void add_batch_options(TrainOptions& train, OptionTable& table) {
       "so the batches stay the same; a new run takes the smallest multiple of the number of ranks or, "
       "with --reduction reproducible, the smallest power of two from 8, "
       "for which a micro-batch holds at most --micro-batch-tokens. If there are more ranks than these, "
-      "--reduction reproducible takes the largest power of two with which it holds at least 512.");
+      "--reduction reproducible takes the largest power of two with which it holds at least 512. "
+      "It takes fewer if the longest sentence would not fit.");
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
@@ -288,6 +289,11 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.toggle("no-cuda-graph", train.no_cuda_graph,
                "On CUDA, launches every step separately instead of replaying a captured graph. "
                "The results are the same bits.");
+  table.integer(
+      "nccl-max-blocks", train.nccl_max_blocks, {.min = 0, .max = 64},
+      "On CUDA with several ranks, the number of multiprocessors that a sum of NCCL takes at most from "
+      "the computation beside it: fewer slow down the sums, more the computation. "
+      "0: NCCL decides. Other values need NCCL 2.17 or newer.");
   table.integer("threads", train.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
   add_isa_option(options.isa, table);

@@ -9,4 +9,8 @@ namespace ventris {
 /// complete for this micro-batch. Called with decreasing values, at the end with 0.
 using GradientsReady = std::function<void(int64_t begin)>;
 
+/// Callback before that: the loss of this micro-batch is in Transformer::loss_sums(), which backward does not
+/// access. Called once.
+using LossReady = std::function<void()>;
+
 }  // namespace ventris

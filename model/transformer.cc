@@ -136,7 +136,7 @@ Transformer::Transformer(Context& context, const TransformerConfig& config, Para
 Transformer::~Transformer() = default;
 
 void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_seed,
-                                   const GradientsReady& ready, bool first) {
+                                   const GradientsReady& ready, bool first, const LossReady& loss_ready) {
   VENTRIS_CHECK(impl_->training, "the model was made without training");
   VENTRIS_CHECK(
       batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
@@ -162,14 +162,16 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
       const ProfileRange range(impl_->context, kOutputAndLoss);
       impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
     }
+    if (loss_ready) loss_ready();
     {
       const ProfileRange range(impl_->context, kDecoderBackward);
       impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, complete);
     }
     const ProfileRange range(impl_->context, kEncoderBackward);
     impl_->encoder.backward(pass, source, activations.encoder, complete);
-  } else if (first) {
-    fill_zero(impl_->context, impl_->store.gradients());
+  } else {
+    if (first) fill_zero(impl_->context, impl_->store.gradients());
+    if (loss_ready) loss_ready();
   }
   complete_column_sums(impl_->context);
   clear_zero_word(impl_->context, impl_->config, impl_->ids, impl_->store, impl_->store.gradients());

@@ -36,11 +36,11 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
-  /// to loss_sums(). `ready` may be empty. Reads nothing back from the device.
+  /// to loss_sums(). `ready` and `loss_ready` may be empty. Reads nothing back from the device.
   /// `first`: of a step; all gradients were zero, or those in gradients_to_clear(): products write the
   /// others.
   void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready,
-                        bool first);
+                        bool first, const LossReady& loss_ready = {});
   /// The gradients to which the first micro-batch of a step adds: on CPUs all, so that their bits stay those
   /// of earlier versions; on CUDA those of vectors and positions.
   std::vector<FlatRange> gradients_to_clear() const;

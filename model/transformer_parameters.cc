@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 
 #include "backend/cast.h"
@@ -106,6 +107,14 @@ TransformerIds declare_transformer(const TransformerConfig& config, ParameterSto
         store.declare_vector(kOutputBias, config.vocab_size, Initializer::kZero, config.padded_vocab());
   }
   return ids;
+}
+
+int64_t end_of_embeddings(const ParameterStore& store) {
+  const auto& all = store.logical();
+  const auto first = std::find_if(all.begin(), all.end(), [](const LogicalParameter& parameter) {
+    return parameter.name.starts_with("encoder/");
+  });
+  return first == all.end() ? 0 : store.offset(first->tensor);
 }
 
 void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,

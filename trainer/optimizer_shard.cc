@@ -11,13 +11,10 @@
 #include "backend/transfer.h"
 #include "comm/communicator.h"
 #include "comm/tree_sum.h"
+#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {
-
-int64_t bucket_bytes_on(Device device) {
-  return device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
-}
 
 /// The vectors of a store, in order. Gaps between them are zero on every rank.
 std::vector<TreeNode> vectors_of(const ParameterStore& store) {
@@ -45,11 +42,15 @@ size_t bytes_of(TreeNode elements) {
 
 }  // namespace
 
+ShardPlan OptimizerShard::plan_of(const ParameterStore& store, Device device, int ranks) {
+  return {store.flat_size(), bucket_bytes_on(device), ranks, tail_of_sums(store, device)};
+}
+
 OptimizerShard::OptimizerShard(Context& context, ParameterStore& store, int rank, int ranks)
     : context_(context),
       store_(store),
       rank_(rank),
-      plan_(store.flat_size(), bucket_bytes_on(context.device()), ranks),
+      plan_(plan_of(store, context.device(), ranks)),
       vectors_(vectors_of(store)) {
   for (const TreeNode& range : plan_.ranges_of(rank)) {
     ranges_.push_back({range, size_});
@@ -85,7 +86,7 @@ void OptimizerShard::share_masters(Communicator& sums) const {
 /// One exchange for each bucket, so that a group of messages stays small.
 void OptimizerShard::share(Communicator& sums, bool compute_copy) const {
   if (!is_part()) return;
-  for (int64_t bucket = 0; bucket < plan_.buckets(); ++bucket) {
+  for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
     TreeMessages messages;
     const auto add = [&](std::vector<TreeMessage>& to, int peer, Tensor flat, TreeNode elements) {
       if (elements.size() > 0) to.push_back({peer, flat.col_range(elements.begin, elements.size())});
@@ -107,7 +108,7 @@ void OptimizerShard::share(Communicator& sums, bool compute_copy) const {
 
 void OptimizerShard::collect(Communicator& control, ConstTensor packed, Tensor whole) const {
   int64_t at = 0;
-  for (int64_t bucket = 0; bucket < plan_.buckets(); ++bucket) {
+  for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
     const TreeNode own = plan_.segment(bucket, rank_);
     std::string mine(bytes_of(own), '\0');
     if (own.size() > 0) copy_to_host(context_, mine.data(), packed.as<float>() + at, mine.size());
@@ -125,7 +126,7 @@ void OptimizerShard::collect(Communicator& control, ConstTensor packed, Tensor w
 
 void OptimizerShard::distribute(Communicator& control, ConstTensor whole, Tensor packed) const {
   int64_t at = 0;
-  for (int64_t bucket = 0; bucket < plan_.buckets(); ++bucket) {
+  for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
     const TreeNode all = {plan_.segment(bucket, 0).begin, plan_.segment(bucket, plan_.ranks() - 1).end};
     std::string bytes;
     if (whole) bytes.assign(reinterpret_cast<const char*>(whole.as<float>() + all.begin), bytes_of(all));

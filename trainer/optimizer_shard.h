@@ -18,6 +18,8 @@ class OptimizerShard {
  public:
   /// The store must be allocated, and it and the context must outlive the object. One of `ranks` ranks.
   OptimizerShard(Context& context, ParameterStore& store, int rank, int ranks);
+  /// The owners of the elements of a store, which need not be allocated, on a device.
+  static ShardPlan plan_of(const ParameterStore& store, Device device, int ranks);
 
   /// A range of elements, and where its state begins.
   struct Range {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "backend/error.h"
+#include "comm/communicator.h"
 #include "trainer/validation.h"
 
 namespace ventris {
@@ -52,7 +53,25 @@ MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::
           std::max(training.sentences, validating.sentences)};
 }
 
-int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device) {
+LongestRows longest_rows(const data::SentencePairs& pairs) {
+  const auto of = [](const data::SentenceArray& side) {
+    int64_t longest = 0;
+    for (int64_t i = 0; i < side.size(); ++i) longest = std::max(longest, side.length(i) + int64_t{1});
+    return longest;
+  };
+  return {.source = of(pairs.source), .target = of(pairs.target)};
+}
+
+int64_t bucket_bytes_on(Device device) {
+  return device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
+}
+
+int64_t tail_of_sums(const ParameterStore& store, Device device) {
+  return device == Device::kCuda ? end_of_embeddings(store) : 0;
+}
+
+int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device,
+                    const LongestRows& longest) {
   if (options.logical_shards > 0) return options.logical_shards;
   if (from.logical_shards > 0) return from.logical_shards;
   const int64_t max = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
@@ -61,12 +80,21 @@ int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ra
   const int64_t tokens = std::max(options.batch_source_tokens, options.batch_target_tokens);
   const int64_t min = (tokens + max - 1) / max;
   if (options.reduction == Reduction::kReproducible) {
-    const auto few =
-        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(min, kReproducibleShards))));
-    if (ranks <= few) return static_cast<int>(few);
-    const int64_t smaller = std::min(options.batch_source_tokens, options.batch_target_tokens);
-    const auto most = std::bit_floor(static_cast<uint64_t>(smaller / kMinReproducibleTokens));
-    return static_cast<int>(std::max(few, static_cast<int64_t>(most)));
+    const auto at_least = [](int64_t shards) {
+      return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(shards)));
+    };
+    int64_t shards = at_least(std::max(min, kReproducibleShards));
+    if (ranks > shards) {
+      const int64_t smaller = std::min(options.batch_source_tokens, options.batch_target_tokens);
+      const auto most = std::bit_floor(static_cast<uint64_t>(smaller / kMinReproducibleTokens));
+      shards = std::max(shards, static_cast<int64_t>(most));
+    }
+    const auto too_many = [&] {
+      return options.batch_source_tokens / shards < longest.source ||
+             options.batch_target_tokens / shards < longest.target;
+    };
+    while (shards > at_least(min) && too_many()) shards /= 2;
+    return static_cast<int>(shards);
   }
   return static_cast<int>((min + ranks - 1) / ranks * ranks);
 }

@@ -10,12 +10,26 @@
 
 namespace ventris {
 
+/// Rows of the longest training sentence of each side, with its mark.
+struct LongestRows {
+  int64_t source;
+  int64_t target;
+};
+LongestRows longest_rows(const data::SentencePairs& pairs);
+
 /// Micro-batches of a global batch: options.logical_shards if set; for a resumed run, those of its
 /// checkpoint; otherwise the smallest multiple of the ranks (with the reproducible reduction the smallest
 /// power of two from 8 on) with which each has at most micro_batch_tokens of a side. If the reproducible
 /// reduction has more ranks than these, the largest power of two with which each has at least 512, whatever
-/// the number of ranks.
-int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device);
+/// the number of ranks. If the longest sentences do not fit in one of so many, the reproducible reduction
+/// takes half as many, and so on, as far as micro_batch_tokens permits.
+int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device,
+                    const LongestRows& longest);
+/// Communicator::bucket_bytes() of the communicator that sums the gradients of a device.
+int64_t bucket_bytes_on(Device device);
+/// Elements at the begin of the gradients that are summed over the ranks in one bucket (GradientBuckets): the
+/// embeddings on a GPU; none on CPUs, where one bucket is added while another is on its way.
+int64_t tail_of_sums(const ParameterStore& store, Device device);
 /// Sets the parts of the model's shape that depend on the corpus. Throws Error(kBadConfiguration) if they do
 /// not fit.
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);

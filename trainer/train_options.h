@@ -78,6 +78,7 @@ struct TrainOptions {
   // Machine
   std::string device = "auto";   // auto, cpu, cuda
   bool no_cuda_graph = false;    // enqueue every step without a graph
+  int nccl_max_blocks = 0;       // multiprocessors that a sum of NCCL takes at most; 0: NCCL decides
   bool profile = false;          // measure the phases of steps
   double comm_timeout = 300.0;   // seconds that a rank waits for others in a collective; 0: no limit
   double save_timeout = 1800.0;  // seconds for writing one checkpoint to the disk; 0: no limit

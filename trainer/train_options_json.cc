@@ -24,7 +24,8 @@ constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
 constexpr const char* kLaterKeys[] = {"shard_optimizer", "initial_optimizer", "initial_vocabulary",
-                                      "initial_embeddings"};  // 0.2.0 refuses a file with them
+                                      "initial_embeddings",
+                                      "nccl_max_blocks"};  // 0.2.0 refuses a file with them
 
 // All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
@@ -78,6 +79,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("initial_embeddings", options.initial_embeddings);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
+  visit("nccl_max_blocks", options.nccl_max_blocks);
   visit("profile", options.profile);
   visit("comm_timeout", options.comm_timeout);
   visit("save_timeout", options.save_timeout);

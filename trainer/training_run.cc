@@ -2,7 +2,9 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "backend/cast.h"
 #include "backend/error.h"
@@ -65,7 +67,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       folder_lock_(hold_run_folder(communicator, options_.model_dir, progress_)),
       resume_point_(
           find_resume_point(communicator, options_, folder_lock_ && folder_lock_->held(), progress_)),
-      shards_(resolved_shards(options, resume_point_, communicator.size(), context.device())),
+      shards_(resolved_shards(options, resume_point_, communicator.size(), context.device(),
+                              longest_rows(corpus_.train()))),
       batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
                                  .target_tokens = options.batch_target_tokens,
                                  .shards = shards_,
@@ -346,6 +349,13 @@ bool TrainingRun::rank_check_is_due() const {
 void TrainingRun::check_ranks() {
   if (checked_step_ == state_.step) return;
   checked_step_ = state_.step;
+  const auto differing = [this](const std::vector<Replica>& parts) {
+    return check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
+  };
+  std::vector<Repair> repairs;
+  // Before the owners send their masters: the copies with which the ranks compute.
+  if (optimizer_->shard().is_part() && store_.compute_copy())
+    repairs = differing({{"parameters in bf16", store_.compute_copy()}});
   complete_masters();
   std::vector<Replica> parts = {{"parameters", store_.values()}};
   if (!optimizer_->shard().is_part()) {  // the others have one owner each
@@ -354,8 +364,7 @@ void TrainingRun::check_ranks() {
     parts.push_back({"second moments of Adam", state.v});
     if (state.average) parts.push_back({"moving average of the parameters", state.average});
   }
-  const std::vector<Repair> repairs =
-      check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
+  std::ranges::move(differing(parts), std::back_inserter(repairs));
   if (repairs.empty()) return;
   store_.refresh_compute_copy(context_);
   for (const Repair& repair : repairs) {

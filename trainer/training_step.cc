@@ -7,6 +7,7 @@
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "model/gradients_ready.h"
+#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {
@@ -25,17 +26,19 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       store_(store),
       transformer_(transformer),
       optimizer_(optimizer),
-      device_communicator_(make_device_communicator(communicator, context)),
+      device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
       sums_shards_(options.reduction == Reduction::kReproducible) {
   optimizer.clear_only(transformer.gradients_to_clear());
   const OptimizerShard& shard = optimizer.shard();
+  const int64_t tail = tail_of_sums(store, context.device());
   if (shard.is_part()) {
     const int terms = sums_shards_ ? shards : communicator.size();
     tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
   } else if (sums_shards_) {
-    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums());
+    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums(),
+                          sums().bucket_bytes(), tail);
   } else {
-    reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype);
+    reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype, sums().bucket_bytes(), tail);
   }
 }
 
@@ -53,6 +56,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
                                              const std::function<void(int64_t done, int64_t of)>& enqueued) {
   optimizer_.set_learning_rate(learning_rate);
   const GradientsReady ready = [this](int64_t begin) { reduce(begin); };
+  const LossReady loss_ready = [this] { reduce_loss(); };
   const auto [begin, end] = share();
   Enqueued step;
   const bool may_stop = !context_.profile().measuring();
@@ -70,7 +74,8 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     if (step.abandoned && !last) continue;
     const bool first = s == begin || sums_shards_;  // a shard that is set aside leaves nothing
     run(piece, first, last, [&] {
-      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady(), first);
+      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady(), first,
+                                    last ? loss_ready : LossReady());
       if (last) finish();
     });
     if (!last && sums_shards_) {  // outside of graphs: the operands depend on the shard
@@ -82,6 +87,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
   }
   if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards still takes part
     fill_zero(context_, store_.gradients());
+    reduce_loss();
     reduce(0);
     finish();
   }
@@ -100,6 +106,14 @@ BatchFeed::Piece TrainingStep::next_micro_batch(BatchFeed& feed) {
   return feed.next_micro_batch();
 }
 
+void TrainingStep::reduce_loss() {
+  if (tree_reducer_) {
+    tree_reducer_->loss_ready();
+  } else {
+    sums().start_all_reduce_sum(transformer_.loss_sums());
+  }
+}
+
 void TrainingStep::reduce(int64_t begin) {
   if (tree_reducer_) {
     tree_reducer_->ready(begin);
@@ -108,15 +122,14 @@ void TrainingStep::reduce(int64_t begin) {
   }
 }
 
-/// The work after the last backward pass: sums gradients and loss over the ranks, and updates with Adam.
+/// The work after the last backward pass: waits for the sums over the ranks, and updates with Adam.
 void TrainingStep::finish() {
   {
     const ProfileRange range(context_, kSumsPhase);
     if (tree_reducer_) {
       tree_reducer_->finish();
     } else {
-      sums().start_all_reduce_sum(transformer_.loss_sums());
-      reducer_->finish();  // with all sums pending
+      reducer_->finish();  // and the sum of the loss
     }
   }
   optimizer_.update(transformer_.loss_sums(), sums());

@@ -64,6 +64,9 @@ class TrainingStep {
   BatchFeed::Piece next_micro_batch(BatchFeed& feed);
   void run(const BatchFeed::Piece& piece, bool first, bool last, const std::function<void()>& work);
   StepGraph& graph_of(const BatchFeed::Piece& piece, bool first, bool last);
+  /// The loss is that of all shards of this rank: its sum over the ranks overlaps with backward, so that none
+  /// of the few, late sums of a step is left for its end.
+  void reduce_loss();
   /// Elements of the gradients from `begin` on are those of all shards of this rank.
   void reduce(int64_t begin);
   void finish();

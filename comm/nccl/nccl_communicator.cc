@@ -16,10 +16,16 @@
 namespace ventris {
 namespace {
 
-/// A stream, or an event, of the current device.
+/// A stream of the current device whose kernels get multiprocessors before those of other streams that wait
+/// for some: a sum of which one rank's kernel starts late is late on all.
 class Stream {
  public:
-  Stream() { VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  Stream() {
+    int least = 0;
+    int greatest = 0;
+    VENTRIS_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    VENTRIS_CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
+  }
   ~Stream() { static_cast<void>(cudaStreamDestroy(stream_)); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -29,6 +35,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+/// An event of the current device.
 class Event {
  public:
   Event() { VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
@@ -58,10 +65,11 @@ ncclUniqueId agree_on_id(Communicator& control) {
 
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(Communicator& control, Context& context)
+  NcclCommunicator(Communicator& control, Context& context, int max_blocks)
       : control_(control),
         context_stream_(cuda::stream_of(context)),
-        link_(agree_on_id(control), control.rank(), control.size(), host_name(), control.wait_limit()) {}
+        link_(agree_on_id(control), control.rank(), control.size(), host_name(), control.wait_limit(),
+              max_blocks) {}
   // Pending work ends first. During an exception it may never end, as the other ranks may be gone.
   ~NcclCommunicator() override {
     if (std::uncaught_exceptions() > 0) link_.abandon();
@@ -139,17 +147,33 @@ class NcclCommunicator : public Communicator {
   bool under_way_ = false;
 };
 
-std::string version_text() {
+// The first version that knows maxCTAs of ncclConfig_t; earlier ones ignore it.
+constexpr int kFirstWithMaxBlocks = 21700;
+
+int loaded_version() {
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
+  return version;
+}
+
+std::string version_text() {
+  const int version = loaded_version();
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context) {
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context,
+                                                       int max_blocks) {
   if (context.device() == Device::kCpu || control.size() == 1) return nullptr;
   check_equal_on_all_ranks(control, "the version of NCCL", version_text());
+  if (max_blocks > 0 && loaded_version() < kFirstWithMaxBlocks) {
+    fail(
+        ExitCode::kUnavailable,
+        "--nccl-max-blocks {}: NCCL {} does not know this limit, 2.17 or newer does: install one, or omit the "
+        "option",
+        max_blocks, version_text());
+  }
   int device = 0;
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
   const std::string shared = shared_device(control, device);
@@ -157,7 +181,7 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Co
     fail(ExitCode::kUnavailable,
          "{}. NCCL needs one device per rank: start fewer ranks on a host, or use --device cpu", shared);
   }
-  return std::make_unique<NcclCommunicator>(control, context);
+  return std::make_unique<NcclCommunicator>(control, context, max_blocks);
 }
 
 std::string nccl_library() {

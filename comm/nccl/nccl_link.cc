@@ -42,11 +42,13 @@ ncclDataType_t nccl_type(DType dtype) {
   return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kBF16 ? ncclBfloat16 : ncclFloat64;
 }
 
-NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit)
+NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit,
+                   int max_blocks)
     : rank_(rank), ranks_(ranks), host_(host), wait_limit_(wait_limit) {
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (max_blocks > 0) config.maxCTAs = max_blocks;
   // It would override the configuration, and a blocking call could not be aborted.
   ::setenv("NCCL_COMM_BLOCKING", "0", /*overwrite=*/1);
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);

@@ -24,8 +24,10 @@ namespace ventris {
 class NcclLink {
  public:
   /// Joins `ranks` ranks, each on the current CUDA device of its thread; this one is on `host`. `wait_limit`
-  /// is that of Communicator. Throws LateRanks if that fails or times out.
-  NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit);
+  /// is that of Communicator; a kernel has at most `max_blocks` blocks, each on a multiprocessor (0: NCCL
+  /// decides). Throws LateRanks if that fails or times out.
+  NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit,
+           int max_blocks);
   /// Requires that the sums are complete, except during an exception.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;

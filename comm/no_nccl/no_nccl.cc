@@ -4,7 +4,8 @@
 
 namespace ventris {
 
-std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context) {
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context,
+                                                       int /*max_blocks*/) {
   VENTRIS_CHECK(context.device() == Device::kCpu || control.size() == 1,
                 "{} ranks compute on {} in a program built without NCCL", control.size(),
                 name_of(context.device()));

@@ -217,6 +217,17 @@ class EmulatedDevice(DeviceTest):
         anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
         self.succeed_on_device(*anew, ranks=2, devices=2)
         self.assert_equal_parameters(*(self.path(name, "checkpoint-00000004.h5") for name in ("two", "two-anew")))
+        limited = self.train("two-limited", *steps, "--device", "cuda", "--nccl-max-blocks", 4)
+        self.succeed_on_device(*limited, ranks=2, devices=2)
+        self.assertIn(b'"nccl_max_blocks": 4', self.read(self.path("two-limited", "config.json")))
+        self.succeed_on_device(*self.train("two-limited", "--max-steps", 5, "--device", "cuda"), ranks=2, devices=2)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_an_nccl_that_cannot_limit_its_blocks_is_named(self):
+        words = self.train("old", "--max-steps", 1, "--device", "cuda", "--nccl-max-blocks", 4)
+        says = ["--nccl-max-blocks 4", "NCCL 2.16.5", "2.17 or newer"]
+        old = {"VENTRIS_EMULATED_NCCL_VERSION": 21605}
+        self.refuse_on_device(69, *words, ranks=2, devices=2, says=says, variables=old)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_divergence_on_the_devices_ends_the_job_with_its_own_code(self):
@@ -399,6 +410,9 @@ class RealDevice(EmulatedDevice):
 
     def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
         self.skipTest("NCCL on GPUs has no errors to order")
+
+    def test_an_nccl_that_cannot_limit_its_blocks_is_named(self):
+        self.skipTest("NCCL on GPUs has its own version")
 
 
 if __name__ == "__main__":

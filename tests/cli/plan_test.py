@@ -88,6 +88,30 @@ class Plan(support.CommandLineTest):
         text = self.succeed("plan", "--corpus", self.corpus, *words, "--link", 1, *measured, "--ranks", 4).decode()
         self.assertRegex(text, r"predicted step +\d+\.?\d* ms  \d.* times as fast as one rank")
         self.assertNotIn("predicted", self.plan(*words))
+        self.assertEqual(four["sharing_ms"], 0)
+        owners = ["--link", 1, "--latency", 500, *measured, "--ranks", 4, "--shard-optimizer"]
+        shared = self.plan(*words, *owners)["predicted"]
+        self.assertGreater(shared["sharing_ms"], (4 + 3) * 0.5)  # of the norm, and an exchange
+        self.assertAlmostEqual(shared["step_ms"], 30 + shared["exposed_ms"] + shared["sharing_ms"])
+        text = self.succeed("plan", "--corpus", self.corpus, *words, *owners).decode()
+        self.assertRegex(text, r"\n  norm and parameters of owners +\d")
+
+    def test_a_sentence_that_is_longer_than_the_shards_of_many_ranks_is_no_fault(self):
+        lines = [f"{'word ' * (3 + i % 5)}{i}." for i in range(60)]
+        for side in ("source", "target"):
+            self.write(f"long.{side}", "\n".join([*lines, "a " * 700]) + "\n")
+        corpus = self.path("long.h5")
+        sides = [self.path(f"long.{side}") for side in ("source", "target")]
+        self.succeed("prepare", "--train-sets", *sides, "--vocab-size", 40, "--max-length", 2000, "--output", corpus)
+        words = ["--corpus", corpus, "--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2]
+        words += ["--batch-source-tokens", 16384, "--batch-target-tokens", 16384, "--max-positions", 1024]
+        words += ["--reduction", "reproducible", "--device", "cpu"]
+        for ranks in (1, 9, 64, 1024):  # 32 shards of 512 tokens would not hold it
+            plan = json.loads(self.succeed("plan", *words, "--ranks", ranks, "--host-memory", 1000, "--json"))
+            self.assertEqual(plan["micro_batches"], 8 if ranks == 1 else 16)
+        if support.MPIEXEC:
+            once = ["--max-steps", 1, "--threads", 1, "--valid-every", 0, "--model-dir", self.path("long")]
+            self.succeed("train", *words, *once, ranks=9)
 
     def test_wrong_options_are_refused(self):
         self.refuse(64, "plan", "--corpus", self.corpus, "--link", 50, says="--step-ms is required")

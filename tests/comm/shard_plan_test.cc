@@ -35,37 +35,81 @@ TEST(GradientBuckets, AreTheSameRangesHoweverBackwardGoesOn) {
 }
 
 TEST(ShardPlan, GivesEveryElementToOneRankInEqualShares) {
+  struct Case {
+    int ranks;
+    int64_t elements;
+    int64_t tail;
+  };
   const int64_t unit = ShardPlan::unit();
-  for (const int ranks : {1, 2, 3, 4, 8, 100}) {
-    for (const int64_t elements : {int64_t{1}, unit, 7 * unit + 5, 1000 * unit + 64}) {
-      const ShardPlan plan(elements, 16 * unit * 4, ranks);
-      std::vector<TreeNode> all;
-      int64_t smallest = elements;
-      for (int rank = 0; rank < ranks; ++rank) {
-        int64_t size = 0;
-        for (const TreeNode& range : plan.ranges_of(rank)) {
-          EXPECT_EQ(range.begin % unit, 0);
-          all.push_back(range);
-          size += range.size();
-        }
-        EXPECT_EQ(size, plan.size_of_share(rank));
-        smallest = std::min(smallest, size);
+  const int64_t most = 1000 * unit + 64;
+  // 15 ranks share buckets of 16 units: each time another one has two.
+  for (const auto& [ranks, elements, tail] : {Case{1, most, 0},
+                                              {2, most, 0},
+                                              {3, most, 100 * unit + 7},
+                                              {4, 7 * unit + 5, 0},
+                                              {8, 1, 0},
+                                              {8, unit, unit - 1},
+                                              {15, most, 0},
+                                              {15, most, 33 * unit},
+                                              {100, most, 2 * unit},
+                                              {100, 7 * unit + 5, 0},
+                                              {700, most, 301 * unit}}) {
+    const ShardPlan plan(elements, 16 * unit * 4, ranks, tail);
+    std::vector<TreeNode> all;
+    int64_t fewest_units = most;
+    int64_t most_units = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      int64_t size = 0;
+      for (const TreeNode& range : plan.ranges_of(rank)) {
+        EXPECT_EQ(range.begin % unit, 0);
+        all.push_back(range);
+        size += range.size();
       }
-      std::sort(all.begin(), all.end(), [](TreeNode a, TreeNode b) { return a.begin < b.begin; });
-      int64_t end = 0;
-      for (const TreeNode& range : all) {
-        EXPECT_EQ(range.begin, end);
-        end = range.end;
-      }
-      EXPECT_EQ(end, elements);
-      EXPECT_LE(plan.largest_share() - smallest, (plan.buckets() + 1) * unit) << elements << " on " << ranks;
+      EXPECT_EQ(size, plan.size_of_share(rank));
+      EXPECT_LE(size, plan.largest_share());
+      const int64_t units = (size + unit - 1) / unit;
+      fewest_units = std::min(fewest_units, units);
+      most_units = std::max(most_units, units);
     }
+    std::sort(all.begin(), all.end(), [](TreeNode a, TreeNode b) { return a.begin < b.begin; });
+    int64_t end = 0;
+    for (const TreeNode& range : all) {
+      EXPECT_EQ(range.begin, end);
+      end = range.end;
+    }
+    EXPECT_EQ(end, elements);
+    EXPECT_LE(most_units - fewest_units, 1) << elements << " on " << ranks;
   }
+}
+
+TEST(GradientBuckets, LeaveOneForWhatBackwardCompletesLast) {
+  GradientBuckets buckets(100, 20, 35);
+  EXPECT_EQ(buckets.count(), 5);
+  std::vector<TreeNode> begun;
+  const auto start = [&](int64_t begin, int64_t count) { begun.push_back({begin, begin + count}); };
+  buckets.ready(36, start);
+  EXPECT_EQ(begun, (std::vector<TreeNode>{{95, 100}, {75, 95}, {55, 75}}));
+  buckets.ready(35, start);  // the first layer need not wait for what precedes it
+  EXPECT_EQ(begun.back(), (TreeNode{35, 55}));
+  buckets.ready(1, start);
+  EXPECT_EQ(begun.size(), 4U);
+  buckets.ready(0, start);
+  EXPECT_EQ(begun.back(), (TreeNode{0, 35}));
+  for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) {
+    EXPECT_EQ(buckets.at(bucket), begun[static_cast<size_t>(buckets.count() - 1 - bucket)]);
+    EXPECT_EQ(buckets.index_of(buckets.at(bucket).begin), bucket);
+    EXPECT_EQ(buckets.index_of(buckets.at(bucket).end - 1), bucket);
+  }
+  GradientBuckets all(10, 4, 12);
+  EXPECT_EQ(all.count(), 1) << "a tail of everything";
+  const GradientBuckets long_tail(3 * GradientBuckets::kMaxTail, 1 << 20, 2 * GradientBuckets::kMaxTail + 1);
+  EXPECT_EQ(long_tail.at(1), (TreeNode{GradientBuckets::kMaxTail, 2 * GradientBuckets::kMaxTail}));
+  EXPECT_EQ(long_tail.at(2).size(), 1);
 }
 
 TEST(ShardPlan, OneRankHasAllInOneRange) {
   const ShardPlan plan(1'000'000, 1 << 16, 1);
-  EXPECT_GT(plan.buckets(), 10);
+  EXPECT_GT(plan.buckets().count(), 10);
   EXPECT_EQ(plan.ranges_of(0), (std::vector<TreeNode>{{0, 1'000'000}}));
 }
 
@@ -76,8 +120,8 @@ TEST(TreeReducer, GivesOwnersTheBitsThatAllRanksGetOtherwise) {
     return Tensor{data.data(), 1, kElements, kElements, DType::kF32};
   };
   for (const int64_t shards : {1, 3, 8}) {
-    const ShardPlan owners(kElements, 1 << 18, world().size());
-    EXPECT_GT(owners.buckets(), 1);
+    const ShardPlan owners(kElements, 1 << 18, world().size(), 70'000);
+    EXPECT_GT(owners.buckets().count(), 1);
     const auto sum = [&](bool owned) {
       std::vector<float> gradients(kElements, 0.0F);
       std::vector<double> losses = {0.0, 0.0};
@@ -92,6 +136,7 @@ TEST(TreeReducer, GivesOwnersTheBitsThatAllRanksGetOtherwise) {
         losses[0] += 1.0 / static_cast<double>(shard + 3);
         if (shard + 1 < share.end) reducer->set_aside(shard);
       }
+      reducer->loss_ready();
       for (int64_t begin = kElements; begin > 0; begin -= std::min<int64_t>(begin, 30'000))
         reducer->ready(begin);
       reducer->ready(0);

@@ -40,6 +40,7 @@ struct Step {
       for (int which = 0; which < 2; ++which) losses[static_cast<size_t>(which)] += loss(shard, which);
       if (shard + 1 < share.end) reducer.set_aside(shard);
     }
+    reducer.loss_ready();
     for (auto begin = static_cast<int64_t>(gradients.size()); begin > 0;
          begin = std::max<int64_t>(0, begin - stride))
       reducer.ready(begin);
@@ -152,6 +153,8 @@ TEST(TreeReducer, RefusesToFinishBeforeAllIsReadyAndToSetTheLastShardAside) {
   EXPECT_THROW(step.reducer.set_aside(step.share.end - 1), Error);
   step.reducer.set_aside(step.share.begin);
   step.reducer.ready(0);
+  EXPECT_THROW(step.reducer.finish(), Error) << "without the loss";
+  step.reducer.loss_ready();
   step.reducer.finish();
 }
 

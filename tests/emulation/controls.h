@@ -58,6 +58,9 @@ uint64_t idle_waits();
 /// "graph", and the names that enqueue() is given.
 std::map<std::string, int64_t> launches();
 
+/// The priority of the work that runs, for that work: of its stream, or of the node of a graph.
+int running_priority();
+
 /// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
 /// touched, and is captured like a kernel. `name` is that of launches().
 /// `meets_ranks`: it does not end before other processes have come; then the host runs it only where it waits

@@ -52,6 +52,7 @@ void replay(const EmulatedGraph& graph, Random random) {
     }
     const size_t node = *next;
     ready.erase(next);
+    if (graph.node_priorities) state().priority = graph.nodes[node].priority;
     graph.nodes[node].work();
     for (const size_t after : later[node]) {
       if (--missing[after] == 0) ready.push_back(after);
@@ -90,8 +91,10 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
       stream != nullptr && stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return result(cudaSuccess);
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+  if ((flags & ~cudaGraphInstantiateFlagUseNodePriority) != 0) return result(cudaErrorInvalidValue);
   *exec = new EmulatedGraph(*graph);
+  (*exec)->node_priorities = flags != 0;
   return result(cudaSuccess);
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {

@@ -30,6 +30,7 @@ using ventris::BF16;
 
 constexpr int kMaxRanks = ventris::emulation::kMaxNcclRanks;
 constexpr size_t kSlotBytes = size_t{64} << 10;
+constexpr int kFirstWithMaxCtas = 21700;  // earlier versions ignore what they do not know
 
 /// What the ranks of a communicator share: a file in shared memory, zero at first.
 struct Shared {
@@ -263,7 +264,12 @@ ncclResult_t enqueue(ncclComm_t comm, cudaStream_t stream, std::function<void(bo
     const bool captured = capture != cudaStreamCaptureStatusNone;
     if (status == cudaSuccess)
       status = ventris::emulation::enqueue(
-          stream, "NCCL", [work, captured] { work(captured); }, /*meets_ranks=*/true);
+          stream, "NCCL",
+          [work, captured] {
+            ventris::emulation::nccl_hooks().priority = ventris::emulation::running_priority();
+            work(captured);
+          },
+          /*meets_ranks=*/true);
     if (status != cudaSuccess) of->error = ncclUnhandledCudaError;
     of->launching = false;
   });
@@ -275,7 +281,12 @@ ncclResult_t enqueue(ncclComm_t comm, cudaStream_t stream, std::function<void(bo
 namespace ventris::emulation {
 
 NcclHooks& nccl_hooks() {
-  static NcclHooks hooks;
+  static NcclHooks hooks = [] {
+    NcclHooks first;
+    if (const char* version = std::getenv("VENTRIS_EMULATED_NCCL_VERSION"))
+      first.version = std::atoi(version);
+    return first;
+  }();
   return hooks;
 }
 
@@ -301,10 +312,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
+  ventris::emulation::NcclHooks& hooks = ventris::emulation::nccl_hooks();
   *comm = nullptr;
   if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks || config == nullptr ||
       config->blocking != 0)
     return ncclInvalidArgument;
+  const bool limited = config->maxCTAs != NCCL_CONFIG_UNDEF_INT && hooks.version >= kFirstWithMaxCtas;
+  if (limited && config->maxCTAs <= 0) return ncclInvalidArgument;
+  hooks.max_blocks = limited ? config->maxCTAs : 0;
   const std::string device = this_device();
   if (device.empty()) return ncclUnhandledCudaError;
   auto made = std::make_shared<Communicator>();
@@ -313,7 +328,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   made->ranks = ranks;
   made->shared = open_shared(made->name, 0);
   if (made->shared == nullptr) return ncclSystemError;
-  made->failing_sum = ventris::emulation::nccl_hooks().failing_sum;
+  made->failing_sum = hooks.failing_sum;
   if (const uint64_t wish = wished_sum("VENTRIS_EMULATED_NCCL_ERROR", rank)) made->failing_sum = wish;
   made->hanging_sum = wished_sum("VENTRIS_EMULATED_NCCL_HANG", rank);
   std::memcpy(made->shared->devices[rank], device.c_str(), device.size() + 1);

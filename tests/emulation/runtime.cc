@@ -40,6 +40,9 @@ void clear_fault() {
   state().fault_text.clear();
 }
 
+int running_priority() {
+  return state().priority;
+}
 uint64_t idle_waits() {
   VENTRIS_LOCK();
   return state().idle_waits;

@@ -122,6 +122,41 @@ TEST_F(EmulatedRuntime, GraphsRepeatWhatTheyCaptured) {
   VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
 }
 
+TEST_F(EmulatedRuntime, AGraphHasThePrioritiesOfItsStreamsOnlyWhereAskedFor) {
+  int least = 0;
+  int greatest = 0;
+  VENTRIS_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t first = nullptr;
+  VENTRIS_CUDA_CHECK(cudaStreamCreateWithPriority(&first, cudaStreamNonBlocking, greatest - 7));
+  const auto priority_of = [](cudaStream_t of) {
+    int priority = 1;
+    EXPECT_EQ(cudaStreamGetPriority(of, &priority), cudaSuccess);
+    return priority;
+  };
+  EXPECT_EQ(priority_of(first), greatest) << "the nearest of the range";
+  EXPECT_EQ(priority_of(stream), least);
+  int ran = 1;
+  const auto work = [&ran] { ran = emulation::running_priority(); };
+  VENTRIS_CUDA_CHECK(emulation::enqueue(first, "work", work));
+  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(first));
+  EXPECT_EQ(ran, greatest);
+
+  cudaGraph_t graph = nullptr;
+  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
+  VENTRIS_CUDA_CHECK(emulation::enqueue(first, "work", work));
+  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(first, &graph));
+  for (const unsigned long long flags : {0ULL, cudaGraphInstantiateFlagUseNodePriority}) {
+    cudaGraphExec_t exec = nullptr;
+    VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph, flags));
+    VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream));
+    VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(ran, flags == 0 ? least : greatest);
+    VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
+  }
+  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
+  VENTRIS_CUDA_CHECK(cudaStreamDestroy(first));
+}
+
 TEST_F(EmulatedRuntime, AStreamThatIsNotJoinedSpoilsTheCapture) {
   const DeviceArray<int> value({1});
   cudaEvent_t event = nullptr;

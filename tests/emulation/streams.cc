@@ -45,6 +45,7 @@ bool ready(const EmulatedStream& stream) {
 void execute_front(EmulatedStream& stream) {
   const EmulatedStream::Piece piece = std::move(stream.work.front());
   stream.work.pop_front();
+  state().priority = stream.priority;
   if (state().fault == cudaSuccess && piece.work) piece.work();
   ++stream.executed;
 }
@@ -127,7 +128,7 @@ cudaError_t append(cudaStream_t handle, EmulatedStream::Piece piece) {
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   if (stream->capture) {
     std::vector<EmulatedGraph::Node>& nodes = stream->capture->graph.nodes;
-    nodes.push_back({std::move(piece.work), stream->last, stream, piece.meets_ranks});
+    nodes.push_back({std::move(piece.work), stream->last, stream, stream->priority, piece.meets_ranks});
     stream->last = {nodes.size() - 1};
     return result(cudaSuccess);
   }
@@ -155,6 +156,14 @@ cudaError_t append(cudaStream_t stream, const char* name, std::function<void()> 
 
 }  // namespace ventris::emulation
 
+namespace {
+
+// Those of a GPU of compute capability 9.0. A smaller number goes first.
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
+
+}  // namespace
+
 using ventris::emulation::append;
 using ventris::emulation::execute_all;
 using ventris::emulation::execute_until;
@@ -164,10 +173,26 @@ using ventris::emulation::state;
 using ventris::emulation::valid;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   VENTRIS_LOCK();
   *stream = new EmulatedStream;
   (*stream)->flags = flags;
+  (*stream)->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
   state().streams.insert(*stream);
+  return result(cudaSuccess);
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  VENTRIS_LOCK();
+  const EmulatedStream* stream = valid(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidValue);
+  *priority = stream->priority;
+  return result(cudaSuccess);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = kLeastPriority;
+  *greatest = kGreatestPriority;
   return result(cudaSuccess);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

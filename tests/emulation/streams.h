@@ -21,9 +21,11 @@ struct EmulatedGraph {
     std::function<void()> work;
     std::vector<size_t> after;     // nodes
     const EmulatedStream* stream;  // that captured it: a number, it may be gone
+    int priority;                  // of that stream
     bool meets_ranks;
   };
   std::vector<Node> nodes;
+  bool node_priorities = false;  // otherwise all have that of the stream in which the graph is launched
 };
 /// A capture that is under way, or ended.
 struct EmulatedCapture {
@@ -40,6 +42,7 @@ struct EmulatedStream {
     bool meets_ranks = false;  // does not end before other processes have come
   };
   unsigned flags = 0;
+  int priority = 0;
   std::deque<Piece> work;
   uint64_t enqueued = 0;
   std::atomic<uint64_t> executed = 0;
@@ -67,6 +70,7 @@ struct State {
   std::map<const void*, int64_t> kernel_launches;
   std::map<std::string, int64_t> other_launches;
   uint64_t idle_waits = 0;
+  int priority = 0;                 // of the work that runs
   cudaError_t fault = cudaSuccess;  // sticky
   std::string fault_text;
   cudaError_t last = cudaSuccess;

@@ -42,6 +42,9 @@ TEST(TrainOptionsJson, LeavesOutOfAFileWhatEarlierVersionsDoNotKnowAndNobodyAske
   EXPECT_NE(to_json(options).find("shard_optimizer"), std::string::npos);
   options.shard_optimizer = true;
   EXPECT_TRUE(train_options_from_json(config_json(options, ""), "text").shard_optimizer);
+  EXPECT_EQ(config_json(options, "").find("nccl_max_blocks"), std::string::npos);
+  options.nccl_max_blocks = 8;
+  EXPECT_EQ(train_options_from_json(config_json(options, ""), "text").nccl_max_blocks, 8);
 }
 
 TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing) {

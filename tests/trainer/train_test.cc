@@ -17,7 +17,6 @@
 #include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/run_shape.h"
 #include "trainer/signals.h"
 #include "trainer/training_run.h"
 
@@ -416,42 +415,6 @@ TEST_F(TrainTest, ASignalBeforeTheFirstStepStopsThereAndSaves) {
       ::testing::ExitedWithCode(42), "");
   EXPECT_EQ(list_checkpoints(run.model_dir).size(), 1U);
   EXPECT_EQ(train_alone(run).step, 12);
-}
-
-TEST_F(TrainTest, ShardsAreTheSmallestMultipleOfTheRanksThatFits) {
-  TrainOptions run;
-  run.batch_source_tokens = 25000;
-  run.batch_target_tokens = 24000;
-  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCpu), 7);
-  EXPECT_EQ(resolved_shards(run, {}, 2, Device::kCpu), 8);
-  EXPECT_EQ(resolved_shards(run, {}, 4, Device::kCpu), 8);
-  EXPECT_EQ(resolved_shards(run, {}, 16, Device::kCpu), 16);
-  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCuda), 1);
-  EXPECT_EQ(resolved_shards(run, {}, 4, Device::kCuda), 4);
-  EXPECT_EQ(resolved_shards(run, {"checkpoint", 7}, 4, Device::kCpu), 7);
-  EXPECT_EQ(resolved_shards(run, {"checkpoint of before", 0}, 4, Device::kCpu), 8);
-  run.micro_batch_tokens = 10000;
-  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCpu), 3);
-  EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCuda), 3);
-  run.logical_shards = 3;
-  EXPECT_EQ(resolved_shards(run, {}, 2, Device::kCpu), 3);
-  EXPECT_EQ(resolved_shards(run, {"checkpoint", 7}, 2, Device::kCpu), 3);
-}
-
-TEST_F(TrainTest, ShardsOfAReproducibleRunFollowFromTheBatchWithMoreRanksThanShards) {
-  TrainOptions run;
-  run.reduction = Reduction::kReproducible;
-  run.batch_source_tokens = 25000;
-  run.batch_target_tokens = 24000;
-  for (const int ranks : {1, 2, 3, 8}) EXPECT_EQ(resolved_shards(run, {}, ranks, Device::kCpu), 8);
-  for (const int ranks : {9, 16, 1000}) EXPECT_EQ(resolved_shards(run, {}, ranks, Device::kCpu), 32);
-  run.batch_source_tokens = run.batch_target_tokens = 2000;
-  EXPECT_EQ(resolved_shards(run, {}, 64, Device::kCpu), 8);
-  run.batch_source_tokens = 25000;
-  run.batch_target_tokens = 24000;
-  run.micro_batch_tokens = 2500;
-  EXPECT_EQ(resolved_shards(run, {}, 3, Device::kCpu), 16);
-  EXPECT_EQ(resolved_shards(run, {"checkpoint", 6}, 3, Device::kCpu), 6);
 }
 
 TEST_F(TrainTest, BadOptionsAreRefusedByName) {

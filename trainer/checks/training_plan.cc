@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "backend/error.h"
-#include "comm/communicator.h"
 #include "comm/shard_plan.h"
 #include "comm/tree_sum.h"
 #include "model/batch_stage.h"
@@ -109,11 +108,7 @@ class Planner {
 
   bool shares_state() const { return options_.shard_optimizer && machine_.ranks > 1; }
 
-  ShardPlan owners() const {
-    const int64_t bucket =
-        machine_.device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
-    return {store_.flat_size(), bucket, machine_.ranks};
-  }
+  ShardPlan owners() const { return OptimizerShard::plan_of(store_, machine_.device, machine_.ranks); }
 
   /// For the rank with the most: partial sums on its stack, and those received from other ranks. Owners
   /// receive that of each rank with the fast reduction.
@@ -125,7 +120,10 @@ class Planner {
     }
     const int64_t flat = store_.flat_size();
     const TreeLayout layout(shards, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
-    const int64_t received = TreeSum::room_for(layout, flat);
+    const int64_t segments = layout.in_host().others(0) * std::ssize(layout.members()) +
+                             layout.between_hosts().others(layout.host_of(0));
+    const int64_t received =
+        shares_state() ? segments * owners().largest_share() : TreeSum::room_for(layout, flat);
     return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(dtype_));
   }
 
@@ -174,6 +172,8 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .device = plan.machine.device,
                                                      .reduction = options.reduction,
                                                      .gradient_dtype = options.gradient_dtype,
+                                                     .precision = options.precision,
+                                                     .shard_optimizer = options.shard_optimizer,
                                                      .ranks = plan.machine.ranks,
                                                      .ranks_per_host = plan.machine.ranks_per_host,
                                                      .shards = plan.shards,
@@ -273,7 +273,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.precision = options.precision;
   plan.machine = machine;
   if (plan.machine.ranks_per_host == 0) plan.machine.ranks_per_host = machine.ranks;
-  plan.shards = resolved_shards(options, {}, machine.ranks, machine.device);
+  plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus.train()));
   plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
   const Planner planner(options, plan.machine, corpus);
   const data::BatchSource batches = planner.batches(plan.shards);

@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/communicator.h"
+#include "backend/global_norm.h"
 #include "comm/gradient_buckets.h"
 #include "comm/tree_layout.h"
 #include "model/transformer_parameters.h"
+#include "trainer/optimizer_shard.h"
+#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {
 
-/// Sums of a few numbers in each step, in addition to the gradients: of the loss, and of the hosts' numbers.
-constexpr int kSmallSums = 2;
-constexpr double kBytesOfSmallSum = 40.0;
+/// Sums of a few numbers in each step, in addition to the gradients: of the loss, and of the hosts' numbers,
+/// for which CPUs wait after the step.
+constexpr double kBytesOfLoss = 16.0;
+constexpr double kBytesOfHostNumbers = 40.0;
 
 /// Forward operations per layer of a sentence pair, by training_flops() without attention's products, which
 /// are a few percent.
@@ -30,6 +33,11 @@ LayerOperations operations_of(const TransformerConfig& model, double source, dou
           .output = target * d * static_cast<double>(model.vocab_size)};
 }
 
+double forward_operations(const TransformerConfig& model, const LayerOperations& of) {
+  return model.encoder_layers * of.encoder_layer + model.decoder_layers * of.decoder_layer + of.key_value +
+         of.output;
+}
+
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -44,8 +52,7 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
   ParameterStore store;
   const TransformerIds ids = declare_transformer(model, store);
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double forward = model.encoder_layers * of.encoder_layer + model.decoder_layers * of.decoder_layer +
-                         of.key_value + of.output;
+  const double forward = forward_operations(model, of);
   // Backward has two products for each one of forward.
   double done = forward + 2 * of.output;
   std::vector<ReadyMoment> moments;
@@ -64,21 +71,37 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
   return moments;
 }
 
+double loss_moment(const TransformerConfig& model, double source_tokens, double target_tokens) {
+  const LayerOperations of = operations_of(model, source_tokens, target_tokens);
+  const double forward = forward_operations(model, of);
+  return (forward + 2 * of.output) / (3 * forward);
+}
+
+double exchange_seconds(const PlannedLink& link, int ranks, double bytes) {
+  return (ranks - 1) * (link.latency + bytes / ranks / link.bytes_per_second);
+}
+
+/// A sum of the terms of all ranks in the order of the tree (comm/tree_sum.h), whose result goes to all
+/// ranks, or stays with the owners of its segments.
+double tree_seconds(const PlannedLink& link, const ScalingInputs& run, int terms, double bytes, bool to_all) {
+  const double p = run.ranks;
+  const double of_host = std::min(run.ranks, run.ranks_per_host);
+  const double hosts = std::ceil(p / of_host);
+  const int back = to_all ? 1 : 0;
+  const int rank_sums = most_partial_sums(terms, run.ranks);
+  const int host_sums = partial_sums_of_a_host(terms, consecutive_hosts(run.ranks, run.ranks_per_host));
+  return (1 + back) * (of_host - 1) * link.host_latency +
+         (rank_sums + back) * (of_host - 1) / of_host * bytes / link.host_bytes_per_second +
+         (1 + back) * (hosts - 1) * link.latency +
+         (host_sums + back) * (hosts - 1) / p * bytes / link.bytes_per_second;
+}
+
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
   if (run.ranks == 1) return 0.0;
   const double p = run.ranks;
   const double rounds = std::ceil(std::log2(p));
   const double transfer = bytes / link.bytes_per_second;
-  if (run.reduction == Reduction::kReproducible) {
-    const double of_host = std::min(run.ranks, run.ranks_per_host);
-    const double hosts = std::ceil(p / of_host);
-    const int rank_sums = most_partial_sums(run.shards, run.ranks);
-    const int host_sums =
-        partial_sums_of_a_host(run.shards, consecutive_hosts(run.ranks, run.ranks_per_host));
-    return 2 * (of_host - 1) * link.host_latency +
-           (rank_sums + 1) * (of_host - 1) / of_host * bytes / link.host_bytes_per_second +
-           2 * (hosts - 1) * link.latency + (host_sums + 1) * (hosts - 1) / p * transfer;
-  }
+  if (run.reduction == Reduction::kReproducible) return tree_seconds(link, run, run.shards, bytes, true);
   if (run.device == Device::kCpu) return 2 * rounds * (link.latency + transfer);
   const double ring = 2 * (p - 1) * (link.latency + transfer / p);
   const double trees = 2 * rounds * link.latency + 2 * transfer;
@@ -96,22 +119,38 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   declare_transformer(run.model, store);
   const std::vector<ReadyMoment> moments = ready_moments(run.model, run.source_tokens, run.target_tokens);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
-  const int64_t bucket_bytes =
-      run.device == Device::kCpu ? Communicator::kBucketBytes : Communicator::kDeviceBucketBytes;
-  GradientBuckets buckets(store.flat_size(), bucket_bytes / element);
+  const bool shares = run.shard_optimizer && run.ranks > 1;
+  GradientBuckets buckets = shares ? OptimizerShard::plan_of(store, run.device, run.ranks).buckets()
+                                   : GradientBuckets(store.flat_size(), bucket_bytes_on(run.device) / element,
+                                                     tail_of_sums(store, run.device));
+  const int terms = run.reduction == Reduction::kReproducible ? run.shards : run.ranks;
   double end = 0.0;  // of the sums so far
-  const auto sum = [&](double ready, double bytes) {
-    const double seconds = sum_seconds(link, run, bytes);
+  const auto take = [&](double ready, double seconds) {
     end = std::max(end, ready) + seconds;
     step.sums += seconds;
   };
+  const auto moment_of = [&](double share) { return step.compute - (1.0 - share) * micro_batch; };
+  take(moment_of(loss_moment(run.model, run.source_tokens, run.target_tokens)),
+       sum_seconds(link, run, kBytesOfLoss));
   for (const ReadyMoment& moment : moments) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
-      sum(step.compute - (1.0 - moment.share) * micro_batch, static_cast<double>(count * element));
+      const auto bytes = static_cast<double>(count * element);
+      take(moment_of(moment.share),
+           shares ? tree_seconds(link, run, terms, bytes, false) : sum_seconds(link, run, bytes));
     });
   }
-  for (int i = 0; i < kSmallSums; ++i) sum(step.compute, kBytesOfSmallSum);
+  if (run.device == Device::kCpu) take(step.compute, sum_seconds(link, run, kBytesOfHostNumbers));
   step.exposed = run.device == Device::kCpu ? step.sums : std::max(0.0, end - step.compute);
+  if (shares) {
+    ScalingInputs plain = run;
+    plain.reduction = Reduction::kFast;  // each number is that of one rank
+    step.sharing = sum_seconds(link, plain, static_cast<double>(squares_chunks(store.flat_size()) * 8));
+    for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) {
+      const auto parameters = static_cast<double>(buckets.at(bucket).size());
+      step.sharing +=
+          exchange_seconds(link, run.ranks, parameters * static_cast<double>(size_of(run.precision)));
+    }
+  }
   step.speedup = link.step_seconds / step.step();
   return step;
 }

@@ -27,6 +27,8 @@ struct ScalingInputs {
   Device device;
   Reduction reduction;
   DType gradient_dtype;
+  DType precision;  // of the parameters that --shard-optimizer exchanges
+  bool shard_optimizer;
   int ranks;
   int ranks_per_host;
   int shards;            // of a global batch
@@ -40,7 +42,8 @@ struct PredictedStep {
   double fixed = 0.0;    // PlannedLink::fixed_seconds
   double sums = 0.0;     // of all sums over the ranks, one after the other
   double exposed = 0.0;  // of these, the time in which no rank computes
-  double step() const { return compute + fixed + exposed; }
+  double sharing = 0.0;  // of norm and parameters with --shard-optimizer, in which no rank computes
+  double step() const { return compute + fixed + exposed + sharing; }
   double speedup = 1.0;  // over one rank
 };
 
@@ -55,9 +58,12 @@ struct ReadyMoment {
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double source_tokens,
                                        double target_tokens);
 
-/// Seconds of a sum of `bytes` over the ranks, with n bytes, p ranks, latency a and b = 1 / bytes_per_second.
-/// Fast, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication Operations in
-/// MPICH, section 4.5), without the time of additions:
+/// The moment, as that of ReadyMoment, at which the loss is complete.
+double loss_moment(const TransformerConfig& model, double source_tokens, double target_tokens);
+
+/// Seconds of a sum of `bytes` over the ranks that all get, with n bytes, p ranks, latency a and b = 1 /
+/// bytes_per_second. Fast, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication
+/// Operations in MPICH, section 4.5), without the time of additions:
 ///   CPU: a binomial tree to one rank and back, 2 ceil(log2 p) (a + n b), which Open MPI 4 uses in place
 ///   CUDA: the smaller one of a ring, 2 (p - 1) (a + n b / p), and of two binary trees at once, 2 log2 p a +
 ///   2 n b (Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
@@ -68,9 +74,15 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
 /// host.
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
 
+/// Seconds of the pairwise exchange in which every rank gets `bytes` / p from each other rank:
+/// (p - 1) a + (p - 1) / p n b.
+double exchange_seconds(const PlannedLink& link, int ranks, double bytes);
+
 /// Buckets (comm/gradient_buckets.h) are summed one after the other, each once backward has completed it. On
 /// CUDA that overlaps with the rest of backward; on CPUs the ranks move the bytes themselves, and it does
-/// not.
+/// not. The sum of the loss precedes backward. With --shard-optimizer the sum of a bucket is the exchange of
+/// the k partial sums alone; after the last one follow the sum of the squares of gradients, and for each
+/// bucket the exchange of its parameters.
 PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run);
 
 }  // namespace ventris

@@ -38,7 +38,12 @@ void add_prediction(std::string& text, const TrainingPlan& plan) {
   add_line(text, "  the same on every rank", milliseconds(step.fixed));
   text += "\n";
   add_line(text, "  sums over the ranks", milliseconds(step.exposed));
-  text += fmt::format("  of {}; the rest overlaps with backward\n\n", milliseconds(step.sums));
+  text += fmt::format("  of {}; the rest overlaps with backward\n", milliseconds(step.sums));
+  if (step.sharing > 0.0) {
+    add_line(text, "  norm and parameters of owners", milliseconds(step.sharing));
+    text += "\n";
+  }
+  text += "\n";
 }
 
 std::string of_known(int64_t known) {

@@ -10,6 +10,7 @@
 #include "backend/context.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/error.h"
+#include "backend/step_graph.h"
 #include "backend/transfer.h"
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
@@ -189,10 +190,41 @@ TEST_F(DeviceCommunicator, SumsAreCapturedInAGraphThatRunsAgainAndAgain) {
   VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
 }
 
+// A multiprocessor that becomes free is theirs first, also in a replayed step.
+TEST_F(DeviceCommunicator, SumsHaveTheHighestPriorityAlsoInAGraph) {
+  int least = 0;
+  int greatest = 0;
+  VENTRIS_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  ASSERT_LT(greatest, least);
+  DeviceRow<float> row(context(), numbers<float>(100));
+  StepGraph graph(context(), /*capture=*/true);
+  for (int run = 0; run < 3; ++run) {
+    emulation::nccl_hooks().priority = least;
+    graph.run([&] { communicator().all_reduce_sum(row.view()); });
+    synchronize(context());
+    EXPECT_EQ(emulation::nccl_hooks().priority, greatest) << run;
+  }
+}
+
+TEST_F(DeviceCommunicator, ASumTakesNoMoreBlocksThanItIsGiven) {
+  EXPECT_EQ(emulation::nccl_hooks().max_blocks, 0) << "without a limit NCCL decides";
+  communicator_.reset();
+  communicator_ = make_device_communicator(world(), context(), 8);
+  EXPECT_EQ(emulation::nccl_hooks().max_blocks, 8);
+  DeviceRow<float> row(context(), {1.0F});
+  communicator().all_reduce_sum(row.view());
+  EXPECT_EQ(row.get(), std::vector<float>{static_cast<float>(world().size())});
+  communicator_.reset();
+  emulation::nccl_hooks().version = 21605;
+  expect_error(ExitCode::kUnavailable, {"--nccl-max-blocks 8", "2.16.5", "2.17"},
+               [&] { make_device_communicator(world(), context(), 8); });
+  communicator_ = make_device_communicator(world(), context());
+}
+
 TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
   const auto values = numbers<float>(1003);
   DeviceRow<float> row(context(), values);
-  GradientReducer reducer(context(), communicator(), row.view(), DType::kF32, 400);
+  GradientReducer reducer(context(), communicator(), row.view(), DType::kF32, 400, 333);
   for (int step = 0; step < 2; ++step) {
     row.fill(values);
     for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
@@ -222,7 +254,7 @@ void expect_tree_sums_of_the_cpu(Context& context, Communicator& communicator, i
                        {losses.data(), 1, 2, 2, DType::kF64}, 32'000);
   DeviceRow<float> row(context, values);
   DeviceRow<double> loss_row(context, losses);
-  TreeReducer reducer(context, communicator, shards, row.view(), loss_row.view(), 32'000);
+  TreeReducer reducer(context, communicator, shards, row.view(), loss_row.view(), 32'000, 9'001);
   cudaGraphExec_t exec = nullptr;
   for (int step = 0; step < 3; ++step) {
     values.assign(kCount, 0.0F);
@@ -240,11 +272,13 @@ void expect_tree_sums_of_the_cpu(Context& context, Communicator& communicator, i
       expected.set_aside(shard);
       reducer.set_aside(shard);
     }
+    expected.loss_ready();
     expected.ready(0);
     expected.finish();
     if (step > 0 && exec == nullptr) {
       cudaGraph_t graph = nullptr;
       VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      reducer.loss_ready();
       reducer.ready(0);
       reducer.finish();
       VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
@@ -252,6 +286,7 @@ void expect_tree_sums_of_the_cpu(Context& context, Communicator& communicator, i
       VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
     }
     if (step == 0) {
+      reducer.loss_ready();
       reducer.ready(0);
       reducer.finish();
     } else {

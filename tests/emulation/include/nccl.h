@@ -20,12 +20,13 @@
 /// - A lost rank and a failed sum leave the others in a kernel that does not end, until ncclCommAbort.
 /// - Two ranks are on one device where host, or NCCL_HOSTID, and the device's identity are the same.
 /// $VENTRIS_EMULATED_NCCL_ERROR, "RANK:N", makes sum N (from 1) of a rank fail while the device works.
+/// $VENTRIS_EMULATED_NCCL_VERSION is the version that the library says it is, as 22809.
 /// $VENTRIS_EMULATED_NCCL_HANG, "RANK:N", stops the process of a rank (SIGSTOP) where it would begin sum N.
 
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_INITIALIZER \
-  { NCCL_CONFIG_UNDEF_INT }
+  { NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT }
 
 typedef struct ncclComm* ncclComm_t;
 typedef struct {
@@ -33,6 +34,7 @@ typedef struct {
 } ncclUniqueId;
 typedef struct {
   int blocking;
+  int maxCTAs;
 } ncclConfig_t;
 
 enum ncclResult_t {
@@ -69,10 +71,12 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
 
 namespace ventris::emulation {
 
-/// What tests change.
+/// What tests change, and what they see.
 struct NcclHooks {
   int version = 22809;
   uint64_t failing_sum = 0;  // the sum of this rank that fails, counted from 1 in each communicator; 0: none
+  int max_blocks = 0;        // of a kernel of the newest communicator; 0: the library's own choice
+  int priority = 0;          // of the device's work at the last sum or message
 };
 NcclHooks& nccl_hooks();
 

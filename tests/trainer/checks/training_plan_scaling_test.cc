@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "model/transformer_parameters.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {
@@ -16,6 +17,8 @@ ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction:
           .device = device,
           .reduction = reduction,
           .gradient_dtype = DType::kF32,
+          .precision = DType::kBF16,
+          .shard_optimizer = false,
           .ranks = ranks,
           .ranks_per_host = ranks,
           .shards = 64,
@@ -38,7 +41,8 @@ TEST(ReadyMoments, AreTheCallsOfBackward) {
     tiny.step(testing::PackedBatch({{{4, 5, 6}, {7, 8}}}), {},
               [&](int64_t begin) { begins.push_back(begin); });
     std::vector<int64_t> predicted;
-    double before = 1.0 / 3.0;
+    double before = loss_moment(config, 3.0, 2.0);
+    EXPECT_GT(before, 1.0 / 3.0);
     for (const ReadyMoment& moment : ready_moments(config, 3.0, 2.0)) {
       predicted.push_back(moment.begin);
       EXPECT_GE(moment.share, before);
@@ -101,13 +105,29 @@ TEST(PredictedStepTest, OnlyTheEmbeddingIsLeftForAFastLinkBetweenDevices) {
   link.bytes_per_second = 1e12;
   ScalingInputs run = base_of(64, Device::kCuda);
   const PredictedStep step = predict_step(link, run);
-  // Buckets begin at multiples of 16 MiB. The table has 37,000 rows of 2 KiB, in the first five; the sixth
-  // ends in the first two layers of the encoder. No operations are counted after these layers.
-  const double embedding = 6 * sum_seconds(link, run, 16 << 20);
-  EXPECT_NEAR(step.exposed, embedding, 1e-9);
+  // The table has 37,000 rows of 2 KiB, padded, in one bucket. The 16 MiB before it are complete at the same
+  // time, as no operations are counted after the first layer.
+  const double embedding = sum_seconds(link, run, 2048.0 * static_cast<double>(run.model.padded_vocab()));
+  EXPECT_NEAR(step.exposed, embedding + sum_seconds(link, run, 16 << 20), 1e-9);
   EXPECT_GT(step.sums, 2 * step.exposed);
   EXPECT_NEAR(predict_step(link, base_of(64, Device::kCpu)).exposed,
               predict_step(link, base_of(64, Device::kCpu)).sums, 1e-12);
+}
+
+TEST(PredictedStepTest, OwnersSumTheirSegmentsAndSendTheirParameters) {
+  ScalingInputs run = base_of(4, Device::kCpu);
+  run.shard_optimizer = true;
+  const PredictedStep step = predict_step(kLink, run);
+  ParameterStore store;
+  declare_transformer(run.model, store);
+  const auto parameters = static_cast<double>(store.flat_size());
+  const auto buckets = static_cast<double>((store.flat_size() + (1 << 20) - 1) / (1 << 20));
+  // Three quarters of all gradients, in f32, and then of all parameters, in bf16; three messages a bucket.
+  EXPECT_NEAR(step.sums, 0.75 * 4e-9 * parameters + 3 * buckets * kLink.latency + 8 * kLink.latency, 1e-5);
+  EXPECT_NEAR(step.sharing, 0.75 * 2e-9 * parameters + 3 * buckets * kLink.latency + 4 * kLink.latency, 1e-3);
+  EXPECT_DOUBLE_EQ(step.step(), step.compute + step.fixed + step.exposed + step.sharing);
+  run.ranks = 1;
+  EXPECT_EQ(predict_step(kLink, run).sharing, 0.0);
 }
 
 TEST(PredictedStepTest, ASlowLinkHidesNothingButTheFirstMoments) {
