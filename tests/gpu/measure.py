@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import shutil
-import tempfile
 
 import checks
 import kit as kits
@@ -177,10 +176,14 @@ def measure_pytorch(compiled):
         variables = {}
         if compiled:
             options += ["--compile", "--compile-seconds", sizes.compile_seconds]
-            # Of its own: a compilation that is ended leaves half a file in PyTorch's cache, with which the next one fails.
-            variables["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(dir=stage.path())
+            variables["TORCHINDUCTOR_CACHE_DIR"] = stage.path("inductor")
         most = min(limits.of_peer(sizes, compiled), stage.left())
-        got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), most, kit.environment(**variables))
+        try:
+            got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), most, kit.environment(**variables))
+        except table.Failed:
+            # A compilation that is ended leaves half a file in PyTorch's cache, with which the next one would fail.
+            shutil.rmtree(stage.path("inductor"), ignore_errors=True)
+            raise
         rate = got["target_tokens_per_second"]
         return {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
                 "allocated": got["peak_memory_mib"], "version": re.sub(r"[+].*", "", got["version"])}
