@@ -145,7 +145,7 @@ TEST_F(Races, OfAsynchronousCopiesAreFound) {
 
 // Every kernel of the program, with what a launch of it has at least: races between blocks need several, and
 // those between turns of a loop several turns. Fewer blocks stand where the kernel is launched with one; of
-// the meetings it is a half or more of what the tests reach. tests/cli/sources_test.py compares the names
+// the meetings it is two fifths or more of what the tests reach. tests/cli/sources_test.py compares the names
 // with the sources.
 struct Watched {
   const char* kernel;
