@@ -221,6 +221,7 @@ def main():
     parser.add_argument("--gemm-size", type=int, default=8192, help="rows of its matrices")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
+    parser.add_argument("--layers", type=int, help="of each side; default: those of the preset")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="target tokens of an update, without padding")
@@ -241,7 +242,7 @@ def main():
     rng = random.Random(1)
     source, target, vocab = load(arguments.corpus, arguments.most_pairs)
     layers, d_model, d_ff, heads, dropout, warmup = PRESETS[arguments.preset]
-    model = Transformer(vocab, layers, d_model, d_ff, heads, dropout).to(device)
+    model = Transformer(vocab, arguments.layers or layers, d_model, d_ff, heads, dropout).to(device)
     adam_options = {"lr": 1.0, "betas": (0.9, 0.98), "eps": 1e-9}
     try:
         optimizer = torch.optim.Adam(model.parameters(), fused=True, **adam_options)

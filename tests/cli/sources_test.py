@@ -263,6 +263,13 @@ class Sources(unittest.TestCase):
             longest = next(limit for kind, limit in LONGEST.items() if re.fullmatch(kind, path))
             self.assertLessEqual(len(lines), longest, f"{path}: split it")
 
+    def test_the_race_detector_knows_all_kernels(self):
+        kernel = r"__global__ void\s+(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\("
+        kernels = {name for path, lines in sources() if path.endswith((".cu", ".cuh")) for name in re.findall(kernel, "\n".join(lines))}
+        watched = ROOT / "tests/emulation/races_test.cc"
+        table = watched.read_text(encoding="utf-8").partition("kWatched[] = {")[2].partition("};")[0] if watched.exists() else ""
+        self.assertEqual(set(re.findall(r'^    \{"(\w+)", ', table, re.MULTILINE)), kernels, "the kernels of kWatched in tests/emulation/races_test.cc")
+
     def test_tests_include_what_is_precompiled(self):
         listed = re.search(r"^set\(test_headers (.*)\)$", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)[1]
         self.assertEqual(set(re.findall(r"<([^>]+)>", listed)), set(PRECOMPILED), "the precompiled headers of tests/CMakeLists.txt")

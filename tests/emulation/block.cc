@@ -55,8 +55,8 @@ void wake(const std::atomic<int>& word) {
 /// A meeting of threads: over when `arrived` has reached the number of those that must come.
 struct Barrier {
   unsigned arrived = 0;
-  uint64_t passed = 0;
-  char order[2] = {};  // for the race detector, of even and odd meetings
+  uint64_t passed = 0;  // of one block
+  char order[2] = {};   // for the race detector, of even and odd meetings
 };
 
 struct Warp {
@@ -108,6 +108,7 @@ struct Launch {
   const std::function<void()>& body;
   std::vector<uint64_t> order;  // of the blocks
   size_t begun = 0;
+  uint64_t meetings = 0;  // the most of the blocks that have ended
 
   bool all_begun() const { return begun == order.size(); }
 };
@@ -302,11 +303,11 @@ void Place::begin(Launch& launch) {
   count_ = alive_ = shape.x * shape.y * shape.z;
   for (unsigned w = 0; w * kLanes < count_; ++w) {
     Warp& warp = warps_[w];
-    warp.barrier.arrived = 0;
+    warp.barrier.passed = warp.barrier.arrived = 0;
     warp.what = nullptr;
     warp.size = warp.alive = std::min(kLanes, count_ - w * kLanes);
   }
-  block_barrier_.arrived = 0;
+  block_barrier_.passed = block_barrier_.arrived = 0;
   fault_.reset();
   for (unsigned t = 0; t < count_; ++t) {
     Thread& thread = threads_[t];
@@ -376,6 +377,7 @@ void Place::run_block() {
   if (alive_ != 0) return;
   acquire(&ended_);
   check_red_zone();
+  launch_->meetings = std::max(launch_->meetings, block_barrier_.passed + warps_[0].barrier.passed);
 }
 
 void Place::serve_turn() {
@@ -428,7 +430,7 @@ Place& place(size_t i) {
 
 }  // namespace
 
-void run_grid(const Grid& grid, Random random, const std::function<void()>& thread) {
+uint64_t run_grid(const Grid& grid, Random random, const std::function<void()>& thread) {
   Launch launch{grid, thread, std::vector<uint64_t>(uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z)};
   std::iota(launch.order.begin(), launch.order.end(), 0);
   for (uint64_t left = launch.order.size(); left > 1; --left)
@@ -462,6 +464,7 @@ void run_grid(const Grid& grid, Random random, const std::function<void()>& thre
   }
   for (Place* place : places()) place->close();
   if (races_found() != races) throw KernelFault("threads race: the report of ThreadSanitizer stands above");
+  return launch.meetings;
 }
 
 void block_barrier() {

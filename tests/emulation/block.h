@@ -26,8 +26,9 @@ struct Grid {
 /// Runs all blocks of a launch in a random order, 4 to 8 of them in turns, their threads in orders that
 /// change with every turn. Shared memory holds 0xFF bytes when a block begins. Throws KernelFault if threads
 /// wait for each other for ever, take part in different warp operations, or write past the dynamic shared
-/// memory.
-void run_grid(const Grid& grid, Random random, const std::function<void()>& thread);
+/// memory. Returns how often the threads of a block met, at barriers of the block and in operations of its
+/// first warp; the most of all blocks.
+uint64_t run_grid(const Grid& grid, Random random, const std::function<void()>& thread);
 
 /// The calling thread waits for all threads of its block that have not ended.
 void block_barrier();

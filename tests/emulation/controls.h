@@ -60,6 +60,13 @@ std::map<std::string, int64_t> launches();
 
 /// The priority of the work that runs, for that work: of its stream, or of the node of a graph.
 int running_priority();
+/// The largest of what the launches of a kernel had.
+struct KernelRun {
+  uint64_t blocks = 0;
+  uint64_t meetings = 0;  // of the threads of a block (block.h)
+};
+/// Of all kernels that have run to their end, by their names.
+std::map<std::string, KernelRun> kernel_runs();
 
 /// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
 /// touched, and is captured like a kernel. `name` is that of launches().

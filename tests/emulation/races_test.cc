@@ -1,7 +1,10 @@
 // Kernels whose threads race, which ThreadSanitizer finds whatever the order of the threads is, and some
-// whose do not.
+// whose do not. And the list of the kernels that it has to watch.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -139,6 +142,75 @@ TEST_F(Races, OfAsynchronousCopiesAreFound) {
   EXPECT_FALSE(races(copy_asynchronously<kNone>, 1, 64));
   EXPECT_TRUE(races(copy_asynchronously<kMissing>, 1, 64));
 }
+
+// Every kernel of the program, with what a launch of it has at least: races between blocks need several, and
+// those between turns of a loop several turns. Fewer blocks stand where the kernel is launched with one; of
+// the meetings it is two fifths or more of what the tests reach. tests/cli/sources_test.py compares the names
+// with the sources.
+struct Watched {
+  const char* kernel;
+  uint64_t blocks;
+  uint64_t meetings;  // of the threads of a block (block.h)
+};
+// clang-format off
+constexpr Watched kWatched[] = {
+    {"adam_step",                  2,    0},
+    {"add_columns",                2,    1},
+    {"add_doubles",                2,    0},
+    {"add_floats",                 2,    0},
+    {"add_row",                    2,   14},
+    {"attend",                     2, 1000},
+    {"attend_on_tensor_cores",     2,  800},
+    {"average_values",             2,    0},
+    {"cast_packs",                 2,    0},
+    {"chunk_squares",              2,    7},
+    {"clear_rows",                 2,    0},
+    {"cross_entropy_row",          2,   28},
+    {"decode",                     2,   16},
+    {"decode_probabilities",       2,    0},
+    {"embed",                      2,    0},
+    {"empty_product",              1,    0},
+    {"exchange_values",            2,    0},
+    {"gradients_on_tensor_cores",  2, 2000},
+    {"invert_ranks",               2,    0},
+    {"join_runs",                  2,    0},
+    {"key_gradient",               2,  200},
+    {"list_work",                  1,    8},
+    {"log_probability_row",        2,   14},
+    {"norm_backward",              2,   80},
+    {"norm_forward",               2,   14},
+    {"penalize_row",               2,    0},
+    {"plan",                       1,    0},
+    {"probe",                      0,    0},  // is never launched: the driver is asked for its code
+    {"query_gradient",             2,  300},
+    {"rank_rows",                  2,    4},
+    {"search",                     2,    0},
+    {"sum_columns",                2,    1},
+    {"sum_losses",                 1,   14},
+    {"sum_partials",               1,    7},
+    {"sum_runs",                   2,    0},
+    {"swish",                      2,    0},
+    {"top_k_row",                  2,   60},
+    {"write_probabilities",        2,    0},
+};
+// clang-format on
+
+/// After all tests, if $VENTRIS_EMULATED_ALL_KERNELS is set.
+class AllKernels : public ::testing::Environment {
+  void TearDown() override {
+    if (std::getenv("VENTRIS_EMULATED_ALL_KERNELS") == nullptr) return;
+    std::map<std::string, emulation::KernelRun> runs = emulation::kernel_runs();
+    std::printf("%-28s %14s %14s\n", "watched by ThreadSanitizer", "blocks", "meetings");
+    for (const Watched& watched : kWatched) {
+      const emulation::KernelRun& run = runs[watched.kernel];
+      std::printf("%-28s %14llu %14llu\n", watched.kernel, static_cast<unsigned long long>(run.blocks),
+                  static_cast<unsigned long long>(run.meetings));
+      EXPECT_GE(run.blocks, watched.blocks) << watched.kernel;
+      EXPECT_GE(run.meetings, watched.meetings) << watched.kernel;
+    }
+  }
+};
+const auto* const kAllKernels = ::testing::AddGlobalTestEnvironment(new AllKernels);
 
 }  // namespace
 }  // namespace ventris::cuda

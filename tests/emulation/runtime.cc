@@ -25,6 +25,12 @@ void check_memory(const std::function<std::string()>& what) {
   if (!text.empty()) set_fault(cudaErrorIllegalAddress, what() + ": " + text);
 }
 
+/// The larger of each.
+void note(KernelRun& largest, const KernelRun& run) {
+  largest.blocks = std::max(largest.blocks, run.blocks);
+  largest.meetings = std::max(largest.meetings, run.meetings);
+}
+
 }  // namespace
 
 cudaError_t result(cudaError_t status) {
@@ -52,6 +58,13 @@ std::map<std::string, int64_t> launches() {
   VENTRIS_LOCK();
   std::map<std::string, int64_t> by_name = state().other_launches;
   for (const auto& [kernel, count] : state().kernel_launches) by_name[kernel_name(kernel)] += count;
+  return by_name;
+}
+
+std::map<std::string, KernelRun> kernel_runs() {
+  VENTRIS_LOCK();
+  std::map<std::string, KernelRun> by_name;
+  for (const auto& [kernel, run] : state().kernel_runs) note(by_name[kernel_name(kernel)], run);
   return by_name;
 }
 
@@ -101,7 +114,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
                          grid.y, grid.z, block.x * block.y * block.z);
     };
     try {
-      run_grid({grid, block, shared_bytes}, next_random(), thread);
+      const uint64_t meetings = run_grid({grid, block, shared_bytes}, next_random(), thread);
+      note(state().kernel_runs[kernel], {uint64_t{grid.x} * grid.y * grid.z, meetings});
     } catch (const KernelFault& fault) {
       set_fault(cudaErrorLaunchFailure, what() + ": " + fault.what());
     }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/emulation/controls.h"
 #include "tests/emulation/types.h"
 
 // Private to the emulated runtime: its streams, and all else that it knows.
@@ -69,6 +70,7 @@ struct State {
   int captures = 0;
   std::map<const void*, int64_t> kernel_launches;
   std::map<std::string, int64_t> other_launches;
+  std::map<const void*, KernelRun> kernel_runs;
   uint64_t idle_waits = 0;
   int priority = 0;                 // of the work that runs
   cudaError_t fault = cudaSuccess;  // sticky

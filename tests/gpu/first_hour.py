@@ -21,31 +21,33 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "bench"))
 
 import checks  # noqa: E402
 import kit as kits  # noqa: E402
+import limits  # noqa: E402
 import measure  # noqa: E402
 import sizes  # noqa: E402
 import table  # noqa: E402
 import tables  # noqa: E402
 
 Row = collections.namedtuple("Row", "name seconds run words")
-# In the order in which they run: what a later one needs first, correctness before speed. Seconds are limits, not predictions.
+LIMITS = limits.limits(sizes.Sizes())
+# In the order in which they run: what a later one needs first, correctness before speed. Seconds are limits.
 STAGES = [
-    Row("libraries", 60, checks.check_libraries, "libraries of CUDA, versions, whether a device works"),
-    Row("tests", 120, checks.run_tests, "all operations and models against the CPU"),
-    Row("selftest", 75, checks.run_selftest, "ventris selftest: kernels at the shapes of a preset"),
-    Row("memcheck", 150, checks.sanitize("memcheck", checks.OPERATIONS), "operations under compute-sanitizer"),
-    Row("racecheck", 120, checks.sanitize("racecheck", checks.ROWS), "attention and kernels of rows, likewise"),
-    Row("initcheck", 120, checks.sanitize("initcheck", checks.ROWS), "the same kernels, reads of memory that nothing wrote"),
-    Row("program", 120, checks.compare_with_cpu, "training, validation, translation against the CPU"),
-    Row("graph", 60, checks.compare_graph, "digests with a graph and without"),
-    Row("resume", 60, checks.kill_and_resume, "digests of a run that is killed and resumed"),
-    Row("steps", 90, measure.measure_steps, "steps of base and big"),
-    Row("profile", 45, measure.measure_profile, "phases of a step of base"),
-    Row("kernels", 120, measure.measure_kernels, "the costliest kernels under ncu"),
-    Row("attention", 120, measure.measure_attention, "attention against that of PyTorch"),
-    Row("pytorch", 150, measure.measure_pytorch(compiled=False), "steps of base and big in PyTorch, eager"),
-    Row("compile", 300, measure.measure_pytorch(compiled=True), "and with torch.compile"),
-    Row("ranks", 150, checks.ranks_on_one_device, "NCCL, several ranks on one device"),
-    Row("multi30k", 400, checks.train_multi30k, "Multi30k to the score of the CPU"),
+    Row("libraries", LIMITS["libraries"], checks.check_libraries, "libraries of CUDA, versions, whether a device works"),
+    Row("tests", LIMITS["tests"], checks.run_tests, "all operations and models against the CPU"),
+    Row("selftest", LIMITS["selftest"], checks.run_selftest, "ventris selftest: kernels at the shapes of a preset"),
+    Row("memcheck", LIMITS["memcheck"], checks.sanitize("memcheck", checks.OPERATIONS), "operations under compute-sanitizer"),
+    Row("racecheck", LIMITS["racecheck"], checks.sanitize("racecheck", checks.ROWS), "attention and kernels of rows, likewise"),
+    Row("initcheck", LIMITS["initcheck"], checks.sanitize("initcheck", checks.ROWS), "the same kernels, reads of memory that nothing wrote"),
+    Row("program", LIMITS["program"], checks.compare_with_cpu, "training, validation, translation against the CPU"),
+    Row("graph", LIMITS["graph"], checks.compare_graph, "digests with a graph and without"),
+    Row("resume", LIMITS["resume"], checks.kill_and_resume, "digests of a run that is killed and resumed"),
+    Row("steps", LIMITS["steps"], measure.measure_steps, "steps of base and big"),
+    Row("profile", LIMITS["profile"], measure.measure_profile, "phases of a step of base"),
+    Row("kernels", LIMITS["kernels"], measure.measure_kernels, "the costliest kernels under ncu"),
+    Row("attention", LIMITS["attention"], measure.measure_attention, "attention against that of PyTorch"),
+    Row("pytorch", LIMITS["pytorch"], measure.measure_pytorch(compiled=False), "steps of base and big in PyTorch, eager"),
+    Row("compile", LIMITS["compile"], measure.measure_pytorch(compiled=True), "and with torch.compile"),
+    Row("ranks", LIMITS["ranks"], checks.ranks_on_one_device, "NCCL, several ranks on one device"),
+    Row("multi30k", LIMITS["multi30k"], checks.train_multi30k, "Multi30k to the score of the CPU"),
 ]
 LEAST_SECONDS = 10.0  # that must be left for a stage to start
 
@@ -90,7 +92,7 @@ def run_stages(kit, rows, budget):
             outcomes[row.name] = {"outcome": "no time", "words": f"{budget:.0f} s were over; name it in another call", "seconds": 0.0}
         else:
             with open(os.path.join(logs, row.name + ".log"), "w", encoding="utf-8") as log:
-                outcomes[row.name] = run_stage(kit, row, min(row.seconds, left), log)
+                outcomes[row.name] = run_stage(kit, row, min(row.seconds * kit.sizes.patience, left), log)
         stage = outcomes[row.name]
         print(f"{row.name:<12}{stage['outcome']:<10}{stage['seconds']:6.1f} s  {stage['words']}", flush=True)
         save(kit, logs)

@@ -7,6 +7,7 @@ import shutil
 
 import checks
 import kit as kits
+import limits
 import table
 
 SHOWN_DETAILS = {  # metrics of ncu's sections, and how the table calls them
@@ -139,7 +140,7 @@ def measure_attention(kit, stage):
     found = {}
     try:
         stage.run(kit.attention_bench, "--device", sizes.device, "--pairs", kit.pairs, "--benchmark_format=console", "--benchmark_out_format=json",
-                  f"--benchmark_out={output}", f"--benchmark_min_time={sizes.attention_min_seconds}", most=60)
+                  f"--benchmark_out={output}", f"--benchmark_min_time={sizes.attention_min_seconds}", most=limits.of_attention(sizes)[0])
         with open(output, encoding="utf-8") as file:
             for line in json.load(file)["benchmarks"]:
                 _, preset, side, *rest = line["name"].split("/")
@@ -150,7 +151,7 @@ def measure_attention(kit, stage):
     seconds = min(sizes.attention_seconds, max(1.0, stage.left() - 20))
     command = table.peer_command(kit.python, "peer_attention.py", ["--corpus", kit.ids, "--batch-tokens", max(tokens["source"], tokens["target"]), "--pairs",
                                                                        kit.pairs, "--device", sizes.peer_device, "--seconds", seconds])
-    lines, reason = table.run_lines(command, min(seconds + 30, stage.left()), kit.environment())
+    lines, reason = table.run_lines(command, min(limits.of_attention(sizes)[1], stage.left()), kit.environment())
     for line in lines:
         name = line["way"] if line["way"] == line["backend"] else f"{line['way']}, {line['backend']}"
         ways = found.setdefault((line["preset"], line["dropout"]), {})
@@ -170,13 +171,19 @@ def measure_pytorch(compiled):
     def train(kit, stage, preset):
         sizes = kit.sizes
         options = ["--device", sizes.peer_device, "--precision", "bf16", "--corpus", kit.ids, "--preset", sizes.peer_presets[preset],
-                   "--batch-tokens", sizes.batch_tokens, "--seconds", sizes.seconds, "--warmup-seconds", sizes.warmup_seconds]
-        most = sizes.warmup_seconds + sizes.seconds + 40
+                   "--batch-tokens", sizes.batch_tokens, "--seconds", sizes.seconds, "--warmup-seconds", sizes.warmup_seconds,
+                   *sizes.peer_options]
+        variables = {}
         if compiled:
             options += ["--compile", "--compile-seconds", sizes.compile_seconds]
-            most += sizes.compile_seconds
-        # One that hangs in its compiler must not use up the time of the other.
-        got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), min(most, stage.left()), kit.environment())
+            variables["TORCHINDUCTOR_CACHE_DIR"] = stage.path("inductor")
+        most = min(limits.of_peer(sizes, compiled), stage.left())
+        try:
+            got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), most, kit.environment(**variables))
+        except table.Failed:
+            # A compilation that is ended leaves half a file in PyTorch's cache, with which the next one would fail.
+            shutil.rmtree(stage.path("inductor"), ignore_errors=True)
+            raise
         rate = got["target_tokens_per_second"]
         return {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
                 "allocated": got["peak_memory_mib"], "version": re.sub(r"[+].*", "", got["version"])}
@@ -197,5 +204,5 @@ def measure_pytorch(compiled):
 
 def large_product(kit, stage):
     options = ["--gemm", "--gemm-size", kit.sizes.gemm_size, "--device", kit.sizes.peer_device, "--precision", "bf16"]
-    got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), min(60, stage.left()), kit.environment())
+    got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), min(limits.PRODUCT, stage.left()), kit.environment())
     return {"rate": 1e9 * got["gflops"]}

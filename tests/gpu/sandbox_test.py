@@ -33,6 +33,7 @@ PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", "")
 FULL = "--full" in sys.argv
 STAGES = [row.name for row in first_hour.STAGES]
 WITH_PYTORCH = ["attention", "pytorch", "compile"]
+TRIAL = ["--trial", "--budget", "1100"]
 # What a machine with a GPU may lack, and the tree.
 HIDDEN = re.compile(rf"/(lib(mpi|open-rte|open-pal|pmix|hdf5|boost|sentencepiece|dnnl|spdlog|fmt|xxhash)|h5py|mpirun)|^{HERE.parents[1]}")
 
@@ -145,7 +146,7 @@ class Kit(unittest.TestCase):
         """The exit code, measured.json, and all that was printed."""
         output = os.path.join(root.folder, "results")
         variables = {"PATH": "/usr/bin:/opt/tools", "LD_LIBRARY_PATH": "/driver", "VOCABULARY": "300", **variables}
-        words = ["/kit/first_hour.sh", f"/kit/{os.path.basename(archive)}", "--output", "/results", *(["--trial"] if trial else []), *stages]
+        words = ["/kit/first_hour.sh", f"/kit/{os.path.basename(archive)}", "--output", "/results", *(TRIAL if trial else []), *stages]
         result = root.run(*words, timeout=1200, **variables)
         printed = result.stdout + result.stderr
         if not os.path.exists(f"{output}/measured.json"):
@@ -213,7 +214,7 @@ class Kit(unittest.TestCase):
 
     def compile_outside(self, archive):
         output = os.path.join(self.folder, "compiled")
-        words = [HERE / "first_hour.sh", archive, "--output", output, "--trial", "compile"]
+        words = [HERE / "first_hour.sh", archive, "--output", output, *TRIAL, "compile"]
         result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHON": PEER_PYTHON}, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         with open(os.path.join(output, "summary.md"), encoding="utf-8") as file:

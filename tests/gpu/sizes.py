@@ -8,6 +8,7 @@ class Sizes:
     peer_device: str = "cuda"  # of PyTorch
     models: dict = dataclasses.field(default_factory=lambda: {"base": [], "big": []})  # preset: options in addition
     peer_presets: dict = dataclasses.field(default_factory=lambda: {"base": "base", "big": "big"})
+    peer_options: tuple = ()  # of PyTorch's trainings
     batch_tokens: int = 25344  # rows of a side; 198 x 128, so that no padding to 128 is needed
     options: tuple = ()  # of every training
     precisions: tuple = ("bf16", "f32")  # of the comparison of graphs with single launches
@@ -29,6 +30,7 @@ class Sizes:
     multi30k: dict = dataclasses.field(default_factory=lambda: {"DEVICE": "cuda", "PRECISION": "bf16"})  # variables of the recipe
     multi30k_bleu: float = 39.72  # of the CPU, docs/results.md
     multi30k_tolerance: float = 1.0
+    patience: float = 1.0  # by which the limits of stages are multiplied
 
 
 # Emulated devices have the speed of a CPU divided by some hundred.
@@ -37,6 +39,8 @@ TRIAL = Sizes(
     peer_device="cpu",
     models={"base": SMALL_MODEL, "big": SMALL_MODEL},
     peer_presets={"base": "tiny", "big": "tiny"},
+    # Threads of PyTorch wait for each other without sleeping: where cores are shared, two take ten times as long as one.
+    peer_options=("--layers", "1", "--threads", "1"),
     batch_tokens=192,
     options=("--threads", "1", "--logical-shards", "2"),
     precisions=("bf16",),
@@ -47,6 +51,7 @@ TRIAL = Sizes(
     log_every=1,
     seconds=2.0,
     warmup_seconds=0.5,
+    compile_seconds=400.0,  # a layer a side takes 70 s of processor time, and took 290 s on cores with much other work
     gemm_size=256,
     attention_min_seconds=0.01,
     attention_seconds=5.0,
@@ -56,4 +61,5 @@ TRIAL = Sizes(
     ranks=(2,),
     multi30k={"DEVICE": "cpu", "PRECISION": "f32", "RANKS": "1", "MAX_STEPS": "1"},
     multi30k_bleu=0.0,
+    patience=3.0,
 )

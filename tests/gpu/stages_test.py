@@ -1,4 +1,5 @@
 """The frame of the stages: limits, outcomes, results, with programs that are shell scripts."""
+import dataclasses
 import io
 import json
 import os
@@ -17,6 +18,7 @@ sys.path.insert(0, str(HERE.parent / "bench"))
 import first_hour  # noqa: E402
 import kit as kits  # noqa: E402
 import libraries  # noqa: E402
+import limits  # noqa: E402
 import measure  # noqa: E402
 import sizes  # noqa: E402
 import table  # noqa: E402
@@ -126,6 +128,19 @@ class Stages(unittest.TestCase):
         other = self.path("packages/nvidia/cu13/lib/libthree.so.4")
         self.assertIn(f"libthree.so.3: not found; needed by ventris, cuda_tests\n  other versions: {other}\n", report)
         self.assertIn(f"  LD_LIBRARY_PATH: {self.path('given')}\n", report)
+
+    def test_limits_follow_from_the_amounts_of_work(self):
+        usual = sizes.Sizes()
+        found, predicted = limits.limits(usual), limits.predict(usual)
+        self.assertEqual(set(found), {row.name for row in first_hour.STAGES})
+        for stage, seconds in predicted.items():
+            self.assertGreaterEqual(found[stage], max(limits.LEAST, limits.MARGIN * seconds), stage)
+        more = dataclasses.replace(usual, many_steps=10 * usual.many_steps, seconds=usual.seconds + 100)
+        grown = {stage for stage, seconds in limits.limits(more).items() if seconds > found[stage]}
+        self.assertEqual(grown, {"resume", "steps", "pytorch", "compile"})
+        # The parts of a stage fit into it.
+        self.assertLessEqual(len(usual.peer_presets) * limits.of_peer(usual, compiled=True), found["compile"])
+        self.assertLessEqual(sum(limits.of_attention(usual)), found["attention"])
 
     def test_the_list_shows_the_limits(self):
         printed = subprocess.run([HERE / "first_hour.sh", "--list"], capture_output=True, text=True, check=True).stdout

@@ -194,6 +194,17 @@ class LintTest(unittest.TestCase):
                     self.assert_finds("sources", f"{path}: length_of(), which data/sum.h declares")
                     (self.tree / path).unlink()
 
+    def test_the_race_detector_knows_all_kernels(self):
+        self.write_sources()
+        kernels = "__global__ void first(int* a) {}\ntemplate <typename T>\n__global__ void __launch_bounds__(f(1) * 2, 3)\n    second(T a) {}\n"
+        self.write("backend/a_cuda.cu", kernels)
+        rows = 'constexpr Watched kWatched[] = {\n    {"first", 2, 0},\n    {"second", 2, 0},\n};\n'
+        self.write("tests/emulation/races_test.cc", rows)
+        self.assert_passes("sources")
+        for wrong in (rows.replace("second", "third"), rows.replace('    {"second", 2, 0},\n', "")):
+            self.write("tests/emulation/races_test.cc", wrong)
+            self.assert_finds("sources", "the kernels of kWatched in tests/emulation/races_test.cc")
+
     def test_tests_include_what_is_precompiled(self):
         self.write_sources()
         faults = {
