@@ -97,7 +97,7 @@ class OnADevice(SelftestCase):
     # Kernels of CUDA, and the operations that need them.
     KERNELS = {
         "adam_step": {"adam"},
-        "add_columns": {"bias_backward", "bias_relu_backward", "layer_norm_backward"},
+        "add_columns": {"bias_backward", "bias_relu_backward", "layer_norm_backward", "linear_backward"},
         "attend": {"attention_forward"},
         "attend_on_tensor_cores": {"attention_forward"},
         "cross_entropy_row": {"cross_entropy"},
