@@ -44,8 +44,8 @@ class WrongBit : public Communicator {
   std::optional<Tensor> received_;
 };
 
-class SharedParameters : public ::testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(Precisions, SharedParameters, ::testing::Values(DType::kF32, DType::kBF16));
+class SharedParameters : public ::testing::TestWithParam<Precision> {};
+INSTANTIATE_TEST_SUITE_P(Precisions, SharedParameters, ::testing::Values(Precision::kF32, Precision::kBF16));
 
 TEST_P(SharedParameters, AreComparedWithWhatTheRanksComputeWith) {
   if (world().size() == 1) GTEST_SKIP() << "one rank receives nothing";
@@ -73,7 +73,7 @@ TEST_P(SharedParameters, AreComparedWithWhatTheRanksComputeWith) {
     return "";
   };
   const std::string message = message_of(6);
-  const std::string part = GetParam() == DType::kBF16 ? "parameters in bf16" : "parameters";
+  const std::string part = GetParam() == Precision::kBF16 ? "parameters in bf16" : "parameters";
   EXPECT_NE(message.find("after step 6"), std::string::npos) << message;
   EXPECT_NE(message.find(part), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 on"), std::string::npos) << message;

@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
 
 /// NaN, but 0 where a step adds to the gradients, and in the gaps between tensors.
 void spoil_gradients(TinyModel& tiny) {
-  tiny.change(tiny.store().gradients(), [&](Tensor flat) {
+  tiny.change_gradients([&](Tensor flat) {
     auto* const values = flat.as<float>();
     const ParameterStore& store = tiny.store();
     for (const LogicalParameter& parameter : store.logical())

@@ -117,9 +117,15 @@ class TinyModel {
     store_.refresh_compute_copy(context_);
   }
 
+  /// Changes the gradients in the same way.
+  template <typename Change>
+  void change_gradients(const Change& edit) {
+    change(store_.gradients(), edit);
+  }
+
   void zero_gradients() { fill(0.0); }
   void fill(double value) {
-    change(store_.gradients(), [&](Tensor all) {
+    change_gradients([&](Tensor all) {
       for (int64_t i = 0; i < all.cols; ++i) set(all, i, value);
     });
   }

@@ -172,7 +172,7 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .device = plan.machine.device,
                                                      .reduction = options.reduction,
                                                      .gradient_dtype = options.gradient_dtype,
-                                                     .precision = options.precision,
+                                                     .precision = dtype_of(options.precision),
                                                      .shard_optimizer = options.shard_optimizer,
                                                      .ranks = plan.machine.ranks,
                                                      .ranks_per_host = plan.machine.ranks_per_host,
