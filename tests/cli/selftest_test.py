@@ -127,7 +127,7 @@ class OnADevice(SelftestCase):
         report, _ = self.report("--precision", "tf32")
         f32, _ = self.report("--precision", "f32")
         kernels = [(row["kernel"], row["shape"], row["dtype"]) for row in f32["kernels"]]
-        products = {"gemm_forward", "gemm_input_gradient", "gemm_weight_gradient"}
+        products = {"gemm_forward", "gemm_input_gradient", "gemm_weight_gradient", "linear_backward"}
         expected = [(kernel, shape, "tf32" if kernel in products else dtype) for kernel, shape, dtype in kernels]
         self.assertEqual([(row["kernel"], row["shape"], row["dtype"]) for row in report["kernels"]], expected)
 

@@ -49,6 +49,7 @@ std::vector<RankBuffers> step_of(Context& context, SimulatedRanks& job, int rank
         own.losses[static_cast<size_t>(which)] += testing::loss(shard, which);
       if (shard + 1 < share.end) own.reducer->set_aside(shard);
     }
+    own.reducer->loss_ready();
     own.reducer->ready(0);
     own.reducer->finish();
   }

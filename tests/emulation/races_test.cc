@@ -156,9 +156,8 @@ struct Watched {
 constexpr Watched kWatched[] = {
     {"adam_step",                  2,    0},
     {"add_columns",                2,    1},
-    {"add_doubles",                2,    0},
-    {"add_floats",                 2,    0},
     {"add_row",                    2,   14},
+    {"add_terms",                  2,    0},
     {"attend",                     2, 1000},
     {"attend_on_tensor_cores",     2,  800},
     {"average_values",             2,    0},
@@ -172,7 +171,6 @@ constexpr Watched kWatched[] = {
     {"empty_product",              1,    0},
     {"exchange_values",            2,    0},
     {"gradients_on_tensor_cores",  2, 2000},
-    {"invert_ranks",               2,    0},
     {"join_runs",                  2,    0},
     {"key_gradient",               2,  200},
     {"list_work",                  1,    8},
@@ -183,7 +181,6 @@ constexpr Watched kWatched[] = {
     {"plan",                       1,    0},
     {"probe",                      0,    0},  // is never launched: the driver is asked for its code
     {"query_gradient",             2,  300},
-    {"rank_rows",                  2,    4},
     {"search",                     2,    0},
     {"sum_columns",                2,    1},
     {"sum_losses",                 1,   14},
@@ -192,6 +189,7 @@ constexpr Watched kWatched[] = {
     {"swish",                      2,    0},
     {"top_k_row",                  2,   60},
     {"write_probabilities",        2,    0},
+    {"zero_packs",                 2,    0},
 };
 // clang-format on
 
