@@ -196,7 +196,7 @@ Command plan_command() {
       "for one rank, steps per epoch, the size of a checkpoint and the disk space of the run folder. "
       "Nothing is trained or written. The memory of tensors is computed by the code that allocates them; "
       "lines marked 'about' are estimates. Steps are counted from the batches of the corpus. "
-      "--init is read, as in train; checkpoints of the run folder and --resume are ignored.",
+      "--init and --init-embeddings are read, as in train; checkpoints of the run folder and --resume are ignored.",
       "If the run does not fit into the memory of the device or the host, "
       "or on the disk of --model-dir, the exit code is 78 and the message says what to change. "
       "The memory is that of this machine unless it is given."};

@@ -349,20 +349,20 @@ class WholeState {
   OptimizerState state_;
 };
 
-/// Gives every rank its state, from `whole` on rank 0.
-void distribute(Context& context, Communicator& communicator, const OptimizerState& whole,
-                Optimizer& optimizer) {
-  const OptimizerState own = optimizer.state();
-  const auto give = [&](const Tensor& all, const Tensor& to) {
-    if (optimizer.shard().is_part()) {
-      optimizer.shard().distribute(communicator, all, to);
-    } else {
-      copy_from_rank(context, communicator, 0, to);
-    }
-  };
-  give(whole.m, own.m);
-  give(whole.v, own.v);
-  if (optimizer.has_average()) give(whole.average, own.average);
+/// Gives every rank its part of a range of the state: `to`, from `all` on rank 0.
+void distribute(Context& context, Communicator& communicator, const Optimizer& optimizer, const Tensor& all,
+                const Tensor& to) {
+  if (optimizer.shard().is_part()) {
+    optimizer.shard().distribute(communicator, all, to);
+  } else {
+    copy_from_rank(context, communicator, 0, to);
+  }
+}
+
+void distribute_moments(Context& context, Communicator& communicator, const OptimizerState& whole,
+                        Optimizer& optimizer) {
+  distribute(context, communicator, optimizer, whole.m, optimizer.state().m);
+  distribute(context, communicator, optimizer, whole.v, optimizer.state().v);
 }
 
 }  // namespace
@@ -386,7 +386,7 @@ void share_moments(Context& context, Communicator& communicator, const Parameter
                    Optimizer& optimizer, const std::function<void(const OptimizerState& whole)>& fill) {
   const WholeState whole(optimizer, store, communicator.rank() == 0);
   if (communicator.rank() == 0) fill(whole.get());
-  distribute(context, communicator, whole.get(), optimizer);
+  distribute_moments(context, communicator, whole.get(), optimizer);
 }
 
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
@@ -405,7 +405,9 @@ void resume(Context& context, Communicator& communicator, ResumePoint& point, co
   point.path = communicator.broadcast(point.path, 0);
   copy_from_rank(context, communicator, 0, store.values());
   if (!point.path.empty()) {
-    distribute(context, communicator, whole.get(), optimizer);
+    distribute_moments(context, communicator, whole.get(), optimizer);
+    if (optimizer.has_average())
+      distribute(context, communicator, optimizer, whole.get().average, optimizer.state().average);
     copy_state_from_first_rank(communicator, state);
   } else {
     optimizer.start_average();

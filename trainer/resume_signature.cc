@@ -15,6 +15,8 @@ namespace ventris {
 namespace {
 
 constexpr std::string_view kPrecision = "precision";
+// For 0.2.0, which knows no number of initial updates and would continue with other bits.
+constexpr std::string_view kInitialOptimizer = "init_optimizer";
 
 using Signature = std::vector<std::pair<std::string, std::string>>;
 
@@ -80,7 +82,7 @@ std::string resume_signature(const TrainOptions& options) {
                   name_of(options.gradient_dtype), name_of(options.reduction));
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   if (options.initial_optimizer != "fresh")
-    lines += fmt::format("init_optimizer: {}\n", options.initial_optimizer);
+    lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
   return lines;
 }
 
@@ -105,6 +107,7 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
   const Signature want = parse_signature(ours);
   for (const Signature* lines : {&have, &want}) {
     for (const auto& [key, value] : *lines) {
+      if (key == kInitialOptimizer) continue;  // only a new run reads it
       const auto there = [&, &name = key, &text = value](const Signature& all) {
         return std::find(all.begin(), all.end(), std::pair(name, text)) != all.end();
       };
@@ -112,7 +115,11 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
       refuse_other_option(path, option_of(key), told_value(have, key), told_value(want, key));
     }
   }
-  refuse_other_option(path, "options", "in another order", "their own");
+  const auto without = [](Signature lines) {
+    std::erase_if(lines, [](const auto& line) { return line.first == kInitialOptimizer; });
+    return lines;
+  };
+  if (without(have) != without(want)) refuse_other_option(path, "options", "in another order", "their own");
 }
 
 }  // namespace ventris

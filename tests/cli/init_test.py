@@ -142,7 +142,23 @@ class Init(support.CommandLineTest):
                     *self.arguments(name, *options, "--max-steps", steps, "--reduction", "reproducible"), ranks=ranks
                 )
         self.assert_equal(*(support.parameters(self.path(n, "checkpoint-00000006.h5")) for n in ("cut", "whole")))
-        self.refuse(78, *self.arguments("cut", "--max-steps", 8, "--reduction", "reproducible"), says="--init-optimizer")
+        # Which no option needs to say: the checkpoint does.
+        for name, more in (("whole", options), ("cut", ())):
+            self.succeed(*self.arguments(name, *more, "--max-steps", 8, "--reduction", "reproducible"))
+        self.assert_equal(*(support.parameters(self.path(n, "checkpoint-00000008.h5")) for n in ("cut", "whole")))
+
+    def test_keeps_the_optimizer_of_ranks_that_share_it_and_their_average(self):
+        options = ("--init", self.model, "--init-optimizer", "keep", "--ema", 0.999, "--reduction", "reproducible")
+        states = []
+        for name, ranks, more in (("alone", 1, ()), ("all", 2, ()), ("shared", 2, ("--shard-optimizer",))):
+            self.succeed(*self.arguments(name, *options, *more, "--max-steps", 3), ranks=ranks)
+            with h5py.File(self.path(name, "checkpoint-00000003.h5"), "r") as file:
+                found = {}
+                file.visititems(lambda n, item, to=found: to.__setitem__(n, item[()]) if isinstance(item, h5py.Dataset) else None)
+                states.append(found)
+        self.assertTrue(any(name.startswith("ema/") for name in states[0]))
+        for other in states[1:]:
+            self.assert_equal(other, states[0])
 
     def test_keeps_the_rows_of_the_tokens_that_both_have(self):
         corpus = self.path("other.h5")
@@ -212,7 +228,9 @@ class Init(support.CommandLineTest):
             (78, "unheard-of " + "1 " * 32, ["none of its 1 entries"]),
         ):
             file = self.write("bad.txt", text)
-            self.refuse(code, *self.arguments("bad", "--init-embeddings", file), says=["bad.txt", *says])
+            for command in ("train", "plan"):
+                _, *arguments = self.arguments("bad", "--init-embeddings", file)
+                self.refuse(code, command, *arguments, says=["bad.txt", *says])
         self.refuse(66, *self.arguments("bad", "--init-embeddings", self.path("none.txt")), says="none.txt")
 
     def test_what_does_not_fit_is_refused(self):

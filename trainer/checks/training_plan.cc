@@ -12,6 +12,7 @@
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
 #include "model/transformer.h"
+#include "trainer/initial_embeddings.h"
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
 #include "trainer/run_shape.h"
@@ -181,6 +182,15 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .target_tokens = of_a_pair(corpus.train().target)});
 }
 
+/// Throws as read_embeddings().
+void try_embeddings(const TrainOptions& options, const data::Corpus& corpus) {
+  const int64_t rows = options.model.vocab_size;
+  const int64_t cols = options.model.d_model;
+  std::vector<float> table(static_cast<size_t>(rows * cols));
+  read_embeddings(options.initial_embeddings, corpus.tokenizer(),
+                  {table.data(), rows, cols, cols, DType::kF32});
+}
+
 bool memory_fits(const TrainingPlan& plan) {
   const PlannedMachine& machine = plan.machine;
   return (machine.device == Device::kCpu || machine.device_memory == 0 ||
@@ -268,6 +278,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   const data::Corpus corpus(options.corpus);
   complete_model(options.model, options, corpus);
   if (!options.initial_model.empty()) InitialModel(options, corpus);
+  if (!options.initial_embeddings.empty()) try_embeddings(options, corpus);
   TrainingPlan plan;
   plan.model = options.model;
   plan.precision = options.precision;
