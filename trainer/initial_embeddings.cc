@@ -1,9 +1,13 @@
 #include "trainer/initial_embeddings.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "backend/error.h"
@@ -14,6 +18,7 @@
 namespace ventris {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, for a space before a token
 
 std::vector<std::string_view> fields_of(std::string_view line) {
@@ -33,9 +38,34 @@ bool read_number(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-bool is_header(const std::vector<std::string_view>& fields) {
-  int64_t number = 0;
-  return fields.size() == 2 && read_number(fields[0], number) && read_number(fields[1], number);
+/// The first line of a file of word2vec.
+struct Header {
+  int64_t entries = 0;
+  int64_t numbers = 0;
+};
+
+std::optional<Header> header_of(const std::vector<std::string_view>& fields) {
+  Header header;
+  const bool is_header =
+      fields.size() == 2 && read_number(fields[0], header.entries) && read_number(fields[1], header.numbers);
+  return is_header ? std::optional(header) : std::nullopt;
+}
+
+/// A pipe could be waited for without an end, and its text is gone after a refused start.
+void check_is_a_file(const std::string& path) {
+  std::error_code error;  // of a missing file, which the reader reports
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    data::fail(data::ErrorKind::kBadData,
+               "{}: not a regular file; expected a text file of vectors, plain or gzipped", path);
+  }
+}
+
+[[noreturn]] void refuse_width(const std::string& path, int64_t line, int64_t numbers, int64_t d_model) {
+  fail(ExitCode::kBadConfiguration,
+       "{}, line {}: vectors of {} numbers, but --d-model is {}. Give vectors of that many numbers, or their "
+       "--d-model",
+       path, line, numbers, d_model);
 }
 
 bool has_no_letter(std::string_view text) {
@@ -104,17 +134,20 @@ EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer
   bool tokens = false;  // an entry begins with the mark of a space
   EmbeddingCoverage coverage;
   std::vector<float> vector(numbers);
+  check_is_a_file(path);
+  std::optional<Header> header;
   data::TextReader reader(path);
   for (std::string line; reader.next(line);) {
-    const std::vector<std::string_view> fields = fields_of(line);
     const int64_t number = reader.line_number();
-    if (fields.empty() || (number == 1 && is_header(fields))) continue;
-    if (coverage.entries == 0 && fields.size() != numbers + 1) {
-      fail(ExitCode::kBadConfiguration,
-           "{}, line {}: a word and {} numbers, but --d-model is {}. Give vectors of that many numbers, or "
-           "their --d-model",
-           path, number, fields.size() - 1, d_model);
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    const std::vector<std::string_view> fields = fields_of(line);
+    if (fields.empty()) continue;
+    if (number == 1 && (header = header_of(fields))) {
+      if (header->numbers != d_model) refuse_width(path, number, header->numbers, d_model);
+      continue;
     }
+    if (coverage.entries == 0 && fields.size() != numbers + 1)
+      refuse_width(path, number, static_cast<int64_t>(fields.size()) - 1, d_model);
     // A word may have blanks inside, as a few of GloVe do.
     if (fields.size() < numbers + 1) {
       data::fail(data::ErrorKind::kBadData, "{}, line {}: {} fields; expected a word and {} numbers", path,
@@ -123,7 +156,11 @@ EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer
     const size_t first = fields.size() - numbers;
     for (size_t i = 0; i < numbers; ++i) {
       const std::string_view text = fields[first + i];
-      if (read_number(text, vector[i]) && std::isfinite(vector[i])) continue;
+      double value = 0.0;
+      if (read_number(text, value) && std::abs(value) <= FLT_MAX) {
+        vector[i] = static_cast<float>(value);
+        continue;
+      }
       data::fail(data::ErrorKind::kBadData,
                  "{}, line {}: '{}' is not a finite number; expected a word and {}", path, number,
                  text.substr(0, 40), d_model);
@@ -135,6 +172,10 @@ EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer
     as_tokens.take(word, vector);
     as_words.take(std::string(kSpace) + std::string(word), vector);
     if (has_no_letter(word)) as_words.take(word, vector);
+  }
+  if (header && header->entries != coverage.entries) {
+    data::fail(data::ErrorKind::kBadData, "{}: {} vectors, but its first line says {}; is the file cut?",
+               path, coverage.entries, header->entries);
   }
   const Found& found = tokens ? as_tokens : as_words;
   coverage.tokens = found.tokens();

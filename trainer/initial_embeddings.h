@@ -23,8 +23,9 @@ struct EmbeddingCoverage {
 /// with its leading space, and one of punctuation or symbols also for the token without. Of several entries
 /// for a token the first counts. Covered rows are multiplied by one factor that gives them the root mean
 /// square of the initial values, d_model^-0.5. Errors: those of TextReader; DataError(kBadData) with file and
-/// line for another number of numbers, and for one that is not finite; Error(kBadConfiguration) if the
-/// vectors are not of d_model numbers, or none is for a token.
+/// line for another number of numbers, and for one that no f32 holds, and if the file is not a regular one
+/// or has not the entries that its first line says; Error(kBadConfiguration) if the vectors are not of
+/// d_model numbers, or none is for a token. Words that are not UTF-8 are those of no token.
 EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer& tokenizer, Tensor table);
 
 }  // namespace ventris

@@ -223,6 +223,9 @@ class Init(support.CommandLineTest):
                                               numpy.delete(expected["embedding"], rows, 0)))  # fmt: skip
         for code, text, says in (
             (78, "the " + "1 " * 31, ["line 1", "31 numbers", "--d-model is 32"]),
+            (78, "2 31\n" + lines[0], ["line 1", "31 numbers", "--d-model is 32"]),
+            (65, "3 32\n" + lines[0], ["1 vectors", "says 3"]),
+            (65, lines[0] + "\nword " + "1e39 " * 32, ["line 2", "'1e39'"]),
             (65, lines[0] + "\nword 1 2", ["line 2", "3 fields"]),
             (65, lines[0] + "\nword " + "nan " * 32, ["line 2", "'nan'"]),
             (78, "unheard-of " + "1 " * 32, ["none of its 1 entries"]),
@@ -232,6 +235,11 @@ class Init(support.CommandLineTest):
                 _, *arguments = self.arguments("bad", "--init-embeddings", file)
                 self.refuse(code, command, *arguments, says=["bad.txt", *says])
         self.refuse(66, *self.arguments("bad", "--init-embeddings", self.path("none.txt")), says="none.txt")
+        os.mkfifo(self.path("pipe"))
+        self.refuse(65, *self.arguments("bad", "--init-embeddings", self.path("pipe")), says="not a regular file")
+        small = self.write("small.txt", "\ufeff1 32\n" + words[0] + " 1e-200" * 32)
+        _, said = self.begin("small", "--init-embeddings", small)
+        self.assertIn("1 of ", said)
 
     def test_what_does_not_fit_is_refused(self):
         init = ("--init", self.model)
