@@ -50,8 +50,8 @@ bool is_of_tokens(const LogicalParameter& parameter) {
   return parameter.name == "embedding" || parameter.name == kOutputBias;
 }
 
-}  // namespace
-
+/// For every token of `ours` the token of `theirs` that means the same, or -1: the same mark (unknown, begin,
+/// end), or the same text.
 std::vector<int32_t> matching_tokens(const data::Tokenizer& ours, const data::Tokenizer& theirs) {
   const auto marks = [](const data::Tokenizer& tokenizer) {
     return std::vector<int32_t>{tokenizer.end_id(), tokenizer.begin_id(), tokenizer.unknown_id()};
@@ -68,6 +68,8 @@ std::vector<int32_t> matching_tokens(const data::Tokenizer& ours, const data::To
   for (size_t i = 0; i < our_marks.size(); ++i) rows[static_cast<size_t>(our_marks[i])] = their_marks[i];
   return rows;
 }
+
+}  // namespace
 
 InitialModel::InitialModel(const TrainOptions& options, const data::Corpus& corpus) {
   Context host(ContextOptions{.threads = 1});
@@ -117,7 +119,7 @@ void InitialModel::find_moments() {
         "run, or --init-optimizer fresh",
         path(), why);
   };
-  if (is_safetensors(path()) || !path().ends_with(".h5")) refuse("no checkpoint");
+  if (is_safetensors(path()) || is_npz(path())) refuse("no checkpoint");
   moments_ = std::make_unique<data::Hdf5Reader>(path());
   if (moments_->string_attribute("/", "format") != kCheckpointFormat) refuse("a weights file");
   updates_ = moments_->int_attribute("/", "step") - moments_->int_attribute("/", "skipped_steps");

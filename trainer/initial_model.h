@@ -16,10 +16,6 @@ namespace ventris {
 
 class Context;
 
-/// For every token of `ours` the token of `theirs` that means the same, or -1: the same mark (unknown, begin,
-/// end), or the same text.
-std::vector<int32_t> matching_tokens(const data::Tokenizer& ours, const data::Tokenizer& theirs);
-
 /// The model of train --init, on the host in f32, from which a run starts. The function of the run's model
 /// must be that of the file; of the vocabulary with --init-vocabulary extend only a part.
 class InitialModel {

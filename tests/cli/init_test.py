@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import os
+import shutil
 import unittest
 
 import h5py
@@ -119,6 +120,8 @@ class Init(support.CommandLineTest):
         for got, expected in zip(adam(begun)[:2], adam(last)[:2]):
             self.assertTrue(expected.any() and numpy.array_equal(got, expected))
         self.assertEqual(adam(begun)[2], STEPS)
+        renamed, _ = self.begin("renamed", "--init", shutil.copy(last, self.path("kept")), "--init-optimizer", "keep")
+        self.assertTrue(numpy.array_equal(adam(renamed)[0], adam(last)[0]))
         # The first step by the formulas of Adam, in f64, with the gradient that its first moment tells.
         self.succeed(*self.arguments("stepped", *options, "--max-steps", 1))
         stepped = self.path("stepped", "checkpoint-00000001.h5")

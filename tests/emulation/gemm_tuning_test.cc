@@ -1,15 +1,14 @@
 #include <cublasLt.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 
 #include "backend/gemm_choices.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/gemm_product.h"
+#include "tests/emulation/tuning_folder.h"
 
 namespace ventris::testing {
 namespace {
@@ -19,17 +18,6 @@ constexpr GemmCase kTuned = {.m = 64, .n = 128, .k = 64};
 /// Tuning, with a folder of its own for the file of algorithms.
 class CudaGemmTuning : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (const char* before = std::getenv("VENTRIS_TUNE_GEMM")) before_ = before;
-    folder_ = ::testing::TempDir() + "ventris-gemm-" + std::to_string(getpid());
-    setenv("VENTRIS_CACHE_DIR", folder_.c_str(), 1);
-    unsetenv("VENTRIS_TUNE_GEMM");
-  }
-  void TearDown() override {
-    std::filesystem::remove_all(folder_);
-    unsetenv("VENTRIS_CACHE_DIR");
-    if (before_) setenv("VENTRIS_TUNE_GEMM", before_->c_str(), 1);
-  }
   /// A new context computes the product; the number of products that took.
   int64_t run(GemmProduct& p) const {
     Context context({.device = Device::kCuda, .scratch_bytes = 1 << 16});
@@ -40,13 +28,12 @@ class CudaGemmTuning : public ::testing::Test {
     return enqueued;
   }
   std::filesystem::path file() const {
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
       if (entry.path().extension() == ".txt") return entry.path();
     }
     return {};
   }
-  std::string folder_;
-  std::optional<std::string> before_;
+  const TuningFolder folder_;
 };
 
 TEST_F(CudaGemmTuning, TheChoiceOfOneRunIsThatOfTheNext) {
@@ -98,14 +85,14 @@ TEST_F(CudaGemmTuning, AProductThatTheLibraryRefusesIsAskedForOnce) {
 TEST_F(CudaGemmTuning, ShapesOfDecodingAreNotTimed) {
   GemmProduct p({.m = 63, .n = 64, .k = 64}, DType::kF32);
   EXPECT_EQ(run(p), 1);
-  EXPECT_FALSE(std::filesystem::exists(folder_));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path()));
 }
 
 TEST_F(CudaGemmTuning, ZeroTakesTheFirstAlgorithmAndKeepsNothing) {
   setenv("VENTRIS_TUNE_GEMM", "0", 1);
   GemmProduct p(kTuned, DType::kF32);
   EXPECT_EQ(run(p), 1);
-  EXPECT_FALSE(std::filesystem::exists(folder_));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path()));
 }
 
 TEST_F(CudaGemmTuning, ZeroGivesAndTakesChoicesToo) {
@@ -131,7 +118,7 @@ TEST_F(CudaGemmTuning, ChoicesGoToOtherContextsAsText) {
   first.on_device(chooses);
   const std::string choices = gemm_choices(chooses);
   EXPECT_NE(choices.find("k 320"), std::string::npos) << choices;
-  std::filesystem::remove_all(folder_);
+  std::filesystem::remove_all(folder_.path());
 
   Context takes({.device = Device::kCuda, .scratch_bytes = 1 << 16});
   EXPECT_FALSE(prefer_gemm_choices(takes, "of another device\n" + choices));
@@ -143,15 +130,15 @@ TEST_F(CudaGemmTuning, ChoicesGoToOtherContextsAsText) {
   EXPECT_EQ(emulation::launches()["product"] - before, 2) << "nothing is timed";
   for (Context* context : {&chooses, &takes})
     EXPECT_EQ(cudaStreamSynchronize(cuda::stream_of(*context)), cudaSuccess);
-  EXPECT_FALSE(std::filesystem::exists(folder_)) << "and nothing is kept";
+  EXPECT_FALSE(std::filesystem::exists(folder_.path())) << "and nothing is kept";
   expect_same("c", first.device_result, second.device_result);
   EXPECT_NE(gemm_choices(takes).find(choices.substr(choices.find("k 320"))), std::string::npos);
 }
 
 TEST_F(CudaGemmTuning, AFolderThatCannotBeWrittenIsNoError) {
-  std::filesystem::create_directories(folder_);
-  setenv("VENTRIS_CACHE_DIR", (folder_ + "/file/below").c_str(), 1);
-  std::ofstream(folder_ + "/file") << "no folder";
+  std::filesystem::create_directories(folder_.path());
+  setenv("VENTRIS_CACHE_DIR", (folder_.path() + "/file/below").c_str(), 1);
+  std::ofstream(folder_.path() + "/file") << "no folder";
   GemmProduct p(kTuned, DType::kF32);
   ::testing::internal::CaptureStderr();
   EXPECT_GT(run(p), 3);

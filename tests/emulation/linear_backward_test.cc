@@ -4,18 +4,17 @@
 
 #include <cublasLt.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "backend/column_sums.h"
 #include "backend/gemm_choices.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
+#include "tests/emulation/tuning_folder.h"
 
 namespace ventris::testing {
 namespace {
@@ -69,18 +68,7 @@ struct Layer {
 
 class CudaLinearBackward : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (const char* before = std::getenv("VENTRIS_TUNE_GEMM")) before_ = before;
-    folder_ = ::testing::TempDir() + "ventris-linear-" + std::to_string(getpid());
-    setenv("VENTRIS_CACHE_DIR", folder_.c_str(), 1);
-    unsetenv("VENTRIS_TUNE_GEMM");
-  }
-  void TearDown() override {
-    emulation::blas_answers() = {};
-    std::filesystem::remove_all(folder_);
-    unsetenv("VENTRIS_CACHE_DIR");
-    if (before_) setenv("VENTRIS_TUNE_GEMM", before_->c_str(), 1);
-  }
+  void TearDown() override { emulation::blas_answers() = {}; }
   static ContextOptions device() { return {.device = Device::kCuda, .scratch_bytes = 1 << 20}; }
   /// Whether the product sums the columns, when the layer is computed again.
   static bool product_sums(Context& context, Layer&& layer = Layer()) {
@@ -101,14 +89,13 @@ class CudaLinearBackward : public ::testing::Test {
     return choices.substr(begin, choices.find('\n', shape) - begin);
   }
 
-  std::string folder_;
-  std::optional<std::string> before_;
+  const TuningFolder folder_;
 };
 
 TEST_F(CudaLinearBackward, TheFasterWayIsTakenAndRight) {
   for (const bool sums : {true, false}) {
     SCOPED_TRACE(sums ? "the product sums" : "a kernel of its own sums");
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(folder_.path());
     emulation::blas_answers() = {.plain_ms = sums ? kSlow : 0, .sums_ms = sums ? 0 : kSlow};
     Context context(device());
     Layer().expect_right(context);
@@ -121,7 +108,7 @@ TEST_F(CudaLinearBackward, TheFasterWayIsTakenAndRight) {
 TEST_F(CudaLinearBackward, TheChoiceGoesToOtherContextsAndRunsWithEqualBits) {
   for (const bool sums : {true, false}) {
     SCOPED_TRACE(sums ? "the product sums" : "a kernel of its own sums");
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(folder_.path());
     emulation::blas_answers() = {.plain_ms = sums ? kSlow : 0, .sums_ms = sums ? 0 : kSlow};
     Context chooses(device());
     Layer().run(chooses);
@@ -130,7 +117,7 @@ TEST_F(CudaLinearBackward, TheChoiceGoesToOtherContextsAndRunsWithEqualBits) {
     EXPECT_NE(line_of(choices), "") << choices;
     Context reads(device());  // the file
     EXPECT_EQ(product_sums(reads), sums);
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(folder_.path());
 
     Context takes(device());
     EXPECT_TRUE(prefer_gemm_choices(takes, choices));
@@ -172,7 +159,7 @@ TEST_F(CudaLinearBackward, WhereTheLibraryRefusesAKernelOfItsOwnSumsTheColumns) 
     EXPECT_FALSE(product_sums(context));
   }
   emulation::blas_answers().with_epilogue = 0;
-  std::filesystem::remove_all(folder_);
+  std::filesystem::remove_all(folder_.path());
   Context context(device());
   Layer(DType::kBF16, 128, /*gap=*/1).expect_right(context);
   EXPECT_FALSE(product_sums(context, Layer(DType::kBF16, 128, 1))) << "rows that are not aligned";

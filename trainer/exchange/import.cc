@@ -24,12 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_zip(const std::string& path) {
-  char begin[4] = {};
-  const data::FileHandle file = data::open_to_read(path);
-  return file.valid() && ::pread(file.fd(), begin, 4, 0) == 4 && std::memcmp(begin, "PK\x03\x04", 4) == 0;
-}
-
 std::string text_of(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
@@ -115,8 +109,14 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
 
 }  // namespace
 
+bool is_npz(const std::string& path) {
+  char begin[4] = {};
+  const data::FileHandle file = data::open_to_read(path);
+  return file.valid() && ::pread(file.fd(), begin, 4, 0) == 4 && std::memcmp(begin, "PK\x03\x04", 4) == 0;
+}
+
 std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions& options) {
-  if (is_zip(options.input)) return import_marian(context, options);
+  if (is_npz(options.input)) return import_marian(context, options);
   if (!options.vocabulary.empty() || !options.tokenizer.empty()) {
     fail(ExitCode::kUsage, "{}: --vocabulary and --tokenizer-model are for a model of Marian (.npz) only",
          options.input);
@@ -127,7 +127,7 @@ std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions&
 std::string tokenizer_model_of(const std::string& path) {
   std::error_code error;  // of a missing file
   const std::string file = fs::is_directory(path, error) ? resolve_model_file(path) : path;
-  if (!is_zip(file) && !is_safetensors(file)) return read_tokenizer_model(data::Hdf5Reader(file));
+  if (!is_npz(file) && !is_safetensors(file)) return read_tokenizer_model(data::Hdf5Reader(file));
   Context host(ContextOptions{.threads = 1});
   return import_model(host, {.input = file})->tokenizer->model();
 }

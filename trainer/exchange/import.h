@@ -17,6 +17,9 @@ struct ImportOptions {
 /// for a damaged file, and for one that our model cannot express, naming what.
 std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions& options);
 
+/// Whether the file is an npz, as models of Marian are. False for one that cannot be read.
+bool is_npz(const std::string& path);
+
 /// The SentencePiece model in such a file, or in a corpus file of ours. Throws as import_model().
 std::string tokenizer_model_of(const std::string& path);
 
