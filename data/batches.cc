@@ -14,12 +14,10 @@ int64_t rows(const SentenceArray& side, int64_t sentence) {
   return side.length(sentence) + int64_t{1};
 }
 
-int64_t longest_rows(const SentenceArray& side) {
-  int64_t longest = 0;
-  for (int64_t i = 0; i < side.size(); ++i) {
-    longest = std::max(longest, rows(side, i));
-  }
-  return longest;
+int64_t longest_rows(const std::vector<CorpusPart>& parts, int CorpusPart::*longest) {
+  int64_t rows = 0;
+  for (const CorpusPart& part : parts) rows = std::max(rows, part.*longest + int64_t{1});
+  return rows;
 }
 
 void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
@@ -34,7 +32,8 @@ void check_capacity(const char* side, const char* option, int64_t longest, int64
 
 }  // namespace
 
-BatchSource::BatchSource(const SentencePairs& pairs, const BatchOptions& options)
+BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts,
+                         const BatchOptions& options)
     : pairs_(pairs), options_(options), source_capacity_(0), target_capacity_(0) {
   if (pairs.size() == 0) {
     fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs for batches");
@@ -42,10 +41,10 @@ BatchSource::BatchSource(const SentencePairs& pairs, const BatchOptions& options
   if (options.shards < 1) {
     fail(ErrorKind::kBadConfiguration, "a batch needs at least 1 shard, not {}", options.shards);
   }
-  check_capacity("source", "--batch-source-tokens", longest_rows(pairs.source), options.source_tokens,
-                 options.shards);
-  check_capacity("target", "--batch-target-tokens", longest_rows(pairs.target), options.target_tokens,
-                 options.shards);
+  check_capacity("source", "--batch-source-tokens", longest_rows(parts, &CorpusPart::longest_source),
+                 options.source_tokens, options.shards);
+  check_capacity("target", "--batch-target-tokens", longest_rows(parts, &CorpusPart::longest_target),
+                 options.target_tokens, options.shards);
   source_capacity_ = options.source_tokens / options.shards;
   target_capacity_ = options.target_tokens / options.shards;
 }
@@ -79,7 +78,7 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
       close_shard();
       continue;
     }
-    shard.pairs.push_back(pair);
+    shard.pairs.push_back({.pair = pair, .epoch = batch.next.epoch});
     shard.source_rows += source_rows;
     shard.target_rows += target_rows;
     if (++batch.next.index == count) {
@@ -90,34 +89,26 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
   return batch;
 }
 
-void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, int32_t begin_id, int32_t end_id,
-          PackedBatch& packed) {
+Packer::Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed)
+    : begin_id_(begin_id), end_id_(end_id), packed_(packed) {
   for (auto* array : {&packed.source_ids, &packed.source_position, &packed.source_offsets, &packed.target_ids,
                       &packed.target_position, &packed.target_offsets, &packed.labels}) {
     array->clear();
   }
   packed.source_offsets.push_back(0);
   packed.target_offsets.push_back(0);
-  const auto count_up = [](std::vector<int32_t>& positions, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      positions.push_back(static_cast<int32_t>(i));
-    }
-  };
-  for (const int64_t index : indices) {
-    const std::span<const int32_t> source = pairs.source[index];
-    packed.source_ids.insert(packed.source_ids.end(), source.begin(), source.end());
-    packed.source_ids.push_back(end_id);
-    count_up(packed.source_position, source.size() + 1);
-    packed.source_offsets.push_back(static_cast<int32_t>(packed.source_ids.size()));
+}
 
-    const std::span<const int32_t> target = pairs.target[index];
-    packed.target_ids.push_back(begin_id);
-    packed.target_ids.insert(packed.target_ids.end(), target.begin(), target.end());
-    packed.labels.insert(packed.labels.end(), target.begin(), target.end());
-    packed.labels.push_back(end_id);
-    count_up(packed.target_position, target.size() + 1);
-    packed.target_offsets.push_back(static_cast<int32_t>(packed.target_ids.size()));
-  }
+void Packer::end_pair() {
+  packed_.source_ids.push_back(end_id_);
+  packed_.labels.push_back(end_id_);
+  const auto end_side = [](std::vector<int32_t>& positions, std::vector<int32_t>& offsets, size_t rows) {
+    const size_t count = rows - positions.size();
+    for (size_t i = 0; i < count; ++i) positions.push_back(static_cast<int32_t>(i));
+    offsets.push_back(static_cast<int32_t>(rows));
+  };
+  end_side(packed_.source_position, packed_.source_offsets, packed_.source_ids.size());
+  end_side(packed_.target_position, packed_.target_offsets, packed_.target_ids.size());
 }
 
 }  // namespace ventris::data

@@ -22,10 +22,17 @@ struct BatchOptions {
   uint64_t seed = 1;
 };
 
+/// A training pair of a step.
+struct DrawnPair {
+  int64_t pair;   // of the corpus file
+  int64_t epoch;  // of its corpus: how often all of it was drawn before
+  bool operator==(const DrawnPair&) const = default;
+};
+
 /// The pairs of one logical shard and the index in the global batch of its first rows.
 struct Shard {
-  std::vector<int64_t> pairs;   // indices into the corpus, in batch order
-  int64_t source_row_base = 0;  // rows count one end mark a sentence
+  std::vector<DrawnPair> pairs;  // in batch order
+  int64_t source_row_base = 0;   // rows count one end mark a sentence
   int64_t target_row_base = 0;
   int64_t source_rows = 0;
   int64_t target_rows = 0;
@@ -47,7 +54,7 @@ class BatchSource {
  public:
   /// Throws DataError kBadConfiguration if the longest pair does not fit in a shard (naming the lengths and
   /// the option to change), or the set is empty.
-  BatchSource(const SentencePairs& pairs, const BatchOptions& options);
+  BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts, const BatchOptions& options);
 
   GlobalBatch at(const DataPosition& position) const;
 
@@ -72,7 +79,25 @@ struct PackedBatch {
 
 /// Packs pairs end to end: the source with its end mark, the target shifted right after a begin mark, the
 /// labels with their end mark. Overwrites `packed`, keeping its memory.
-void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, int32_t begin_id, int32_t end_id,
-          PackedBatch& packed);
+class Packer {
+ public:
+  Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed);
+  /// Appends a pair. `Tokens` are a TokenView or a range of ids.
+  template <typename Tokens>
+  void add(const Tokens& source, const Tokens& target) {
+    packed_.source_ids.insert(packed_.source_ids.end(), source.begin(), source.end());
+    packed_.target_ids.push_back(begin_id_);
+    packed_.target_ids.insert(packed_.target_ids.end(), target.begin(), target.end());
+    packed_.labels.insert(packed_.labels.end(), target.begin(), target.end());
+    end_pair();
+  }
+
+ private:
+  void end_pair();
+
+  const int32_t begin_id_;
+  const int32_t end_id_;
+  PackedBatch& packed_;
+};
 
 }  // namespace ventris::data

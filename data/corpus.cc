@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "data/corpus_format.h"
@@ -113,6 +115,12 @@ SentencePairs map_pairs(const Hdf5Reader& reader, const Mapping& mapping, const 
   return pairs;
 }
 
+int longest_of(const SentenceArray& side) {
+  int longest = 0;
+  for (int64_t i = 0; i < side.size(); ++i) longest = std::max(longest, side.length(i));
+  return longest;
+}
+
 std::string read_model(const Hdf5Reader& reader) {
   const std::vector<uint8_t> bytes = reader.read_bytes("/tokenizer");
   return {bytes.begin(), bytes.end()};
@@ -140,6 +148,7 @@ struct Corpus::Impl {
   Tokenizer tokenizer;
   SentencePairs train;
   SentencePairs valid;
+  std::vector<CorpusPart> parts;
   std::span<const uint8_t> reference_text;
   std::span<const int64_t> reference_offsets;
   int max_length = 0;
@@ -148,6 +157,7 @@ struct Corpus::Impl {
       : path(reader.path()), digest(reader.digest()), mapping(path), tokenizer(read_model(reader), path) {
     const int32_t vocab_size = tokenizer.vocab_size();
     train = map_pairs(reader, mapping, "", vocab_size, max_length);
+    parts = {part_of(train, "train")};
     valid = map_pairs(reader, mapping, "/valid", vocab_size, max_length);
     reference_text = map_array<uint8_t>(reader, mapping, "/valid/reference_text");
     reference_offsets = map_array<int64_t>(reader, mapping, "/valid/reference_offsets");
@@ -158,6 +168,16 @@ struct Corpus::Impl {
     }
   }
 };
+
+CorpusPart part_of(const SentencePairs& pairs, std::string name) {
+  return {.name = std::move(name),
+          .first = 0,
+          .pairs = pairs.size(),
+          .source_tokens = pairs.source.total_tokens(),
+          .target_tokens = pairs.target.total_tokens(),
+          .longest_source = longest_of(pairs.source),
+          .longest_target = longest_of(pairs.target)};
+}
 
 Corpus::Corpus(const std::string& path) {
   const Hdf5Reader reader(path);
@@ -171,6 +191,9 @@ const SentencePairs& Corpus::train() const {
 }
 const SentencePairs& Corpus::valid() const {
   return impl_->valid;
+}
+const std::vector<CorpusPart>& Corpus::parts() const {
+  return impl_->parts;
 }
 
 std::string Corpus::valid_reference(int64_t sentence) const {

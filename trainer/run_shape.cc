@@ -53,13 +53,13 @@ MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::
           std::max(training.sentences, validating.sentences)};
 }
 
-LongestRows longest_rows(const data::SentencePairs& pairs) {
-  const auto of = [](const data::SentenceArray& side) {
-    int64_t longest = 0;
-    for (int64_t i = 0; i < side.size(); ++i) longest = std::max(longest, side.length(i) + int64_t{1});
-    return longest;
-  };
-  return {.source = of(pairs.source), .target = of(pairs.target)};
+LongestRows longest_rows(const data::Corpus& corpus) {
+  LongestRows longest{};
+  for (const data::CorpusPart& part : corpus.parts()) {
+    longest.source = std::max(longest.source, part.longest_source + int64_t{1});
+    longest.target = std::max(longest.target, part.longest_target + int64_t{1});
+  }
+  return longest;
 }
 
 int64_t bucket_bytes_on(Device device) {

@@ -15,7 +15,7 @@ struct LongestRows {
   int64_t source;
   int64_t target;
 };
-LongestRows longest_rows(const data::SentencePairs& pairs);
+LongestRows longest_rows(const data::Corpus& corpus);
 
 /// Micro-batches of a global batch: options.logical_shards if set; for a resumed run, those of its
 /// checkpoint; otherwise the smallest multiple of the ranks (with the reproducible reduction the smallest

@@ -68,11 +68,12 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       resume_point_(
           find_resume_point(communicator, options_, folder_lock_ && folder_lock_->held(), progress_)),
       shards_(resolved_shards(options, resume_point_, communicator.size(), context.device(),
-                              longest_rows(corpus_.train()))),
-      batches_(corpus_.train(), {.source_tokens = options.batch_source_tokens,
-                                 .target_tokens = options.batch_target_tokens,
-                                 .shards = shards_,
-                                 .seed = options.seed}),
+                              longest_rows(corpus_))),
+      batches_(corpus_.train(), corpus_.parts(),
+               {.source_tokens = options.batch_source_tokens,
+                .target_tokens = options.batch_target_tokens,
+                .shards = shards_,
+                .seed = options.seed}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());

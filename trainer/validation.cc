@@ -81,7 +81,8 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
       sums.back() = 1.0;
       break;
     }
-    data::pack(pairs, batches_[b], corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed);
+    data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed);
+    for (const int64_t pair : batches_[b]) packer.add(pairs.source[pair], pairs.target[pair]);
     stage_.wait_until_sent();
     stage_.fill(host_batch_of(packed));
     stage_.send();

@@ -37,12 +37,21 @@ class MemoryPairs {
   std::vector<int64_t> source_offsets_{0}, target_offsets_{0};
 };
 
+BatchSource batches_of(const SentencePairs& pairs, const BatchOptions& options) {
+  return {pairs, {part_of(pairs, "train")}, options};
+}
+
 std::vector<int64_t> pairs_of(const GlobalBatch& batch) {
   std::vector<int64_t> all;
   for (const Shard& shard : batch.shards) {
-    all.insert(all.end(), shard.pairs.begin(), shard.pairs.end());
+    for (const DrawnPair& drawn : shard.pairs) all.push_back(drawn.pair);
   }
   return all;
+}
+
+void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, PackedBatch& packed) {
+  Packer packer(1, 2, packed);
+  for (const int64_t pair : indices) packer.add(pairs.source[pair], pairs.target[pair]);
 }
 
 void expect_equal(const GlobalBatch& a, const GlobalBatch& b) {
@@ -59,8 +68,10 @@ void expect_equal(const GlobalBatch& a, const GlobalBatch& b) {
 TEST(BatchesTest, EveryPairComesOnceAnEpochAcrossBatches) {
   const MemoryPairs memory(503);
   const SentencePairs pairs = memory.pairs();
-  const BatchSource source(pairs, {.source_tokens = 200, .target_tokens = 180, .shards = 4, .seed = 9});
+  const BatchSource source =
+      batches_of(pairs, {.source_tokens = 200, .target_tokens = 180, .shards = 4, .seed = 9});
   std::vector<int64_t> sequence;
+  std::vector<int64_t> epochs;
   DataPosition position;
   while (position.epoch < 4) {
     const GlobalBatch batch = source.at(position);
@@ -68,6 +79,9 @@ TEST(BatchesTest, EveryPairComesOnceAnEpochAcrossBatches) {
     EXPECT_EQ(batch.pairs, static_cast<int64_t>(all.size()));
     ASSERT_FALSE(all.empty());
     sequence.insert(sequence.end(), all.begin(), all.end());
+    for (const Shard& shard : batch.shards) {
+      for (const DrawnPair& drawn : shard.pairs) epochs.push_back(drawn.epoch);
+    }
     position = batch.next;
   }
   for (size_t epoch = 0; epoch < 4; ++epoch) {
@@ -78,6 +92,7 @@ TEST(BatchesTest, EveryPairComesOnceAnEpochAcrossBatches) {
     std::vector<int64_t> expected(503);
     std::iota(expected.begin(), expected.end(), 0);
     EXPECT_EQ(seen, expected) << "epoch " << epoch;
+    EXPECT_EQ(std::count(epochs.begin(), epochs.end(), static_cast<int64_t>(epoch)), 503);
   }
 }
 
@@ -85,8 +100,8 @@ TEST(BatchesTest, ShardsKeepTheirCapacityAndAreFilled) {
   const MemoryPairs memory(1000);
   const SentencePairs pairs = memory.pairs();
   for (const int shards : {1, 2, 3, 8}) {
-    const BatchSource source(pairs,
-                             {.source_tokens = 400, .target_tokens = 330, .shards = shards, .seed = 2});
+    const BatchSource source =
+        batches_of(pairs, {.source_tokens = 400, .target_tokens = 330, .shards = shards, .seed = 2});
     EXPECT_EQ(source.shard_source_capacity(), 400 / shards);
     EXPECT_EQ(source.shard_target_capacity(), 330 / shards);
     DataPosition position;
@@ -108,7 +123,8 @@ TEST(BatchesTest, ShardsKeepTheirCapacityAndAreFilled) {
 TEST(BatchesTest, RowBasesAreSumsOfTheRowsBefore) {
   const MemoryPairs memory(300);
   const SentencePairs pairs = memory.pairs();
-  const BatchSource source(pairs, {.source_tokens = 300, .target_tokens = 300, .shards = 5, .seed = 2});
+  const BatchSource source =
+      batches_of(pairs, {.source_tokens = 300, .target_tokens = 300, .shards = 5, .seed = 2});
   const GlobalBatch batch = source.at({1, 17});
   int64_t source_rows = 0;
   int64_t target_rows = 0;
@@ -116,9 +132,9 @@ TEST(BatchesTest, RowBasesAreSumsOfTheRowsBefore) {
     EXPECT_EQ(shard.source_row_base, source_rows);
     EXPECT_EQ(shard.target_row_base, target_rows);
     int64_t in_shard = 0;
-    for (const int64_t pair : shard.pairs) {
-      in_shard += pairs.source.length(pair) + 1;
-      target_rows += pairs.target.length(pair) + 1;
+    for (const DrawnPair& drawn : shard.pairs) {
+      in_shard += pairs.source.length(drawn.pair) + 1;
+      target_rows += pairs.target.length(drawn.pair) + 1;
     }
     EXPECT_EQ(shard.source_rows, in_shard);
     source_rows += in_shard;
@@ -131,7 +147,7 @@ TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
   const MemoryPairs memory(211);
   const SentencePairs pairs = memory.pairs();
   const BatchOptions options{.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5};
-  const BatchSource one(pairs, options);
+  const BatchSource one = batches_of(pairs, options);
   std::vector<DataPosition> positions{{0, 0}};
   std::vector<GlobalBatch> batches;
   for (int step = 0; step < 30; ++step) {
@@ -139,7 +155,7 @@ TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
     positions.push_back(batches.back().next);
   }
   EXPECT_GT(positions.back().epoch, 0);
-  const BatchSource other(pairs, options);
+  const BatchSource other = batches_of(pairs, options);
   for (size_t step = 30; step-- > 0;) {
     expect_equal(other.at(positions[step]), batches[step]);
   }
@@ -148,15 +164,18 @@ TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
 TEST(BatchesTest, AnotherSeedGivesOtherBatches) {
   const MemoryPairs memory(211);
   const SentencePairs pairs = memory.pairs();
-  const BatchSource one(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5});
-  const BatchSource two(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 6});
+  const BatchSource one =
+      batches_of(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5});
+  const BatchSource two =
+      batches_of(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 6});
   EXPECT_NE(pairs_of(one.at({0, 0})), pairs_of(two.at({0, 0})));
 }
 
 TEST(BatchesTest, ABatchMayBeLargerThanTheCorpus) {
   const MemoryPairs memory(3);
   const SentencePairs pairs = memory.pairs();
-  const BatchSource source(pairs, {.source_tokens = 500, .target_tokens = 500, .shards = 1, .seed = 5});
+  const BatchSource source =
+      batches_of(pairs, {.source_tokens = 500, .target_tokens = 500, .shards = 1, .seed = 5});
   const GlobalBatch batch = source.at({0, 1});
   EXPECT_GT(batch.pairs, 9);
   EXPECT_EQ((batch.next.epoch * 3 + batch.next.index) - 1, batch.pairs);
@@ -165,27 +184,27 @@ TEST(BatchesTest, ABatchMayBeLargerThanTheCorpus) {
 TEST(BatchesTest, APairThatFitsNoShardIsAnErrorThatNamesTheOption) {
   const MemoryPairs memory(100);
   const SentencePairs pairs = memory.pairs();
-  EXPECT_NO_THROW(BatchSource(pairs, {.source_tokens = 14, .target_tokens = 12, .shards = 1, .seed = 1}));
+  EXPECT_NO_THROW(batches_of(pairs, {.source_tokens = 14, .target_tokens = 12, .shards = 1, .seed = 1}));
   try {
-    const BatchSource source(pairs, {.source_tokens = 27, .target_tokens = 100, .shards = 2, .seed = 1});
+    batches_of(pairs, {.source_tokens = 27, .target_tokens = 100, .shards = 2, .seed = 1});
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kBadConfiguration);
     EXPECT_NE(std::string(error.what()).find("--batch-source-tokens to at least 28"), std::string::npos)
         << error.what();
   }
-  EXPECT_THROW(BatchSource(pairs, {.source_tokens = 100, .target_tokens = 11, .shards = 1, .seed = 1}),
+  EXPECT_THROW(batches_of(pairs, {.source_tokens = 100, .target_tokens = 11, .shards = 1, .seed = 1}),
                DataError);
-  EXPECT_THROW(BatchSource(pairs, {.source_tokens = 100, .target_tokens = 100, .shards = 0, .seed = 1}),
+  EXPECT_THROW(batches_of(pairs, {.source_tokens = 100, .target_tokens = 100, .shards = 0, .seed = 1}),
                DataError);
   const SentencePairs none;
-  EXPECT_THROW(BatchSource(none, BatchOptions{}), DataError);
+  EXPECT_THROW(batches_of(none, BatchOptions{}), DataError);
 }
 
 TEST(BatchesTest, APositionOutsideTheCorpusIsRefused) {
   const MemoryPairs memory(10);
   const SentencePairs pairs = memory.pairs();
-  const BatchSource source(pairs, BatchOptions{});
+  const BatchSource source = batches_of(pairs, BatchOptions{});
   EXPECT_THROW(source.at({0, 10}), DataError);
   EXPECT_THROW(source.at({0, -1}), DataError);
   EXPECT_THROW(source.at({-1, 0}), DataError);
@@ -199,8 +218,8 @@ TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
   const SentencePairs pairs{{source.data(), source_offsets.data(), 2},
                             {target.data(), target_offsets.data(), 2}};
   PackedBatch packed;
-  pack(pairs, {0, 1, 0}, 1, 2, packed);  // overwritten by the next call
-  pack(pairs, {1, 0}, 1, 2, packed);
+  pack(pairs, {0, 1, 0}, packed);  // overwritten by the next call
+  pack(pairs, {1, 0}, packed);
   using Ids = std::vector<int32_t>;
   EXPECT_EQ(packed.source_ids, (Ids{21, 2, 11, 12, 13, 2}));
   EXPECT_EQ(packed.source_position, (Ids{0, 1, 0, 1, 2, 3}));
@@ -212,7 +231,7 @@ TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
   EXPECT_EQ(packed.sentences(), 2);
   EXPECT_EQ(packed.source_rows(), 6);
   EXPECT_EQ(packed.target_rows(), 5);
-  pack(pairs, {}, 1, 2, packed);
+  pack(pairs, {}, packed);
   EXPECT_EQ(packed.sentences(), 0);
   EXPECT_EQ(packed.source_offsets, (Ids{0}));
 }

@@ -180,7 +180,7 @@ TEST_F(PrepareTest, DroppedPairsAreCountedAndReported) {
   EXPECT_TRUE(lines[2].starts_with("train\t" + path + ":403\ttoo_long\t")) << lines[2];
   EXPECT_TRUE(lines[3].starts_with("train\t" + path + ":404\tbad_ratio\t")) << lines[3];
   const Corpus corpus(options_.output);
-  const std::span<const int32_t> last = corpus.train().source[400];
+  const TokenView last = corpus.train().source[400];
   EXPECT_EQ(corpus.tokenizer().decode({last.begin(), last.end()}), "the old dog");
 }
 
@@ -251,7 +251,7 @@ TEST_F(PrepareTest, NulBytesAreRepairedAndCounted) {
   EXPECT_EQ(counts.repaired_nul, 1);
   EXPECT_EQ(counts.repaired_crlf, 1);
   const Corpus corpus(options_.output);
-  const std::span<const int32_t> last = corpus.train().source[500];
+  const TokenView last = corpus.train().source[500];
   EXPECT_EQ(corpus.tokenizer().decode({last.begin(), last.end()}), "the old dog");
   EXPECT_TRUE(contains(bytes_of(options_.dropped_report), ":501\trepaired_crlf,repaired_nul\tkept\n"));
 }

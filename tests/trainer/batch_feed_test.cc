@@ -38,8 +38,9 @@ class BatchFeedTest : public ::testing::Test {
   void expect_shard(const BatchFeed::Piece& piece, const data::GlobalBatch& batch, int64_t s, uint32_t step) {
     const data::Shard& shard = batch.shards[static_cast<size_t>(s)];
     data::PackedBatch packed;
-    data::pack(corpus_->train(), shard.pairs, corpus_->tokenizer().begin_id(), corpus_->tokenizer().end_id(),
-               packed);
+    data::Packer packer(corpus_->tokenizer().begin_id(), corpus_->tokenizer().end_id(), packed);
+    for (const data::DrawnPair& drawn : shard.pairs)
+      packer.add(corpus_->train().source[drawn.pair], corpus_->train().target[drawn.pair]);
     const MicroBatch& got = piece.batch;
     ASSERT_EQ(got.sentences, packed.sentences());
     ASSERT_EQ(got.source_rows, packed.source_rows());
@@ -62,6 +63,7 @@ class BatchFeedTest : public ::testing::Test {
   Context context_{ContextOptions{}};
   const TransformerConfig config_ = {};
   const data::BatchSource source_{corpus_->train(),
+                                  corpus_->parts(),
                                   {.source_tokens = 480, .target_tokens = 480, .shards = kShards, .seed = 3}};
   const MicroBatchCapacity capacity_ = {.source_rows = 160, .target_rows = 160, .sentences = 160};
 };

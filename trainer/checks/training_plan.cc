@@ -45,6 +45,7 @@ class Planner {
 
   data::BatchSource batches(int shards) const {
     return {corpus_.train(),
+            corpus_.parts(),
             {.source_tokens = options_.batch_source_tokens,
              .target_tokens = options_.batch_target_tokens,
              .shards = shards,
@@ -284,7 +285,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.precision = options.precision;
   plan.machine = machine;
   if (plan.machine.ranks_per_host == 0) plan.machine.ranks_per_host = machine.ranks;
-  plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus.train()));
+  plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus));
   plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
   const Planner planner(options, plan.machine, corpus);
   const data::BatchSource batches = planner.batches(plan.shards);

@@ -56,10 +56,11 @@ TEST_F(TrainingPlanTest, Memory_is_what_the_parts_of_a_run_allocate) {
     EXPECT_LE(moments, 3 * store.flat_size() * 4 + 4096);
 
     const data::Corpus corpus(train.corpus);
-    const data::BatchSource batches(corpus.train(), {.source_tokens = train.batch_source_tokens,
-                                                     .target_tokens = train.batch_target_tokens,
-                                                     .shards = plan.shards,
-                                                     .seed = train.seed});
+    const data::BatchSource batches(corpus.train(), corpus.parts(),
+                                    {.source_tokens = train.batch_source_tokens,
+                                     .target_tokens = train.batch_target_tokens,
+                                     .shards = plan.shards,
+                                     .seed = train.seed});
     const Transformer transformer(context, plan.model, store, ids,
                                   model_capacity(batches, corpus, Device::kCpu), /*training=*/true);
     const auto held = static_cast<int64_t>(transformer.activation_bytes());
