@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text/tokenizer.h"
+
+namespace ventris::data {
+
+/// Some sentence pairs, end to end.
+struct CorpusRows {
+  std::span<const int32_t> source_tokens;  // without marks
+  std::span<const int32_t> target_tokens;
+  std::span<const int64_t> source_lengths;  // [pairs]
+  std::span<const int64_t> target_lengths;
+  std::span<const float> weights;  // [pairs], or empty: all 1
+  // The text that was encoded, or empty without CorpusContents::text; for validation pairs target_text alone
+  // is required: the raw reference lines.
+  std::string_view source_text;
+  std::string_view target_text;
+  std::span<const int64_t> source_text_lengths;  // [pairs], bytes
+  std::span<const int64_t> target_text_lengths;
+};
+
+/// Arrays of a corpus file beside the tokens.
+struct CorpusContents {
+  bool weights;
+  bool text;
+};
+
+/// Writes a corpus file (docs/formats.md) with memory that does not grow with it and temporary disk of at
+/// most one more corpus; nothing remains of it without commit(). Errors: DataError kCannotCreate, kIo.
+class CorpusWriter {
+ public:
+  CorpusWriter(const std::string& output, const Tokenizer& tokenizer, const CorpusContents& contents);
+  ~CorpusWriter();
+  CorpusWriter(const CorpusWriter&) = delete;
+  CorpusWriter& operator=(const CorpusWriter&) = delete;
+
+  /// The training pairs that follow belong to this corpus (CorpusPart).
+  void begin_part(const std::string& name);
+  /// `details`, a JSON object, is recorded with the part: its files, counts and options.
+  void end_part(const std::string& details);
+  void add_train(const CorpusRows& rows);
+  void add_valid(const CorpusRows& rows);
+
+  /// Attributes of "/".
+  void write_attribute(const std::string& name, const std::string& value);
+  void write_attribute(const std::string& name, int64_t value);
+  void write_attribute(const std::string& name, double value);
+
+  /// Bytes that the complete file will need with what was added so far.
+  int64_t bytes() const;
+  void commit();
+  /// Hexadecimal, of the committed file.
+  const std::string& digest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ventris::data
