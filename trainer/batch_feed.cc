@@ -1,8 +1,10 @@
 #include "trainer/batch_feed.h"
-#include "model/flop_count.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "data/error.h"
+#include "model/flop_count.h"
 
 namespace ventris {
 namespace {
@@ -83,6 +85,13 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed_);
   for (const data::DrawnPair& drawn : shard.pairs)
     packer.add(corpus_.train().source[drawn.pair], corpus_.train().target[drawn.pair]);
+  // The rows of the other shards are counted from these numbers, and the file may change at any moment.
+  if (packed_.source_rows() != shard.source_rows || packed_.target_rows() != shard.target_rows) {
+    data::fail(data::ErrorKind::kBadData,
+               "{}: pairs of {} and {} rows were planned for step {}, but {} and {} were read: it changed",
+               corpus_.path(), shard.source_rows, shard.target_rows, step, packed_.source_rows(),
+               packed_.target_rows());
+  }
   HostBatch host = host_batch_of(packed_);
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};
