@@ -22,6 +22,7 @@ template <typename T>
 struct Problem {
   Rows<T> logits;
   const int32_t* labels;
+  const float* weights;  // null: all 1
   int64_t first_row;
   const int32_t* tokens;
   int vocab;
@@ -117,11 +118,12 @@ __global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_e
       const float log2_sum = log2f(part.sum);
       const float exponent = fmaf(kLog2E, at_label, -part.max);  // of the label's term of the sum
       const float nll = kLn2 * (log2_sum - exponent);
-      f.nll[t] = nll;
+      const float weight = f.weights == nullptr ? 1.0F : f.weights[t];
+      f.nll[t] = weight * nll;
       // -sum_w q(w) log p(w), as the q(w) sum to 1
-      f.loss[t] =
-          (1.0F - f.smoothing) * nll + f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab);
-      const float scale = gradient ? *f.gradient_scale : 0.0F;
+      f.loss[t] = weight * ((1.0F - f.smoothing) * nll +
+                            f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab));
+      const float scale = gradient ? weight * *f.gradient_scale : 0.0F;
       const float uniform = f.smoothing / vocab;
       shared = {.max = part.max,
                 .normal = scale / part.sum,
@@ -172,6 +174,7 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
     const int64_t packs = vectors_fit(args.logits) ? args.vocab / kPack : 0;
     const Problem<T> f{.logits = rows_of<T>(args.logits),
                        .labels = args.labels,
+                       .weights = args.weights,
                        .first_row = args.first_row,
                        .tokens = args.tokens,
                        .vocab = static_cast<int>(args.vocab),

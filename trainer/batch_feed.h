@@ -19,7 +19,7 @@ namespace ventris {
 /// A phase of training steps (backend/profile.h): the time of the calls of BatchFeed.
 inline constexpr const char* kBatchPhase = "batch to the device";
 
-/// The arrays of a packed batch; the packed batch owns the memory.
+/// The arrays of a packed batch, without its weights; the packed batch owns the memory.
 HostBatch host_batch_of(const data::PackedBatch& packed);
 
 /// Provides the batches of training step by step. A thread packs this rank's micro-batches ahead, into two

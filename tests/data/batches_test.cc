@@ -231,8 +231,10 @@ TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
   EXPECT_EQ(packed.sentences(), 2);
   EXPECT_EQ(packed.source_rows(), 6);
   EXPECT_EQ(packed.target_rows(), 5);
+  EXPECT_EQ(packed.weights, (std::vector<float>{1.0F, 1.0F}));
   pack(pairs, {}, packed);
   EXPECT_EQ(packed.sentences(), 0);
+  EXPECT_TRUE(packed.weights.empty());
   EXPECT_EQ(packed.source_offsets, (Ids{0}));
 }
 

@@ -37,6 +37,7 @@ void try_cross_entropy(SelftestRun& run) {
     const Numbers<float> device_scale(context, {scale});
     cross_entropy(context, {.logits = device_logits.view(),
                             .labels = device_labels.data(),
+                            .weights = nullptr,
                             .first_row = kFirstRow,
                             .tokens = device_tokens.data(),
                             .vocab = vocab,

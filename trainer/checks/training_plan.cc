@@ -77,7 +77,8 @@ class Planner {
     if (options_.reduction == Reduction::kReproducible || shares_state())
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages =
-        2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model));
+        2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model),
+                                      StagedWeights::kNone);
     if (machine_.device == Device::kCuda) exactly("batches", stages);
     add("batches in transfer", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);
