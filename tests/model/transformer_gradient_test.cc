@@ -135,6 +135,33 @@ TEST(TransformerGradients, ASentenceOfWeightZeroTeachesNothing) {
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-12) << "element " << i;
 }
 
+/// Logits are computed for 512 rows at a time.
+TEST(TransformerGradients, RowsOfEveryChunkHaveTheirWeights) {
+  constexpr size_t kPairs = 60, kCounting = 54;  // of 11 target rows each
+  const auto pairs = random_sentences(std::vector<std::pair<int, int>>(kPairs, {1, 10}), 19, 5);
+  const MicroBatchCapacity capacity = {.source_rows = 700, .target_rows = 700, .sentences = kPairs};
+  Context context({.threads = 1});
+  ParameterStore store;
+  const TransformerConfig config = testing::tiny_config(false);
+  const TransformerIds ids = declare_transformer(config, store);
+  store.allocate(Device::kCpu, DType::kF64, /*gradients=*/false);
+  store.initialize(context, 7);
+  Transformer model(context, config, store, ids, capacity, /*training=*/false);
+  BatchStage stage(context, capacity, StagedRows::kExact, StagedOrders::kNone, StagedWeights::kRows);
+  const auto loss_of = [&](const PackedBatch& batch) {
+    stage.fill(batch.view());
+    stage.send();
+    model.evaluate(stage.batch());
+    return model.take_loss_sums().loss;
+  };
+  PackedBatch all(pairs);
+  std::vector<float> weights(kCounting, 1.0F);
+  weights.resize(kPairs);
+  all.set_weights(weights);
+  const double expected = loss_of(PackedBatch({pairs.begin(), pairs.begin() + kCounting}));
+  EXPECT_NEAR(loss_of(all), expected, 1e-12 * expected);
+}
+
 TEST(TransformerGradients, BackwardAddsToWhatIsThere) {
   TinyModel tiny(testing::tiny_config(false), DType::kF64);
   const PackedBatch batch(random_sentences({{2, 4}, {5, 3}}, 19, 5));
