@@ -12,6 +12,7 @@
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
 #include "model/transformer.h"
+#include "trainer/batch_feed.h"
 #include "trainer/initial_embeddings.h"
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
@@ -78,7 +79,7 @@ class Planner {
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages =
         2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model),
-                                      StagedWeights::kNone);
+                                      staged_weights_of(corpus_.train()));
     if (machine_.device == Device::kCuda) exactly("batches", stages);
     add("batches in transfer", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);
