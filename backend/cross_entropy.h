@@ -9,11 +9,15 @@ namespace ventris {
 /// Label-smoothed cross-entropy (section 5.4 of the paper; the target distribution is (1 - smoothing) on the
 /// label plus smoothing / vocab on every token, as in Szegedy et al. 2016), with the gradient in place of the
 /// logits.
-///   loss[t] = -sum_w q(w) log p(w), nll[t] = -log p(label[t]), p = softmax over the first `vocab` columns
-///   d_logits[t][w] = gradient_scale * (p(w) - q(w)), zero for w >= vocab and for rows that do not count
+///   loss[t] = -weights[t] sum_w q(w) log p(w), nll[t] = -weights[t] log p(label[t]),
+///   p = softmax over the first `vocab` columns
+///   d_logits[t][w] = gradient_scale * weights[t] * (p(w) - q(w)), zero for w >= vocab and for rows that do
+///   not count
+/// Weights of 1 give the same bits as none.
 struct CrossEntropyArgs {
   Tensor logits;          // [rows, padded_vocab] T; overwritten by the gradient if `gradient`
   const int32_t* labels;  // [rows]
+  const float* weights;   // [rows], finite and not negative; null: all 1
   int64_t first_row = 0;  // index of the first row among the target rows of the micro-batch
   const int32_t* tokens;  // one number on the device: row t counts if first_row + t < tokens[0]
   int64_t vocab;          // columns that count

@@ -49,7 +49,7 @@ void run(Context& context, const CrossEntropyArgs& args) {
   const int64_t tokens = *args.tokens;
   const int64_t vocab = args.vocab;
   const double smoothing = static_cast<double>(args.smoothing);
-  const double scale = args.gradient ? static_cast<double>(*args.gradient_scale) : 0.0;
+  const double all_rows_scale = args.gradient ? static_cast<double>(*args.gradient_scale) : 0.0;
   M* loss = args.loss.as<M>();
   M* nll = args.nll.as<M>();
   context.pool().for_ranges(args.logits.rows, kRows, [&](int64_t first, int64_t last, int) {
@@ -67,13 +67,15 @@ void run(Context& context, const CrossEntropyArgs& args) {
       const M at_label = load(x[label]) - max;
       const RowSums sums =
           args.gradient && kKeepExp<T> ? sum_row<kKeepExp<T>>(x, vocab, max) : sum_row<false>(x, vocab, max);
+      const double weight = args.weights == nullptr ? 1.0 : static_cast<double>(args.weights[t]);
       const double log_sum = portable_log(sums.exp);
       const double row_nll = log_sum - static_cast<double>(at_label);
-      nll[t] = static_cast<M>(row_nll);
+      nll[t] = static_cast<M>(weight * row_nll);
       // -sum_w q(w) log p(w), as the q(w) sum to 1.
       const double mean_nll = log_sum - sums.shifted / static_cast<double>(vocab);
-      loss[t] = static_cast<M>((1.0 - smoothing) * row_nll + smoothing * mean_nll);
+      loss[t] = static_cast<M>(weight * ((1.0 - smoothing) * row_nll + smoothing * mean_nll));
       if (!args.gradient) continue;
+      const double scale = all_rows_scale * weight;
       const M normal = static_cast<M>(scale / sums.exp);
       const M uniform = static_cast<M>(scale * smoothing / static_cast<double>(vocab));
       const double p_label = portable_exp(-row_nll);

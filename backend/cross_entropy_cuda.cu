@@ -22,6 +22,7 @@ template <typename T>
 struct Problem {
   Rows<T> logits;
   const int32_t* labels;
+  const float* weights;  // with kWeighted
   int64_t first_row;
   const int32_t* tokens;
   int vocab;
@@ -66,9 +67,9 @@ struct Gradient {
 
 /// One block: one row; only it writes the row's gradient, loss and nll. A thread has every kThreads-th pack
 /// and loose column in both passes. With kKept the packs are copied to shared memory once (f.packs of them),
-/// otherwise they are read again. A label outside of the vocabulary gives a loss of NaN. Grid: rows; block:
-/// kThreads.
-template <typename T, bool kKept>
+/// otherwise they are read again. Without kWeighted all weights are 1. A label outside of the vocabulary
+/// gives a loss of NaN. Grid: rows; block: kThreads.
+template <typename T, bool kKept, bool kWeighted>
 __global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_entropy_row(Problem<T> f) {
   __shared__ Part parts[kWarps];
   __shared__ Gradient shared;
@@ -117,11 +118,12 @@ __global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_e
       const float log2_sum = log2f(part.sum);
       const float exponent = fmaf(kLog2E, at_label, -part.max);  // of the label's term of the sum
       const float nll = kLn2 * (log2_sum - exponent);
-      f.nll[t] = nll;
+      const float weight = kWeighted ? f.weights[t] : 1.0F;
+      f.nll[t] = weight * nll;
       // -sum_w q(w) log p(w), as the q(w) sum to 1
-      f.loss[t] =
-          (1.0F - f.smoothing) * nll + f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab);
-      const float scale = gradient ? *f.gradient_scale : 0.0F;
+      f.loss[t] = weight * ((1.0F - f.smoothing) * nll +
+                            f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab));
+      const float scale = gradient ? weight * *f.gradient_scale : 0.0F;
       const float uniform = f.smoothing / vocab;
       shared = {.max = part.max,
                 .normal = scale / part.sum,
@@ -172,6 +174,7 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
     const int64_t packs = vectors_fit(args.logits) ? args.vocab / kPack : 0;
     const Problem<T> f{.logits = rows_of<T>(args.logits),
                        .labels = args.labels,
+                       .weights = args.weights,
                        .first_row = args.first_row,
                        .tokens = args.tokens,
                        .vocab = static_cast<int>(args.vocab),
@@ -188,11 +191,13 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
     const bool kept = args.gradient && row_bytes + kOwnBytes <= context.cuda().block_shared_bytes;
     dispatch_flag(kept, [&](auto flag) {
       constexpr bool kKept = decltype(flag)::value;
-      launch({.name = "cross_entropy_row",
-              .grid = static_cast<unsigned>(args.logits.rows),
-              .block = kThreads,
-              .shared_bytes = kKept ? row_bytes : 0},
-             stream_of(context), cross_entropy_row<T, kKept>, f);
+      dispatch_flag(args.weights != nullptr, [&](auto weighted) {
+        launch({.name = "cross_entropy_row",
+                .grid = static_cast<unsigned>(args.logits.rows),
+                .block = kThreads,
+                .shared_bytes = kKept ? row_bytes : 0},
+               stream_of(context), cross_entropy_row<T, kKept, decltype(weighted)::value>, f);
+      });
     });
   });
 }

@@ -95,6 +95,7 @@ Packer::Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed)
                       &packed.target_position, &packed.target_offsets, &packed.labels}) {
     array->clear();
   }
+  packed.weights.clear();
   packed.source_offsets.push_back(0);
   packed.target_offsets.push_back(0);
 }

@@ -72,6 +72,7 @@ class BatchSource {
 struct PackedBatch {
   std::vector<int32_t> source_ids, source_position, source_offsets;
   std::vector<int32_t> target_ids, target_position, target_offsets, labels;
+  std::vector<float> weights;  // of the sentences
   int sentences() const { return static_cast<int>(source_offsets.size()) - 1; }
   int64_t source_rows() const { return static_cast<int64_t>(source_ids.size()); }
   int64_t target_rows() const { return static_cast<int64_t>(target_ids.size()); }
@@ -82,13 +83,14 @@ struct PackedBatch {
 class Packer {
  public:
   Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed);
-  /// Appends a pair. `Tokens` are a TokenView or a range of ids.
+  /// Appends a pair whose loss has the weight. `Tokens` are a TokenView or a range of ids.
   template <typename Tokens>
-  void add(const Tokens& source, const Tokens& target) {
+  void add(const Tokens& source, const Tokens& target, float weight = 1.0F) {
     packed_.source_ids.insert(packed_.source_ids.end(), source.begin(), source.end());
     packed_.target_ids.push_back(begin_id_);
     packed_.target_ids.insert(packed_.target_ids.end(), target.begin(), target.end());
     packed_.labels.insert(packed_.labels.end(), target.begin(), target.end());
+    packed_.weights.push_back(weight);
     end_pair();
   }
 

@@ -20,7 +20,8 @@ StagedOrders training_orders(Device device, const TransformerConfig& config) {
   return config.learned_positions ? StagedOrders::kIdsAndPositions : StagedOrders::kIds;
 }
 
-BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity, StagedOrders orders) {
+BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity, StagedOrders orders,
+                                         StagedWeights weights) {
   Layout layout{};
   const auto place = [&](size_t& offset, size_t bytes) {
     offset = layout.bytes;
@@ -47,15 +48,19 @@ BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity, Sta
     place_numbers(layout.source_position_order, capacity.source_rows);
     place_numbers(layout.target_position_order, capacity.target_rows);
   }
+  if (weights == StagedWeights::kRows) {
+    place(layout.weights, static_cast<size_t>(capacity.target_rows) * sizeof(float));
+  }
   return layout;
 }
 
 BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows,
-                       StagedOrders orders)
+                       StagedOrders orders, StagedWeights weights)
     : capacity_(capacity),
       rows_(rows),
       orders_(orders),
-      layout_(layout_of(capacity, orders)),
+      weights_(weights),
+      layout_(layout_of(capacity, orders, weights)),
       buffer_(context, layout_.bytes),
       batch_{.source_ids = device<int32_t>(layout_.source_ids),
              .source_position = device<int32_t>(layout_.source_position),
@@ -75,12 +80,22 @@ BatchStage::BatchStage(Context& context, const MicroBatchCapacity& capacity, Sta
     batch_.source_position_order = device<int32_t>(layout_.source_position_order);
     batch_.target_position_order = device<int32_t>(layout_.target_position_order);
   }
+  if (weights_ == StagedWeights::kRows) batch_.weights = device<float>(layout_.weights);
 }
 
 /// Padding is token 0 at position 0, which every table has.
 void BatchStage::put_rows(size_t offset, std::span<const int32_t> values, int64_t rows) {
   int32_t* to = host<int32_t>(offset);
   std::fill(std::copy(values.begin(), values.end(), to), to + rows, 0);
+}
+
+/// Each target row has the weight of its sentence. What padding has makes no difference.
+void BatchStage::put_weights(const HostBatch& batch) {
+  float* const to = host<float>(layout_.weights);
+  std::fill(to, to + batch_.target_rows, 1.0F);
+  for (size_t i = 0; i < batch.weights.size(); ++i) {
+    std::fill(to + batch.target_offsets[i], to + batch.target_offsets[i + 1], batch.weights[i]);
+  }
 }
 
 /// Sentences after the last one are empty.
@@ -105,6 +120,9 @@ void BatchStage::fill(const HostBatch& batch) {
           target_rows <= capacity_.target_rows,
       "a micro-batch of {} sentences, {} source rows and {} target rows; there is room for {}, {} and {}",
       sentences, source_rows, target_rows, capacity_.sentences, capacity_.source_rows, capacity_.target_rows);
+  VENTRIS_CHECK(
+      batch.weights.empty() || (weights_ == StagedWeights::kRows && std::ssize(batch.weights) == sentences),
+      "{} weights for {} sentences, or none were to come", batch.weights.size(), sentences);
   if (rows_ == StagedRows::kExact) {
     batch_.sentences = sentences;
     batch_.source_rows = source_rows;
@@ -134,6 +152,7 @@ void BatchStage::fill(const HostBatch& batch) {
     put_order(layout_.source_position_order, layout_.source_position, batch_.source_rows);
     put_order(layout_.target_position_order, layout_.target_position, batch_.target_rows);
   }
+  if (weights_ == StagedWeights::kRows) put_weights(batch);
 }
 
 void BatchStage::send() {

@@ -21,6 +21,7 @@ struct HostBatch {
   std::span<const int32_t> target_position = {};  // [target rows]
   std::span<const int32_t> labels = {};           // [target rows]
   std::span<const int32_t> target_offsets = {};   // [sentences + 1]
+  std::span<const float> weights = {};            // [sentences] factors of their losses; empty: all 1
   DropoutPosition source_dropout = {};
   DropoutPosition target_dropout = {};
   float gradient_scale = 1.0F;
@@ -42,24 +43,30 @@ enum class StagedOrders { kNone, kIds, kIdsAndPositions };
 /// Those that training needs.
 StagedOrders training_orders(Device device, const TransformerConfig& config);
 
+/// Whether a staged micro-batch has weights of its target rows, those of their sentences. Without, nothing is
+/// sent or multiplied.
+enum class StagedWeights { kNone, kRows };
+
 /// Transfers one micro-batch to the device: all its arrays in one block, so that one copy is enough, and at
 /// constant device addresses. With two alternating stages the host fills one while the device uses the other.
 class BatchStage {
  public:
   BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedRows rows,
-             StagedOrders orders = StagedOrders::kNone);
-  BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedOrders orders = StagedOrders::kNone)
-      : BatchStage(context, capacity, staged_rows_of(context.device()), orders) {}
+             StagedOrders orders = StagedOrders::kNone, StagedWeights weights = StagedWeights::kNone);
+  BatchStage(Context& context, const MicroBatchCapacity& capacity, StagedOrders orders = StagedOrders::kNone,
+             StagedWeights weights = StagedWeights::kNone)
+      : BatchStage(context, capacity, staged_rows_of(context.device()), orders, weights) {}
 
   /// Host memory of a stage in bytes; on a device other than the CPU it takes the same amount of device
   /// memory.
-  static size_t planned_bytes(const MicroBatchCapacity& capacity, StagedOrders orders) {
-    return layout_of(capacity, orders).bytes;
+  static size_t planned_bytes(const MicroBatchCapacity& capacity, StagedOrders orders,
+                              StagedWeights weights) {
+    return layout_of(capacity, orders, weights).bytes;
   }
 
   /// Writes the batch into host memory of the stage; uses no device, so that any thread may call it. Requires
   /// that wait_until_sent() followed the last send(). Throws Error(kInternal) for a batch beyond the
-  /// capacity.
+  /// capacity, or with weights that the stage would leave out.
   void fill(const HostBatch& batch);
   /// Enqueues the copy of the last batch to the device, before all work enqueued later.
   void send();
@@ -76,9 +83,10 @@ class BatchStage {
     size_t source_offsets, target_offsets;
     // Where there are such orders:
     size_t source_id_order, target_id_order, source_position_order, target_position_order;
+    size_t weights;  // where there are any
     size_t bytes;
   };
-  static Layout layout_of(const MicroBatchCapacity& capacity, StagedOrders orders);
+  static Layout layout_of(const MicroBatchCapacity& capacity, StagedOrders orders, StagedWeights weights);
   template <typename T>
   const T* device(size_t offset) {
     return reinterpret_cast<const T*>(buffer_.device() + offset);
@@ -88,12 +96,14 @@ class BatchStage {
     return reinterpret_cast<T*>(buffer_.host() + offset);
   }
   void put_rows(size_t offset, std::span<const int32_t> values, int64_t rows);
+  void put_weights(const HostBatch& batch);
   void put_offsets(size_t offset, std::span<const int32_t> values);
   void put_order(size_t offset, size_t index, int64_t rows);
 
   const MicroBatchCapacity capacity_;
   const StagedRows rows_;
   const StagedOrders orders_;
+  const StagedWeights weights_;
   const Layout layout_;
   StagingBuffer buffer_;
   MicroBatch batch_;

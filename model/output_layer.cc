@@ -41,6 +41,7 @@ OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& con
 /// dZ.
 void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
   const int64_t all_rows = hidden.rows;
+  const float* const weights = pass.batch.weights;
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
     const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
@@ -48,6 +49,7 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
     logits(pass, h, z);
     cross_entropy(pass.context, {.logits = z,
                                  .labels = pass.batch.labels + begin,
+                                 .weights = weights == nullptr ? nullptr : weights + begin,
                                  .first_row = begin,
                                  .tokens = pass.batch.target_offsets + pass.batch.sentences,
                                  .vocab = pass.config.vocab_size,

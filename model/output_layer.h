@@ -25,9 +25,9 @@ class OutputLayer {
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
                      int64_t capacity);
 
-  /// hidden: [target rows, d_model] T. Adds the loss to memory.totals. With d_hidden, [target rows, d_model]
-  /// T, it is overwritten by the gradient of *batch.gradient_scale times the summed loss, and the gradients
-  /// of embedding and bias are accumulated.
+  /// hidden: [target rows, d_model] T. Adds the loss, weighted where batch.weights are given, to
+  /// memory.totals. With d_hidden, [target rows, d_model] T, it is overwritten by the gradient of
+  /// *batch.gradient_scale times the summed loss, and the gradients of embedding and bias are accumulated.
   void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.

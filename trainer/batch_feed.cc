@@ -30,8 +30,10 @@ BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::B
       source_(source),
       config_(config),
       share_(share),
-      stages_{Stage{BatchStage(context, capacity, training_orders(context.device(), config))},
-              Stage{BatchStage(context, capacity, training_orders(context.device(), config))}},
+      stages_{Stage{BatchStage(context, capacity, training_orders(context.device(), config),
+                               staged_weights_of(corpus.train()))},
+              Stage{BatchStage(context, capacity, training_orders(context.device(), config),
+                               staged_weights_of(corpus.train()))}},
       thread_([this, start] { work(start.position, start.step); }) {}
 
 BatchFeed::~BatchFeed() {
@@ -83,8 +85,9 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
 
 void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step) {
   data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed_);
+  const data::SentencePairs& pairs = corpus_.train();
   for (const data::DrawnPair& drawn : shard.pairs)
-    packer.add(corpus_.train().source[drawn.pair], corpus_.train().target[drawn.pair]);
+    packer.add(pairs.source[drawn.pair], pairs.target[drawn.pair], pairs.weight(drawn.pair));
   // The rows of the other shards are counted from these numbers, and the file may change at any moment.
   if (packed_.source_rows() != shard.source_rows || packed_.target_rows() != shard.target_rows) {
     data::fail(data::ErrorKind::kBadData,
@@ -93,6 +96,7 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
                packed_.target_rows());
   }
   HostBatch host = host_batch_of(packed_);
+  if (pairs.weighted()) host.weights = packed_.weights;
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};
   host.gradient_scale = static_cast<float>(1.0 / static_cast<double>(batch.target_tokens));

@@ -19,8 +19,13 @@ namespace ventris {
 /// A phase of training steps (backend/profile.h): the time of the calls of BatchFeed.
 inline constexpr const char* kBatchPhase = "batch to the device";
 
-/// The arrays of a packed batch; the packed batch owns the memory.
+/// The arrays of a packed batch, without its weights; the packed batch owns the memory.
 HostBatch host_batch_of(const data::PackedBatch& packed);
+
+/// Whether the batches of a set of training pairs have weights.
+inline StagedWeights staged_weights_of(const data::SentencePairs& pairs) {
+  return pairs.weighted() ? StagedWeights::kRows : StagedWeights::kNone;
+}
 
 /// Provides the batches of training step by step. A thread packs this rank's micro-batches ahead, into two
 /// alternating stages, while the device works.

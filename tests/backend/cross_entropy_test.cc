@@ -38,6 +38,7 @@ struct Problem {
     Buffer copy = logits;
     cross_entropy(context, {.logits = copy.view(),
                             .labels = labels.data(),
+                            .weights = weights.empty() ? nullptr : weights.data(),
                             .tokens = &tokens,
                             .vocab = vocab,
                             .smoothing = smoothing,
@@ -54,11 +55,13 @@ struct Problem {
   float smoothing;
   float scale = 0.25F;
   std::vector<int32_t> labels;
+  std::vector<float> weights;  // empty: none
   Buffer logits, loss, nll;
 };
 
 TEST(CrossEntropy, RowsAreCountedFromTheFirstRowOfTheirChunk) {
   Problem p(6, 4, 11, 16, DType::kF32);
+  p.weights = {0.5F, 3.0F, 1.0F, 0.3F, 7.0F, 9.0F};
   const Buffer whole = p.run(true);
   const Buffer whole_loss = p.loss;
   Context context({.scratch_bytes = 1 << 16});
@@ -66,6 +69,7 @@ TEST(CrossEntropy, RowsAreCountedFromTheFirstRowOfTheirChunk) {
     Buffer chunk = p.logits;
     cross_entropy(context, {.logits = chunk.view().row_range(first, 3),
                             .labels = p.labels.data() + first,
+                            .weights = p.weights.data() + first,
                             .first_row = first,
                             .tokens = &p.tokens,
                             .vocab = p.vocab,
@@ -91,16 +95,20 @@ TEST(CrossEntropy, GradientOfARowSumsToZero) {
 }
 
 TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
-  Problem p(5, 4, 13, 16, DType::kF64);
-  p.scale = 1.0F;
-  const Buffer gradient = p.run(true);
-  const auto loss = [&] {
-    p.run(false);
-    double sum = 0.0;
-    for (int64_t t = 0; t < p.rows; ++t) sum += p.loss.get(t);
-    return sum;
-  };
-  testing::check_gradient("logits", loss, p.logits, gradient);
+  for (const bool weighted : {false, true}) {
+    SCOPED_TRACE(weighted ? "with weights" : "without weights");
+    Problem p(5, 4, 13, 16, DType::kF64);
+    p.scale = 1.0F;
+    if (weighted) p.weights = {0.25F, 0.0F, 3.7F, 1.0F, 5.0F};
+    const Buffer gradient = p.run(true);
+    const auto loss = [&] {
+      p.run(false);
+      double sum = 0.0;
+      for (int64_t t = 0; t < p.rows; ++t) sum += p.loss.get(t);
+      return sum;
+    };
+    testing::check_gradient("logits", loss, p.logits, gradient);
+  }
 }
 
 TEST(CrossEntropy, LargeLogitsDoNotOverflow) {

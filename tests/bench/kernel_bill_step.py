@@ -83,7 +83,7 @@ KERNELS = {
     "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, {packs}, 1, true>", shared=False, loops=((32, 32),)),
     "attend_on_tensor_cores": Kernel("attention_tensor_cuda.cu", "<64>", by_products=True),
     "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
-    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true>", loops=((16, 0), (16, 0), (16, 16))),
+    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true, false>", loops=((16, 0), (16, 0), (16, 16))),
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
     "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
     "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),

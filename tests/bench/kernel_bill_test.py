@@ -253,7 +253,7 @@ class Measured(unittest.TestCase):
                    '"1","ventris::<unnamed>::norm_forward(Forward<T1>)","Registers Per Thread","register/thread","55"\n')  # fmt: skip
         self.assertEqual(self.times(details), ({"norm_forward": 0.525}, {}, None))
         raw = ('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
-               '"0","void ventris::<unnamed>::cross_entropy_row<ventris::BF16, 1>(Problem<T1>)","1,500,000"\n')  # fmt: skip
+               '"0","void ventris::<unnamed>::cross_entropy_row<ventris::BF16, 1, 0>(Problem<T1>)","1,500,000"\n')  # fmt: skip
         self.assertEqual(self.times(raw), ({"cross_entropy_row": 1.5}, {}, None))
 
     def test_another_file_is_refused(self):

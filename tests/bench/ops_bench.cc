@@ -128,6 +128,7 @@ void cross_entropy_bench(benchmark::State& state) {
   for (auto _ : state) {
     cross_entropy(context, {.logits = logits.view(),
                             .labels = labels.data(),
+                            .weights = nullptr,
                             .tokens = &tokens,
                             .vocab = vocab,
                             .smoothing = 0.1F,

@@ -11,6 +11,7 @@
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
+#include "tests/support/weighted_corpus.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
 #include "trainer/inference/scoring.h"
@@ -100,6 +101,24 @@ TEST_F(RanksTest, AllRanksTogetherComeToTheParametersOfOneRankAfterTenSteps) {
     }
     EXPECT_EQ(got.state.target_tokens, expected.state.target_tokens);
   }
+}
+
+TEST_F(RanksTest, AReproducibleRunOnWeightedPairsHasTheBitsOfOneRank) {
+  TrainOptions together = options("together");
+  together.corpus = path_ + "weighted.h5";
+  together.reduction = Reduction::kReproducible;
+  if (world().rank() == 0) {
+    testing::write_weighted_corpus(path_ + "corpus.h5", together.corpus,
+                                   [](int64_t pair) { return 0.3F * static_cast<float>(pair % 5); });
+  }
+  world().barrier();
+  const std::vector<float> got = values_of(train_on_all(together), together);
+  TrainOptions alone = together;
+  alone.model_dir = path_ + "alone-" + std::to_string(world().rank());
+  Context context({.threads = 2});
+  const auto self = make_self_communicator();
+  EXPECT_TRUE(got == values_of(train(context, *self, alone, "rank test"), alone));
+  EXPECT_EQ(loss_at(together, 10), loss_at(alone, 10));
 }
 
 TEST_F(RanksTest, AReproducibleRunHasTheBitsOfOneRank) {

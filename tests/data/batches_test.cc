@@ -51,7 +51,8 @@ std::vector<int64_t> pairs_of(const GlobalBatch& batch) {
 
 void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, PackedBatch& packed) {
   Packer packer(1, 2, packed);
-  for (const int64_t pair : indices) packer.add(pairs.source[pair], pairs.target[pair]);
+  for (const int64_t pair : indices)
+    packer.add(pairs.source[pair], pairs.target[pair], 0.5F * static_cast<float>(pair));
 }
 
 void expect_equal(const GlobalBatch& a, const GlobalBatch& b) {
@@ -231,8 +232,10 @@ TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
   EXPECT_EQ(packed.sentences(), 2);
   EXPECT_EQ(packed.source_rows(), 6);
   EXPECT_EQ(packed.target_rows(), 5);
+  EXPECT_EQ(packed.weights, (std::vector<float>{0.5F, 0.0F}));
   pack(pairs, {}, packed);
   EXPECT_EQ(packed.sentences(), 0);
+  EXPECT_TRUE(packed.weights.empty());
   EXPECT_EQ(packed.source_offsets, (Ids{0}));
 }
 

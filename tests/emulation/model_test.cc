@@ -49,8 +49,8 @@ void spoil_gradients(TinyModel& tiny) {
   });
 }
 
-/// Dropout on, two micro-batches, padding of rows and sentences on the device alone; there the first of them
-/// writes over what the gradients of weights were.
+/// Dropout on, two micro-batches, the second with weights, padding of rows and sentences on the device alone;
+/// there the first of them writes over what the gradients of weights were.
 TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
   for (const TransformerConfig& config : {testing::tiny_config(false), testing::tiny_config(true, true),
                                           testing::marian_config(false), testing::marian_config(true)}) {
@@ -59,7 +59,8 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
     cpu.zero_gradients();
     spoil_gradients(device);
     for (const uint32_t seed : {1U, 2U}) {
-      const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed));
+      PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed));
+      if (seed == 2) batch.set_weights({0.5F, 2.5F, 1.0F, 0.0F});
       const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
       const LossSums expected = cpu.step(batch, keys);
       const LossSums got = device.step(batch, keys, {}, 11, /*first=*/seed == 1);

@@ -8,6 +8,7 @@
 
 #include "backend/step_graph.h"
 #include "tests/support/tiny_run.h"
+#include "tests/support/weighted_corpus.h"
 #include "trainer/files/weights.h"
 #include "trainer/inference/translation.h"
 
@@ -47,6 +48,21 @@ class CudaTraining : public ::testing::Test {
     return found;
   }
 
+  /// Runs on both devices; options that are for the CPU.
+  void expect_same_log(const TrainOptions& on_cpu) const {
+    TrainOptions on_device = on_cpu;
+    on_device.model_dir = runs_ / "cuda";
+    train_on({}, on_cpu);
+    train_on(cuda(), on_device);
+    for (const char* name : {"loss", "nll", "gradient_norm", "learning_rate", "valid_loss"}) {
+      const std::vector<double> expected = numbers_of(on_cpu, name);
+      const std::vector<double> got = numbers_of(on_device, name);
+      ASSERT_EQ(got.size(), expected.size()) << name;
+      ASSERT_FALSE(got.empty()) << name;
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4 * expected[i]) << name;
+    }
+  }
+
   TemporaryFolder runs_;
 };
 
@@ -57,17 +73,18 @@ TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   on_cpu.valid_every = 4;
   on_cpu.valid_bleu = false;
   on_cpu.valid_metric = "loss";
-  TrainOptions on_device = on_cpu;
-  on_device.model_dir = runs_ / "cuda";
-  train_on({}, on_cpu);
-  train_on(cuda(), on_device);
-  for (const char* name : {"loss", "nll", "gradient_norm", "learning_rate", "valid_loss"}) {
-    const std::vector<double> expected = numbers_of(on_cpu, name);
-    const std::vector<double> got = numbers_of(on_device, name);
-    ASSERT_EQ(got.size(), expected.size()) << name;
-    ASSERT_FALSE(got.empty()) << name;
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4 * expected[i]) << name;
-  }
+  expect_same_log(on_cpu);
+}
+
+TEST_F(CudaTraining, LossAndNormOfWeightedPairsAreThoseOfTheCpu) {
+  TrainOptions on_cpu = options("cpu", 2);
+  on_cpu.corpus =
+      testing::write_weighted_corpus(testing::tiny_corpus(), runs_ / "weighted.h5",
+                                     [](int64_t pair) { return 0.7F * static_cast<float>(pair % 4); });
+  on_cpu.valid_every = 2;
+  on_cpu.valid_bleu = false;
+  on_cpu.valid_metric = "loss";
+  expect_same_log(on_cpu);
 }
 
 TEST_F(CudaTraining, AnInterruptedRunComesToTheSameBits) {

@@ -115,6 +115,42 @@ TEST_F(BatchStageTest, RowsAreOrderedByTokensAndPositionsWithTheirPadding) {
   EXPECT_EQ(without.batch().source_id_order, nullptr);
 }
 
+TEST_F(BatchStageTest, EachTargetRowHasTheWeightOfItsSentence) {
+  PackedBatch weighted = batch_;
+  weighted.set_weights({0.5F, 3.0F});
+  const auto floats = [](const MicroBatch& batch, int64_t count) {
+    return std::vector<float>(batch.weights, batch.weights + count);
+  };
+  BatchStage exact(context_, capacity_, StagedRows::kExact, StagedOrders::kNone, StagedWeights::kRows);
+  send(exact, weighted);
+  EXPECT_EQ(floats(exact.batch(), 6), (std::vector<float>{0.5F, 0.5F, 3.0F, 3.0F, 3.0F, 3.0F}));
+  send(exact, batch_);  // without weights all are 1
+  EXPECT_EQ(floats(exact.batch(), 6), std::vector<float>(6, 1.0F));
+
+  BatchStage padded(context_, capacity_, StagedRows::kCapacity, StagedOrders::kIdsAndPositions,
+                    StagedWeights::kRows);
+  send(padded, weighted);
+  EXPECT_EQ(floats(padded.batch(), 6), (std::vector<float>{0.5F, 0.5F, 3.0F, 3.0F, 3.0F, 3.0F}));
+  EXPECT_EQ(numbers(padded.batch().target_position_order, 3), (std::vector<int32_t>{0, 2, 6}));
+}
+
+TEST_F(BatchStageTest, WithoutWeightsNothingIsSentAndTheirArrivalIsRefused) {
+  BatchStage stage(context_, capacity_, StagedRows::kExact);
+  PackedBatch weighted = batch_;
+  weighted.set_weights({0.5F, 3.0F});
+  EXPECT_THROW(send(stage, weighted), Error);
+  send(stage, batch_);
+  EXPECT_EQ(stage.batch().weights, nullptr);
+  const auto bytes = [&](StagedWeights weights) {
+    return BatchStage::planned_bytes(capacity_, StagedOrders::kNone, weights);
+  };
+  EXPECT_EQ(bytes(StagedWeights::kRows) - bytes(StagedWeights::kNone), 128U);  // 20 rows, aligned
+  BatchStage weights_of_others(context_, capacity_, StagedRows::kExact, StagedOrders::kNone,
+                               StagedWeights::kRows);
+  weighted.set_weights({0.5F});
+  EXPECT_THROW(send(weights_of_others, weighted), Error);
+}
+
 TEST(TrainingOrders, AreThoseThatTheDeviceNeeds) {
   const TransformerConfig sinusoids = testing::tiny_config(false),
                           learned = testing::tiny_config(false, true);

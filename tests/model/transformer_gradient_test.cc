@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/tiny_model.h"
 
@@ -17,9 +19,10 @@ using testing::TinyModel;
 /// Central differences of gradient_scale * loss against the gradients, for a few elements of every logical
 /// parameter. Dropout is on: its masks depend on the key alone, so that the loss is a fixed function of the
 /// parameters.
-void check_all_gradients(const TransformerConfig& config) {
+void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {}) {
   TinyModel tiny(config, DType::kF64);
-  const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5));
+  PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5));
+  batch.set_weights(weights);
   const float gradient_scale = 0.125F;
   tiny.zero_gradients();
   tiny.step(batch, {.gradient_scale = gradient_scale});
@@ -86,6 +89,77 @@ TEST(TransformerGradients, UnequalStacksAndOneHeadMatchFiniteDifferences) {
   config.heads = 1;
   config.d_model = 6;
   check_all_gradients(config);
+}
+
+TEST(TransformerGradients, OfWeightedSentencesMatchFiniteDifferences) {
+  check_all_gradients(testing::tiny_config(true), {0.25F, 2.5F, 0.0F, 1.0F});
+}
+
+/// Backward is linear in the loss, and multiplication by a power of two rounds nothing.
+TEST(TransformerGradients, WeightsOfTwoDoubleEveryBitAndWeightsOfOneChangeNone) {
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
+    SCOPED_TRACE(name_of(dtype));
+    TinyModel tiny(testing::tiny_config(false, true), dtype);
+    PackedBatch batch(random_sentences({{2, 4}, {5, 3}, {0, 0}}, 19, 5));
+    const auto step = [&](const std::vector<float>& weights) {
+      batch.set_weights(weights);
+      tiny.zero_gradients();
+      const LossSums sums = tiny.step(batch);
+      std::vector<double> all = tiny.gradients();
+      all.push_back(sums.loss);
+      all.push_back(sums.nll);
+      return all;
+    };
+    const std::vector<double> none = step({});
+    EXPECT_EQ(step({1.0F, 1.0F, 1.0F}), none);
+    const std::vector<double> twice = step({2.0F, 2.0F, 2.0F});
+    for (size_t i = 0; i < none.size(); ++i) ASSERT_EQ(twice[i], 2 * none[i]) << "element " << i;
+  }
+}
+
+TEST(TransformerGradients, ASentenceOfWeightZeroTeachesNothing) {
+  const auto pairs = random_sentences({{2, 4}, {5, 3}, {4, 7}}, 19, 5);
+  TinyModel tiny(testing::tiny_config(false), DType::kF64);
+  PackedBatch all(pairs);
+  all.set_weights({1.0F, 0.5F, 0.0F});
+  PackedBatch without({pairs[0], pairs[1]});
+  without.set_weights({1.0F, 0.5F});
+  const auto step = [&](const PackedBatch& batch) {
+    tiny.zero_gradients();
+    const double loss = tiny.step(batch).loss;
+    return std::pair(loss, tiny.gradients());
+  };
+  const auto [loss, got] = step(all);
+  const auto [expected_loss, expected] = step(without);
+  EXPECT_NEAR(loss, expected_loss, 1e-12 * expected_loss);
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-12) << "element " << i;
+}
+
+/// Logits are computed for 512 rows at a time.
+TEST(TransformerGradients, RowsOfEveryChunkHaveTheirWeights) {
+  constexpr size_t kPairs = 60, kCounting = 54;  // of 11 target rows each
+  const auto pairs = random_sentences(std::vector<std::pair<int, int>>(kPairs, {1, 10}), 19, 5);
+  const MicroBatchCapacity capacity = {.source_rows = 700, .target_rows = 700, .sentences = kPairs};
+  Context context({.threads = 1});
+  ParameterStore store;
+  const TransformerConfig config = testing::tiny_config(false);
+  const TransformerIds ids = declare_transformer(config, store);
+  store.allocate(Device::kCpu, DType::kF64, /*gradients=*/false);
+  store.initialize(context, 7);
+  Transformer model(context, config, store, ids, capacity, /*training=*/false);
+  BatchStage stage(context, capacity, StagedRows::kExact, StagedOrders::kNone, StagedWeights::kRows);
+  const auto loss_of = [&](const PackedBatch& batch) {
+    stage.fill(batch.view());
+    stage.send();
+    model.evaluate(stage.batch());
+    return model.take_loss_sums().loss;
+  };
+  PackedBatch all(pairs);
+  std::vector<float> weights(kCounting, 1.0F);
+  weights.resize(kPairs);
+  all.set_weights(weights);
+  const double expected = loss_of(PackedBatch({pairs.begin(), pairs.begin() + kCounting}));
+  EXPECT_NEAR(loss_of(all), expected, 1e-12 * expected);
 }
 
 TEST(TransformerGradients, BackwardAddsToWhatIsThere) {

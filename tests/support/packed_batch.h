@@ -72,6 +72,10 @@ class PackedBatch {
   const std::vector<int32_t>& source_offsets() const { return source_offsets_; }
   const std::vector<int32_t>& target_offsets() const { return target_offsets_; }
 
+  /// [sentences]; empty: none.
+  void set_weights(std::vector<float> weights) { weights_ = std::move(weights); }
+  bool weighted() const { return !weights_.empty(); }
+
   HostBatch view(const BatchKeys& keys = {}) const {
     return {.source_ids = source_ids_,
             .source_position = source_position_,
@@ -80,6 +84,7 @@ class PackedBatch {
             .target_position = target_position_,
             .labels = labels_,
             .target_offsets = target_offsets_,
+            .weights = weights_,
             .source_dropout = {keys.step, keys.source_row_base},
             .target_dropout = {keys.step, keys.target_row_base},
             .gradient_scale = keys.gradient_scale};
@@ -95,6 +100,7 @@ class PackedBatch {
   std::vector<int32_t> source_ids_, source_position_, source_offsets_ = {0};
   std::vector<int32_t> target_ids_, target_position_, target_offsets_ = {0};
   std::vector<int32_t> labels_;
+  std::vector<float> weights_;
 };
 
 }  // namespace ventris::testing

@@ -54,8 +54,8 @@ class TinyModel {
       : config_(config),
         context_(options),
         ids_(declare_transformer(config, store_)),
-        stage_(context_, kCapacity, rows,
-               training ? training_orders(options.device, config) : StagedOrders::kNone) {
+        stage_(context_, kCapacity, rows, orders(training)),
+        weighted_stage_(context_, kCapacity, rows, orders(training), StagedWeights::kRows) {
     store_.allocate(context_.device(), dtype, training);
     store_.initialize(context_, 7);
     roughen_vectors();
@@ -75,10 +75,11 @@ class TinyModel {
 
   /// The batch on the device, until the next call.
   const MicroBatch& place(const PackedBatch& batch, const BatchKeys& keys = {}) {
-    stage_.wait_until_sent();
-    stage_.fill(batch.view(keys));
-    stage_.send();
-    return stage_.batch();
+    BatchStage& stage = batch.weighted() ? weighted_stage_ : stage_;
+    stage.wait_until_sent();
+    stage.fill(batch.view(keys));
+    stage.send();
+    return stage.batch();
   }
 
   LossSums step(const PackedBatch& batch, const BatchKeys& keys = {}, const GradientsReady& ready = {},
@@ -145,6 +146,9 @@ class TinyModel {
   }
 
  private:
+  StagedOrders orders(bool training) const {
+    return training ? training_orders(context_.device(), config_) : StagedOrders::kNone;
+  }
   template <typename Change>
   void change(Tensor flat, const Change& edit) {
     const HostCopy read(context_, flat);
@@ -171,7 +175,7 @@ class TinyModel {
   Context context_;
   ParameterStore store_;
   TransformerIds ids_;
-  BatchStage stage_;
+  BatchStage stage_, weighted_stage_;
   std::unique_ptr<Transformer> model_;
 };
 

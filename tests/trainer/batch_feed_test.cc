@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "model/flop_count.h"
 #include "model/transformer.h"
 #include "tests/support/tiny_run.h"
+#include "tests/support/weighted_corpus.h"
 
 namespace ventris {
 namespace {
@@ -31,6 +34,8 @@ class BatchFeedTest : public ::testing::Test {
     delete corpus_;
     delete folder_;
   }
+  /// Of the pair of that number in the weighted corpus.
+  static float weight_of(int64_t pair) { return 0.25F * static_cast<float>(pair % 7); }
   std::unique_ptr<BatchFeed> feed(const BatchFeed::Share& share, const BatchFeed::Start& start) {
     return std::make_unique<BatchFeed>(context_, *corpus_, source_, config_, capacity_, share, start);
   }
@@ -102,6 +107,25 @@ TEST_F(BatchFeedTest, ARankWithoutShardsGetsTheStepsAlone) {
   for (int step = 1; step <= 10; ++step) {
     position = source_.at(position).next;
     EXPECT_EQ(none->next_step().next, position);
+  }
+}
+
+TEST_F(BatchFeedTest, EachRowHasTheWeightOfItsPairWhereTheCorpusHasWeights) {
+  const data::Corpus weighted(
+      testing::write_weighted_corpus(corpus_->path(), *folder_ / "weighted.h5", weight_of));
+  BatchFeed feed(context_, weighted, source_, config_, capacity_, {0, kShards}, {{0, 0}, 1});
+  const auto plain = this->feed({0, kShards}, {{0, 0}, 1});
+  const data::GlobalBatch batch = feed.next_step();
+  plain->next_step();
+  for (const data::Shard& shard : batch.shards) {
+    std::vector<float> expected;
+    for (const data::DrawnPair& drawn : shard.pairs)
+      expected.insert(expected.end(), corpus_->train().target[drawn.pair].size() + 1, weight_of(drawn.pair));
+    const MicroBatch& got = feed.next_micro_batch().batch;
+    ASSERT_EQ(got.target_rows, std::ssize(expected));
+    ASSERT_NE(got.weights, nullptr);
+    EXPECT_EQ(std::vector<float>(got.weights, got.weights + got.target_rows), expected);
+    EXPECT_EQ(plain->next_micro_batch().batch.weights, nullptr);
   }
 }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "backend/cross_entropy.h"
 #include "backend/log_probability_sum.h"
@@ -21,11 +23,12 @@ double log_sum_exp(const double* row, int64_t count) {
   return max + std::log(sum);
 }
 
-void try_cross_entropy(SelftestRun& run) {
+void try_cross_entropy(SelftestRun& run, bool weighted) {
   constexpr int64_t kFirstRow = 5;
   const int64_t rows = run.score_rows, padded = run.model.padded_vocab(), vocab = run.model.vocab_size;
   const int64_t tokens = rows - 2;  // the last rows do not count
-  run.kernel("cross_entropy", shape_text(rows, padded), run.dtype, [&](Trial& trial) {
+  const std::string shape = shape_text(rows, padded) + (weighted ? " weighted" : "");
+  run.kernel("cross_entropy", shape, run.dtype, [&](Trial& trial) {
     Context& context = trial.context();
     const float scale = 0.5F;
     const Matrix logits = trial.draw(rows, padded, run.dtype, kSpread);
@@ -35,8 +38,13 @@ void try_cross_entropy(SelftestRun& run) {
     const Numbers device_labels(context, labels);
     const Numbers<int32_t> device_tokens(context, {static_cast<int32_t>(kFirstRow + tokens)});
     const Numbers<float> device_scale(context, {scale});
+    std::vector<float> weights;  // 0 to 1.75
+    for (const int32_t quarters : trial.draw_integers(rows, 8))
+      weights.push_back(weighted ? 0.25F * static_cast<float>(quarters) : 1.0F);
+    const Numbers<float> device_weights(context, weights);
     cross_entropy(context, {.logits = device_logits.view(),
                             .labels = device_labels.data(),
+                            .weights = weighted ? device_weights.data() : nullptr,
                             .first_row = kFirstRow,
                             .tokens = device_tokens.data(),
                             .vocab = vocab,
@@ -49,12 +57,13 @@ void try_cross_entropy(SelftestRun& run) {
     context.pool().for_each(tokens, [&](int64_t t, int) {
       const double normal = log_sum_exp(logits.row(t), vocab);
       const int32_t label = labels[static_cast<size_t>(t)];
-      expected_nll.at(0, t) = normal - logits.at(t, label);
+      const auto weight = static_cast<double>(weights[static_cast<size_t>(t)]);
+      expected_nll.at(0, t) = weight * (normal - logits.at(t, label));
       for (int64_t w = 0; w < vocab; ++w) {
         const double log_p = logits.at(t, w) - normal;
         const double q = smoothing / static_cast<double>(vocab) + (w == label ? 1.0 - smoothing : 0.0);
-        expected_loss.at(0, t) -= q * log_p;
-        expected.at(t, w) = static_cast<double>(scale) * (std::exp(log_p) - q);
+        expected_loss.at(0, t) -= weight * q * log_p;
+        expected.at(t, w) = static_cast<double>(scale) * weight * (std::exp(log_p) - q);
       }
     });
     // Most of the gradient is about 1 / vocab, and what does not count is exactly zero.
@@ -180,7 +189,7 @@ void try_search(SelftestRun& run) {
 }  // namespace
 
 void try_scores(SelftestRun& run) {
-  try_cross_entropy(run);
+  for (const bool weighted : {false, true}) try_cross_entropy(run, weighted);
   try_search(run);
 }
 

@@ -12,6 +12,7 @@
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
 #include "model/transformer.h"
+#include "trainer/batch_feed.h"
 #include "trainer/initial_embeddings.h"
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
@@ -77,7 +78,8 @@ class Planner {
     if (options_.reduction == Reduction::kReproducible || shares_state())
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages =
-        2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model));
+        2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model),
+                                      staged_weights_of(corpus_.train()));
     if (machine_.device == Device::kCuda) exactly("batches", stages);
     add("batches in transfer", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);

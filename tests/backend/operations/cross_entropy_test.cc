@@ -1,6 +1,8 @@
 #include "backend/cross_entropy.h"
 
+#include <cmath>
 #include <random>
+#include <vector>
 
 #include "tests/support/log_sum_exp.h"
 #include "tests/support/operands.h"
@@ -43,17 +45,19 @@ class CrossEntropy : public ::testing::TestWithParam<CrossEntropyCase> {
     Buffer gradient, loss, nll;
     std::vector<double> totals;  // after 1 and 2
   };
-  /// `logits` is overwritten by the gradient, if that is wanted.
-  Results run(float smoothing, bool gradient) const {
+  /// `logits` is overwritten by the gradient, if that is wanted. Without `weights` the rows have none.
+  Results run(float smoothing, bool gradient, const std::vector<float>& weights = {}) const {
     const auto& [rows, cols, gap] = GetParam().size;
     const DType master = master_dtype(GetParam().dtype);
     const MatrixOperand device_logits(logits_, gap), loss(1, rows, master), nll(1, rows, master);
     const ArrayOperand<int32_t> labels(labels_);
+    const ArrayOperand<float> device_weights(weights.empty() ? std::vector<float>{NAN} : weights);
     const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + GetParam().tokens)});
     const ArrayOperand<float> scale({kGradientScale});
     const ArrayOperand<double> totals({1.0, 2.0});
     cross_entropy(test_context(), {.logits = device_logits.view(),
                                    .labels = labels.data(),
+                                   .weights = weights.empty() ? nullptr : device_weights.data(),
                                    .first_row = kFirstRow,
                                    .tokens = tokens.data(),
                                    .vocab = GetParam().vocab,
@@ -64,6 +68,17 @@ class CrossEntropy : public ::testing::TestWithParam<CrossEntropyCase> {
                                    .nll = nll.view()});
     loss_sum(test_context(), {.loss = loss.view(), .nll = nll.view(), .totals = totals.data()});
     return {device_logits.get(), loss.get(), nll.get(), totals.get()};
+  }
+
+  /// One for each row; 0 and 1 are among them.
+  std::vector<float> unequal_weights() const {
+    std::vector<float> weights;
+    for (int64_t t = 0; t < GetParam().size.rows; ++t) weights.push_back(0.7F * static_cast<float>(t * t));
+    weights.back() = 1.0F;
+    return weights;
+  }
+  std::vector<float> equal_weights(float weight) const {
+    return std::vector<float>(static_cast<size_t>(GetParam().size.rows), weight);
   }
 
   const Buffer logits_ = Buffer::random(GetParam().size.rows, GetParam().size.cols, GetParam().dtype, 1, 3.0);
@@ -85,24 +100,26 @@ TEST_P(CrossEntropy, MatchesTheReferenceAndPaddingIsExactlyZero) {
   const int64_t vocab = GetParam().vocab;
   for (const float smoothing : {0.0F, 0.1F}) {
     SCOPED_TRACE(smoothing);
+    const std::vector<float> weights = smoothing == 0.0F ? std::vector<float>{} : unequal_weights();
     const double eps = smoothing;
     std::vector<double> loss(static_cast<size_t>(rows)), nll(static_cast<size_t>(rows));
     std::vector<double> gradient(static_cast<size_t>(rows * cols));
     for (int64_t t = 0; t < GetParam().tokens; ++t) {
       const auto at = static_cast<size_t>(t);
+      const double weight = weights.empty() ? 1.0 : static_cast<double>(weights[at]);
       const double normal = log_sum_exp(logits_, t, vocab);
       for (int64_t w = 0; w < vocab; ++w) {
         const double log_p = logits_.get(t, w) - normal;
         const double q = eps / static_cast<double>(vocab) + (w == labels_[at] ? 1.0 - eps : 0.0);
-        loss[at] -= q * log_p;
-        if (w == labels_[at]) nll[at] = -log_p;
-        gradient[static_cast<size_t>(t * cols + w)] = kGradientScale * (std::exp(log_p) - q);
+        loss[at] -= weight * q * log_p;
+        if (w == labels_[at]) nll[at] = -weight * log_p;
+        gradient[static_cast<size_t>(t * cols + w)] = kGradientScale * weight * (std::exp(log_p) - q);
       }
     }
     for (const bool wanted : {true, false}) {
       if (!wanted && smoothing == 0.0F) continue;
       SCOPED_TRACE(wanted ? "with gradient" : "without gradient");
-      const Results got = run(smoothing, wanted);
+      const Results got = run(smoothing, wanted, weights);
       expect_close("loss", got.loss, loss, tolerance_of(master));
       expect_close("nll", got.nll, nll, tolerance_of(master));
       for (int64_t t = GetParam().tokens; t < rows; ++t) {
@@ -126,6 +143,21 @@ TEST_P(CrossEntropy, MatchesTheReferenceAndPaddingIsExactlyZero) {
         expect_same_bits("logits", got.gradient, logits_);
       }
     }
+  }
+}
+
+TEST_P(CrossEntropy, EqualWeightsOfAPowerOfTwoScaleTheBitsOfNone) {
+  const Results none = run(0.1F, true);
+  for (const float weight : {1.0F, 2.0F}) {
+    SCOPED_TRACE(weight);
+    const Results got = run(0.1F, true, equal_weights(weight));
+    const auto expect_scaled = [&](const char* name, const Buffer& result, const Buffer& from) {
+      for (int64_t i = 0; i < from.size(); ++i)
+        ASSERT_EQ(result.get(i), static_cast<double>(weight) * from.get(i)) << name << " " << i;
+    };
+    expect_scaled("loss", got.loss, none.loss);
+    expect_scaled("nll", got.nll, none.nll);
+    expect_scaled("gradient", got.gradient, none.gradient);
   }
 }
 
