@@ -1,20 +1,13 @@
 #include "data/permutation.h"
 
 #include "data/error.h"
+#include "data/split_mix.h"
 
 namespace ventris::data {
 
 namespace {
 
 constexpr int kRounds = 8;
-
-// The finaliser of splitmix64: every input bit reaches every output bit.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -25,9 +18,9 @@ Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch) : size_(si
   while (half_bits_ < 31 && (int64_t{1} << (2 * half_bits_)) < size) {
     ++half_bits_;
   }
-  uint64_t state = mix(mix(seed) ^ (epoch * 0xd1342543de82ef95ull));
+  uint64_t state = split_mix(split_mix(seed) ^ (epoch * 0xd1342543de82ef95ull));
   for (uint64_t& key : key_) {
-    state = mix(state);
+    state = split_mix(state);
     key = state;
   }
 }
@@ -42,7 +35,7 @@ int64_t Permutation::operator()(int64_t index) const {
     uint64_t right = value & mask;
     for (int round = 0; round < kRounds; ++round) {
       const uint64_t next =
-          left ^ (mix(right ^ key_[round % 4] ^ (static_cast<uint64_t>(round) << 56)) & mask);
+          left ^ (split_mix(right ^ key_[round % 4] ^ (static_cast<uint64_t>(round) << 56)) & mask);
       left = right;
       right = next;
     }

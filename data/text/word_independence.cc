@@ -57,20 +57,26 @@ bool normaliser_allows(std::string_view message) {
          !table->replacements_have(kSpaceMark);
 }
 
+bool spaces_are_before_words(std::string_view trainer) {
+  bool before = true;
+  ProtoFields fields(trainer);
+  while (fields.next()) {
+    if (fields.number() == 24) before = fields.value() == 0;  // treat_whitespace_as_suffix
+  }
+  return fields.ok() && before;
+}
+
 /// The kind of the model, or nothing if it is not covered.
 std::optional<uint64_t> kind_that_trainer_allows(std::string_view message) {
   uint64_t kind = 0;
-  bool spaces_before_words = true;
   ProtoFields fields(message);
   while (fields.next()) {
     if (fields.number() == kModelKindField) {
       kind = fields.value();
-    } else if (fields.number() == 24) {  // treat_whitespace_as_suffix
-      spaces_before_words = fields.value() == 0;
     }
   }
   const bool covered = kind == kModelBpe || kind == kModelWord || kind == kModelChar;
-  return fields.ok() && covered && spaces_before_words ? std::optional(kind) : std::nullopt;
+  return fields.ok() && covered && spaces_are_before_words(message) ? std::optional(kind) : std::nullopt;
 }
 
 }  // namespace
@@ -103,6 +109,17 @@ bool words_are_independent(std::string_view model) {
     }
   }
   return fields.ok() && kind && normaliser && (has_space_mark || *kind == kModelWord);
+}
+
+bool words_are_normalised_apart(std::string_view model) {
+  bool trainer = false;
+  bool normaliser = false;
+  ProtoFields fields(model);
+  while (fields.next()) {
+    if (fields.number() == kTrainerField) trainer = spaces_are_before_words(fields.bytes());
+    if (fields.number() == kNormaliserField) normaliser = normaliser_allows(fields.bytes());
+  }
+  return fields.ok() && trainer && normaliser;
 }
 
 }  // namespace ventris::data

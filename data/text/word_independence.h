@@ -11,4 +11,8 @@ namespace ventris::data {
 /// word_independence.cc has the proof.
 bool words_are_independent(std::string_view model);
 
+/// Whether a SentencePiece model without user-defined pieces normalises any such line to its words normalised
+/// one by one, each with U+2581 before it, whatever becomes tokens then: the first step of that proof.
+bool words_are_normalised_apart(std::string_view model);
+
 }  // namespace ventris::data

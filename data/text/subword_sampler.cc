@@ -1,0 +1,125 @@
+#include "data/text/subword_sampler.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "data/error.h"
+#include "data/text/word_independence.h"
+
+namespace ventris::data {
+
+namespace {
+
+constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+// These bound the memory of all words, to some 50 MB.
+constexpr size_t kMaxWords = size_t{1} << 16;
+constexpr size_t kMaxEdges = size_t{1} << 21;
+constexpr size_t kLongestWord = 64;  // bytes
+
+std::unique_ptr<SubwordModel> model_of(const SubwordPieces& pieces, double alpha) {
+  if (pieces.has_unused()) {
+    fail(ErrorKind::kBadConfiguration,
+         "the tokenizer of the corpus has unused pieces, and its segmentations cannot be sampled; "
+         "expected is a SentencePiece model without them. Train without --sample-source and --sample-target");
+  }
+  switch (pieces.model()) {
+    case SubwordPieces::Model::kBpe:
+      return bpe_dropout(pieces, alpha);
+    case SubwordPieces::Model::kUnigram:
+      return unigram_sampling(pieces, alpha);
+    default:
+      fail(ErrorKind::kBadConfiguration,
+           "the tokenizer of the corpus has only one segmentation of a text, which leaves nothing to sample; "
+           "expected is a BPE or unigram model. Train without --sample-source and --sample-target");
+  }
+}
+
+/// The value of a piece such as <0xE7>, or -1.
+int byte_of(std::string_view piece) {
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return -1;
+  int byte = -1;
+  const auto [end, error] = std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
+  return error == std::errc() && end == piece.data() + 5 ? byte : -1;
+}
+
+}  // namespace
+
+SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double alpha)
+    : tokenizer_(tokenizer),
+      pieces_(tokenizer.model()),
+      model_(model_of(pieces_, alpha)),
+      words_apart_(!pieces_.has_user_defined() && pieces_.ends_at_words() &&
+                   words_are_normalised_apart(tokenizer.model())) {
+  byte_ids_.fill(tokenizer.unknown_id());
+  for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
+    const int32_t id = tokenizer.find(fmt::format("<0x{:02X}>", byte));
+    if (id >= 0) byte_ids_[byte] = id;
+  }
+}
+
+void SubwordSampler::sample(std::string_view text, uint64_t key, std::vector<int32_t>& ids) {
+  ids.clear();
+  after_unknown_ = false;
+  KeyedRandom random(key);
+  if (!words_apart_ || text.find(kSpaceMark) != std::string_view::npos) {
+    append(model_->prepare(normalised(text)), random, ids);
+    return;
+  }
+  while (!text.empty()) {
+    const size_t size = std::min(text.find(' '), text.size());
+    if (size > 0) append_word(text.substr(0, size), random, ids);
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+}
+
+// The pieces of any encoding, end to end, are the normalised text. Where a model falls back to bytes, no
+// other piece or unknown text looks like a byte.
+std::string SubwordSampler::normalised(std::string_view text) const {
+  std::string joined;
+  for (const std::string& piece : tokenizer_.pieces(text)) {
+    const int byte = pieces_.falls_back_to_bytes() ? byte_of(piece) : -1;
+    if (byte >= 0) {
+      joined.push_back(static_cast<char>(byte));
+    } else {
+      joined += piece;
+    }
+  }
+  return joined;
+}
+
+void SubwordSampler::append_word(std::string_view word, KeyedRandom& random, std::vector<int32_t>& ids) {
+  if (word.size() > kLongestWord) {
+    append(model_->prepare(normalised(word)), random, ids);
+    return;
+  }
+  auto found = words_.find(word);
+  if (found == words_.end()) {
+    if (words_.size() == kMaxWords || edges_ > kMaxEdges) {
+      words_.clear();
+      edges_ = 0;
+    }
+    found = words_.emplace(word, model_->prepare(normalised(word))).first;
+    edges_ += found->second.edges.size();
+  }
+  append(found->second, random, ids);
+}
+
+void SubwordSampler::append(const SubwordText& text, KeyedRandom& random, std::vector<int32_t>& ids) {
+  tokens_.clear();
+  model_->draw(text, random, tokens_);
+  for (const SubwordModel::Token& token : tokens_) {
+    if (token.id != SubwordModel::kUnknown) {
+      ids.push_back(token.id);
+    } else if (pieces_.falls_back_to_bytes()) {
+      for (uint32_t at = text.begin[token.begin]; at < text.begin[token.end]; ++at)
+        ids.push_back(byte_ids_[static_cast<unsigned char>(text.text[at])]);
+    } else if (!after_unknown_) {
+      ids.push_back(tokenizer_.unknown_id());
+    }
+    after_unknown_ = token.id == SubwordModel::kUnknown;
+  }
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,394 @@
+#include "data/text/subword_sampler.h"
+
+#include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "data/text/subword_model.h"
+#include "data/text/tokenizer_training.h"
+#include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_model.h"
+
+namespace ventris::data {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using Strings = std::vector<std::string>;
+using Arguments = std::unordered_map<std::string, std::string>;
+
+/// Words of syllables, so that most can be cut in several ways, and some punctuation.
+Strings training_text() {
+  const Strings syllables = {"qui", "ck",  "ly", "jum", "ping", "un",  "re",  "er",
+                             "st",  "grö", "ße", "fo",  "x",    "ing", "ment"};
+  std::mt19937 random(3);
+  Strings text;
+  for (int i = 0; i < 800; ++i) {
+    std::string line = "The quick fox can't jump over " + std::to_string(i) + " lazy \"Äpfel\";";
+    for (int word = 0; word < 6; ++word) {
+      line += ' ';
+      for (unsigned left = random() % 4 + 1; left > 0; --left) line += syllables[random() % syllables.size()];
+    }
+    text.push_back(line);
+  }
+  return text;
+}
+
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  bool done() const override { return at_ >= sentences_.size(); }
+  void Next() override { ++at_; }
+  const std::string& value() const override { return sentences_[at_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  Strings sentences_ = training_text();
+  size_t at_ = 0;
+};
+
+std::string train_with(Arguments arguments) {
+  arguments.insert(
+      {{"model_type", "bpe"}, {"vocab_size", "300"}, {"hard_vocab_limit", "false"}, {"minloglevel", "3"}});
+  Sentences sentences;
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &sentences, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return model;
+}
+
+/// Lines with unknown characters, white space of all kinds, characters that normalise to others or to
+/// nothing, and a word that is too long to be remembered.
+Strings odd_lines() {
+  Strings lines = training_text();
+  lines.resize(20);
+  const Strings odd = {"",
+                       " ",
+                       "  a  b  ",
+                       "fox \u2581jumps",
+                       "日本 語 quick日fox",
+                       "ﬁne Ｗord e\u0301",
+                       "\u200b x",
+                       "a\tb\u00a0c\u3000d",
+                       "½ ℃ \u0385 …",
+                       "日 語 日",
+                       std::string(70, 'x') + " fox",
+                       "quickfox <x> fox",
+                       "quick quickly <0x41> <s> </s> <unk>",
+                       "🙂 naïve🙂"};
+  lines.insert(lines.end(), odd.begin(), odd.end());
+  return lines;
+}
+
+/// Kinds of models, and the alpha with which the sampler must give the deterministic encoding.
+struct Kind {
+  const char* name;
+  Arguments arguments;
+  double deterministic;
+};
+// With such a power no segmentation but the most probable one is ever drawn.
+constexpr double kBestOnly = 1e6;
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"bpe", {}, 0.0},
+      {"unigram", {{"model_type", "unigram"}}, kBestOnly},
+      {"bpe with bytes",
+       {{"byte_fallback", "true"}, {"vocab_size", "560"}, {"character_coverage", "0.98"}},
+       0.0},
+      {"unigram with bytes",
+       {{"model_type", "unigram"},
+        {"byte_fallback", "true"},
+        {"vocab_size", "560"},
+        {"character_coverage", "0.98"}},
+       kBestOnly},
+      {"bpe with few characters", {{"character_coverage", "0.98"}, {"vocab_size", "150"}}, 0.0},
+      {"bpe with user-defined pieces", {{"user_defined_symbols", "<x>,quick,fox ju"}}, 0.0},
+      {"unigram with user-defined pieces",
+       {{"model_type", "unigram"}, {"user_defined_symbols", "<x>,quick,fox ju"}},
+       kBestOnly},
+      {"bpe over spaces", {{"split_by_whitespace", "false"}, {"vocab_size", "400"}}, 0.0},
+      {"unigram over spaces", {{"model_type", "unigram"}, {"split_by_whitespace", "false"}}, kBestOnly},
+      {"spaces after words", {{"treat_whitespace_as_suffix", "true"}}, 0.0},
+      {"no dummy prefix", {{"model_type", "unigram"}, {"add_dummy_prefix", "false"}}, kBestOnly},
+      {"all spaces", {{"remove_extra_whitespaces", "false"}}, 0.0},
+      {"split digits", {{"split_digits", "true"}}, 0.0},
+  };
+  return all;
+}
+
+double score_of(const SubwordPieces& pieces, const Ids& ids) {
+  double sum = 0.0;
+  for (const int32_t id : ids) sum += pieces.score(id);
+  return sum;
+}
+
+TEST(SubwordSamplerTest, WithoutDropoutOrWithTheBestAloneTheIdsAreThoseOfTheTokenizer) {
+  for (const Kind& kind : kinds()) {
+    SCOPED_TRACE(kind.name);
+    const Tokenizer tokenizer(train_with(kind.arguments), "test");
+    const SubwordPieces pieces(tokenizer.model());
+    SubwordSampler sampler(tokenizer, kind.deterministic);
+    Ids ids;
+    for (const std::string& line : odd_lines()) {
+      for (const uint64_t key : {uint64_t{1}, uint64_t{2}}) {
+        sampler.sample(line, key, ids);
+        const Ids expected = tokenizer.encode(line);
+        // Of equally probable segmentations either is the best.
+        if (kind.deterministic == kBestOnly &&
+            std::abs(score_of(pieces, ids) - score_of(pieces, expected)) < 1e-4)
+          continue;
+        EXPECT_EQ(ids, expected) << "\"" << line << "\"";
+      }
+    }
+  }
+}
+
+TEST(SubwordSamplerTest, SamplesDifferAndDecodeToTheSameText) {
+  for (const Kind& kind : kinds()) {
+    SCOPED_TRACE(kind.name);
+    const Tokenizer tokenizer(train_with(kind.arguments), "test");
+    SubwordSampler sampler(tokenizer, 0.3);
+    Ids ids;
+    std::set<Ids> drawn;
+    for (const std::string& line : odd_lines()) {
+      const Ids plain = tokenizer.encode(line);
+      for (uint64_t key = 0; key < 20; ++key) {
+        sampler.sample(line, key, ids);
+        EXPECT_EQ(tokenizer.decode(ids), tokenizer.decode(plain)) << "\"" << line << "\"";
+        drawn.insert(ids);
+      }
+    }
+    EXPECT_GT(drawn.size(), 20 * 20U) << "of 34 lines, 20 of them long";
+  }
+}
+
+TEST(SubwordSamplerTest, ASampleIsAFunctionOfTextAndKey) {
+  for (const char* model : {"bpe", "unigram"}) {
+    const Tokenizer tokenizer(train_with({{"model_type", model}}), "test");
+    SubwordSampler used(tokenizer, 0.2);
+    Ids ids;
+    Ids again;
+    for (const std::string& line : odd_lines()) used.sample(line, 5, ids);
+    for (const std::string& line : odd_lines()) {
+      SubwordSampler fresh(tokenizer, 0.2);
+      used.sample(line, 7, ids);
+      fresh.sample(line, 7, again);
+      EXPECT_EQ(ids, again) << model << " \"" << line << "\"";
+    }
+  }
+}
+
+TEST(SubwordSamplerTest, FullDropoutLeavesCharacters) {
+  const Tokenizer tokenizer(train_with({}), "test");
+  SubwordSampler sampler(tokenizer, 1.0);
+  Ids ids;
+  sampler.sample("fox jumps", 1, ids);
+  Strings pieces;
+  for (const int32_t id : ids) pieces.push_back(tokenizer.piece(id));
+  EXPECT_EQ(pieces, Strings({"▁", "f", "o", "x", "▁", "j", "u", "m", "p", "s"}));
+}
+
+TEST(SubwordSamplerTest, UserDefinedPiecesAreNeverCut) {
+  for (const char* model : {"bpe", "unigram"}) {
+    const Tokenizer tokenizer(train_with({{"model_type", model}, {"user_defined_symbols", "<x>"}}), "test");
+    SubwordSampler sampler(tokenizer, 0.1);
+    Ids ids;
+    for (uint64_t key = 0; key < 200; ++key) {
+      sampler.sample("fox <x> jumps", key, ids);
+      EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer.find("<x>")), 1) << model;
+    }
+  }
+}
+
+using Counts = std::map<Ids, int>;
+
+/// The statistic of the test that two samples of equal size come from one distribution; rare outcomes are
+/// one.
+double chi_square(const Counts& a, const Counts& b, int& cells) {
+  constexpr int kRare = 20;
+  Counts all = a;
+  for (const auto& [ids, count] : b) all[ids] += count;
+  const auto count_of = [](const Counts& counts, const Ids& ids) {
+    const auto found = counts.find(ids);
+    return found == counts.end() ? 0 : found->second;
+  };
+  double sum = 0.0;
+  int rare_a = 0;
+  int rare_b = 0;
+  cells = 0;
+  const auto add = [&](int x, int y) {
+    if (x + y == 0) return;
+    sum += static_cast<double>((x - y) * (x - y)) / (x + y);
+    ++cells;
+  };
+  for (const auto& [ids, both] : all) {
+    const int x = count_of(a, ids);
+    const int y = count_of(b, ids);
+    if (both >= kRare) {
+      add(x, y);
+    } else {
+      rare_a += x;
+      rare_b += y;
+    }
+  }
+  add(rare_a, rare_b);
+  return sum;
+}
+
+/// Far above all but one in some millions of statistics with these degrees of freedom.
+double limit_of(int cells) {
+  const double freedom = cells - 1;
+  return freedom + 5.0 * std::sqrt(2.0 * freedom) + 10.0;
+}
+
+TEST(SubwordSamplerTest, TheDistributionIsThatOfSentencePiece) {
+  constexpr int kDraws = 20000;
+  sentencepiece::SetRandomGeneratorSeed(17);
+  struct Case {
+    const char* model;
+    double alpha;
+  };
+  for (const Case& use : {Case{"bpe", 0.1}, Case{"bpe", 0.5}, Case{"unigram", 0.2}, Case{"unigram", 0.7}}) {
+    const std::string model = train_with({{"model_type", use.model}});
+    const Tokenizer tokenizer(model, "test");
+    sentencepiece::SentencePieceProcessor theirs;
+    ASSERT_TRUE(theirs.LoadFromSerializedProto(model).ok());
+    SubwordSampler sampler(tokenizer, use.alpha);
+    SubwordSampler other(tokenizer, use.alpha + 0.1);
+    for (const char* text : {"quickly", "jumping", "größere 日x", "the unrest"}) {
+      Counts ours_counts;
+      Counts their_counts;
+      Counts other_counts;
+      Ids ids;
+      for (int draw = 0; draw < kDraws; ++draw) {
+        sampler.sample(text, static_cast<uint64_t>(draw), ids);
+        ++ours_counts[ids];
+        other.sample(text, static_cast<uint64_t>(draw), ids);
+        ++other_counts[ids];
+        ASSERT_TRUE(theirs.SampleEncode(text, -1, static_cast<float>(use.alpha), &ids).ok());
+        ++their_counts[ids];
+      }
+      int cells = 0;
+      const double statistic = chi_square(ours_counts, their_counts, cells);
+      EXPECT_GT(cells, 2) << use.model << " " << text;
+      EXPECT_LT(statistic, limit_of(cells)) << use.model << " " << use.alpha << " " << text << " " << cells;
+      const double of_other = chi_square(other_counts, their_counts, cells);
+      EXPECT_GT(of_other, limit_of(cells)) << "another alpha is not told apart: " << use.model << " " << text;
+    }
+  }
+}
+
+TEST(SubwordSamplerTest, ProbabilitiesOfAUnigramModelAreThoseOfTheFormula) {
+  const std::string model = train_with({{"model_type", "unigram"}});
+  const SubwordPieces pieces(model);
+  constexpr double kSmoothing = 0.4;
+  const auto sampling = unigram_sampling(pieces, kSmoothing);
+  const SubwordText text = text_with_edges("▁unjumpingly", pieces);
+  // All segmentations and their weights, by recursion.
+  std::map<Ids, double> expected;
+  double sum = 0.0;
+  Ids path;
+  const auto walk = [&](auto&& self, size_t at, double score) -> void {
+    if (at == text.symbols()) {
+      sum += expected[path] = std::exp(kSmoothing * score);
+      return;
+    }
+    for (uint32_t e = text.first[at]; e < text.first[at + 1]; ++e) {
+      path.push_back(text.edges[e].id);
+      self(self, at + text.edges[e].symbols, score + text.edges[e].value);
+      path.pop_back();
+    }
+  };
+  walk(walk, 0, 0.0);
+  ASSERT_GT(expected.size(), 4U);
+  constexpr int kDraws = 100000;
+  std::map<Ids, int> drawn;
+  const SubwordText prepared = sampling->prepare("▁unjumpingly");
+  KeyedRandom random(3);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<SubwordModel::Token> tokens;
+    sampling->draw(prepared, random, tokens);
+    Ids ids;
+    for (const SubwordModel::Token& token : tokens) ids.push_back(token.id);
+    ++drawn[ids];
+  }
+  for (const auto& [ids, weight] : expected) {
+    const double mean = kDraws * weight / sum;
+    EXPECT_NEAR(drawn[ids], mean, 5.0 * std::sqrt(mean) + 5.0);
+  }
+}
+
+// Its probability is far below the smallest number.
+TEST(SubwordSamplerTest, ALongTextWithoutSpacesIsSampled) {
+  const Tokenizer tokenizer(train_with({{"model_type", "unigram"}}), "test");
+  SubwordSampler sampler(tokenizer, 1.0);
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += "quickfox";
+  Ids ids;
+  sampler.sample(text, 1, ids);
+  EXPECT_EQ(tokenizer.decode(ids), text);
+  EXPECT_NE(ids, tokenizer.encode(text));
+  EXPECT_LT(ids.size(), text.size());
+}
+
+TEST(SubwordSamplerTest, MoreWordsThanItRemembersGiveTheSameIds) {
+  const Tokenizer tokenizer(train_with({}), "test");
+  SubwordSampler sampler(tokenizer, 0.0);
+  Ids ids;
+  for (int i = 0; i < 150000; ++i) {
+    const std::string word = "w" + std::to_string(i);
+    sampler.sample(word, 1, ids);
+    if (i % 997 != 0) continue;
+    ASSERT_EQ(ids, tokenizer.encode(word)) << word;
+  }
+}
+
+TEST(SubwordSamplerTest, ModelsWithoutAChoiceAreRefused) {
+  for (const char* model : {"char", "word"}) {
+    const Tokenizer tokenizer(train_with({{"model_type", model}, {"vocab_size", "30"}}), "test");
+    EXPECT_TRUE(contains(message_of(ErrorKind::kBadConfiguration, [&] { SubwordSampler(tokenizer, 0.1); }),
+                         "BPE or unigram"));
+  }
+  const Tokenizer unused(marks() + piece("a") + piece("ab", 5) + piece("b"), "test");
+  EXPECT_TRUE(
+      contains(message_of(ErrorKind::kBadConfiguration, [&] { SubwordSampler(unused, 0.1); }), "unused"));
+}
+
+TEST(SubwordSamplerSharedTest, SharedTextGivesTheIdsOfTheTokenizer) {
+  Strings lines;
+  for (const char* path : {"multi30k/raw/val.cs.gz", "multi30k/raw/val.fr.gz", "tatoeba-en-de/dev.de.gz",
+                           "tanaka-en-ja-50k/dev.ja.gz", "python-docs-en-fr/train.fr.gz",
+                           "wmt-newstest/newstest2013.en-de.de.gz"}) {
+    VENTRIS_NEEDS_SHARED_DATA(path);
+    const Strings more = lines_of(shared_data(path), 700);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  for (const TokenizerKind kind : {TokenizerKind::kBpe, TokenizerKind::kUnigram}) {
+    TokenizerTraining options;
+    options.kind = kind;
+    options.vocab_size = 4000;
+    options.character_coverage = 0.999;
+    const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
+    SubwordSampler sampler(tokenizer, kind == TokenizerKind::kBpe ? 0.0 : kBestOnly);
+    SubwordSampler varied(tokenizer, 0.1);
+    Ids ids;
+    for (const std::string& line : lines) {
+      const Ids plain = tokenizer.encode(line);
+      sampler.sample(line, 1, ids);
+      ASSERT_EQ(ids, plain) << line;
+      varied.sample(line, 1, ids);
+      ASSERT_EQ(tokenizer.decode(ids), tokenizer.decode(plain)) << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris::data
