@@ -23,6 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kValidation = "validation";
+constexpr const char* kStageEnd = "stage_end";
 
 // Older lines without types have only the step and numbers of a validation.
 bool is_of_validation(const Json& line) {
@@ -30,6 +31,14 @@ bool is_of_validation(const Json& line) {
   return std::all_of(line.items().begin(), line.items().end(), [](const auto& item) {
     return item.key() == "step" || item.key().starts_with("valid_");
   });
+}
+
+// The end of a stage that a validation brought, which the validation writes again.
+bool is_of_stall(const Json& line) {
+  const auto text = [&](const char* key) {
+    return line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : "";
+  };
+  return text("event") == kStageEnd && text("end").starts_with("until stalled ");
 }
 
 Json line_of(int64_t step, const char* type) {
@@ -47,7 +56,8 @@ std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step,
     int64_t step = 0;
     const bool whole = object.is_object() && object.contains("step") && read_number(object["step"], step);
     if (!whole) continue;
-    const bool again = validates_last_step && step == last_step && is_of_validation(object);
+    const bool again =
+        validates_last_step && step == last_step && (is_of_validation(object) || is_of_stall(object));
     if (step <= last_step && !again) kept.push_back(line);
   }
   if (!in.is_open() || in.bad()) {
@@ -141,12 +151,22 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   line["source_tokens_per_second"] = metrics.source_tokens_per_second();
   line["elapsed_seconds"] = metrics.elapsed_seconds;
   line["skipped_steps"] = metrics.skipped_steps;
+  if (!metrics.stage.empty()) {
+    line["stage"] = metrics.stage;
+    for (const auto& [corpus, pairs] : metrics.pairs) line["pairs"][corpus] = pairs;
+  }
   write_line(line);
 }
 
 void MetricsLog::write_digest(int64_t step, const std::string& digest) {
   Json line = line_of(step, "digest");
   line["digest"] = digest;
+  write_line(line);
+}
+
+void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", kStageEnd}, {"stage", stage}, {"end", end}});
   write_line(line);
 }
 
