@@ -1,12 +1,29 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/corpus.h"
 
 // Private to data/: names and numbers of the layout of a corpus file.
 
 namespace ventris::data {
 
 inline constexpr char kCorpusFormat[] = "ventris-corpus";
-inline constexpr int64_t kCorpusFormatVersion = 1;
+inline constexpr int64_t kCorpusFormatVersion = 2;  // that is written
+/// Ids of a vocabulary of at most this size are stored in 2 bytes.
+inline constexpr int64_t kTwoByteVocabulary = 65536;
+
+// Attributes of "/": the corpora of the training pairs, and the validation pairs, as JSON.
+inline constexpr char kPartsAttribute[] = "parts";
+inline constexpr char kValidAttribute[] = "valid";
+
+std::string parts_json(const std::vector<CorpusPart>& parts);
+std::string part_json(const CorpusPart& part);
+/// The inverse. Throws DataError kBadData, naming `path`, for text that is not of this form, numbers below 0,
+/// and parts that do not follow each other.
+std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path);
+CorpusPart part_of_json(const std::string& json, const std::string& path);
 
 }  // namespace ventris::data

@@ -9,12 +9,11 @@
 #include <optional>
 #include <utility>
 
-#include "data/corpus_format.h"
+#include "data/corpus_writer.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/element_type.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_writer.h"
 #include "data/files/spool_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
@@ -92,32 +91,6 @@ void check_options(const PrepareOptions& options) {
   check_outputs(options);
 }
 
-/// One side of a set, spooled for the corpus file.
-class SideSpool {
- public:
-  SideSpool(const std::string& output, ElementType element)
-      : elements_(output, element), offsets_(output, ElementType::kI64) {
-    offsets_.append(&end_, 1);
-  }
-  void append(const void* elements, const std::vector<int64_t>& lengths) {
-    const int64_t begin = end_;
-    for (const int64_t length : lengths) {
-      end_ += length;
-      offsets_.append(&end_, 1);
-    }
-    elements_.append(elements, end_ - begin);
-  }
-  void copy_to(Hdf5Writer& writer, const std::string& elements, const std::string& offsets) {
-    elements_.copy_to(writer, elements);
-    offsets_.copy_to(writer, offsets);
-  }
-
- private:
-  SpoolFile elements_;
-  SpoolFile offsets_;
-  int64_t end_ = 0;
-};
-
 /// The file of dropped and repaired pairs, if requested; gets its name at commit().
 class DroppedReport {
  public:
@@ -185,41 +158,46 @@ Tokenizer make_tokenizer(const PrepareOptions& options) {
   return {train_tokenizer(sample_sentences(options), options.tokenizer), "the tokenizer trained on the text"};
 }
 
-/// One set of pairs, read, encoded and spooled.
-struct PreparedSet {
-  SideSpool source;
-  SideSpool target;
-  SideSpool reference;
+/// What was read of a set.
+struct SetReport {
   PrepareCounts counts;
   std::vector<InputFile> inputs;
-
-  explicit PreparedSet(const std::string& output)
-      : source(output, ElementType::kI32),
-        target(output, ElementType::kI32),
-        reference(output, ElementType::kU8) {}
-
-  /// One encoder for each thread.
-  void fill(const PairSet& set, const PrepareOptions& options, std::vector<CachedEncoder>& encoders,
-            int32_t unknown_id, DroppedReport& report) {
-    PairReader reader(set.source_paths, set.target_paths);
-    OrderedPipeline<PairBlock> pipeline(
-        options.threads, [&](PairBlock& block) { return block.read(reader); },
-        [&](PairBlock& block, size_t worker) { block.encode(encoders[worker], unknown_id, options, set); },
-        [&](PairBlock& block) {
-          source.append(block.source_tokens.data(), block.source_lengths);
-          target.append(block.target_tokens.data(), block.target_lengths);
-          reference.append(block.reference_text.data(), block.reference_lengths);
-          report.append(block.report);
-          add(counts, block.counts);
-        });
-    pipeline.run();
-    inputs = reader.finished();
-  }
 };
 
-void write_counts(Hdf5Writer& writer, const std::string& set, const PrepareCounts& counts) {
+CorpusRows rows_of(const PairBlock& block) {
+  return {.source_tokens = block.source_tokens,
+          .target_tokens = block.target_tokens,
+          .source_lengths = block.source_lengths,
+          .target_lengths = block.target_lengths,
+          .weights = {},
+          .source_text = {},
+          .target_text = block.reference_text,
+          .source_text_lengths = {},
+          .target_text_lengths = block.reference_lengths};
+}
+
+/// Reads, encodes and writes one set of pairs. One encoder for each thread.
+template <typename Write>
+SetReport encode_set(const PairSet& set, const PrepareOptions& options, std::vector<CachedEncoder>& encoders,
+                     int32_t unknown_id, DroppedReport& report, const Write& write) {
+  SetReport found;
+  PairReader reader(set.source_paths, set.target_paths);
+  OrderedPipeline<PairBlock> pipeline(
+      options.threads, [&](PairBlock& block) { return block.read(reader); },
+      [&](PairBlock& block, size_t worker) { block.encode(encoders[worker], unknown_id, options, set); },
+      [&](PairBlock& block) {
+        write(rows_of(block));
+        report.append(block.report);
+        add(found.counts, block.counts);
+      });
+  pipeline.run();
+  found.inputs = reader.finished();
+  return found;
+}
+
+void write_counts(CorpusWriter& writer, const std::string& set, const PrepareCounts& counts) {
   const auto write = [&](const char* name, int64_t value) {
-    writer.write_attribute("/", set + "_" + name, value);
+    writer.write_attribute(set + "_" + name, value);
   };
   write("pairs", counts.kept);
   write("pairs_read", counts.read);
@@ -258,44 +236,38 @@ std::string tokenizer_origin(const PrepareOptions& options) {
   return origin.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void write_corpus(Hdf5Writer& writer, const PrepareOptions& options, const Tokenizer& tokenizer,
-                  PreparedSet& train, PreparedSet& valid) {
-  writer.write_attribute("/", "format", kCorpusFormat);
-  writer.write_attribute("/", "format_version", kCorpusFormatVersion);
-  writer.write_attribute("/", "vocab_size", int64_t{tokenizer.vocab_size()});
+void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const SetReport& train,
+                      const SetReport& valid) {
   write_counts(writer, "train", train.counts);
   write_counts(writer, "valid", valid.counts);
-  writer.write_attribute("/", "max_length", int64_t{options.max_length});
-  writer.write_attribute("/", "max_length_ratio", options.max_length_ratio);
-  writer.write_attribute("/", "tokenizer_origin", tokenizer_origin(options));
-  writer.write_attribute("/", "train_inputs", provenance(train.inputs));
-  writer.write_attribute("/", "valid_inputs", provenance(valid.inputs));
-  train.source.copy_to(writer, "/source/tokens", "/source/offsets");
-  train.target.copy_to(writer, "/target/tokens", "/target/offsets");
-  valid.source.copy_to(writer, "/valid/source/tokens", "/valid/source/offsets");
-  valid.target.copy_to(writer, "/valid/target/tokens", "/valid/target/offsets");
-  valid.reference.copy_to(writer, "/valid/reference_text", "/valid/reference_offsets");
-  const auto bytes = static_cast<int64_t>(tokenizer.model().size());
-  writer.write("/tokenizer", ElementType::kU8, {&bytes, 1}, tokenizer.model().data());
+  writer.write_attribute("max_length", int64_t{options.max_length});
+  writer.write_attribute("max_length_ratio", options.max_length_ratio);
+  writer.write_attribute("tokenizer_origin", tokenizer_origin(options));
+  writer.write_attribute("train_inputs", provenance(train.inputs));
+  writer.write_attribute("valid_inputs", provenance(valid.inputs));
 }
 
 }  // namespace
 
 PrepareReport prepare(const PrepareOptions& options) {
   check_options(options);
-  PreparedSet train(options.output);
-  PreparedSet valid(options.output);
+  // Files that cannot be written or read are reported before the tokenizer is trained.
+  const SpoolFile writable(options.output, ElementType::kU8);
   DroppedReport report(options.dropped_report);
-  const PairReader readable(options.valid_source,
-                            options.valid_target);  // before the tokenizer is trained
+  const PairReader readable(options.valid_source, options.valid_target);
   const Tokenizer tokenizer = make_tokenizer(options);
   std::vector<CachedEncoder> encoders(static_cast<size_t>(options.threads),
                                       CachedEncoder(tokenizer, words_are_independent(tokenizer.model())));
   const int32_t unknown_id = tokenizer.unknown_id();
-  train.fill({"train", true, options.train_source, options.train_target}, options, encoders, unknown_id,
-             report);
-  valid.fill({"valid", false, options.valid_source, options.valid_target}, options, encoders, unknown_id,
-             report);
+  CorpusWriter writer(options.output, tokenizer, {.weights = false, .text = false});
+  writer.begin_part("train");
+  const SetReport train =
+      encode_set({"train", true, options.train_source, options.train_target}, options, encoders, unknown_id,
+                 report, [&](const CorpusRows& rows) { writer.add_train(rows); });
+  writer.end_part("{}");
+  const SetReport valid =
+      encode_set({"valid", false, options.valid_source, options.valid_target}, options, encoders, unknown_id,
+                 report, [&](const CorpusRows& rows) { writer.add_valid(rows); });
   if (train.counts.kept == 0) {
     fail(ErrorKind::kBadData,
          "none of the {} training pairs remains: {} have an empty side, "
@@ -304,8 +276,7 @@ PrepareReport prepare(const PrepareOptions& options) {
          train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,
          train.counts.bad_ratio);
   }
-  Hdf5Writer writer(options.output);
-  write_corpus(writer, options, tokenizer, train, valid);
+  write_attributes(writer, options, train, valid);
   report.commit();
   writer.commit();
   return {train.counts, valid.counts, tokenizer.vocab_size(), writer.digest()};

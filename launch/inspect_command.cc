@@ -128,6 +128,9 @@ Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
     case ElementType::kBF16:
       add_statistics<BF16>(reader, dataset);
       break;
+    case ElementType::kU16:
+      add_statistics<uint16_t>(reader, dataset);
+      break;
   }
   return dataset;
 }

@@ -18,6 +18,8 @@ const char* name_of(ElementType type) {
       return "i8";
     case ElementType::kBF16:
       return "bf16";
+    case ElementType::kU16:
+      return "u16";
   }
   return "?";
 }
@@ -31,6 +33,7 @@ size_t size_of(ElementType type) {
     case ElementType::kI32:
       return 4;
     case ElementType::kBF16:
+    case ElementType::kU16:
       return 2;
     case ElementType::kU8:
     case ElementType::kI8:

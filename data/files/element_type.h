@@ -6,14 +6,14 @@
 namespace ventris::data {
 
 /// Element types of datasets. bf16 is the upper half of an f32.
-enum class ElementType { kF32, kF64, kI32, kI64, kU8, kI8, kBF16 };
+enum class ElementType { kF32, kF64, kI32, kI64, kU8, kI8, kBF16, kU16 };
 
 const char* name_of(ElementType type);
 size_t size_of(ElementType type);
 
-inline constexpr ElementType kElementTypes[] = {ElementType::kF32, ElementType::kF64, ElementType::kI32,
-                                                ElementType::kI64, ElementType::kU8,  ElementType::kI8,
-                                                ElementType::kBF16};
+inline constexpr ElementType kElementTypes[] = {ElementType::kF32,  ElementType::kF64, ElementType::kI32,
+                                                ElementType::kI64,  ElementType::kU8,  ElementType::kI8,
+                                                ElementType::kBF16, ElementType::kU16};
 
 /// Element types by C++ type.
 template <typename T>
@@ -37,6 +37,10 @@ struct ElementTypeOf<int64_t> {
 template <>
 struct ElementTypeOf<uint8_t> {
   static constexpr ElementType value = ElementType::kU8;
+};
+template <>
+struct ElementTypeOf<uint16_t> {
+  static constexpr ElementType value = ElementType::kU16;
 };
 
 }  // namespace ventris::data

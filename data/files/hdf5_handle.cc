@@ -87,6 +87,8 @@ hid_t hdf5_type(ElementType type) {
       return H5T_STD_I8LE;
     case ElementType::kBF16:
       return bf16_type();
+    case ElementType::kU16:
+      return H5T_STD_U16LE;
   }
   return -1;
 }

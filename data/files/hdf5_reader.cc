@@ -15,6 +15,7 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_handle.h"
+#include "data/files/mapped_file.h"
 
 namespace ventris::data {
 
@@ -117,7 +118,7 @@ const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
 ElementType Hdf5Reader::Impl::type(const Hdf5Dataset& dataset) const {
   if (!dataset.type) {
     fail(ErrorKind::kBadData,
-         "{}: the elements of dataset {} are not of type f32, f64, i32, i64, u8, i8 or bf16", path,
+         "{}: the elements of dataset {} are not of type f32, f64, i32, i64, u8, i8, u16 or bf16", path,
          dataset.name);
   }
   return *dataset.type;
@@ -231,6 +232,10 @@ void Hdf5Reader::read_bytes_at(int64_t offset, void* data, int64_t bytes) const 
 
 int64_t Hdf5Reader::file_bytes() const {
   return impl_->bytes;
+}
+
+std::unique_ptr<MappedFile> Hdf5Reader::map() const {
+  return std::make_unique<MappedFile>(impl_->data.fd(), impl_->bytes, impl_->path);
 }
 
 const std::string& Hdf5Reader::path() const {

@@ -10,6 +10,8 @@
 
 namespace ventris::data {
 
+class MappedFile;
+
 /// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
 /// the file. A digest can be forged: the library reads the file in a separate process (Hdf5Contents), and
 /// external links, data outside of the file, lengths beyond it and cycles of groups are refused. Errors:
@@ -39,6 +41,9 @@ class Hdf5Reader {
   /// Raw bytes of the file. Throws DataError kIo.
   void read_bytes_at(int64_t offset, void* data, int64_t bytes) const;
   int64_t file_bytes() const;
+  /// The file in memory, which compares bytes with their digests when they are first used. Throws DataError
+  /// kIo.
+  std::unique_ptr<MappedFile> map() const;
 
   const std::string& path() const;
   const std::string& digest() const;

@@ -91,15 +91,18 @@ class Prepare(support.CommandLineTest):
 
     def test_the_corpus_file_opens_in_h5py(self):
         with h5py.File(self.corpus, "r") as file:
-            for side in ("source", "target"):
-                tokens, offsets = file[side]["tokens"][:], file[side]["offsets"][:]
-                self.assertEqual((tokens.dtype, offsets.dtype), (numpy.int32, numpy.int64))
-                self.assertEqual(offsets[0], 0)
-                self.assertEqual(offsets[-1], len(tokens))
-                self.assertGreater(len(offsets), 390)
-                self.assertTrue((numpy.diff(offsets) > 0).all())
-                self.assertTrue((tokens >= 0).all() and (tokens < support.VOCABULARY).all())
-            self.assertEqual(len(file["valid/source/offsets"]), 21)
+            (part,) = json.loads(file.attrs["parts"])
+            tokens, offsets = file["train"]["tokens"][:], file["train"]["offsets"][:]
+            self.assertEqual((tokens.dtype, offsets.dtype), (numpy.uint16, numpy.int64))
+            self.assertEqual(offsets[0], 0)
+            self.assertEqual(offsets[-1], len(tokens))
+            self.assertGreater(part["pairs"], 390)
+            self.assertEqual(len(offsets), 2 * part["pairs"] + 1)
+            self.assertTrue((numpy.diff(offsets) > 0).all())
+            self.assertEqual((numpy.diff(offsets)[::2].sum(), numpy.diff(offsets)[1::2].sum()),
+                             (part["source_tokens"], part["target_tokens"]))  # fmt: skip
+            self.assertTrue((tokens < support.VOCABULARY).all())
+            self.assertEqual(len(file["valid/offsets"]), 41)
             self.assertGreater(len(file["tokenizer"]), 1000)
 
     def test_same_input_gives_the_same_bytes_whatever_the_form(self):
@@ -127,7 +130,7 @@ class Prepare(support.CommandLineTest):
             1,
         )
         with h5py.File(self.corpus, "r") as plain, h5py.File(self.path("gz.h5"), "r") as zipped:
-            for name in ("source/tokens", "source/offsets", "target/tokens", "target/offsets", "tokenizer"):
+            for name in ("train/tokens", "train/offsets", "tokenizer"):
                 self.assertTrue(numpy.array_equal(plain[name][:], zipped[name][:]), name)
 
     def test_a_given_tokenizer_is_used(self):
@@ -272,13 +275,13 @@ class DamagedFiles(support.CommandLineTest):
     def test_listing(self):
         corpus = self.prepare_demo(train_pairs=300)
         text = self.succeed("inspect", corpus).decode()
-        self.assertIn("/source/tokens", text)
+        self.assertIn("/train/tokens", text)
         listed = json.loads(self.succeed("inspect", corpus, "--json"))
         by_name = {dataset["name"]: dataset for dataset in listed["datasets"]}
         with h5py.File(corpus, "r") as file:
-            tokens = file["target/tokens"][:]
-        entry = by_name["/target/tokens"]
-        self.assertEqual((entry["type"], entry["shape"]), ("i32", [len(tokens)]))
+            tokens = file["train/tokens"][:]
+        entry = by_name["/train/tokens"]
+        self.assertEqual((entry["type"], entry["shape"]), ("u16", [len(tokens)]))
         self.assertEqual((entry["min"], entry["max"]), (tokens.min(), tokens.max()))
         self.assertAlmostEqual(entry["mean"], tokens.mean(), places=6)
 

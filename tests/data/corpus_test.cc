@@ -124,7 +124,7 @@ TEST_F(CorpusTest, OtherFormatsVersionsAndContentsAreRefused) {
   content_.format = "ventris-weights";
   EXPECT_TRUE(contains(refused(), "ventris prepare"));
   content_ = good;
-  content_.version = 2;
+  content_.version = 3;
   EXPECT_TRUE(contains(refused(), "a newer ventris"));
   content_.version = 0;
   EXPECT_TRUE(contains(refused(), "version 0"));

@@ -137,7 +137,7 @@ TEST_F(PrepareTest, TheFileTellsWhatItWasMadeOf) {
   const PrepareReport report = prepare(options_);
   const Hdf5Reader reader(options_.output);
   EXPECT_EQ(reader.string_attribute("/", "format"), "ventris-corpus");
-  EXPECT_EQ(reader.int_attribute("/", "format_version"), 1);
+  EXPECT_EQ(reader.int_attribute("/", "format_version"), 2);
   EXPECT_EQ(reader.int_attribute("/", "train_pairs"), 500);
   EXPECT_EQ(reader.int_attribute("/", "valid_pairs"), 20);
   EXPECT_EQ(reader.int_attribute("/", "train_source_words"), report.train.source_tokens);

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/corpus.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_reader.h"
+#include "data/files/mapped_file.h"
+
+// Private to data/: the arrays of a corpus file of any version.
+
+namespace ventris::data {
+
+/// Pieces of text, mapped: piece i is bytes[offsets[i], offsets[i + 1]).
+struct StoredText {
+  std::span<const uint8_t> bytes;
+  std::span<const int64_t> offsets;
+
+  int64_t size() const { return std::ssize(offsets) - 1; }
+  /// What is read is checked as in SentenceArray.
+  std::string_view at(int64_t piece, const MappedFile& file, const std::string& path) const;
+};
+
+struct CorpusArrays {
+  SentencePairs train;
+  SentencePairs valid;
+  std::vector<CorpusPart> parts;
+  StoredText references;
+  StoredText text;  // source and target of pair 0, of pair 1, ...; empty without
+  int max_length = 0;
+};
+
+/// An open corpus file.
+struct CorpusFile {
+  const Hdf5Reader& reader;
+  const MappedFile& mapping;
+  const TokenFormat& format;
+
+  const std::string& path() const { return reader.path(); }
+  template <typename T>
+  std::span<const T> array(const std::string& name) const {
+    const int64_t size = check_array(name, ElementTypeOf<T>::value, sizeof(T));
+    return {reinterpret_cast<const T*>(mapping.at(reader.file_offset(name))), static_cast<size_t>(size)};
+  }
+  StoredText text(const std::string& bytes, const std::string& offsets) const {
+    return {array<uint8_t>(bytes), array<int64_t>(offsets)};
+  }
+
+ private:
+  /// Elements of a one-dimensional array of this type, which lies at a multiple of `bytes`.
+  int64_t check_array(const std::string& name, ElementType type, size_t bytes) const;
+};
+
+}  // namespace ventris::data

@@ -1,0 +1,91 @@
+#include "data/corpus_version_2.h"
+
+#include <algorithm>
+
+#include "data/corpus_format.h"
+#include "data/error.h"
+
+namespace ventris::data {
+namespace {
+
+/// The sum of the parts as one.
+CorpusPart sum_of(const std::vector<CorpusPart>& parts) {
+  CorpusPart sum;
+  for (const CorpusPart& part : parts) {
+    sum.pairs += part.pairs;
+    sum.source_tokens += part.source_tokens;
+    sum.target_tokens += part.target_tokens;
+    sum.longest_source = std::max(sum.longest_source, part.longest_source);
+    sum.longest_target = std::max(sum.longest_target, part.longest_target);
+  }
+  return sum;
+}
+
+template <typename Id>
+void set_tokens(SentenceArray::Stored& stored, const CorpusFile& file, const std::string& name) {
+  const auto tokens = file.array<Id>(name);
+  stored.tokens = reinterpret_cast<const std::byte*>(tokens.data());
+  stored.token_count = std::ssize(tokens);
+}
+
+/// The pairs under a group, of which the attributes say what `whole` holds.
+SentencePairs pairs_of(const CorpusFile& file, const std::string& group, const CorpusPart& whole) {
+  const auto offsets = file.array<int64_t>(group + "/offsets");
+  SentenceArray::Stored source = {.offsets = offsets.data(),
+                                  .stride = 2,
+                                  .count = whole.pairs,
+                                  .total = whole.source_tokens,
+                                  .longest = whole.longest_source,
+                                  .format = &file.format,
+                                  .file = &file.mapping};
+  if (file.format.bytes == 2) {
+    set_tokens<uint16_t>(source, file, group + "/tokens");
+  } else {
+    set_tokens<int32_t>(source, file, group + "/tokens");
+  }
+  if (std::ssize(offsets) - 1 != 2 * whole.pairs ||
+      source.token_count != whole.source_tokens + whole.target_tokens) {
+    fail(ErrorKind::kBadData,
+         "{}: {} has {} offsets and {} tokens, but its attributes are of {} pairs of {} and {} tokens. "
+         "Prepare the corpus again.",
+         file.path(), group, offsets.size(), source.token_count, whole.pairs, whole.source_tokens,
+         whole.target_tokens);
+  }
+  SentenceArray::Stored target = source;
+  target.first = 1;
+  target.total = whole.target_tokens;
+  target.longest = whole.longest_target;
+  return {SentenceArray(source), SentenceArray(target)};
+}
+
+void check_count(const CorpusFile& file, const std::string& name, int64_t count, int64_t wanted) {
+  if (count == wanted) return;
+  fail(ErrorKind::kBadData, "{}: {} has {} elements, expected {}. Prepare the corpus again.", file.path(),
+       name, count, wanted);
+}
+
+}  // namespace
+
+CorpusArrays corpus_arrays_2(const CorpusFile& file) {
+  const CorpusPart valid = part_of_json(file.reader.string_attribute("/", kValidAttribute), file.path());
+  CorpusArrays arrays;
+  arrays.parts = parts_of_json(file.reader.string_attribute("/", kPartsAttribute), file.path());
+  const CorpusPart train = sum_of(arrays.parts);
+  arrays.train = pairs_of(file, "/train", train);
+  arrays.valid = pairs_of(file, "/valid", valid);
+  arrays.max_length =
+      std::max({train.longest_source, train.longest_target, valid.longest_source, valid.longest_target});
+  if (file.reader.exists("/train/weights")) {
+    arrays.train.weights = file.array<float>("/train/weights");
+    check_count(file, "/train/weights", std::ssize(arrays.train.weights), train.pairs);
+  }
+  if (file.reader.exists("/train/text")) {
+    arrays.text = file.text("/train/text", "/train/text_offsets");
+    check_count(file, "/train/text_offsets", std::ssize(arrays.text.offsets), 2 * train.pairs + 1);
+  }
+  arrays.references = file.text("/valid/reference_text", "/valid/reference_offsets");
+  check_count(file, "/valid/reference_offsets", std::ssize(arrays.references.offsets), valid.pairs + 1);
+  return arrays;
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "data/corpus_arrays.h"
+
+// Private to data/.
+
+namespace ventris::data {
+
+/// The arrays of a file of version 2: both sides of a pair beside each other. Reads no array. Throws
+/// DataError kBadData.
+CorpusArrays corpus_arrays_2(const CorpusFile& file);
+
+}  // namespace ventris::data

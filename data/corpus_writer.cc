@@ -1,0 +1,241 @@
+#include "data/corpus_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "data/corpus_format.h"
+#include "data/files/element_type.h"
+#include "data/files/hdf5_writer.h"
+#include "data/files/spool_file.h"
+
+namespace ventris::data {
+namespace {
+
+using Attribute = std::variant<std::string, int64_t, double>;
+
+/// Pieces end to end, and where they begin and end.
+class PieceSpool {
+ public:
+  PieceSpool(const std::string& output, ElementType type)
+      : elements_(output, type), offsets_(output, ElementType::kI64), width_(size_of(type)) {
+    offsets_.append(&end_, 1);
+  }
+  /// Ends a piece of elements that append() adds.
+  void end_piece(int64_t length) {
+    end_ += length;
+    offsets_.append(&end_, 1);
+  }
+  void append(const void* elements, int64_t count) { elements_.append(elements, count); }
+  int64_t bytes() const {
+    return elements_.size() * static_cast<int64_t>(width_) +
+           offsets_.size() * static_cast<int64_t>(sizeof(int64_t));
+  }
+  void copy_to(Hdf5Writer& writer, const std::string& elements, const std::string& offsets) {
+    elements_.copy_to(writer, elements);
+    offsets_.copy_to(writer, offsets);
+  }
+
+ private:
+  SpoolFile elements_;
+  SpoolFile offsets_;
+  size_t width_;
+  int64_t end_ = 0;
+};
+
+/// The ids of both sides of pairs, those of a pair beside each other.
+class PairSpool {
+ public:
+  PairSpool(const std::string& output, ElementType type)
+      : narrow_(type == ElementType::kU16), tokens_(output, type) {}
+
+  /// Also counts them in `part`.
+  void append(const CorpusRows& rows, CorpusPart& part) {
+    const int32_t* source = rows.source_tokens.data();
+    const int32_t* target = rows.target_tokens.data();
+    for (size_t i = 0; i < rows.source_lengths.size(); ++i) {
+      add_side(source, rows.source_lengths[i], part.source_tokens, part.longest_source);
+      add_side(target, rows.target_lengths[i], part.target_tokens, part.longest_target);
+    }
+    part.pairs += std::ssize(rows.source_lengths);
+  }
+  int64_t bytes() const { return tokens_.bytes(); }
+  void copy_to(Hdf5Writer& writer, const std::string& group) {
+    tokens_.copy_to(writer, group + "/tokens", group + "/offsets");
+  }
+
+ private:
+  void add_side(const int32_t*& tokens, int64_t length, int64_t& total, int& longest) {
+    if (narrow_) {
+      ids_.assign(tokens, tokens + length);
+      tokens_.append(ids_.data(), length);
+    } else {
+      tokens_.append(tokens, length);
+    }
+    tokens_.end_piece(length);
+    tokens += length;
+    total += length;
+    longest = std::max(longest, static_cast<int>(length));
+  }
+
+  bool narrow_;  // ids in 2 bytes
+  PieceSpool tokens_;
+  std::vector<uint16_t> ids_;
+};
+
+/// Lines of text end to end.
+class TextSpool {
+ public:
+  explicit TextSpool(const std::string& output) : text_(output, ElementType::kU8) {}
+
+  void append(std::string_view& text, int64_t length) {
+    text_.append(text.data(), length);
+    text_.end_piece(length);
+    text.remove_prefix(static_cast<size_t>(length));
+  }
+  int64_t bytes() const { return text_.bytes(); }
+  void copy_to(Hdf5Writer& writer, const std::string& bytes, const std::string& offsets) {
+    text_.copy_to(writer, bytes, offsets);
+  }
+
+ private:
+  PieceSpool text_;
+};
+
+}  // namespace
+
+struct CorpusWriter::Impl {
+  std::string output;
+  const Tokenizer& tokenizer;
+  PairSpool train;
+  PairSpool valid;
+  TextSpool references;
+  std::optional<SpoolFile> weights;
+  std::optional<TextSpool> text;
+  std::vector<CorpusPart> parts;
+  bool in_part = false;
+  CorpusPart valid_part = {.name = "valid"};
+  std::vector<std::pair<std::string, Attribute>> attributes;
+  std::string digest;
+
+  Impl(const std::string& path, const Tokenizer& model, const CorpusContents& contents);
+  void write(Hdf5Writer& writer);
+  int64_t bytes() const;
+};
+
+namespace {
+
+ElementType id_type(const Tokenizer& tokenizer) {
+  return tokenizer.vocab_size() <= kTwoByteVocabulary ? ElementType::kU16 : ElementType::kI32;
+}
+
+}  // namespace
+
+CorpusWriter::Impl::Impl(const std::string& path, const Tokenizer& model, const CorpusContents& contents)
+    : output(path),
+      tokenizer(model),
+      train(path, id_type(model)),
+      valid(path, id_type(model)),
+      references(path) {
+  if (contents.weights) weights.emplace(path, ElementType::kF32);
+  if (contents.text) text.emplace(path);
+}
+
+int64_t CorpusWriter::Impl::bytes() const {
+  constexpr int64_t kMetadata = int64_t{64} << 10;  // headers, attributes and what aligns arrays
+  int64_t sum = train.bytes() + valid.bytes() + references.bytes() +
+                static_cast<int64_t>(tokenizer.model().size()) + kMetadata;
+  if (weights) sum += weights->size() * static_cast<int64_t>(sizeof(float));
+  if (text) sum += text->bytes();
+  return sum;
+}
+
+void CorpusWriter::Impl::write(Hdf5Writer& writer) {
+  writer.write_attribute("/", "format", kCorpusFormat);
+  writer.write_attribute("/", "format_version", kCorpusFormatVersion);
+  writer.write_attribute("/", "vocab_size", int64_t{tokenizer.vocab_size()});
+  for (const auto& [name, value] : attributes)
+    std::visit([&, &key = name](const auto& held) { writer.write_attribute("/", key, held); }, value);
+  writer.write_attribute("/", kPartsAttribute, parts_json(parts));
+  writer.write_attribute("/", kValidAttribute, part_json(valid_part));
+  train.copy_to(writer, "/train");
+  if (weights) weights->copy_to(writer, "/train/weights");
+  if (text) text->copy_to(writer, "/train/text", "/train/text_offsets");
+  valid.copy_to(writer, "/valid");
+  references.copy_to(writer, "/valid/reference_text", "/valid/reference_offsets");
+  const auto model_bytes = static_cast<int64_t>(tokenizer.model().size());
+  writer.write("/tokenizer", ElementType::kU8, {&model_bytes, 1}, tokenizer.model().data());
+}
+
+CorpusWriter::CorpusWriter(const std::string& output, const Tokenizer& tokenizer,
+                           const CorpusContents& contents)
+    : impl_(std::make_unique<Impl>(output, tokenizer, contents)) {}
+CorpusWriter::~CorpusWriter() = default;
+
+void CorpusWriter::begin_part(const std::string& name) {
+  if (impl_->in_part) throw std::logic_error("a corpus begins in another one");
+  const int64_t first = impl_->parts.empty() ? 0 : impl_->parts.back().first + impl_->parts.back().pairs;
+  impl_->parts.push_back({.name = name, .first = first});
+  impl_->in_part = true;
+}
+
+void CorpusWriter::end_part(const std::string& details) {
+  if (!impl_->in_part) throw std::logic_error("no corpus has begun");
+  impl_->parts.back().details = details;
+  impl_->in_part = false;
+}
+
+void CorpusWriter::add_train(const CorpusRows& rows) {
+  if (!impl_->in_part) throw std::logic_error("training pairs of no corpus");
+  impl_->train.append(rows, impl_->parts.back());
+  const auto pairs = std::ssize(rows.source_lengths);
+  if (impl_->weights) {
+    const std::vector<float> ones(rows.weights.empty() ? static_cast<size_t>(pairs) : 0, 1.0F);
+    impl_->weights->append(rows.weights.empty() ? ones.data() : rows.weights.data(), pairs);
+  }
+  if (impl_->text) {
+    std::string_view source = rows.source_text;
+    std::string_view target = rows.target_text;
+    for (size_t i = 0; i < rows.source_lengths.size(); ++i) {
+      impl_->text->append(source, rows.source_text_lengths[i]);
+      impl_->text->append(target, rows.target_text_lengths[i]);
+    }
+  }
+}
+
+void CorpusWriter::add_valid(const CorpusRows& rows) {
+  impl_->valid.append(rows, impl_->valid_part);
+  std::string_view text = rows.target_text;
+  for (const int64_t length : rows.target_text_lengths) impl_->references.append(text, length);
+}
+
+void CorpusWriter::write_attribute(const std::string& name, const std::string& value) {
+  impl_->attributes.emplace_back(name, value);
+}
+void CorpusWriter::write_attribute(const std::string& name, int64_t value) {
+  impl_->attributes.emplace_back(name, value);
+}
+void CorpusWriter::write_attribute(const std::string& name, double value) {
+  impl_->attributes.emplace_back(name, value);
+}
+
+int64_t CorpusWriter::bytes() const {
+  return impl_->bytes();
+}
+
+void CorpusWriter::commit() {
+  if (impl_->in_part) throw std::logic_error("a corpus has not ended");
+  Hdf5Writer writer(impl_->output, impl_->bytes());
+  impl_->write(writer);
+  writer.commit();
+  impl_->digest = writer.digest();
+}
+
+const std::string& CorpusWriter::digest() const {
+  return impl_->digest;
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,167 @@
+#include "data/corpus_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "data/corpus.h"
+#include "data/files/hdf5_reader.h"
+#include "data/text/tokenizer_training.h"
+#include "tests/data/test_files.h"
+
+namespace ventris::data {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+/// Pairs of ids, each side of which is a vector.
+struct Rows {
+  Ids source, target;
+  std::vector<int64_t> source_lengths, target_lengths;
+  std::vector<float> weights;
+  std::string source_text, target_text;
+  std::vector<int64_t> source_text_lengths, target_text_lengths;
+
+  Rows& add(const Ids& from, const Ids& to, float weight = 1.0F, const std::string& from_text = "",
+            const std::string& to_text = "") {
+    source.insert(source.end(), from.begin(), from.end());
+    target.insert(target.end(), to.begin(), to.end());
+    source_lengths.push_back(std::ssize(from));
+    target_lengths.push_back(std::ssize(to));
+    weights.push_back(weight);
+    source_text += from_text;
+    target_text += to_text;
+    source_text_lengths.push_back(std::ssize(from_text));
+    target_text_lengths.push_back(std::ssize(to_text));
+    return *this;
+  }
+  CorpusRows view() const {
+    return {.source_tokens = source,
+            .target_tokens = target,
+            .source_lengths = source_lengths,
+            .target_lengths = target_lengths,
+            .weights = weights,
+            .source_text = source_text,
+            .target_text = target_text,
+            .source_text_lengths = source_text_lengths,
+            .target_text_lengths = target_text_lengths};
+  }
+};
+
+class CorpusWriterTest : public FolderTest {
+ protected:
+  void SetUp() override {
+    FolderTest::SetUp();
+    path_ = in_folder("corpus.h5");
+  }
+
+  static Tokenizer tokenizer() {
+    TokenizerTraining options;
+    options.vocab_size = 16;
+    return {train_tokenizer({"abc abc", "cab cab"}, options), "a test"};
+  }
+
+  /// Two corpora and a validation pair; returns the digest.
+  std::string write(const CorpusContents& contents) {
+    const Tokenizer model = tokenizer();
+    CorpusWriter writer(path_, model, contents);
+    writer.begin_part("clean");
+    writer.add_train(Rows().add({3, 4, 5}, {7}, 0.5F, "abc", "ä").view());
+    writer.add_train(Rows().add({}, {8, 9}, 2.0F, "", "bc").add({6, 6}, {1, 2, 3, 4}).view());
+    writer.end_part(R"({"files":["a.en"]})");
+    writer.begin_part("crawled");
+    writer.add_train(Rows().add({15}, {14}, 0.0F).view());
+    writer.end_part("{}");
+    writer.add_valid(Rows().add({3, 3, 3, 3, 3}, {4}, 1.0F, "", "größer").view());
+    writer.write_attribute("ratio", 0.5);
+    writer.write_attribute("count", int64_t{7});
+    writer.write_attribute("text", std::string("some"));
+    EXPECT_GE(writer.bytes(), 1000);
+    writer.commit();
+    EXPECT_LE(static_cast<int64_t>(std::filesystem::file_size(path_)), writer.bytes());
+    return writer.digest();
+  }
+
+  std::string path_;
+};
+
+TEST_F(CorpusWriterTest, WhatWasAddedIsRead) {
+  const std::string digest = write({.weights = true, .text = true});
+  const Corpus corpus(path_);
+  EXPECT_EQ(corpus.digest(), digest);
+  const SentencePairs& train = corpus.train();
+  ASSERT_EQ(train.size(), 4);
+  const std::vector<Ids> source = {{3, 4, 5}, {}, {6, 6}, {15}};
+  const std::vector<Ids> target = {{7}, {8, 9}, {1, 2, 3, 4}, {14}};
+  const std::vector<float> weights = {0.5F, 2.0F, 1.0F, 0.0F};
+  const std::vector<std::string> source_text = {"abc", "", "", ""};
+  const std::vector<std::string> target_text = {"ä", "bc", "", ""};
+  ASSERT_TRUE(train.weighted());
+  ASSERT_TRUE(corpus.has_text());
+  for (size_t i = 0; i < source.size(); ++i) {
+    const auto pair = static_cast<int64_t>(i);
+    EXPECT_TRUE(std::ranges::equal(train.source[pair], source[i])) << i;
+    EXPECT_TRUE(std::ranges::equal(train.target[pair], target[i])) << i;
+    EXPECT_EQ(train.source.length(pair), std::ssize(source[i]));
+    EXPECT_EQ(train.weight(pair), weights[i]);
+    EXPECT_EQ(corpus.train_source_text(pair), source_text[i]);
+    EXPECT_EQ(corpus.train_target_text(pair), target_text[i]);
+  }
+  EXPECT_EQ(train.source.total_tokens(), 6);
+  EXPECT_EQ(train.target.total_tokens(), 8);
+  ASSERT_EQ(corpus.valid().size(), 1);
+  EXPECT_EQ(corpus.valid().source.length(0), 5);
+  EXPECT_EQ(corpus.valid_reference(0), "größer");
+  EXPECT_EQ(corpus.max_length(), 5);
+}
+
+TEST_F(CorpusWriterTest, TheCorporaOfAFileAreDescribed) {
+  write({.weights = false, .text = false});
+  const Corpus corpus(path_);
+  ASSERT_EQ(corpus.parts().size(), 2U);
+  const CorpusPart& clean = corpus.parts()[0];
+  EXPECT_EQ(clean.name, "clean");
+  EXPECT_EQ(clean.first, 0);
+  EXPECT_EQ(clean.pairs, 3);
+  EXPECT_EQ(clean.source_tokens, 5);
+  EXPECT_EQ(clean.target_tokens, 7);
+  EXPECT_EQ(clean.longest_source, 3);
+  EXPECT_EQ(clean.longest_target, 4);
+  EXPECT_EQ(clean.details, R"({"files":["a.en"]})");
+  EXPECT_EQ(corpus.parts()[1].first, 3);
+  EXPECT_EQ(corpus.parts()[1].pairs, 1);
+  EXPECT_FALSE(corpus.train().weighted());
+  EXPECT_EQ(corpus.train().weight(2), 1.0F);
+  EXPECT_FALSE(corpus.has_text());
+  const Hdf5Reader reader(path_);
+  EXPECT_EQ(reader.double_attribute("/", "ratio"), 0.5);
+  EXPECT_EQ(reader.int_attribute("/", "count"), 7);
+  EXPECT_EQ(reader.string_attribute("/", "text"), "some");
+}
+
+TEST_F(CorpusWriterTest, EqualContentsGiveEqualFilesAndWeightsOthers) {
+  const std::string digest = write({.weights = false, .text = false});
+  const std::string bytes = bytes_of(path_);
+  EXPECT_EQ(write({.weights = false, .text = false}), digest);
+  EXPECT_TRUE(bytes_of(path_) == bytes);
+  EXPECT_NE(write({.weights = true, .text = false}), digest);
+}
+
+TEST_F(CorpusWriterTest, NothingRemainsWithoutACommit) {
+  {
+    const Tokenizer model = tokenizer();
+    CorpusWriter writer(path_, model, {.weights = true, .text = true});
+    writer.begin_part("clean");
+    writer.add_train(Rows().add({3}, {4}).view());
+  }
+  EXPECT_EQ(files(), 0);
+}
+
+TEST_F(CorpusWriterTest, AFolderThatDoesNotExistIsNamed) {
+  path_ = in_folder("absent/corpus.h5");
+  EXPECT_TRUE(contains(
+      message_of(ErrorKind::kCannotCreate, [&] { write({.weights = false, .text = false}); }), "absent"));
+}
+
+}  // namespace
+}  // namespace ventris::data
