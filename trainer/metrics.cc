@@ -23,7 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kValidation = "validation";
-constexpr const char* kStageEnd = "stage_end";
 
 // Older lines without types have only the step and numbers of a validation.
 bool is_of_validation(const Json& line) {
@@ -38,7 +37,7 @@ bool is_of_stall(const Json& line) {
   const auto text = [&](const char* key) {
     return line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : "";
   };
-  return text("event") == kStageEnd && text("end").starts_with("until stalled ");
+  return text("event") == kStageEndEvent && text("end").starts_with("until stalled ");
 }
 
 Json line_of(int64_t step, const char* type) {
@@ -166,7 +165,7 @@ void MetricsLog::write_digest(int64_t step, const std::string& digest) {
 
 void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
   Json line = line_of(step, "event");
-  line.update(Json{{"event", kStageEnd}, {"stage", stage}, {"end", end}});
+  line.update(Json{{"event", kStageEndEvent}, {"ended_stage", stage}, {"end", end}});
   write_line(line);
 }
 

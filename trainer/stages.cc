@@ -17,17 +17,16 @@ std::string line_of(const data::MixPlan& plan, int64_t stage) {
   return "'" + line + "'";
 }
 
-/// Whether a run that is in stage `stage` of `theirs` may go on with `ours`; if not, `differs` is the stage.
-bool may_follow(const data::MixPlan& ours, const data::MixPlan& theirs, int64_t stage, int64_t& differs) {
-  for (differs = 0; differs <= stage && differs < std::ssize(theirs.stages); ++differs) {
-    if (differs >= std::ssize(ours.stages)) return false;
-    const data::MixStage& mine = ours.stages[static_cast<size_t>(differs)];
-    const data::MixStage& other = theirs.stages[static_cast<size_t>(differs)];
-    const bool has_ended = differs < stage;
-    if (mine.name != other.name || mine.shares != other.shares || (has_ended && mine.end != other.end))
-      return false;
+/// The first stage up to number `stage` that `ours` does not have with the name and the shares of `theirs`;
+/// -1 if there is none.
+int64_t first_other_stage(const data::MixPlan& ours, const data::MixPlan& theirs, int64_t stage) {
+  for (int64_t i = 0; i <= stage && i < std::ssize(theirs.stages); ++i) {
+    if (i >= std::ssize(ours.stages)) return i;
+    const data::MixStage& mine = ours.stages[static_cast<size_t>(i)];
+    const data::MixStage& other = theirs.stages[static_cast<size_t>(i)];
+    if (mine.name != other.name || mine.shares != other.shares) return i;
   }
-  return true;
+  return -1;
 }
 
 data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint& from) {
@@ -41,12 +40,13 @@ data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint
   data::MixPlan theirs = data::parse_mix_plan(recorded.plan, from.path);
   if (options.mix.empty()) return theirs;
   data::MixPlan ours = data::parse_mix_plan(options.mix, "--mix");
-  int64_t differs = 0;
-  if (!may_follow(ours, theirs, position.stage, differs)) {
+  const int64_t other = first_other_stage(ours, theirs, position.stage);
+  if (other >= 0) {
     fail(ExitCode::kBadConfiguration,
-         "{} is in stage {} of its plan, and its stage {} is {}, but in the plan of --mix {}. Only later "
-         "stages may change, and what ends the present one; without --mix the recorded plan continues",
-         from.path, position.stage + 1, differs + 1, line_of(theirs, differs), line_of(ours, differs));
+         "{} is in stage {} of its plan, whose stage {} is {}; in that of --mix it is {}. What ends a stage "
+         "and later stages may change, but not the corpora of these; without --mix the recorded plan "
+         "continues",
+         from.path, position.stage + 1, other + 1, line_of(theirs, other), line_of(ours, other));
   }
   return ours;
 }

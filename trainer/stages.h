@@ -7,9 +7,9 @@
 
 namespace ventris {
 
-/// The plan of stages of a run: options.mix, or in a resumed run without it that of its checkpoint. The
-/// stages that the run has ended must be those of its checkpoint, and so must the corpora and shares of the
-/// stage in which it is; what ends that, and the stages after it, may be others. Throws
+/// The plan of stages of a run: options.mix, or in a resumed run without it that of its checkpoint. Up to the
+/// stage in which the run is, the names and shares of the stages must be those of the checkpoint; what ends a
+/// stage, and later stages, may be others. Throws
 /// Error(kBadConfiguration) for another plan, for corpora that the file does not have, and for a stage that
 /// validations end in a run without them.
 data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from, const data::Corpus& corpus);
