@@ -18,6 +18,7 @@ ventris_find(fmt libfmt-dev)
 ventris_find(spdlog libspdlog-dev)
 ventris_find(nlohmann_json nlohmann-json3-dev)
 ventris_find(ZLIB zlib1g-dev)
+ventris_find(LibLZMA liblzma-dev)
 ventris_find(yaml-cpp libyaml-cpp-dev)
 # Not find_package(dnnl): Debian's configuration of it demands the OpenCL headers, which a program for
 # CPUs does not need.
@@ -52,6 +53,11 @@ endif()
 pkg_check_modules(XXHASH QUIET IMPORTED_TARGET libxxhash)
 if(NOT XXHASH_FOUND)
   ventris_missing(xxHash libxxhash-dev)
+endif()
+
+pkg_check_modules(ZSTD QUIET IMPORTED_TARGET libzstd)
+if(NOT ZSTD_FOUND)
+  ventris_missing(zstd libzstd-dev)
 endif()
 
 if(VENTRIS_MPI)

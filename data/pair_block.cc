@@ -1,6 +1,7 @@
 #include "data/pair_block.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "data/error.h"
 #include "data/pair_reader.h"
@@ -14,10 +15,37 @@ namespace {
 constexpr size_t kBlockPairs = 4096;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
-void add_lengths(std::vector<int32_t>& tokens, std::vector<int64_t>& lengths,
-                 const std::vector<int32_t>& ids) {
-  tokens.insert(tokens.end(), ids.begin(), ids.end());
-  lengths.push_back(static_cast<int64_t>(ids.size()));
+/// Removes the pieces of a row, which lie end to end.
+template <typename Row>
+void remove_pieces(Row& row, std::vector<int64_t>& lengths, const std::vector<bool>& removed) {
+  auto to = row.begin();
+  auto from = row.begin();
+  size_t kept = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto end = from + lengths[i];
+    if (!removed[i]) {
+      to = from == to ? end : std::copy(from, end, to);
+      lengths[kept++] = lengths[i];
+    }
+    from = end;
+  }
+  row.erase(to, row.end());
+  lengths.resize(kept);
+}
+
+/// What the tokenizer gets: the line or its variant, with a tag before it.
+std::string encoded_text(std::string_view line, const std::string& tag, Variant variant) {
+  const std::string text = variant_of(line, variant);
+  return tag.empty() ? text : tag + " " + text;
+}
+
+/// Of the ids of a text with a tag: the tag is one token (check_tags).
+size_t tag_tokens(const std::string& tag, const std::vector<int32_t>& ids) {
+  return tag.empty() ? 0 : std::min<size_t>(1, ids.size());
+}
+
+void add_characters(CharacterCounts& sum, const CharacterCounts& counts) {
+  for (const auto& [character, count] : counts) sum[character] += count;
 }
 
 std::string join_reasons(bool crlf, bool nul) {
@@ -51,109 +79,217 @@ CleanLine clean_line(std::string_view line, std::string& scratch, const std::str
 }
 
 bool PairBlock::read(PairReader& reader) {
-  std::string source_line;
-  std::string target_line;
+  RawPair pair;
   // A block is from one pair of files, so that file and first line locate all its lines.
-  while (source.size() < kBlockPairs && source.bytes() + target.bytes() < kBlockBytes) {
-    if (reader.next(source_line, target_line)) {
-      if (source.size() == 0) {
-        file = reader.file();
-        first_line = reader.line_number();
+  while (source_lines_.size() < kBlockPairs && source_lines_.bytes() + target_lines_.bytes() < kBlockBytes) {
+    if (reader.next(pair)) {
+      if (source_lines_.size() == 0) {
+        file_ = reader.file();
+        first_line_ = reader.line_number();
+        first_pair_ = reader.pairs() - 1;
       }
-      source.add(source_line);
-      target.add(target_line);
-    } else if (source.size() > 0 || !reader.next_files()) {
+      source_lines_.add(pair.source);
+      target_lines_.add(pair.target);
+      read_weights_.push_back(pair.weight);
+    } else if (source_lines_.size() > 0 || !reader.next_files()) {
       break;
     }
   }
-  return source.size() > 0;
+  bytes_read_ = reader.bytes_read();
+  pairs_read_ = reader.pairs();
+  return source_lines_.size() > 0;
 }
 
-void PairBlock::encode(CachedEncoder& encoder, int32_t unknown_id, const PrepareOptions& options,
-                       const PairSet& set) {
-  const std::string& source_path = set.source_paths[file];
-  const std::string& target_path = set.target_paths[file];
+void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
+  const PrepareOptions& options = set.options;
+  const std::string source_path = shown(set.files[file_].source);
+  const std::string target_path =
+      set.files[file_].target.empty() ? source_path : shown(set.files[file_].target);
+  const std::string source_tag = set.corpus == nullptr ? "" : set.corpus->source_tag;
+  const std::string target_tag = set.corpus == nullptr ? "" : set.corpus->target_tag;
+  const VariantChoice variants(set.corpus == nullptr ? TrainingCorpus{} : *set.corpus, options.seed);
   const auto max_length = static_cast<size_t>(options.max_length);
+  const int32_t unknown_id = encoder.tokenizer().unknown_id();
+  const bool keeps_text = !set.drop || options.keep_text;
   std::string source_scratch;
   std::string target_scratch;
+  std::string source_text;
+  std::string target_text;
   std::vector<int32_t> source_ids;
   std::vector<int32_t> target_ids;
-  for (size_t i = 0; i < source.size(); ++i) {
-    const int64_t line = first_line + static_cast<int64_t>(i);
-    const auto report_line = [&](const std::string& reason, const std::string& detail) {
-      if (!options.dropped_report.empty()) {
-        report += fmt::format("{}\t{}:{}\t{}\t{}\n", set.name, source_path, line, reason, detail);
-      }
-    };
-    const CleanLine clean_source = clean_line(source[i], source_scratch, source_path, line);
-    const CleanLine clean_target = clean_line(target[i], target_scratch, target_path, line);
-    encoder.encode(clean_source.text, source_ids);
-    encoder.encode(clean_target.text, target_ids);
-    ++counts.read;
-    const size_t shorter = std::min(source_ids.size(), target_ids.size());
+  for (size_t i = 0; i < source_lines_.size(); ++i) {
+    const int64_t line = first_line_ + static_cast<int64_t>(i);
+    const CleanLine source = clean_line(source_lines_[i], source_scratch, source_path, line);
+    const CleanLine target = clean_line(target_lines_[i], target_scratch, target_path, line);
+    const Variant variant = variants.of(first_pair_ + static_cast<int64_t>(i));
+    const bool is_changed = variant != Variant::kNone || !source_tag.empty() || !target_tag.empty();
+    if (is_changed) {
+      source_text = encoded_text(source.text, source_tag, variant);
+      target_text = encoded_text(target.text, target_tag, variant);
+    }
+    const std::string_view encoded_source = is_changed ? source_text : source.text;
+    const std::string_view encoded_target = is_changed ? target_text : target.text;
+    encoder.encode(encoded_source, source_ids);
+    encoder.encode(encoded_target, target_ids);
+    ++counts_.read;
+    const size_t shorter = std::min(source_ids.size() - tag_tokens(source_tag, source_ids),
+                                    target_ids.size() - tag_tokens(target_tag, target_ids));
     const size_t longer = std::max(source_ids.size(), target_ids.size());
     const auto lengths = [&] {
       return fmt::format("{} source and {} target tokens", source_ids.size(), target_ids.size());
     };
     if (shorter == 0) {
-      ++counts.empty;
-      report_line("empty", lengths());
+      ++counts_.empty;
+      report_line(set, line, "empty", lengths());
+      continue;
+    }
+    if (set.held_out != nullptr && (set.held_out->contains(key_of_line(source.text, options.drop_overlap)) ||
+                                    set.held_out->contains(key_of_line(target.text, options.drop_overlap)))) {
+      ++counts_.overlap;
+      report_line(set, line, "overlap", "a side is a line of the validation or a held-out text");
       continue;
     }
     if (longer > max_length) {
-      ++counts.too_long;
+      ++counts_.too_long;
       if (set.drop) {
-        report_line("too_long", fmt::format("{}, at most {}", lengths(), max_length));
+        report_line(set, line, "too_long", fmt::format("{}, at most {}", lengths(), max_length));
         continue;
       }
-      report_line("cut", fmt::format("{}, at most {}", lengths(), max_length));
+      report_line(set, line, "cut", fmt::format("{}, at most {}", lengths(), max_length));
       source_ids.resize(std::min(source_ids.size(), max_length));
       target_ids.resize(std::min(target_ids.size(), max_length));
     }
     if (set.drop && options.max_length_ratio > 0.0 &&
         static_cast<double>(longer + 1) > options.max_length_ratio * static_cast<double>(shorter + 1)) {
-      ++counts.bad_ratio;
-      report_line("bad_ratio", fmt::format("{}, a ratio of at most {}", lengths(), options.max_length_ratio));
+      ++counts_.bad_ratio;
+      report_line(set, line, "bad_ratio",
+                  fmt::format("{}, a ratio of at most {}", lengths(), options.max_length_ratio));
       continue;
     }
-    const bool crlf = clean_source.repaired_crlf || clean_target.repaired_crlf;
-    const bool nul = clean_source.repaired_nul || clean_target.repaired_nul;
-    if (crlf || nul) {
-      report_line(join_reasons(crlf, nul), "kept");
+    for (const auto& [ids, text] : {std::pair(&source_ids, encoded_source), {&target_ids, encoded_target}}) {
+      if (std::find(ids->begin(), ids->end(), unknown_id) == ids->end()) continue;
+      if (unknown_.empty() || unknown_.back().first != pairs_.size())
+        unknown_.emplace_back(pairs_.size(), CharacterCounts{});
+      encoder.tokenizer().count_unknown(text, unknown_.back().second);
     }
-    counts.repaired_crlf += crlf ? 1 : 0;
-    counts.repaired_nul += nul ? 1 : 0;
-    ++counts.kept;
-    for (const auto& [ids, text] :
-         {std::pair(&source_ids, clean_source.text), {&target_ids, clean_target.text}}) {
-      if (std::find(ids->begin(), ids->end(), unknown_id) != ids->end())
-        encoder.tokenizer().count_unknown(text, counts.unknown_characters);
-    }
-    add_lengths(source_tokens, source_lengths, source_ids);
-    add_lengths(target_tokens, target_lengths, target_ids);
-    if (!set.drop) {
-      reference_text += clean_target.text;
-      reference_lengths.push_back(static_cast<int64_t>(clean_target.text.size()));
+    pairs_.push_back({.line = line,
+                      .key = set.drop && options.drop_duplicates != Likeness::kNone
+                                 ? key_of_pair(source.text, target.text, options.drop_duplicates)
+                                 : TextKey{},
+                      .variant = variant,
+                      .repaired_crlf = source.repaired_crlf || target.repaired_crlf,
+                      .repaired_nul = source.repaired_nul || target.repaired_nul});
+    weights_.push_back(read_weights_[i]);
+    source_.add(source_ids);
+    target_.add(target_ids);
+    if (keeps_text) {
+      source_.add_text(encoded_source);
+      target_.add_text(encoded_target);
     }
   }
-  counts.source_tokens = static_cast<int64_t>(source_tokens.size());
-  counts.target_tokens = static_cast<int64_t>(target_tokens.size());
-  counts.unknown_tokens = std::count(source_tokens.begin(), source_tokens.end(), unknown_id) +
-                          std::count(target_tokens.begin(), target_tokens.end(), unknown_id);
+}
+
+void PairBlock::finish(KeySet* seen, const PairSet& set, int32_t unknown_id) {
+  if (seen != nullptr) {
+    std::vector<bool> removed(pairs_.size());
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      const std::optional<TextKey> before = seen->find_or_add(pairs_[i].key);
+      if (!before) continue;
+      removed[i] = true;
+      const bool is_equal = before->low == pairs_[i].key.low;
+      ++(is_equal ? counts_.duplicate : counts_.near_duplicate);
+      report_line(set, pairs_[i].line, is_equal ? "duplicate" : "near_duplicate",
+                  "a pair before it was kept");
+    }
+    if (counts_.duplicate + counts_.near_duplicate > 0) remove_pairs(removed);
+  }
+  for (size_t i = 0; i < pairs_.size(); ++i) {
+    const Pair& pair = pairs_[i];
+    if (pair.repaired_crlf || pair.repaired_nul) {
+      report_line(set, pair.line, join_reasons(pair.repaired_crlf, pair.repaired_nul), "kept");
+    }
+    counts_.repaired_crlf += pair.repaired_crlf ? 1 : 0;
+    counts_.repaired_nul += pair.repaired_nul ? 1 : 0;
+    counts_.lowercased += pair.variant == Variant::kLowercase ? 1 : 0;
+    counts_.titlecased += pair.variant == Variant::kTitlecase ? 1 : 0;
+    counts_.weights += static_cast<double>(weights_[i]);
+  }
+  for (const auto& [pair, characters] : unknown_) add_characters(counts_.unknown_characters, characters);
+  counts_.kept = static_cast<int64_t>(pairs_.size());
+  for (const auto& [side, tokens] :
+       {std::pair(&source_, &counts_.source_tokens), {&target_, &counts_.target_tokens}}) {
+    *tokens = static_cast<int64_t>(side->tokens.size());
+    counts_.unknown_tokens += std::count(side->tokens.begin(), side->tokens.end(), unknown_id);
+  }
+  // Those of duplicates came after the others of the block.
+  std::ranges::stable_sort(reported_, {}, &std::pair<int64_t, std::string>::first);
+}
+
+void PairBlock::remove_pairs(const std::vector<bool>& removed) {
+  source_.remove(removed);
+  target_.remove(removed);
+  size_t kept = 0;
+  for (size_t i = 0; i < pairs_.size(); ++i) {
+    if (removed[i]) continue;
+    pairs_[kept] = pairs_[i];
+    weights_[kept++] = weights_[i];
+  }
+  pairs_.resize(kept);
+  weights_.resize(kept);
+  std::erase_if(unknown_, [&](const auto& entry) { return removed[entry.first]; });
+}
+
+void PairBlock::report_line(const PairSet& set, int64_t line, const std::string& reason,
+                            const std::string& detail) {
+  if (set.options.dropped_report.empty()) return;
+  reported_.emplace_back(line, fmt::format("{}\t{}:{}\t{}\t{}\n", set.name, shown(set.files[file_].source),
+                                           line, reason, detail));
+}
+
+CorpusRows PairBlock::rows() const {
+  return {.source_tokens = source_.tokens,
+          .target_tokens = target_.tokens,
+          .source_lengths = source_.lengths,
+          .target_lengths = target_.lengths,
+          .weights = weights_,
+          .source_text = source_.text,
+          .target_text = target_.text,
+          .source_text_lengths = source_.text_lengths,
+          .target_text_lengths = target_.text_lengths};
+}
+
+std::string PairBlock::report() const {
+  std::string text;
+  for (const auto& [line, entry] : reported_) text += entry;
+  return text;
+}
+
+void PairBlock::Side::add(const std::vector<int32_t>& ids) {
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  lengths.push_back(static_cast<int64_t>(ids.size()));
+}
+
+void PairBlock::Side::add_text(std::string_view line) {
+  text.append(line);
+  text_lengths.push_back(static_cast<int64_t>(line.size()));
+}
+
+void PairBlock::Side::remove(const std::vector<bool>& removed) {
+  remove_pieces(tokens, lengths, removed);
+  if (!text_lengths.empty()) remove_pieces(text, text_lengths, removed);
 }
 
 void add(PrepareCounts& sum, const PrepareCounts& counts) {
-  sum.read += counts.read;
-  sum.kept += counts.kept;
-  sum.empty += counts.empty;
-  sum.too_long += counts.too_long;
-  sum.bad_ratio += counts.bad_ratio;
-  sum.repaired_crlf += counts.repaired_crlf;
-  sum.repaired_nul += counts.repaired_nul;
-  sum.source_tokens += counts.source_tokens;
-  sum.target_tokens += counts.target_tokens;
-  sum.unknown_tokens += counts.unknown_tokens;
-  for (const auto& [character, count] : counts.unknown_characters) sum.unknown_characters[character] += count;
+  for (int64_t PrepareCounts::*const count :
+       {&PrepareCounts::read, &PrepareCounts::kept, &PrepareCounts::empty, &PrepareCounts::overlap,
+        &PrepareCounts::too_long, &PrepareCounts::bad_ratio, &PrepareCounts::duplicate,
+        &PrepareCounts::near_duplicate, &PrepareCounts::repaired_crlf, &PrepareCounts::repaired_nul,
+        &PrepareCounts::lowercased, &PrepareCounts::titlecased, &PrepareCounts::source_tokens,
+        &PrepareCounts::target_tokens, &PrepareCounts::unknown_tokens}) {
+    sum.*count += counts.*count;
+  }
+  sum.weights += counts.weights;
+  add_characters(sum.unknown_characters, counts.unknown_characters);
 }
 
 }  // namespace ventris::data

@@ -3,8 +3,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "data/corpus_writer.h"
+#include "data/pair_keys.h"
+#include "data/pair_variants.h"
 #include "data/prepare.h"
 
 // Private to data/: a block of sentence pairs in prepare().
@@ -33,12 +37,14 @@ class Lines {
   std::vector<size_t> ends_;
 };
 
-/// The source of lines and their set, for messages.
+/// What is done with the pairs of a set.
 struct PairSet {
-  const char* name;  // "train" or "valid"
+  std::string name;  // "valid", or that of the corpus
   bool drop;         // false: long pairs are truncated, not dropped
-  const std::vector<std::string>& source_paths;
-  const std::vector<std::string>& target_paths;
+  const std::vector<PairFiles>& files;
+  const TrainingCorpus* corpus;  // null for validation
+  const KeySet* held_out;        // lines that no side of a pair may be, or null
+  const PrepareOptions& options;
 };
 
 /// A line prepared for a tokenizer, as a view into itself or `scratch`.
@@ -53,25 +59,63 @@ struct CleanLine {
 CleanLine clean_line(std::string_view line, std::string& scratch, const std::string& path,
                      int64_t line_number);
 
-/// Some sentence pairs of one pair of files: filled by read(), encoded by encode().
-struct PairBlock {
-  size_t file = 0;
-  int64_t first_line = 1;
-  Lines source;
-  Lines target;
-
-  std::vector<int32_t> source_tokens;  // of the kept pairs, end to end
-  std::vector<int32_t> target_tokens;
-  std::vector<int64_t> source_lengths;
-  std::vector<int64_t> target_lengths;
-  std::string reference_text;  // target lines of the kept pairs, for a set without dropping
-  std::vector<int64_t> reference_lengths;
-  PrepareCounts counts;
-  std::string report;  // lines for the file of dropped pairs
-
+/// Some sentence pairs of one pair of files: filled by read(), encoded by encode() on any thread, completed
+/// by finish() in the order of the blocks.
+class PairBlock {
+ public:
   /// Reads up to 4096 pairs or about 1 MiB of text; false at the end.
   bool read(PairReader& reader);
-  void encode(CachedEncoder& encoder, int32_t unknown_id, const PrepareOptions& options, const PairSet& set);
+  void encode(CachedEncoder& encoder, const PairSet& set);
+  /// Removes pairs whose key is in `seen`, if given, and adds those of the others; then counts.
+  void finish(KeySet* seen, const PairSet& set, int32_t unknown_id);
+
+  const PrepareCounts& counts() const { return counts_; }
+  /// The kept pairs: views into this block.
+  CorpusRows rows() const;
+  std::string report() const;  // lines for the file of dropped pairs
+  int64_t bytes_read() const { return bytes_read_; }
+  int64_t pairs_read() const { return pairs_read_; }
+
+ private:
+  /// One side of the kept pairs, end to end.
+  struct Side {
+    std::vector<int32_t> tokens;
+    std::vector<int64_t> lengths;
+    std::string text;
+    std::vector<int64_t> text_lengths;
+
+    void add(const std::vector<int32_t>& ids);
+    void add_text(std::string_view line);
+    void remove(const std::vector<bool>& removed);
+  };
+  /// A kept pair.
+  struct Pair {
+    int64_t line;
+    TextKey key;
+    Variant variant;
+    bool repaired_crlf;
+    bool repaired_nul;
+  };
+
+  void remove_pairs(const std::vector<bool>& removed);
+  void report_line(const PairSet& set, int64_t line, const std::string& reason, const std::string& detail);
+
+  size_t file_ = 0;
+  int64_t first_line_ = 1;
+  int64_t first_pair_ = 0;  // of all files, from 0
+  int64_t bytes_read_ = 0;  // of the files up to here, and pairs
+  int64_t pairs_read_ = 0;
+  Lines source_lines_;
+  Lines target_lines_;
+  std::vector<float> read_weights_;
+
+  Side source_;
+  Side target_;
+  std::vector<float> weights_;
+  std::vector<Pair> pairs_;
+  std::vector<std::pair<size_t, CharacterCounts>> unknown_;  // of pairs_
+  std::vector<std::pair<int64_t, std::string>> reported_;    // by lines
+  PrepareCounts counts_;
 };
 
 void add(PrepareCounts& sum, const PrepareCounts& counts);

@@ -1,16 +1,16 @@
 #include "data/pair_reader.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <system_error>
+
 #include "data/error.h"
 
 namespace ventris::data {
 
 namespace {
-
-void check_readable(const std::string& path) {
-  if (path != "-") {
-    const TextReader reader(path);
-  }
-}
 
 int64_t count_rest(TextReader& reader) {
   std::string line;
@@ -19,63 +19,173 @@ int64_t count_rest(TextReader& reader) {
   return reader.line_number();
 }
 
+float parse_weight(std::string_view text, const std::string& path, int64_t line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(begin);
+  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  float weight = 0.0F;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(weight) || weight < 0.0F) {
+    fail(ErrorKind::kBadData,
+         "{}:{}: the weight of the pair is '{}'; expected a finite number of at least 0, such as 0.5", path,
+         line, text.substr(0, 40));
+  }
+  return weight;
+}
+
 }  // namespace
 
-PairReader::PairReader(const std::vector<std::string>& source, const std::vector<std::string>& target)
-    : source_paths_(source), target_paths_(target) {
-  for (size_t i = 0; i < source.size(); ++i) {
-    check_readable(source[i]);
-    check_readable(target[i]);
+std::string shown(const std::string& path) {
+  return path == "-" ? "standard input" : path;
+}
+
+PairReader::Input::Input(const std::string& path, const std::string& standard_input)
+    : reader(path == "-" ? standard_input : path, shown(path)) {}
+
+bool PairReader::Input::next() {
+  if (!reader.next(line)) return false;
+  digest.add(line.data(), line.size());
+  digest.add("\n", 1);
+  return true;
+}
+
+InputFile PairReader::Input::statistics() {
+  return {reader.path(), reader.line_number(), digest.hexadecimal()};
+}
+
+PairReader::PairReader(const std::vector<PairFiles>& files, const std::string& weights,
+                       const std::string& standard_input)
+    : files_(files), standard_input_(standard_input) {
+  for (const PairFiles& pair : files) {
+    open(pair.source);
+    if (!pair.target.empty()) open(pair.target);
   }
+  if (!weights.empty()) weights_ = open(weights);
+}
+
+std::unique_ptr<PairReader::Input> PairReader::open(const std::string& path) const {
+  return std::make_unique<Input>(path, standard_input_);
 }
 
 bool PairReader::next_files() {
-  if (next_file_ == source_paths_.size()) {
+  if (next_file_ == files_.size()) {
+    if (weights_ != nullptr && source_ == nullptr) {
+      if (weights_->next()) {
+        fail(ErrorKind::kBadData, "{} has {} lines, but the corpus has {} pairs: expected a number for each",
+             weights_->reader.path(), count_rest(weights_->reader), pairs_);
+      }
+      finished_.push_back(weights_->statistics());
+      finished_bytes_ += weights_->reader.bytes_read();
+      weights_.reset();
+    }
     return false;
   }
   file_ = next_file_++;
   lines_ = 0;
-  source_ = std::make_unique<TextReader>(source_paths_[file_]);
-  target_ = std::make_unique<TextReader>(target_paths_[file_]);
-  source_digest_ = std::make_unique<Digest>();
-  target_digest_ = std::make_unique<Digest>();
+  columns_ = 0;
+  source_ = open(files_[file_].source);
+  if (!files_[file_].target.empty()) target_ = open(files_[file_].target);
   return true;
 }
 
-bool PairReader::next(std::string& source, std::string& target) {
-  if (!source_) {
-    return false;
-  }
-  const bool has_source = source_->next(source);
-  const bool has_target = target_->next(target);
-  if (has_source && has_target) {
+bool PairReader::next(RawPair& pair) {
+  if (!source_) return false;
+  if (files_[file_].target.empty() ? next_columns(pair) : next_lines(pair)) {
     ++lines_;
-    source_digest_->add(source.data(), source.size());
-    source_digest_->add("\n", 1);
-    target_digest_->add(target.data(), target.size());
-    target_digest_->add("\n", 1);
+    ++pairs_;
+    if (weights_ != nullptr) read_weight(pair);
     return true;
-  }
-  if (has_source != has_target) {
-    const int64_t source_lines = count_rest(*source_);
-    const int64_t target_lines = count_rest(*target_);
-    fail(ErrorKind::kBadData,
-         "{} has {} lines, but {} has {}: line i of each must be translations of each other", source_->path(),
-         source_lines, target_->path(), target_lines);
   }
   finish_files();
   return false;
 }
 
+bool PairReader::next_lines(RawPair& pair) {
+  const bool has_source = source_->next();
+  const bool has_target = target_->next();
+  if (has_source != has_target) {
+    const int64_t source_lines = count_rest(source_->reader);
+    const int64_t target_lines = count_rest(target_->reader);
+    fail(ErrorKind::kBadData,
+         "{} has {} lines, but {} has {}: line i of each must be translations of each other",
+         source_->reader.path(), source_lines, target_->reader.path(), target_lines);
+  }
+  pair.source = source_->line;
+  pair.target = target_->line;
+  pair.weight = 1.0F;
+  return has_source;
+}
+
+bool PairReader::next_columns(RawPair& pair) {
+  if (!source_->next()) return false;
+  const std::string_view line = source_->line;
+  const size_t first = line.find('\t');
+  const size_t second = first == std::string_view::npos ? first : line.find('\t', first + 1);
+  const size_t third = second == std::string_view::npos ? second : line.find('\t', second + 1);
+  const size_t columns = 1 + static_cast<size_t>(first != std::string_view::npos) +
+                         static_cast<size_t>(second != std::string_view::npos) +
+                         static_cast<size_t>(third != std::string_view::npos);
+  if (lines_ == 0) columns_ = columns == 3 ? 3 : 2;
+  if (columns != columns_) {
+    fail(ErrorKind::kBadData,
+         "{}:{}: the line has {}{} columns; expected {}: source TAB target{}. The first line decides whether "
+         "there is a third column, the weight of the pair",
+         source_->reader.path(), lines_ + 1, columns, columns == 4 ? " or more" : "", columns_,
+         columns_ == 3 ? " TAB weight" : "");
+  }
+  pair.source = line.substr(0, first);
+  pair.target = line.substr(first + 1, columns == 3 ? second - first - 1 : std::string_view::npos);
+  pair.weight = 1.0F;
+  if (columns == 3) {
+    if (weights_ != nullptr) {
+      fail(ErrorKind::kUsage, "{} has a column of weights, and {} is given too; leave out one of them",
+           source_->reader.path(), weights_->reader.path());
+    }
+    pair.weight = parse_weight(line.substr(second + 1), source_->reader.path(), lines_ + 1);
+  }
+  return true;
+}
+
+void PairReader::read_weight(RawPair& pair) {
+  if (!weights_->next()) {
+    fail(ErrorKind::kBadData, "{} has {} lines, but the corpus has more pairs: expected a number for each",
+         weights_->reader.path(), weights_->reader.line_number());
+  }
+  pair.weight = parse_weight(weights_->line, weights_->reader.path(), weights_->reader.line_number());
+}
+
 void PairReader::finish_files() {
   if (lines_ == 0) {
-    fail(ErrorKind::kBadData, "{} and {} are empty: there are no sentence pairs", source_->path(),
-         target_->path());
+    if (target_ == nullptr) {
+      fail(ErrorKind::kBadData, "{} is empty: there are no sentence pairs", source_->reader.path());
+    }
+    fail(ErrorKind::kBadData, "{} and {} are empty: there are no sentence pairs", source_->reader.path(),
+         target_->reader.path());
   }
-  finished_.push_back({source_->path(), lines_, source_digest_->hexadecimal()});
-  finished_.push_back({target_->path(), lines_, target_digest_->hexadecimal()});
-  source_.reset();
-  target_.reset();
+  for (std::unique_ptr<Input>* input : {&source_, &target_}) {
+    if (*input == nullptr) continue;
+    finished_.push_back((*input)->statistics());
+    finished_bytes_ += (*input)->reader.bytes_read();
+    input->reset();
+  }
+}
+
+bool have_weight_column(const std::vector<PairFiles>& files, const std::string& standard_input) {
+  return std::ranges::any_of(files, [&](const PairFiles& pair) {
+    if (!pair.target.empty()) return false;
+    TextReader reader(pair.source == "-" ? standard_input : pair.source, shown(pair.source));
+    std::string line;
+    return reader.next(line) && std::ranges::count(line, '\t') == 2;
+  });
+}
+
+int64_t PairReader::bytes_read() const {
+  int64_t bytes = finished_bytes_;
+  for (const Input* input : {source_.get(), target_.get(), weights_.get()}) {
+    if (input != nullptr) bytes += input->reader.bytes_read();
+  }
+  return bytes;
 }
 
 }  // namespace ventris::data

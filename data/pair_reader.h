@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/files/file_io.h"
+#include "data/prepare.h"
 #include "data/text/text_reader.h"
 
 // Private to data/: parallel text files.
@@ -19,36 +20,71 @@ struct InputFile {
   std::string digest;  // XXH3-128 of its lines, each ended by LF
 };
 
-/// Reads sentence pairs of lists of files in order. Errors: those of TextReader; DataError kBadData if two
-/// files differ in their number of lines (naming both numbers) or have none.
+/// A pair as it is in the files.
+struct RawPair {
+  std::string source;
+  std::string target;
+  float weight = 1.0F;
+};
+
+/// "standard input" for "-".
+std::string shown(const std::string& path);
+
+/// Reads sentence pairs of a list of files in order. Errors: those of TextReader; DataError kBadData if files
+/// differ in their number of lines (naming both numbers) or have none, for a line of a file of columns
+/// without the number of columns of the first, and for a weight that is not a finite number of at least 0.
 class PairReader {
  public:
-  /// Throws if any file cannot be opened.
-  PairReader(const std::vector<std::string>& source, const std::vector<std::string>& target);
+  /// `weights`: a file with a number for each pair, or "". `standard_input` is the path of a copy of it, read
+  /// in the place of "-". Throws if any file cannot be opened.
+  PairReader(const std::vector<PairFiles>& files, const std::string& weights,
+             const std::string& standard_input);
 
   /// Advances to the next pair of files (initially the first one); false if there are no more.
   bool next_files();
   /// False at the end of the pair of files.
-  bool next(std::string& source, std::string& target);
+  bool next(RawPair& pair);
   /// Index of the pair of files, and lines read of each.
   size_t file() const { return file_; }
   int64_t line_number() const { return lines_; }
-  /// The files read to their end, source and target alternating.
+  int64_t pairs() const { return pairs_; }  // read of all files
+  int64_t bytes_read() const;
+  /// The files read to their end: source and target alternating, at the end the weights.
   const std::vector<InputFile>& finished() const { return finished_; }
 
  private:
+  /// A file that is being read, with its statistics.
+  struct Input {
+    TextReader reader;
+    Digest digest;
+    std::string line;
+
+    explicit Input(const std::string& path, const std::string& standard_input);
+    bool next();
+    InputFile statistics();
+  };
+
+  std::unique_ptr<Input> open(const std::string& path) const;
+  bool next_lines(RawPair& pair);
+  bool next_columns(RawPair& pair);
+  void read_weight(RawPair& pair);
   void finish_files();
 
-  std::vector<std::string> source_paths_;
-  std::vector<std::string> target_paths_;
+  std::vector<PairFiles> files_;
+  std::string standard_input_;
   size_t next_file_ = 0;
   size_t file_ = 0;
   int64_t lines_ = 0;
-  std::unique_ptr<TextReader> source_;
-  std::unique_ptr<TextReader> target_;
-  std::unique_ptr<Digest> source_digest_;
-  std::unique_ptr<Digest> target_digest_;
+  int64_t pairs_ = 0;
+  int64_t finished_bytes_ = 0;
+  size_t columns_ = 0;  // of the file, known after its first line
+  std::unique_ptr<Input> source_;
+  std::unique_ptr<Input> target_;
+  std::unique_ptr<Input> weights_;
   std::vector<InputFile> finished_;
 };
+
+/// Whether one of the files has a column of weights, by its first line.
+bool have_weight_column(const std::vector<PairFiles>& files, const std::string& standard_input);
 
 }  // namespace ventris::data

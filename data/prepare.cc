@@ -1,95 +1,26 @@
 #include "data/prepare.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "data/corpus_writer.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
-#include "data/files/element_type.h"
-#include "data/files/file_io.h"
-#include "data/files/spool_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
 #include "data/pair_reader.h"
+#include "data/prepare_append.h"
+#include "data/prepare_checks.h"
+#include "data/prepare_input.h"
+#include "data/prepare_record.h"
+#include "data/prepare_tokenizer.h"
 #include "data/text/cached_encoder.h"
 #include "data/text/word_independence.h"
 
 namespace ventris::data {
 
 namespace {
-
-void check_files(const char* set, const std::vector<std::string>& source,
-                 const std::vector<std::string>& target) {
-  if (source.size() != target.size()) {
-    fail(ErrorKind::kUsage, "{} source and {} target files for {}: expected the same number of each",
-         source.size(), target.size(), set);
-  }
-}
-
-/// No input may be overwritten, and the two outputs must differ.
-void check_outputs(const PrepareOptions& options) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> inputs = {options.tokenizer_model};
-  for (const auto* paths :
-       {&options.train_source, &options.train_target, &options.valid_source, &options.valid_target}) {
-    inputs.insert(inputs.end(), paths->begin(), paths->end());
-  }
-  for (const std::string& output : {options.output, options.dropped_report}) {
-    if (output.empty()) continue;
-    check_is_no_other_thing(output);
-    for (const std::string& input : inputs) {
-      std::error_code error;  // of a file that does not exist
-      if (!fs::equivalent(input, output, error)) continue;
-      fail(ErrorKind::kUsage, "{} is also an input; give another file", output);
-    }
-  }
-  if (fs::path(options.output).lexically_normal() == fs::path(options.dropped_report).lexically_normal()) {
-    fail(ErrorKind::kUsage, "{} cannot be the corpus file and the report of dropped pairs", options.output);
-  }
-}
-
-void check_options(const PrepareOptions& options) {
-  check_files("training", options.train_source, options.train_target);
-  check_files("validation", options.valid_source, options.valid_target);
-  if (options.train_source.empty()) {
-    fail(ErrorKind::kUsage, "no training files given");
-  }
-  for (const auto* paths :
-       {&options.train_source, &options.train_target, &options.valid_source, &options.valid_target}) {
-    for (const std::string& path : *paths) {
-      struct stat status {};
-      const mode_t kind = ::stat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : S_IFREG;
-      if (path == "-" || kind == S_IFIFO || kind == S_IFSOCK || kind == S_IFCHR || kind == S_IFBLK) {
-        fail(ErrorKind::kUsage, "parallel text is read twice, from files, but {} is {}", path,
-             path == "-"                           ? "the standard input"
-             : kind == S_IFIFO || kind == S_IFSOCK ? "a pipe"
-                                                   : "a device");
-      }
-    }
-  }
-  if (options.output.empty()) {
-    fail(ErrorKind::kUsage, "no output file given");
-  }
-  if (options.max_length < 1) {
-    fail(ErrorKind::kBadConfiguration, "the longest sentence allowed has {} tokens; at least 1 is needed",
-         options.max_length);
-  }
-  if (!(options.max_length_ratio == 0.0 || options.max_length_ratio >= 1.0)) {
-    fail(ErrorKind::kBadConfiguration,
-         "the length ratio is {}; it must be at least 1, or 0 to keep all pairs", options.max_length_ratio);
-  }
-  if (options.threads < 1) {
-    fail(ErrorKind::kBadConfiguration, "at least 1 thread is needed, not {}", options.threads);
-  }
-  check_outputs(options);
-}
 
 /// The file of dropped and repaired pairs, if requested; gets its name at commit().
 class DroppedReport {
@@ -108,178 +39,193 @@ class DroppedReport {
   std::optional<AtomicFile> file_;
 };
 
-/// The tokenizer's training text: evenly spaced pairs. When the sample is full, every second pair is removed
-/// and the distance doubles, so that one pass is enough, and for a long text the sample has at least half of
-/// the allowed sentences.
-std::vector<std::string> sample_sentences(const PrepareOptions& options) {
-  const int64_t max_pairs = std::max<int64_t>(1, options.tokenizer.max_sentences / 2);
-  std::vector<std::string> sentences;
-  int64_t distance = 1;
-  int64_t index = 0;
-  PairReader reader(options.train_source, options.train_target);
-  std::string source;
-  std::string target;
-  std::string source_scratch;
-  std::string target_scratch;
-  const auto take = [&](std::string_view source_text, std::string_view target_text) {
-    if (index++ % distance != 0) {
-      return;
-    }
-    sentences.emplace_back(source_text);
-    sentences.emplace_back(target_text);
-    if (static_cast<int64_t>(sentences.size()) > 2 * max_pairs) {
-      size_t kept = 0;
-      for (size_t pair = 0; 2 * pair < sentences.size(); pair += 2) {
-        sentences[kept++].swap(sentences[2 * pair]);
-        sentences[kept++].swap(sentences[2 * pair + 1]);
-      }
-      sentences.resize(kept);
-      distance *= 2;
+/// Lines that no side of a training pair may be: those of validation and of the held-out files.
+KeySet held_out_lines(const PrepareOptions& options, const std::string& standard_input,
+                      const AppendedCorpus* appended) {
+  const Likeness likeness = options.drop_overlap;
+  KeySet keys(likeness);
+  if (appended != nullptr) appended->add_valid_lines(keys, likeness);
+  const auto add_lines = [&](const std::string& path) {
+    TextReader reader(path == "-" ? standard_input : path, shown(path));
+    std::string line;
+    std::string scratch;
+    while (reader.next(line)) {
+      const CleanLine clean = clean_line(line, scratch, reader.path(), reader.line_number());
+      if (!clean.text.empty()) keys.find_or_add(key_of_line(clean.text, likeness));
     }
   };
+  for (const std::string& path : options.held_out) add_lines(path);
+  PairReader reader(options.valid, "", standard_input);
+  RawPair pair;
   while (reader.next_files()) {
-    const std::string& source_path = options.train_source[reader.file()];
-    const std::string& target_path = options.train_target[reader.file()];
-    while (reader.next(source, target)) {
-      // Every line is checked here, so that bad text is found before the tokenizer is trained.
-      const CleanLine clean_source = clean_line(source, source_scratch, source_path, reader.line_number());
-      const CleanLine clean_target = clean_line(target, target_scratch, target_path, reader.line_number());
-      take(clean_source.text, clean_target.text);
+    while (reader.next(pair)) {
+      for (const std::string& line : {pair.source, pair.target}) {
+        std::string scratch;
+        const CleanLine clean =
+            clean_line(line, scratch, options.valid[reader.file()].source, reader.line_number());
+        if (!clean.text.empty()) keys.find_or_add(key_of_line(clean.text, likeness));
+      }
     }
   }
-  return sentences;
+  return keys;
 }
 
-Tokenizer make_tokenizer(const PrepareOptions& options) {
-  if (!options.tokenizer_model.empty()) {
-    return options.tokenizer_bytes.empty() ? Tokenizer::from_file(options.tokenizer_model)
-                                           : Tokenizer(options.tokenizer_bytes, options.tokenizer_model);
+/// Reads and encodes sets of pairs, one after the other.
+class SetEncoder {
+ public:
+  SetEncoder(const PrepareOptions& options, const std::string& standard_input, const Tokenizer& tokenizer,
+             DroppedReport& report)
+      : options_(options),
+        standard_input_(standard_input),
+        report_(report),
+        encoders_(static_cast<size_t>(options.threads),
+                  CachedEncoder(tokenizer, words_are_independent(tokenizer.model()))),
+        seen_(options.drop_duplicates) {
+    progress_.all_bytes = bytes_of(options.valid, standard_input);
+    for (const TrainingCorpus& corpus : options.corpora) {
+      progress_.all_bytes += bytes_of(corpus.files, standard_input);
+    }
   }
-  return {train_tokenizer(sample_sentences(options), options.tokenizer), "the tokenizer trained on the text"};
-}
 
-/// What was read of a set.
-struct SetReport {
-  PrepareCounts counts;
-  std::vector<InputFile> inputs;
+  /// `write` takes the rows of each block.
+  template <typename Write>
+  SetRecord encode(const PairSet& set, const Write& write) {
+    SetRecord record;
+    PairReader reader(set.files, set.corpus == nullptr ? "" : set.corpus->weights, standard_input_);
+    const int32_t unknown_id = encoders_[0].tokenizer().unknown_id();
+    const bool finds_duplicates = set.drop && options_.drop_duplicates != Likeness::kNone;
+    const PrepareProgress before = progress_;
+    OrderedPipeline<PairBlock> pipeline(
+        options_.threads, [&](PairBlock& block) { return block.read(reader); },
+        [&](PairBlock& block, size_t worker) { block.encode(encoders_[worker], set); },
+        [&](PairBlock& block) {
+          block.finish(finds_duplicates ? &seen_ : nullptr, set, unknown_id);
+          write(block.rows());
+          report_.append(block.report());
+          add(record.counts, block.counts());
+          progress_.pairs = before.pairs + block.pairs_read();
+          progress_.bytes = before.bytes + block.bytes_read();
+          if (options_.progress) options_.progress(progress_);
+        });
+    pipeline.run();
+    record.inputs = reader.finished();
+    return record;
+  }
+  const PrepareProgress& progress() const { return progress_; }
+
+ private:
+  const PrepareOptions& options_;
+  const std::string& standard_input_;
+  DroppedReport& report_;
+  std::vector<CachedEncoder> encoders_;  // one for each thread
+  KeySet seen_;                          // pairs kept so far
+  PrepareProgress progress_{.phase = "tokenizing", .pairs = 0, .bytes = 0, .all_bytes = 0};
 };
 
-CorpusRows rows_of(const PairBlock& block) {
-  return {.source_tokens = block.source_tokens,
-          .target_tokens = block.target_tokens,
-          .source_lengths = block.source_lengths,
-          .target_lengths = block.target_lengths,
-          .weights = {},
-          .source_text = {},
-          .target_text = block.reference_text,
-          .source_text_lengths = {},
-          .target_text_lengths = block.reference_lengths};
-}
-
-/// Reads, encodes and writes one set of pairs. One encoder for each thread.
-template <typename Write>
-SetReport encode_set(const PairSet& set, const PrepareOptions& options, std::vector<CachedEncoder>& encoders,
-                     int32_t unknown_id, DroppedReport& report, const Write& write) {
-  SetReport found;
-  PairReader reader(set.source_paths, set.target_paths);
-  OrderedPipeline<PairBlock> pipeline(
-      options.threads, [&](PairBlock& block) { return block.read(reader); },
-      [&](PairBlock& block, size_t worker) { block.encode(encoders[worker], unknown_id, options, set); },
-      [&](PairBlock& block) {
-        write(rows_of(block));
-        report.append(block.report);
-        add(found.counts, block.counts);
-      });
-  pipeline.run();
-  found.inputs = reader.finished();
-  return found;
-}
-
-void write_counts(CorpusWriter& writer, const std::string& set, const PrepareCounts& counts) {
-  const auto write = [&](const char* name, int64_t value) {
-    writer.write_attribute(set + "_" + name, value);
-  };
-  write("pairs", counts.kept);
-  write("pairs_read", counts.read);
-  write("dropped_empty", counts.empty);
-  write(set == "train" ? "dropped_too_long" : "cut_too_long", counts.too_long);
-  write("dropped_bad_ratio", counts.bad_ratio);
-  write("repaired_crlf", counts.repaired_crlf);
-  write("repaired_nul", counts.repaired_nul);
-  write("source_words", counts.source_tokens);
-  write("target_words", counts.target_tokens);
-  write("unknown_words", counts.unknown_tokens);
-}
-
-/// Names without folders and digests of the text: equal text in another folder gives an equal corpus file.
-std::string provenance(const std::vector<InputFile>& inputs) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const InputFile& input : inputs) {
-    list.push_back(
-        {{"name", without_folder(input.path)}, {"lines", input.lines}, {"xxh3_128", input.digest}});
+void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts,
+                       const PrepareOptions& options) {
+  if (counts.kept > 0) return;
+  std::string reasons = fmt::format(
+      "{} have an empty side, {} are longer than {} tokens, {} have sides of too different length",
+      counts.empty, counts.too_long, options.max_length, counts.bad_ratio);
+  if (const int64_t repeated = counts.overlap + counts.duplicate + counts.near_duplicate; repeated > 0) {
+    reasons += fmt::format(", {} overlap with held-out text or repeat earlier pairs", repeated);
   }
-  return list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  fail(ErrorKind::kBadData,
+       "none of the {} training pairs of {} remains: {}. Raise --max-length or --max-length-ratio, or check "
+       "that the files belong together",
+       counts.read, corpus.name, reasons);
 }
 
-std::string tokenizer_origin(const PrepareOptions& options) {
-  nlohmann::ordered_json origin;
-  if (!options.tokenizer_model.empty()) {
-    origin["given"] = without_folder(options.tokenizer_model);
-  } else {
-    origin["kind"] = options.tokenizer.kind == TokenizerKind::kBpe ? "bpe" : "unigram";
-    origin["vocab_size"] = options.tokenizer.vocab_size;
-    origin["character_coverage"] = options.tokenizer.character_coverage;
-    origin["max_sentences"] = options.tokenizer.max_sentences;
-    origin["lowercase"] = options.tokenizer.lowercase;
-    origin["identity"] = options.tokenizer.identity;
+/// Files that cannot be read are reported before the tokenizer is trained.
+void check_readable(const PrepareOptions& options, const std::string& standard_input) {
+  const PairReader valid(options.valid, "", standard_input);
+  for (const TrainingCorpus& corpus : options.corpora) {
+    const PairReader readable(corpus.files, corpus.weights, standard_input);
   }
-  return origin.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  for (const std::string& path : options.held_out) {
+    const TextReader readable(path == "-" ? standard_input : path, shown(path));
+  }
 }
 
-void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const SetReport& train,
-                      const SetReport& valid) {
-  write_counts(writer, "train", train.counts);
-  write_counts(writer, "valid", valid.counts);
-  writer.write_attribute("max_length", int64_t{options.max_length});
-  writer.write_attribute("max_length_ratio", options.max_length_ratio);
-  writer.write_attribute("tokenizer_origin", tokenizer_origin(options));
-  writer.write_attribute("train_inputs", provenance(train.inputs));
-  writer.write_attribute("valid_inputs", provenance(valid.inputs));
+bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::string& standard_input) {
+  bool weighted = false;
+  for (const TrainingCorpus& corpus : corpora) {
+    weighted = weighted || !corpus.weights.empty() || have_weight_column(corpus.files, standard_input);
+  }
+  return weighted;
 }
 
 }  // namespace
 
-PrepareReport prepare(const PrepareOptions& options) {
-  check_options(options);
-  // Files that cannot be written or read are reported before the tokenizer is trained.
-  const SpoolFile writable(options.output, ElementType::kU8);
-  DroppedReport report(options.dropped_report);
-  const PairReader readable(options.valid_source, options.valid_target);
-  const Tokenizer tokenizer = make_tokenizer(options);
-  std::vector<CachedEncoder> encoders(static_cast<size_t>(options.threads),
-                                      CachedEncoder(tokenizer, words_are_independent(tokenizer.model())));
-  const int32_t unknown_id = tokenizer.unknown_id();
-  CorpusWriter writer(options.output, tokenizer, {.weights = false, .text = false});
-  writer.begin_part("train");
-  const SetReport train =
-      encode_set({"train", true, options.train_source, options.train_target}, options, encoders, unknown_id,
-                 report, [&](const CorpusRows& rows) { writer.add_train(rows); });
-  writer.end_part("{}");
-  const SetReport valid =
-      encode_set({"valid", false, options.valid_source, options.valid_target}, options, encoders, unknown_id,
-                 report, [&](const CorpusRows& rows) { writer.add_valid(rows); });
-  if (train.counts.kept == 0) {
-    fail(ErrorKind::kBadData,
-         "none of the {} training pairs remains: {} have an empty side, "
-         "{} are longer than {} tokens, {} have sides of too different length. "
-         "Raise --max-length or --max-length-ratio, or check that the files belong together",
-         train.counts.read, train.counts.empty, train.counts.too_long, options.max_length,
-         train.counts.bad_ratio);
+PrepareReport prepare(const PrepareOptions& given) {
+  check_options(given);
+  PrepareOptions options = given;
+  std::optional<AppendedCorpus> appended;
+  if (!given.append_to.empty()) {
+    appended.emplace(given);
+    options.tokenizer_model = given.append_to;
+    options.tokenizer_bytes = appended->corpus().tokenizer().model();
+    options.keep_text = appended->corpus().has_text();
   }
+  DroppedReport report(options.dropped_report);
+  const StandardInputCopy standard_input(options);
+  check_readable(options, standard_input.path());
+  int64_t input_bytes = 0;
+  for (const TrainingCorpus& corpus : options.corpora)
+    input_bytes += bytes_of(corpus.files, standard_input.path());
+  check_room(options, input_bytes);
+
+  const PreparedTokenizer prepared = make_tokenizer(options, standard_input.path());
+  const Tokenizer& tokenizer = prepared.tokenizer;
+  check_tags(options.corpora, tokenizer, options.tokenizer_model.empty());
+  std::optional<KeySet> held_out;
+  if (options.drop_overlap != Likeness::kNone) {
+    held_out.emplace(held_out_lines(options, standard_input.path(), appended ? &*appended : nullptr));
+  }
+  const bool weighted = any_is_weighted(options.corpora, standard_input.path()) ||
+                        (appended && appended->corpus().train().weighted());
+  CorpusWriter writer(options.output, tokenizer, {.weights = weighted, .text = options.keep_text});
+  if (appended) appended->write_parts(writer);
+  SetEncoder encoder(options, standard_input.path(), tokenizer, report);
+  PrepareReport result;
+  SetRecord train;
+  for (const TrainingCorpus& corpus : options.corpora) {
+    writer.begin_part(corpus.name);
+    const SetRecord record = encoder.encode({.name = corpus.name,
+                                             .drop = true,
+                                             .files = corpus.files,
+                                             .corpus = &corpus,
+                                             .held_out = held_out ? &*held_out : nullptr,
+                                             .options = options},
+                                            [&](const CorpusRows& rows) { writer.add_train(rows); });
+    check_some_remain(corpus, record.counts, options);
+    writer.end_part(part_details(corpus, record, options));
+    add(train.counts, record.counts);
+    train.inputs.insert(train.inputs.end(), record.inputs.begin(), record.inputs.end());
+    result.corpora.push_back({corpus, record.counts});
+  }
+  if (appended) appended->write_valid(writer);
+  const SetRecord valid = encoder.encode({.name = "valid",
+                                          .drop = false,
+                                          .files = options.valid,
+                                          .corpus = nullptr,
+                                          .held_out = nullptr,
+                                          .options = options},
+                                         [&](const CorpusRows& rows) { writer.add_valid(rows); });
+  PrepareProgress writing = encoder.progress();
+  writing.phase = "writing";
+  if (options.progress) options.progress(writing);
   write_attributes(writer, options, train, valid);
   report.commit();
   writer.commit();
-  return {train.counts, valid.counts, tokenizer.vocab_size(), writer.digest()};
+  result.train = train.counts;
+  result.valid = valid.counts;
+  result.appended_to_pairs = appended ? appended->corpus().train().size() : 0;
+  result.tokenizer_sentences = prepared.sentences;
+  result.vocab_size = tokenizer.vocab_size();
+  result.digest = writer.digest();
+  return result;
 }
 
 }  // namespace ventris::data

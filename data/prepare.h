@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,47 +10,100 @@
 
 namespace ventris::data {
 
+/// Two files of which line i of one translates line i of the other; or, without `target`, one file of two
+/// columns, source TAB target. If the first line of such a file has a third column, all lines must have it:
+/// it is the pair's weight. "-" is the standard input.
+struct PairFiles {
+  std::string source;
+  std::string target;
+};
+
+/// One of the corpora to train on. A tag, with a space after it, is put before each line of its side.
+struct TrainingCorpus {
+  std::string name;  // of a-z, 0-9, _ and -
+  std::vector<PairFiles> files;
+  std::string weights = "";  // a file with a number for each pair of all files: the weight of its loss
+  std::string source_tag = "";
+  std::string target_tag = "";
+  double lowercase_rate = 0.0;  // share of the pairs whose two sides are lowercased instead
+  double titlecase_rate = 0.0;  // and that whose words begin with capitals instead
+};
+
+/// What counts as the same text: nothing; equal text; text that is equal without case, punctuation, digits
+/// and spaces.
+enum class Likeness { kNone, kExact, kNear };
+
+/// What prepare() is doing. `phase` is one of "reading", "training the tokenizer", "tokenizing", "writing".
+struct PrepareProgress {
+  const char* phase;
+  int64_t pairs;      // of this phase so far
+  int64_t bytes;      // of the inputs of this phase, as they are on the disk
+  int64_t all_bytes;  // 0: unknown
+};
+
 struct PrepareOptions {
-  std::vector<std::string> train_source;  // files, plain or gzipped; file i of each side belong together
-  std::vector<std::string> train_target;
-  std::vector<std::string> valid_source;
-  std::vector<std::string> valid_target;
+  std::vector<TrainingCorpus> corpora;
+  std::vector<PairFiles> valid;
+  std::string append_to;        // a corpus file, whose parts come before `corpora`; "": none
   std::string tokenizer_model;  // file of a SentencePiece model; empty: train one
   std::string tokenizer_bytes;  // its bytes, if the file is another and they were read from it
   TokenizerTraining tokenizer;
   int max_length = 256;           // tokens of the vocabulary a side; longer pairs are dropped from training
   double max_length_ratio = 9.0;  // longer side over shorter side, in tokens + 1; 0 keeps all
+  Likeness drop_duplicates = Likeness::kNone;  // of pairs kept before, of all `corpora`
+  Likeness drop_overlap = Likeness::kNone;     // pairs with a side that is a line of validation or `held_out`
+  std::vector<std::string> held_out;           // files of such lines
+  bool keep_text = false;                      // writes the text that was encoded, too
+  uint64_t seed = 1;                           // of the choice of lowercased and titlecased pairs
   int threads = 1;
   std::string output;          // corpus.h5
   std::string dropped_report;  // file: one line for each dropped or repaired pair; "": no file
+  std::function<void(const PrepareProgress&)> progress;  // called about every block of pairs; may be empty
 };
 
-/// Counts of the pairs of one set. Every pair is either kept or counted under one reason for dropping.
+/// Counts of the pairs of one set. Every pair is either kept or counted under one reason for dropping, the
+/// first of these that holds.
 struct PrepareCounts {
   int64_t read = 0;
   int64_t kept = 0;
-  int64_t empty = 0;  // a side without tokens
+  int64_t empty = 0;    // a side without tokens
+  int64_t overlap = 0;  // a side is a line of the validation set or of a held-out file
   int64_t too_long = 0;
   int64_t bad_ratio = 0;
+  int64_t duplicate = 0;
+  int64_t near_duplicate = 0;
   int64_t repaired_crlf = 0;  // kept; a carriage return before the line end removed
   int64_t repaired_nul = 0;   // kept; NUL bytes replaced by spaces
+  int64_t lowercased = 0;     // kept, as such a variant
+  int64_t titlecased = 0;
+  double weights = 0.0;       // sum over kept pairs
   int64_t source_tokens = 0;  // of kept pairs, without marks
   int64_t target_tokens = 0;
   int64_t unknown_tokens = 0;
   CharacterCounts unknown_characters;  // of kept pairs
 };
 
+struct PreparedCorpus {
+  TrainingCorpus corpus;
+  PrepareCounts counts;
+};
+
 struct PrepareReport {
-  PrepareCounts train;
+  std::vector<PreparedCorpus> corpora;  // in their order, without those of `append_to`
+  PrepareCounts train;                  // their sum
   PrepareCounts valid;
+  int64_t appended_to_pairs = 0;    // training pairs taken from `append_to`
+  int64_t tokenizer_sentences = 0;  // that trained the tokenizer; 0 if it was given
   int32_t vocab_size = 0;
   std::string digest;  // of the corpus file
 };
 
 /// Reads, checks and tokenizes parallel text on `threads` cores with memory that does not grow with the
-/// corpus (except for a sample of sentences while a tokenizer is trained) and writes one corpus file. On
-/// failure nothing remains at `output`. Validation pairs are never dropped for length or ratio, only
-/// truncated at max_length tokens and counted in too_long. Errors: DataError with file and line.
+/// corpus, except by about 20 bytes for each kept pair to find duplicates, and for each held-out line, and
+/// writes one corpus file. A tokenizer is trained in a child process on a sample of the sentences. On failure
+/// nothing remains at `output`. Validation pairs are never dropped for length or ratio, only truncated at
+/// max_length tokens and counted in too_long; they get no tags. Must be called before this process has other
+/// threads if it trains a tokenizer. Errors: DataError with file and line.
 PrepareReport prepare(const PrepareOptions& options);
 
 }  // namespace ventris::data

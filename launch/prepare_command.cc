@@ -1,12 +1,9 @@
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
@@ -15,6 +12,9 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/prepare_progress.h"
+#include "launch/prepare_report.h"
+#include "launch/prepare_sets.h"
 #include "trainer/exchange/import.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
@@ -24,120 +24,40 @@ namespace ventris {
 
 namespace {
 
-/// SentencePiece ends the process by exit(-1) if the text has nothing that its trainer can use, such as only
-/// blanks. During the lifetime of this object, such an end has a message and a documented code.
-class LibraryExits {
- public:
-  LibraryExits() {
-    static const int registered = std::atexit(end);
-    static_cast<void>(registered);
-    expected = true;
-  }
-  ~LibraryExits() { expected = false; }
-  LibraryExits(const LibraryExits&) = delete;
-  LibraryExits& operator=(const LibraryExits&) = delete;
-
- private:
-  static void end() {
-    if (!expected) return;
-    tell(
-        "ventris prepare: error: SentencePiece cannot train a tokenizer on this text, "
-        "for the reason above. Check that the text has characters other than blanks, "
-        "and that --tokenizer-sentences is large enough. Nothing was written");
-    ::_exit(static_cast<int>(ExitCode::kBadData));
-  }
-  static inline std::atomic<bool> expected = false;
-};
-
 struct Options {
   data::PrepareOptions prepare;
-  std::vector<std::string> train_sets;
-  std::vector<std::string> valid_sets;
+  SetOptions sets;
   std::string tokenizer_from;
+  std::string progress = "auto";
+  double log_seconds = 60.0;
   bool json = false;
 };
 
-// SRC TGT SRC TGT ...: the files of each side.
-void split_sides(const std::string& option, const std::vector<std::string>& files,
-                 std::vector<std::string>& source, std::vector<std::string>& target) {
-  if (files.size() % 2 != 0) {
-    fail(ExitCode::kUsage, "--{} needs pairs of files, source then target, but {} were given", option,
-         files.size());
+constexpr char kTokenizerGroup[] = "Tokenizer";
+
+/// Each option of the tokenizer with its value.
+std::map<std::string, std::string> tokenizer_values(const OptionTable& table) {
+  std::map<std::string, std::string> values;
+  for (const Option& option : table.options()) {
+    if (option.group == kTokenizerGroup) values[option.name] = option.show();
   }
-  source.clear();
-  target.clear();
-  for (size_t i = 0; i < files.size(); i += 2) {
-    source.push_back(files[i]);
-    target.push_back(files[i + 1]);
+  return values;
+}
+
+/// --append takes the tokenizer of the file.
+void check_append(const OptionTable& table, const std::map<std::string, std::string>& defaults) {
+  for (const auto& [name, value] : tokenizer_values(table)) {
+    if (value == defaults.at(name)) continue;
+    fail(ExitCode::kUsage, "--append takes the tokenizer of the corpus, but --{} {} is given; leave it out",
+         name, value);
   }
-}
-
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  return std::filesystem::equivalent(a, b, error);
-}
-
-void warn_of_repeated_files(const std::string& option, const std::vector<std::string>& source,
-                            const std::vector<std::string>& target, const Job& job) {
-  for (size_t i = 0; i < source.size(); ++i) {
-    if (is_same_file(source[i], target[i])) {
-      say(job, fmt::format("Warning: --{} has {} as source and as target: the model would learn to copy",
-                           option, source[i]));
-    }
-    for (size_t j = 0; j < i; ++j) {
-      if (!is_same_file(source[i], source[j]) || !is_same_file(target[i], target[j])) continue;
-      say(job, fmt::format("Warning: --{} has the pair {} {} twice: its sentences count twice", option,
-                           source[i], target[i]));
-      break;
-    }
-  }
-}
-
-nlohmann::json to_json(const data::CharacterCounts& counts) {
-  nlohmann::json list = nlohmann::json::object();
-  for (const auto& [character, count] : counts)
-    list[fmt::format("U+{:04X}", static_cast<uint32_t>(character))] = count;
-  return list;
-}
-
-nlohmann::json to_json(const data::PrepareCounts& counts) {
-  return {{"read", counts.read},
-          {"kept", counts.kept},
-          {"empty", counts.empty},
-          {"too_long", counts.too_long},
-          {"bad_ratio", counts.bad_ratio},
-          {"repaired_crlf", counts.repaired_crlf},
-          {"repaired_nul", counts.repaired_nul},
-          {"source_words", counts.source_tokens},
-          {"target_words", counts.target_tokens},
-          {"unknown_words", counts.unknown_tokens},
-          {"unknown_characters", to_json(counts.unknown_characters)}};
-}
-
-std::string describe(const std::string& name, const data::PrepareCounts& counts, bool cut) {
-  std::string text =
-      fmt::format("{}: {} pairs read, {} kept ({} source tokens, {} target tokens, {} unknown)\n", name,
-                  grouped(counts.read), grouped(counts.kept), grouped(counts.source_tokens),
-                  grouped(counts.target_tokens), grouped(counts.unknown_tokens));
-  const auto line = [&text](int64_t count, const char* what) {
-    if (count > 0) text += fmt::format("  {} {}\n", grouped(count), what);
-  };
-  line(counts.empty, "dropped: a side is empty");
-  line(counts.too_long, cut ? "cut: longer than --max-length" : "dropped: longer than --max-length");
-  line(counts.bad_ratio, "dropped: the lengths differ by more than --max-length-ratio");
-  line(counts.repaired_crlf, "repaired: carriage return removed from the line end");
-  line(counts.repaired_nul, "repaired: NUL bytes replaced by spaces");
-  if (!counts.unknown_characters.empty())
-    text += fmt::format("  unknown to the vocabulary: {}\n", data::listing(counts.unknown_characters));
-  return text;
 }
 
 int run_prepare(Options& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
-  split_sides("train-sets", options.train_sets, prepare.train_source, prepare.train_target);
-  split_sides("valid-sets", options.valid_sets, prepare.valid_source, prepare.valid_target);
-  warn_of_repeated_files("train-sets", prepare.train_source, prepare.train_target, job);
-  warn_of_repeated_files("valid-sets", prepare.valid_source, prepare.valid_target, job);
+  prepare.corpora = training_corpora(options.sets);
+  prepare.valid = validation_files(options.sets);
+  warn_of_repeated_files(prepare.corpora, prepare.valid, job);
   for (const std::string& output : {prepare.output, prepare.dropped_report})
     check_is_no_file_of_a_run(output);
   if (!options.tokenizer_from.empty()) {
@@ -149,19 +69,19 @@ int run_prepare(Options& options, const Job& job) {
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
   const data::PrepareReport report = [&] {
-    const LibraryExits exits;
+    PrepareProgressLine line(job.speaks(), options.progress, options.log_seconds);
+    prepare.progress = [&line](const data::PrepareProgress& progress) { line.show(progress); };
     return data::prepare(prepare);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
-    const nlohmann::json result = {{"output", prepare.output},        {"digest", report.digest},
-                                   {"vocab_size", report.vocab_size}, {"seconds", seconds},
-                                   {"train", to_json(report.train)},  {"valid", to_json(report.valid)}};
+    nlohmann::json result = prepare_json(report);
+    result["output"] = prepare.output;
+    result["seconds"] = seconds;
     write_output(json_text(result) + "\n");
     return 0;
   }
-  std::string text = describe("train", report.train, false);
-  if (report.valid.read > 0) text += describe("valid", report.valid, true);
+  std::string text = prepare_text(report);
   text += fmt::format("{}: vocabulary of {} tokens, digest {}, {:.1f} s\n", prepare.output,
                       grouped(report.vocab_size), report.digest, seconds);
   write_output(text);
@@ -169,6 +89,57 @@ int run_prepare(Options& options, const Job& job) {
   say(job, fmt::format("Next: mpirun{} -np 2 ventris train --corpus {} --model-dir model --preset tiny",
                        ::geteuid() == 0 ? " --allow-run-as-root" : "", shell_word(prepare.output)));
   return 0;
+}
+
+void add_corpus_options(OptionTable& table, Options& options) {
+  SetOptions& sets = options.sets;
+  table.group("Text");
+  table.texts("train-sets", "SRC TGT...", sets.train_sets,
+              "Files to train on: source, target; several pairs may be given. They are one corpus, 'train'.");
+  table.texts("train-set", "NAME SRC TGT", sets.train_set,
+              "A corpus of its own, with a name of a-z, 0-9, _ and -; may be given several times. "
+              "- is the standard input.");
+  table.texts(
+      "train-tsv", "NAME FILE", sets.train_tsv,
+      "The same in one file: source TAB target in each line. If the first line has a third column, all "
+      "must: it is the weight of the pair.");
+  table.texts("valid-sets", "SRC TGT...", sets.valid_sets, "Files to validate on.");
+  table.text("append", "CORPUS", options.prepare.append_to,
+             "Writes a new file, which may have the same name, with all corpora of this one as they are, its "
+             "validation pairs and its tokenizer, and the new corpora after them.");
+  table.group("Corpora, by name");
+  table.texts(
+      "source-tag", "NAME TAG", sets.source_tag,
+      "A word put before each source line of the corpus, with a space. A tokenizer trained here has it as "
+      "one token; a given one must.");
+  table.texts("target-tag", "NAME TAG", sets.target_tag, "The same before each target line.");
+  table.texts(
+      "weights", "NAME FILE", sets.weights,
+      "A number for each pair of the corpus, one in a line, at least 0: scales the loss of the pair.");
+  table.texts("lowercase-rate", "NAME RATE", sets.lowercase_rate,
+              "Share of the pairs of the corpus that are lowercased, on both sides.");
+  table.texts("titlecase-rate", "NAME RATE", sets.titlecase_rate,
+              "Share of the pairs of the corpus in which each word begins with a capital, on both sides.");
+  table.integer("seed", options.prepare.seed, {},
+                "Chooses the pairs of --lowercase-rate and --titlecase-rate, with the name and the line.");
+  table.group("Pairs that are left out");
+}
+
+void add_cleaning_options(OptionTable& table, Options& options) {
+  data::PrepareOptions& prepare = options.prepare;
+  const std::vector<std::pair<std::string, data::Likeness>> likeness = {
+      {"none", data::Likeness::kNone}, {"exact", data::Likeness::kExact}, {"near", data::Likeness::kNear}};
+  table.choice<data::Likeness>(
+      "drop-duplicates", prepare.drop_duplicates, likeness,
+      "Leaves out pairs that repeat one that was kept before, of any corpus of this command. exact: equal text "
+      "on both sides, without tags. near: equal in lower case without punctuation, digits and spaces. Takes "
+      "about 20 bytes of memory a pair.");
+  table.choice<data::Likeness>(
+      "drop-overlap", prepare.drop_overlap, likeness,
+      "Leaves out training pairs with a side that is a line, of either side, of the validation set or of "
+      "--overlap-files, in the same sense.");
+  table.texts("overlap-files", "FILE...", prepare.held_out,
+              "Files with the lines of test sets, for --drop-overlap.");
 }
 
 }  // namespace
@@ -181,27 +152,37 @@ Command prepare_command() {
   command.name = "prepare";
   command.summary = "converts parallel text to one corpus file, with its tokenizer";
   command.synopsis =
-      "--train-sets SRC TGT [SRC TGT...] [--valid-sets SRC TGT] [--vocab-size N | "
-      "--tokenizer-model FILE|--tokenizer-from MODEL] --output FILE [options]";
+      "--train-sets SRC TGT [SRC TGT...]|--train-set NAME SRC TGT [--train-set ...] [--valid-sets SRC TGT] "
+      "[--vocab-size N|--tokenizer-model FILE|--tokenizer-from MODEL|--append CORPUS] --output FILE [options]";
   command.description = {
       "Trains a SentencePiece model on both languages together, or takes a given one. "
       "Checks and tokenizes the text on all cores, with memory that does not grow with the corpus. "
       "Writes one HDF5 file: the token ids of the training and validation pairs, the tokenizer, "
       "and a record of the inputs (docs/formats.md).",
-      "Text is UTF-8, plain or gzipped, one sentence per line; "
+      "Text is UTF-8, plain or compressed by gzip, xz or zstd, one sentence per line; "
       "line i of the target translates line i of the source. Pairs with an empty side, with a side of more "
       "than --max-length tokens, or with too different lengths are dropped from training and counted. "
       "A carriage return at the end of a line is removed and NUL bytes become spaces; both are counted. "
       "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
       "Validation pairs are never dropped because of their length, only cut.",
+      "Several corpora in one file, each with its name, may have tags, weights and variants; "
+      "'ventris train --mix' takes shares of them. A pair is counted under the first reason that holds: a side "
+      "is empty, overlap, too long, ratio, duplicate. Tags, weights and variants do not apply to validation "
+      "pairs: what these need has to be in their text.",
       "If the command fails, it leaves nothing at --output."};
   command.examples = {
       {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de "
        "--vocab-size 8000 --output corpus.h5",
        "A joint vocabulary of 8,000 tokens:"},
       {"prepare --train-sets a.en.gz a.de.gz b.en.gz b.de.gz --tokenizer-model spm.model --output corpus.h5",
-       "Two pairs of gzipped files, with an existing tokenizer:"}};
+       "Two pairs of gzipped files, with an existing tokenizer:"},
+      {"prepare --train-set clean clean.en clean.de --train-set bt bt.en bt.de.zst --source-tag bt '<bt>' "
+       "--drop-duplicates exact --drop-overlap near --valid-sets valid.en valid.de --output corpus.h5",
+       "Clean and back-translated text, the latter with a tag, without repetitions and without validation lines:"},
+      {"prepare --append corpus.h5 --train-tsv crawled crawled.tsv --output corpus.h5",
+       "Another corpus, added to that file:"}};
   command.common = {{"train-sets", "files to train on"},
+                    {"train-set", "a corpus with a name"},
                     {"valid-sets", "files to validate on"},
                     {"vocab-size", "tokens of both languages together"},
                     {"tokenizer", "kind of model to train"},
@@ -213,18 +194,14 @@ Command prepare_command() {
                     {"output", "the corpus file"},
                     {"threads", "0: all cores"}};
   OptionTable& table = command.options;
-  table.group("Text");
-  table
-      .texts("train-sets", "SRC TGT...", options->train_sets,
-             "Files to train on: source, target; several pairs may be given.")
-      .required = true;
-  table.texts("valid-sets", "SRC TGT...", options->valid_sets, "Files to validate on.");
+  add_corpus_options(table, *options);
   table.integer("max-length", prepare.max_length, {.min = 1, .max = 65535},
                 "Longest side of a pair in tokens of the vocabulary; longer training pairs are dropped.");
   table.number("max-length-ratio", prepare.max_length_ratio, {.min = 0, .max = 1e6},
                "Drops training pairs whose longer side has more than X times the tokens of the shorter, "
                "both plus one; at least 1, or 0 to keep all.");
-  table.group("Tokenizer");
+  add_cleaning_options(table, *options);
+  table.group(kTokenizerGroup);
   table.integer("vocab-size", prepare.tokenizer.vocab_size, {.min = data::kMinVocabulary, .max = 1000000},
                 "Tokens of the vocabulary to train, shared by both languages.");
   table.choice<data::TokenizerKind>(
@@ -250,13 +227,24 @@ Command prepare_command() {
           "a checkpoint, a run folder, or what 'ventris import' reads. For 'ventris train --init'.")
       .excludes = "vocab-size";
   table.group("Output and machine");
+  table.toggle("keep-text", prepare.keep_text,
+               "Keeps the text of the training pairs in the file, too: for 'ventris train --sample-source'.");
   table.text("output", "FILE", prepare.output, "The corpus file.").required = true;
   table.text("dropped-report", "FILE", prepare.dropped_report,
              "Writes a line for each dropped or repaired pair, with file, line and reason.");
   table.integer("threads", prepare.threads, {.min = 0, .max = 1024},
                 "Cores to use; 0: all that are available to the process.");
+  table.choice(
+      "progress", options->progress, {"auto", "live", "lines", "none"},
+      "How progress is shown: live, in one line of a terminal; in lines, one at each --log-seconds; or "
+      "not at all. auto: live if messages go to a terminal, otherwise lines.");
+  table.number("log-seconds", options->log_seconds, {.min = 0, .max = 1e7},
+               "Seconds between lines of progress; 0: none.");
   table.toggle("json", options->json, "Prints one JSON object.");
-  command.run = [options](Job& job) { return run_prepare(*options, job); };
+  command.run = [options, with_values = table, defaults = tokenizer_values(table)](Job& job) {
+    if (!options->prepare.append_to.empty()) check_append(with_values, defaults);
+    return run_prepare(*options, job);
+  };
   return command;
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "data/error.h"
 
@@ -16,17 +15,11 @@ namespace ventris::data {
 namespace {
 
 constexpr size_t kInputBytes = size_t{1} << 17;
-constexpr size_t kMagicBytes = 2;
-constexpr int kGzipWindow = 15 + 16;  // of inflateInit2: the largest window, and a gzip header
-
-bool has_magic(const unsigned char* bytes, size_t size) {
-  return size >= kMagicBytes && bytes[0] == 0x1F && bytes[1] == 0x8B;
-}
 
 }  // namespace
 
-ByteSource::ByteSource(const std::string& path)
-    : path_(path == "-" ? "standard input" : path),
+ByteSource::ByteSource(const std::string& path, const std::string& name)
+    : path_(name),
       file_(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
       input_(kInputBytes) {
   if (!file_.valid()) fail_opening(path_, errno);
@@ -36,13 +29,9 @@ ByteSource::ByteSource(const std::string& path)
   }
 }
 
-ByteSource::~ByteSource() {
-  if (form_ == Form::kGzip) inflateEnd(&stream_);
-}
-
 size_t ByteSource::read(std::vector<char>& buffer, int64_t lines) {
-  if (form_ == Form::kUnknown) find_form(lines);
-  return form_ == Form::kPlain ? take_plain(buffer, lines) : inflate_some(buffer, lines);
+  if (!form_is_known_) find_form(lines);
+  return compression_ == nullptr ? take_plain(buffer, lines) : decompress_some(buffer, lines);
 }
 
 bool ByteSource::fill(int64_t lines) {
@@ -57,19 +46,29 @@ bool ByteSource::fill(int64_t lines) {
   }
   at_end_ = bytes == 0;
   end_ += static_cast<size_t>(bytes);
+  bytes_read_ += bytes;
   return !at_end_;
 }
 
+std::string_view ByteSource::waiting() const {
+  return {reinterpret_cast<const char*>(input_.data()) + begin_, end_ - begin_};
+}
+
 void ByteSource::find_form(int64_t lines) {
-  // One byte that is not the first of the mark decides, without waiting for a second.
-  while (end_ < kMagicBytes && (end_ == 0 || input_[0] == 0x1F) && fill(lines)) {
+  // The first byte that no mark has decides, without waiting for more.
+  const auto undecided = [this] {
+    return end_ < kLongestMagic && std::ranges::any_of(compressions(), [this](const Compression& form) {
+             return form.may_begin(waiting()) && !form.begins(waiting());
+           });
+  };
+  while (undecided() && fill(lines)) {
   }
-  if (has_magic(input_.data(), end_)) {
-    form_ = Form::kGzip;
-    if (inflateInit2(&stream_, kGzipWindow) != Z_OK) throw std::bad_alloc();
-  } else {
-    form_ = Form::kPlain;
+  for (const Compression& form : compressions()) {
+    if (!form.begins(waiting())) continue;
+    compression_ = &form;
+    decompressor_ = form.make();
   }
+  form_is_known_ = true;
 }
 
 size_t ByteSource::take_plain(std::vector<char>& buffer, int64_t lines) {
@@ -80,50 +79,42 @@ size_t ByteSource::take_plain(std::vector<char>& buffer, int64_t lines) {
   return bytes;
 }
 
-size_t ByteSource::inflate_some(std::vector<char>& buffer, int64_t lines) {
+size_t ByteSource::decompress_some(std::vector<char>& buffer, int64_t lines) {
   size_t bytes = 0;
   while (bytes == 0) {
-    if (member_ended_ && !begin_next_member(lines)) break;
+    if (stream_ended_ && !begin_next_stream(lines)) break;
     const bool more = begin_ < end_ || fill(lines);
-    stream_.next_in = input_.data() + begin_;
-    stream_.avail_in = static_cast<unsigned>(end_ - begin_);
-    stream_.next_out = reinterpret_cast<unsigned char*>(buffer.data());
-    stream_.avail_out = static_cast<unsigned>(buffer.size());
-    const int code = inflate(&stream_, Z_NO_FLUSH);
-    begin_ = end_ - stream_.avail_in;
-    bytes = buffer.size() - stream_.avail_out;
-    if (code == Z_MEM_ERROR) throw std::bad_alloc();
-    if (code == Z_STREAM_END) {
-      member_ended_ = true;
-    } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      refuse("corrupt", stream_.msg == nullptr ? "invalid data" : stream_.msg, lines);
-    } else if (bytes == 0 && !more) {
-      refuse("truncated", "unexpected end of file", lines);
-    }
+    const Decompressor::Step step = decompressor_->step({input_.data() + begin_, end_ - begin_}, buffer);
+    begin_ += step.taken;
+    bytes = step.written;
+    stream_ended_ = step.ended;
+    if (!step.fault.empty()) refuse("corrupt", step.fault, lines);
+    if (!step.ended && bytes == 0 && !more) refuse("truncated", "unexpected end of file", lines);
   }
   return bytes;
 }
 
-void ByteSource::refuse(const char* what, const char* reason, int64_t lines) const {
-  fail(ErrorKind::kBadData, "{}:{}: the gzip data is {}: {}. Fetch or compress the file again.", path_,
-       lines + 1, what, reason);
+void ByteSource::refuse(const char* what, const std::string& reason, int64_t lines) const {
+  fail(ErrorKind::kBadData, "{}:{}: the {} data is {}: {}. Fetch or compress the file again.", path_,
+       lines + 1, compression_->name, what, reason);
 }
 
-bool ByteSource::begin_next_member(int64_t lines) {
+bool ByteSource::begin_next_stream(int64_t lines) {
   while (true) {
-    while (begin_ < end_ && input_[begin_] == 0) ++begin_;  // zero padding of tape blocks
-    if (end_ - begin_ >= kMagicBytes) break;
+    while (begin_ < end_ && input_[begin_] == 0) ++begin_;  // zero padding of tape blocks and of xz
+    if (compression_->begins(waiting())) break;
     std::memmove(input_.data(), input_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
-    if (!fill(lines)) break;
+    if (end_ >= kLongestMagic || !fill(lines)) break;
   }
   if (begin_ == end_) return false;
-  if (!has_magic(input_.data() + begin_, end_ - begin_)) {
-    refuse("followed by other bytes", "no gzip header after its first part", lines);
+  if (!compression_->begins(waiting())) {
+    refuse("followed by other bytes", fmt::format("no {} header after its first part", compression_->name),
+           lines);
   }
-  inflateReset(&stream_);
-  member_ended_ = false;
+  decompressor_->restart();
+  stream_ended_ = false;
   return true;
 }
 

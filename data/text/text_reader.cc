@@ -22,6 +22,7 @@ struct TextReader::Impl {
   size_t end = 0;
 
   explicit Impl(const std::string& path) : source(path) {}
+  Impl(const std::string& path, const std::string& name) : source(path, name) {}
 
   /// Reads more; false at the end of the text.
   bool fill() {
@@ -32,6 +33,8 @@ struct TextReader::Impl {
 };
 
 TextReader::TextReader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+TextReader::TextReader(const std::string& path, const std::string& name)
+    : impl_(std::make_unique<Impl>(path, name)) {}
 TextReader::~TextReader() = default;
 
 bool TextReader::next(std::string& line) {
@@ -67,6 +70,9 @@ int64_t TextReader::line_number() const {
 }
 const std::string& TextReader::path() const {
   return impl_->source.path();
+}
+int64_t TextReader::bytes_read() const {
+  return impl_->source.bytes_read();
 }
 
 int64_t find_invalid_utf8(std::string_view text) {

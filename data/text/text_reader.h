@@ -11,12 +11,15 @@ namespace ventris::data {
 /// Maximum bytes of a line, for all commands.
 inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
-/// Reads lines of a plain or gzipped file ("-" is the standard input), each as soon as it is available. A
-/// last line without LF counts as a line. Memory: one line and a buffer. Errors: DataError kMissingInput,
-/// kIo, kBadData (truncated or corrupt gzip, a line over kMaxLineBytes) with file and line.
+/// Reads lines of a file, plain or compressed by gzip, xz or zstd ("-" is the standard input), each as soon
+/// as it is available. A last line without LF counts as a line. Memory: one line and a buffer. Errors:
+/// DataError kMissingInput, kIo, kBadData (truncated or corrupt compressed data, a line over kMaxLineBytes)
+/// with file and line.
 class TextReader {
  public:
   explicit TextReader(const std::string& path);
+  /// `name` stands for the path in messages.
+  TextReader(const std::string& path, const std::string& name);
   ~TextReader();
   TextReader(const TextReader&) = delete;
   TextReader& operator=(const TextReader&) = delete;
@@ -25,6 +28,7 @@ class TextReader {
   bool next(std::string& line);
   int64_t line_number() const;      // of the last line read, from 1
   const std::string& path() const;  // "standard input" for "-"
+  int64_t bytes_read() const;       // of the file, as it is compressed
 
  private:
   struct Impl;

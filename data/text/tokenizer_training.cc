@@ -1,5 +1,6 @@
 #include "data/text/tokenizer_training.h"
 
+#include <fmt/ranges.h>
 #include <sentencepiece_trainer.h>
 
 #include <charconv>
@@ -59,7 +60,7 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
     fail(ErrorKind::kBadConfiguration, "the character coverage is {}; it must be over 0 and at most 1",
          options.character_coverage);
   }
-  const std::unordered_map<std::string, std::string> arguments = {
+  std::unordered_map<std::string, std::string> arguments = {
       {"model_type", options.kind == TokenizerKind::kBpe ? "bpe" : "unigram"},
       {"vocab_size", fmt::format("{}", options.vocab_size)},
       {"character_coverage", fmt::format("{}", options.character_coverage)},
@@ -71,6 +72,9 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
       {"pad_id", "-1"},
       {"minloglevel", "3"},  // no output on the standard error
   };
+  if (!options.user_symbols.empty()) {
+    arguments["user_defined_symbols"] = fmt::format("{}", fmt::join(options.user_symbols, ","));
+  }
   Sentences iterator(sentences);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model);

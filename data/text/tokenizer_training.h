@@ -18,6 +18,7 @@ struct TokenizerTraining {
   int64_t max_sentences = 2000000;  // sampled evenly from the text
   bool lowercase = false;           // normalisation nmt_nfkc_cf instead of nmt_nfkc
   bool identity = false;            // no normalisation, for text that is already tokenised
+  std::vector<std::string> user_symbols = {};  // pieces that are never split
 };
 
 /// Trains on sentences (both languages together) and returns the model's bytes; the same for any number of

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 
 namespace ventris::data::unicode {
 namespace {
@@ -197,6 +198,25 @@ std::u32string lower(std::u32string_view text) {
     }
   }
   return result;
+}
+
+char32_t capital(char32_t c) {
+  // Of several capitals the first: others are signs, such as those of kelvin and angstrom.
+  static const std::map<char32_t, char32_t> capitals = [] {
+    constexpr char32_t kCapitalSharpS = 0x1E9E;
+    constexpr Range kGeorgian{0x1C90, 0x1CBF};  // for text in capitals alone
+    std::map<char32_t, char32_t> map{{kSmallSigma, kCapitalSigma}};
+    for (const LowerRun& run : kLowerRuns) {
+      for (char32_t point = run.first; point <= run.last; point += static_cast<char32_t>(run.step)) {
+        if (point == kCapitalSharpS || (point >= kGeorgian.first && point <= kGeorgian.last)) continue;
+        map.emplace(searched_lower(point), point);
+      }
+    }
+    return map;
+  }();
+  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
+  const auto found = capitals.find(c);
+  return found == capitals.end() ? c : found->second;
 }
 
 std::string lower_utf8(std::string_view text) {

@@ -24,7 +24,10 @@ bool is_lowercase(char32_t c);
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
-/// The same for UTF-8 text.
+/// The capital whose lower case the letter is, as at the beginning of a word; any other character, and
+/// letters without one (Georgian, the German sharp s), unchanged.
+char32_t capital(char32_t c);
+/// The same as lower() for UTF-8 text.
 std::string lower_utf8(std::string_view text);
 
 }  // namespace ventris::data::unicode

@@ -35,10 +35,9 @@ class PrepareTest : public FolderTest {
  protected:
   void SetUp() override {
     FolderTest::SetUp();
-    options_.train_source = {put("train.en", text_of(english, 0, 500))};
-    options_.train_target = {put("train.de", text_of(german, 0, 500))};
-    options_.valid_source = {put("valid.en", text_of(english, 500, 520))};
-    options_.valid_target = {put("valid.de", text_of(german, 500, 520))};
+    set_train(text_of(english, 0, 500), text_of(german, 0, 500));
+    options_.valid = {
+        {put("valid.en", text_of(english, 500, 520)), put("valid.de", text_of(german, 500, 520))}};
     options_.tokenizer.vocab_size = 100;
     options_.threads = 2;
     options_.output = in_folder("corpus.h5");
@@ -50,6 +49,12 @@ class PrepareTest : public FolderTest {
     const std::string message = message_of(kind, [&] { prepare(options_); });
     EXPECT_EQ(files(), before) << "a failure must leave nothing behind";
     return message;
+  }
+
+  PairFiles& train() { return options_.corpora[0].files[0]; }
+  PairFiles& valid() { return options_.valid[0]; }
+  void set_train(const std::string& source, const std::string& target) {
+    options_.corpora = {{.name = "train", .files = {{put("train.en", source), put("train.de", target)}}}};
   }
 
   PrepareOptions options_;
@@ -93,8 +98,8 @@ TEST_F(PrepareTest, ACorpusHoldsTheTextAsTokens) {
 }
 
 TEST_F(PrepareTest, ThreadsCompressionAndFoldersDoNotChangeTheBytes) {
-  options_.train_source = {put("train.en", text_of(english, 0, 20000))};
-  options_.train_target = {put("train.de", text_of(german, 0, 20000))};
+  train().source = put("train.en", text_of(english, 0, 20000));
+  train().target = put("train.de", text_of(german, 0, 20000));
   options_.tokenizer.max_sentences = 3000;
   options_.threads = 1;
   const std::string digest = prepare(options_).digest;
@@ -103,17 +108,16 @@ TEST_F(PrepareTest, ThreadsCompressionAndFoldersDoNotChangeTheBytes) {
   EXPECT_EQ(prepare(options_).digest, digest);
   EXPECT_EQ(bytes_of(options_.output), bytes);
   std::filesystem::create_directory(folder_ / "elsewhere");
-  options_.train_source = {put_gzip("elsewhere/train.en", text_of(english, 0, 20000))};
+  train().source = put_gzip("elsewhere/train.en", text_of(english, 0, 20000));
   EXPECT_EQ(prepare(options_).digest, digest);
 }
 
 TEST_F(PrepareTest, SeveralFilesASideAreReadInOrder) {
   const std::string whole = prepare(options_).digest;
   const Corpus one(options_.output);
-  options_.train_source = {put("1.en", text_of(english, 0, 123)),
-                           put_gzip("2.en.gz", text_of(english, 123, 500))};
-  options_.train_target = {put_gzip("1.de.gz", text_of(german, 0, 123)),
-                           put("2.de", text_of(german, 123, 500))};
+  options_.corpora[0].files = {
+      {put("1.en", text_of(english, 0, 123)), put_gzip("1.de.gz", text_of(german, 0, 123))},
+      {put_gzip("2.en.gz", text_of(english, 123, 500)), put("2.de", text_of(german, 123, 500))}};
   options_.output = in_folder("other.h5");
   EXPECT_EQ(prepare(options_).train.kept, 500);
   const Corpus two(options_.output);
@@ -162,8 +166,8 @@ TEST_F(PrepareTest, DroppedPairsAreCountedAndReported) {
   pair(long_line, long_line);           // 403
   pair("a", long_line.substr(0, 300));  // 404
   pair("the old dog", "der alte Hund");
-  options_.train_source = {put("train.en", source)};
-  options_.train_target = {put("train.de", target)};
+  train().source = put("train.en", source);
+  train().target = put("train.de", target);
   options_.max_length = 90;
   options_.max_length_ratio = 3.0;
   const PrepareCounts counts = prepare(options_).train;
@@ -174,7 +178,7 @@ TEST_F(PrepareTest, DroppedPairsAreCountedAndReported) {
   EXPECT_EQ(counts.bad_ratio, 1);
   const std::vector<std::string> lines = lines_of(options_.dropped_report);
   ASSERT_EQ(lines.size(), 4u);
-  const std::string path = options_.train_source[0];
+  const std::string path = train().source;
   EXPECT_TRUE(lines[0].starts_with("train\t" + path + ":401\tempty\t0 source and ")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("train\t" + path + ":402\tempty\t")) << lines[1];
   EXPECT_TRUE(lines[2].starts_with("train\t" + path + ":403\ttoo_long\t")) << lines[2];
@@ -185,9 +189,8 @@ TEST_F(PrepareTest, DroppedPairsAreCountedAndReported) {
 }
 
 TEST_F(PrepareTest, ARatioOfZeroKeepsAllRatios) {
-  options_.train_source = {put("train.en", text_of(english, 0, 500) + "a\n")};
-  options_.train_target = {
-      put("train.de", text_of(german, 0, 500) + text_of(german, 0, 2).substr(0, 40) + "\n")};
+  train().source = put("train.en", text_of(english, 0, 500) + "a\n");
+  train().target = put("train.de", text_of(german, 0, 500) + text_of(german, 0, 2).substr(0, 40) + "\n");
   options_.max_length_ratio = 1.5;
   const PrepareCounts strict = prepare(options_).train;
   EXPECT_GT(strict.bad_ratio, 0);
@@ -201,8 +204,8 @@ TEST_F(PrepareTest, ValidationPairsAreCutNotDropped) {
   for (int i = 0; i < 50; ++i) {
     long_line += "garden ";
   }
-  options_.valid_source = {put("valid.en", long_line + "\na\n")};
-  options_.valid_target = {put("valid.de", "Garten\n" + long_line + "\n")};
+  valid().source = put("valid.en", long_line + "\na\n");
+  valid().target = put("valid.de", "Garten\n" + long_line + "\n");
   options_.max_length = 20;
   const PrepareCounts counts = prepare(options_).valid;
   EXPECT_EQ(counts.kept, 2);
@@ -214,8 +217,7 @@ TEST_F(PrepareTest, ValidationPairsAreCutNotDropped) {
 }
 
 TEST_F(PrepareTest, ValidationIsOptional) {
-  options_.valid_source.clear();
-  options_.valid_target.clear();
+  options_.valid.clear();
   prepare(options_);
   const Corpus corpus(options_.output);
   EXPECT_EQ(corpus.train().size(), 500);
@@ -231,7 +233,7 @@ TEST_F(PrepareTest, CarriageReturnsAreRepairedAndCounted) {
   }
   const Corpus without(options_.output);
   options_.output = in_folder("other.h5");
-  options_.train_target = {put("train.de", target)};
+  train().target = put("train.de", target);
   const PrepareReport report = prepare(options_);
   EXPECT_EQ(report.train.repaired_crlf, 500);
   EXPECT_EQ(report.train.kept, 500);
@@ -245,8 +247,8 @@ TEST_F(PrepareTest, CarriageReturnsAreRepairedAndCounted) {
 }
 
 TEST_F(PrepareTest, NulBytesAreRepairedAndCounted) {
-  options_.train_source = {put("train.en", text_of(english, 0, 500) + std::string("the\0old dog\n", 12))};
-  options_.train_target = {put("train.de", text_of(german, 0, 500) + std::string("ein alter\0Hund\r\n", 16))};
+  train().source = put("train.en", text_of(english, 0, 500) + std::string("the\0old dog\n", 12));
+  train().target = put("train.de", text_of(german, 0, 500) + std::string("ein alter\0Hund\r\n", 16));
   const PrepareCounts counts = prepare(options_).train;
   EXPECT_EQ(counts.repaired_nul, 1);
   EXPECT_EQ(counts.repaired_crlf, 1);
@@ -257,11 +259,11 @@ TEST_F(PrepareTest, NulBytesAreRepairedAndCounted) {
 }
 
 TEST_F(PrepareTest, UnequalLineCountsNameBothNumbers) {
-  options_.train_target = {put("train.de", text_of(german, 0, 487))};
+  train().target = put("train.de", text_of(german, 0, 487));
   const std::string message = expect_failure(ErrorKind::kBadData);
   EXPECT_TRUE(contains(message, "train.en has 500 lines") && contains(message, "train.de has 487"))
       << message;
-  options_.train_target = {put("train.de", text_of(german, 0, 600))};
+  train().target = put("train.de", text_of(german, 0, 600));
   EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "train.de has 600"));
 }
 
@@ -270,7 +272,7 @@ TEST_F(PrepareTest, UnequalLineCountsOfTheValidationSetAreToldWithAGivenTokenize
   options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizer().model());
   options_.output = in_folder("other.h5");
   options_.dropped_report = in_folder("other.tsv");
-  options_.valid_target = {put("valid.de", text_of(german, 0, 19))};
+  valid().target = put("valid.de", text_of(german, 0, 19));
   EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "valid.de has 19"));
 }
 
@@ -280,14 +282,13 @@ TEST_F(PrepareTest, InvalidUtf8NamesFileLineAndByte) {
                           "er\n" +
                           text_of(german, 322, 500);
   const auto check = [&] {
-    options_.train_target = {put("train.de", bad)};
+    train().target = put("train.de", bad);
     const std::string message = expect_failure(ErrorKind::kBadData);
-    EXPECT_TRUE(contains(message, options_.train_target[0] + ":322: byte 3 ") && contains(message, "f6"))
-        << message;
+    EXPECT_TRUE(contains(message, train().target + ":322: byte 3 ") && contains(message, "f6")) << message;
   };
   check();
   // With a given tokenizer the text is read only once, by the workers.
-  options_.train_target = {put("train.de", text_of(german, 0, 500))};
+  train().target = put("train.de", text_of(german, 0, 500));
   prepare(options_);
   options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizer().model());
   check();
@@ -295,16 +296,15 @@ TEST_F(PrepareTest, InvalidUtf8NamesFileLineAndByte) {
 
 TEST_F(PrepareTest, AnOldCorpusStaysWhenANewOneFails) {
   const std::string digest = prepare(options_).digest;
-  options_.train_target = {put("train.de", text_of(german, 0, 499) + "\xff\n")};
+  train().target = put("train.de", text_of(german, 0, 499) + "\xff\n");
   expect_failure(ErrorKind::kBadData);
   EXPECT_EQ(Corpus(options_.output).digest(), digest);
 }
 
 TEST_F(PrepareTest, ALineOfAMegabyteIsNamed) {
-  options_.train_source = {
-      put("train.en", text_of(english, 0, 499) + std::string((1 << 20) + 1, 'a') + "\n")};
+  train().source = put("train.en", text_of(english, 0, 499) + std::string((1 << 20) + 1, 'a') + "\n");
   const std::string message = expect_failure(ErrorKind::kBadData);
-  EXPECT_TRUE(contains(message, options_.train_source[0] + ":500: ")) << message;
+  EXPECT_TRUE(contains(message, train().source + ":500: ")) << message;
 }
 
 TEST_F(PrepareTest, ALineJustUnderAMegabyteIsDroppedAsTooLong) {
@@ -312,25 +312,25 @@ TEST_F(PrepareTest, ALineJustUnderAMegabyteIsDroppedAsTooLong) {
   while (line.size() < 500000) {
     line += "the old dog ";
   }
-  options_.train_source = {put("train.en", text_of(english, 0, 500) + line + "\n")};
-  options_.train_target = {put("train.de", text_of(german, 0, 500) + line + "\n")};
+  train().source = put("train.en", text_of(english, 0, 500) + line + "\n");
+  train().target = put("train.de", text_of(german, 0, 500) + line + "\n");
   EXPECT_EQ(prepare(options_).train.too_long, 1);
 }
 
 TEST_F(PrepareTest, EmptyFilesAreTold) {
-  options_.train_source = {put("train.en", "")};
-  options_.train_target = {put("train.de", "")};
+  train().source = put("train.en", "");
+  train().target = put("train.de", "");
   EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "no sentence pairs"));
-  options_.train_target = {put("train.de", text_of(german, 0, 3))};
+  train().target = put("train.de", text_of(german, 0, 3));
   EXPECT_TRUE(contains(expect_failure(ErrorKind::kBadData), "has 0 lines"));
 }
 
 TEST_F(PrepareTest, MissingFilesAreToldBeforeAnythingIsDone) {
-  options_.valid_target = {in_folder("absent.de")};
+  valid().target = in_folder("absent.de");
   EXPECT_TRUE(contains(expect_failure(ErrorKind::kMissingInput), "absent.de"));
-  options_.valid_target = {folder_.string()};
+  valid().target = folder_.string();
   expect_failure(ErrorKind::kMissingInput);
-  options_.valid_target = {in_folder("valid.de")};
+  valid().target = in_folder("valid.de");
   options_.tokenizer_model = in_folder("absent.model");
   EXPECT_TRUE(contains(expect_failure(ErrorKind::kMissingInput), "absent.model"));
 }
@@ -338,7 +338,7 @@ TEST_F(PrepareTest, MissingFilesAreToldBeforeAnythingIsDone) {
 TEST_F(PrepareTest, TruncatedGzipIsTold) {
   const std::string good = bytes_of(put_gzip("good.gz", text_of(english, 0, 500)));
   std::filesystem::remove(in_folder("good.gz"));
-  options_.train_source = {put("train.en.gz", good.substr(0, good.size() / 2))};
+  train().source = put("train.en.gz", good.substr(0, good.size() / 2));
   const std::string message = expect_failure(ErrorKind::kBadData);
   EXPECT_TRUE(contains(message, "train.en.gz") && contains(message, "truncated")) << message;
 }
@@ -370,10 +370,19 @@ TEST_F(PrepareTest, BadOptionsAreRefused) {
     expect_failure(kind);
     options_ = good;
   };
-  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.train_source.clear(); });
-  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.train_source.clear(), o.train_target.clear(); });
-  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.valid_source.clear(); });
-  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.train_source = {"-"}; });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora.clear(); });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].files.clear(); });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora.push_back(o.corpora[0]); });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].name = "Back Translation"; });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].name = "valid"; });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].source_tag = "two words"; });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].files = {{"-", "-"}}; });
+  refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.held_out = {o.valid[0].source}; });
+  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.corpora[0].lowercase_rate = 1.5; });
+  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) {
+    o.corpora[0].lowercase_rate = 0.6;
+    o.corpora[0].titlecase_rate = 0.6;
+  });
   refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.output.clear(); });
   refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.max_length = 0; });
   refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.max_length_ratio = 0.5; });

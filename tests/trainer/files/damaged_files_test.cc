@@ -133,8 +133,7 @@ TEST_F(DamagedFile, ACorpusIsRefusedWhereverItIsDamaged) {
   write(path("source"), source);
   write(path("target"), target);
   data::PrepareOptions options;
-  options.train_source = {path("source")};
-  options.train_target = {path("target")};
+  options.corpora = {{.name = "train", .files = {{path("source"), path("target")}}}};
   options.tokenizer.vocab_size = 40;
   options.tokenizer.identity = true;
   options.output = path("corpus.h5");

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/corpus.h"
+#include "data/pair_keys.h"
+#include "data/prepare.h"
+
+// Private to data/.
+
+namespace ventris::data {
+
+class CorpusWriter;
+
+/// The corpus file of `prepare --append`: its parts and validation pairs become those of the new file.
+class AppendedCorpus {
+ public:
+  /// Throws DataError kUsage for options that contradict the file: a name of one of its parts, validation
+  /// pairs if it has some, keep_text if it has no text, another tokenizer.
+  explicit AppendedCorpus(const PrepareOptions& options);
+
+  const Corpus& corpus() const { return corpus_; }
+  /// Each with its name and its record, then the validation pairs.
+  void write_parts(CorpusWriter& writer) const;
+  void write_valid(CorpusWriter& writer) const;
+  /// Adds the keys of the lines of its validation pairs: the references, and the source lines as the
+  /// tokenizer decodes them.
+  void add_valid_lines(KeySet& keys, Likeness likeness) const;
+
+ private:
+  Corpus corpus_;
+};
+
+}  // namespace ventris::data

@@ -1,0 +1,184 @@
+#include "data/prepare_checks.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "data/error.h"
+#include "data/files/disk_room.h"
+#include "data/files/file_io.h"
+#include "data/files/temporary_file.h"
+
+namespace ventris::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> paths_of(const std::vector<PairFiles>& files) {
+  std::vector<std::string> paths;
+  for (const PairFiles& pair : files) {
+    paths.push_back(pair.source);
+    if (!pair.target.empty()) paths.push_back(pair.target);
+  }
+  return paths;
+}
+
+/// All files of text.
+std::vector<std::string> text_inputs(const PrepareOptions& options) {
+  std::vector<std::string> paths = paths_of(options.valid);
+  for (const TrainingCorpus& corpus : options.corpora) {
+    const std::vector<std::string> more = paths_of(corpus.files);
+    paths.insert(paths.end(), more.begin(), more.end());
+    if (!corpus.weights.empty()) paths.push_back(corpus.weights);
+  }
+  paths.insert(paths.end(), options.held_out.begin(), options.held_out.end());
+  return paths;
+}
+
+/// Text is read more than once. The standard input is copied for that; a pipe or a device is refused.
+void check_inputs(const PrepareOptions& options) {
+  int standard_inputs = 0;
+  for (const std::string& path : text_inputs(options)) {
+    if (path == "-") {
+      if (++standard_inputs > 1) {
+        fail(ErrorKind::kUsage, "the standard input (-) is given twice; it can be only one of the files");
+      }
+      continue;
+    }
+    struct stat status {};
+    const mode_t kind = ::stat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : S_IFREG;
+    if (kind == S_IFIFO || kind == S_IFSOCK || kind == S_IFCHR || kind == S_IFBLK) {
+      fail(ErrorKind::kUsage,
+           "parallel text is read twice, from files, but {} is {}; give a file, or - for the standard input",
+           path, kind == S_IFIFO || kind == S_IFSOCK ? "a pipe" : "a device");
+    }
+  }
+}
+
+/// No input may be overwritten, and the two outputs must differ.
+void check_outputs(const PrepareOptions& options) {
+  std::vector<std::string> inputs = text_inputs(options);
+  inputs.push_back(options.tokenizer_model);
+  for (const std::string& output : {options.output, options.dropped_report}) {
+    if (output.empty()) continue;
+    check_is_no_other_thing(output);
+    for (const std::string& input : inputs) {
+      std::error_code error;  // of a file that does not exist
+      if (!fs::equivalent(input, output, error)) continue;
+      fail(ErrorKind::kUsage, "{} is also an input; give another file", output);
+    }
+  }
+  std::error_code error;
+  if (!options.append_to.empty() && fs::equivalent(options.append_to, options.dropped_report, error)) {
+    fail(ErrorKind::kUsage, "{} is the corpus that is appended to; give another file for the report",
+         options.dropped_report);
+  }
+  if (fs::path(options.output).lexically_normal() == fs::path(options.dropped_report).lexically_normal()) {
+    fail(ErrorKind::kUsage, "{} cannot be the corpus file and the report of dropped pairs", options.output);
+  }
+}
+
+void check_name(const std::string& name) {
+  constexpr size_t kLongest = 64;
+  const bool is_plain = std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+  if (name.empty() || name.size() > kLongest || !is_plain || name == "valid") {
+    fail(ErrorKind::kUsage,
+         "'{}' cannot be the name of a corpus: expected 1 to {} of the characters a-z, 0-9, _ and -, and not "
+         "'valid'",
+         name, kLongest);
+  }
+}
+
+void check_tag(const TrainingCorpus& corpus, const std::string& tag) {
+  if (tag.find_first_of(" \t\r\n,") != std::string::npos || tag.find("\xe2\x96\x81") != std::string::npos) {
+    fail(ErrorKind::kUsage,
+         "the tag '{}' of {} cannot be one token: expected a word without spaces and commas, "
+         "such as <bt>",
+         tag, corpus.name);
+  }
+}
+
+void check_rates(const TrainingCorpus& corpus) {
+  const auto is_share = [](double rate) { return rate >= 0.0 && rate <= 1.0; };
+  if (!is_share(corpus.lowercase_rate) || !is_share(corpus.titlecase_rate) ||
+      !is_share(corpus.lowercase_rate + corpus.titlecase_rate)) {
+    fail(
+        ErrorKind::kBadConfiguration,
+        "the rates of lowercased and titlecased pairs of {} are {} and {}; each and their sum must be from 0 "
+        "to 1",
+        corpus.name, corpus.lowercase_rate, corpus.titlecase_rate);
+  }
+}
+
+void check_corpora(const PrepareOptions& options) {
+  if (options.corpora.empty())
+    fail(
+        ErrorKind::kUsage,
+        "no training files given; pass --train-sets SRC TGT, --train-set NAME SRC TGT or --train-tsv NAME FILE");
+  std::set<std::string> names;
+  for (const TrainingCorpus& corpus : options.corpora) {
+    check_name(corpus.name);
+    if (!names.insert(corpus.name).second) {
+      fail(ErrorKind::kUsage, "two corpora have the name {}; give each its own", corpus.name);
+    }
+    if (corpus.files.empty()) fail(ErrorKind::kUsage, "the corpus {} has no files", corpus.name);
+    check_tag(corpus, corpus.source_tag);
+    check_tag(corpus, corpus.target_tag);
+    check_rates(corpus);
+  }
+}
+
+}  // namespace
+
+void check_options(const PrepareOptions& options) {
+  check_corpora(options);
+  check_inputs(options);
+  if (options.output.empty()) {
+    fail(ErrorKind::kUsage, "no output file given");
+  }
+  if (options.max_length < 1) {
+    fail(ErrorKind::kBadConfiguration, "the longest sentence allowed has {} tokens; at least 1 is needed",
+         options.max_length);
+  }
+  if (!(options.max_length_ratio == 0.0 || options.max_length_ratio >= 1.0)) {
+    fail(ErrorKind::kBadConfiguration,
+         "the length ratio is {}; it must be at least 1, or 0 to keep all pairs", options.max_length_ratio);
+  }
+  if (options.threads < 1) {
+    fail(ErrorKind::kBadConfiguration, "at least 1 thread is needed, not {}", options.threads);
+  }
+  if (!options.held_out.empty() && options.drop_overlap == Likeness::kNone) {
+    fail(ErrorKind::kUsage,
+         "files of lines to leave out are given, but not how lines are compared: pass "
+         "--drop-overlap exact or near");
+  }
+  check_outputs(options);
+  const TemporaryFile creatable(options.output);  // before the text is read
+}
+
+void check_room(const PrepareOptions& options, int64_t input_bytes) {
+  constexpr int64_t kBytesOfTextPerToken = 16;
+  constexpr int64_t kWidthOfToken = 2;
+  int64_t needed = input_bytes / kBytesOfTextPerToken * kWidthOfToken;
+  if (options.keep_text) needed += input_bytes / 2;
+  if (!options.append_to.empty()) needed += static_cast<int64_t>(fs::file_size(options.append_to));
+  struct statvfs disk {};
+  if (::statvfs(folder_of(options.output).c_str(), &disk) != 0) return;
+  const uint64_t room = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
+  if (room >= static_cast<uint64_t>(needed)) return;
+  fail(ErrorKind::kIo,
+       "{}: the corpus of {} bytes of text needs at least {} bytes.{} Free space, or give "
+       "another disk",
+       options.output, input_bytes, needed, room_at(options.output));
+}
+
+}  // namespace ventris::data

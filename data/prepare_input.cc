@@ -1,0 +1,70 @@
+#include "data/prepare_input.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "data/error.h"
+#include "data/files/disk_room.h"
+#include "data/files/temporary_name.h"
+
+namespace ventris::data {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+bool has_standard_input(const PrepareOptions& options) {
+  const auto is_in = [](const std::vector<PairFiles>& files) {
+    return std::ranges::any_of(
+        files, [](const PairFiles& pair) { return pair.source == "-" || pair.target == "-"; });
+  };
+  return is_in(options.valid) || std::ranges::count(options.held_out, "-") > 0 ||
+         std::ranges::any_of(options.corpora, [&](const TrainingCorpus& corpus) {
+           return corpus.weights == "-" || is_in(corpus.files);
+         });
+}
+
+FileHandle create_unnamed(const std::string& output) {
+  FileHandle file = open_unnamed(folder_of(output));
+  if (file.valid()) return file;
+  const std::string name = temporary_name(output);
+  file = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) {
+    const int error = errno;
+    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
+         system_reason(error));
+  }
+  ::unlink(name.c_str());
+  return file;
+}
+
+}  // namespace
+
+StandardInputCopy::StandardInputCopy(const PrepareOptions& options) {
+  if (!has_standard_input(options)) return;
+  file_ = create_unnamed(options.output);
+  path_ = fmt::format("/proc/self/fd/{}", file_.fd());
+  std::vector<char> buffer(kBufferBytes);
+  int64_t written = 0;
+  for (;;) {
+    const ssize_t bytes = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) {
+      fail(ErrorKind::kIo, "standard input: cannot read after {} bytes: {}", written, system_reason(errno));
+    }
+    if (bytes == 0) return;
+    const std::string reason = write_all(file_.fd(), buffer.data(), bytes, written);
+    if (!reason.empty()) {
+      fail(ErrorKind::kIo, "{}: cannot write a copy of the standard input after {} bytes: {}.{} Free space",
+           options.output, written, reason, room_at(options.output));
+    }
+    written += bytes;
+  }
+}
+
+}  // namespace ventris::data

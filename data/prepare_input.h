@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "data/files/file_io.h"
+#include "data/prepare.h"
+
+// Private to data/.
+
+namespace ventris::data {
+
+/// A copy of the standard input on the disk of the output, if "-" is among the files of the options: text is
+/// read more than once. It has no name; nothing remains of it.
+class StandardInputCopy {
+ public:
+  /// Reads it to its end. Errors: DataError kCannotCreate, kIo.
+  explicit StandardInputCopy(const PrepareOptions& options);
+  /// To open it with, also in child processes; "" if there is none.
+  const std::string& path() const { return path_; }
+
+ private:
+  FileHandle file_;
+  std::string path_;
+};
+
+}  // namespace ventris::data

@@ -1,0 +1,125 @@
+#include "data/prepare_record.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "data/corpus_writer.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_reader.h"
+
+namespace ventris::data {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Counts and their names in the attributes, after that of the set.
+std::vector<std::pair<std::string, int64_t>> named_counts(const PrepareCounts& counts, bool drops) {
+  return {{"pairs", counts.kept},
+          {"pairs_read", counts.read},
+          {"dropped_empty", counts.empty},
+          {drops ? "dropped_too_long" : "cut_too_long", counts.too_long},
+          {"dropped_bad_ratio", counts.bad_ratio},
+          {"dropped_overlap", counts.overlap},
+          {"dropped_duplicate", counts.duplicate},
+          {"dropped_near_duplicate", counts.near_duplicate},
+          {"repaired_crlf", counts.repaired_crlf},
+          {"repaired_nul", counts.repaired_nul},
+          {"lowercased", counts.lowercased},
+          {"titlecased", counts.titlecased},
+          {"source_words", counts.source_tokens},
+          {"target_words", counts.target_tokens},
+          {"unknown_words", counts.unknown_tokens}};
+}
+
+/// Names without folders and digests of the text: equal text in another folder gives an equal corpus file.
+Json provenance(const std::vector<InputFile>& inputs) {
+  Json list = Json::array();
+  for (const InputFile& input : inputs) {
+    list.push_back(
+        {{"name", without_folder(input.path)}, {"lines", input.lines}, {"xxh3_128", input.digest}});
+  }
+  return list;
+}
+
+std::string tokenizer_origin(const PrepareOptions& options) {
+  Json origin;
+  if (!options.tokenizer_model.empty()) {
+    origin["given"] = without_folder(options.tokenizer_model);
+  } else {
+    origin["kind"] = options.tokenizer.kind == TokenizerKind::kBpe ? "bpe" : "unigram";
+    origin["vocab_size"] = options.tokenizer.vocab_size;
+    origin["character_coverage"] = options.tokenizer.character_coverage;
+    origin["max_sentences"] = options.tokenizer.max_sentences;
+    origin["lowercase"] = options.tokenizer.lowercase;
+    origin["identity"] = options.tokenizer.identity;
+  }
+  return text_of(origin);
+}
+
+const char* name_of(Likeness likeness) {
+  constexpr std::array<const char*, 3> kNames = {"none", "exact", "near"};
+  return kNames[static_cast<size_t>(likeness)];
+}
+
+/// Lists of inputs, one after the other.
+std::string joined(const std::string& before, const Json& list) {
+  Json all = Json::parse(before, nullptr, false);
+  if (!all.is_array()) all = Json::array();
+  all.insert(all.end(), list.begin(), list.end());
+  return text_of(all);
+}
+
+}  // namespace
+
+std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
+                         const PrepareOptions& options) {
+  const PrepareCounts& counts = record.counts;
+  Json details;
+  details["inputs"] = provenance(record.inputs);
+  for (const auto& [name, count] : named_counts(counts, true)) details[name] = count;
+  details["weights_mean"] = counts.kept == 0 ? 0.0 : counts.weights / static_cast<double>(counts.kept);
+  details["source_tag"] = corpus.source_tag;
+  details["target_tag"] = corpus.target_tag;
+  details["lowercase_rate"] = corpus.lowercase_rate;
+  details["titlecase_rate"] = corpus.titlecase_rate;
+  details["seed"] = options.seed;
+  details["max_length"] = options.max_length;
+  details["max_length_ratio"] = options.max_length_ratio;
+  details["drop_duplicates"] = name_of(options.drop_duplicates);
+  details["drop_overlap"] = name_of(options.drop_overlap);
+  return text_of(details);
+}
+
+void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const SetRecord& train,
+                      const SetRecord& valid) {
+  const std::unique_ptr<const Hdf5Reader> before =
+      options.append_to.empty() ? nullptr : std::make_unique<const Hdf5Reader>(options.append_to);
+  const auto number_before = [&](const std::string& name) {
+    return before != nullptr && before->has_attribute("/", name) ? before->int_attribute("/", name) : 0;
+  };
+  const auto text_before = [&](const std::string& name) {
+    return before != nullptr && before->has_attribute("/", name) ? before->string_attribute("/", name) : "";
+  };
+  for (const auto& [set, record] : {std::pair("train", &train), {"valid", &valid}}) {
+    for (const auto& [name, count] : named_counts(record->counts, record == &train)) {
+      const std::string attribute = fmt::format("{}_{}", set, name);
+      writer.write_attribute(attribute, count + number_before(attribute));
+    }
+  }
+  writer.write_attribute("max_length", int64_t{options.max_length});
+  writer.write_attribute("max_length_ratio", options.max_length_ratio);
+  const std::string origin = text_before("tokenizer_origin");
+  writer.write_attribute("tokenizer_origin", origin.empty() ? tokenizer_origin(options) : origin);
+  writer.write_attribute("train_inputs", joined(text_before("train_inputs"), provenance(train.inputs)));
+  writer.write_attribute("valid_inputs", joined(text_before("valid_inputs"), provenance(valid.inputs)));
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,163 @@
+#include "data/prepare_tokenizer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "data/error.h"
+#include "data/pair_block.h"
+#include "data/pair_reader.h"
+#include "data/prepare_child.h"
+
+namespace ventris::data {
+
+namespace {
+
+constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+constexpr int64_t kPairsBetweenReports = 1 << 14;
+
+/// The tokenizer's training text: evenly spaced pairs. When the sample is full, every second pair is removed
+/// and the distance doubles, so that one pass is enough, and for a long text the sample has at least half of
+/// the allowed sentences.
+class Sample {
+ public:
+  explicit Sample(int64_t max_sentences)
+      : max_sentences_(static_cast<size_t>(2 * std::max<int64_t>(1, max_sentences / 2))) {}
+
+  void take(std::string_view source, std::string_view target) {
+    if (index_++ % distance_ != 0) return;
+    sentences_.emplace_back(source);
+    sentences_.emplace_back(target);
+    if (sentences_.size() <= max_sentences_) return;
+    size_t kept = 0;
+    for (size_t pair = 0; 2 * pair < sentences_.size(); pair += 2) {
+      sentences_[kept++].swap(sentences_[2 * pair]);
+      sentences_[kept++].swap(sentences_[2 * pair + 1]);
+    }
+    sentences_.resize(kept);
+    distance_ *= 2;
+  }
+  const std::vector<std::string>& sentences() const { return sentences_; }
+
+ private:
+  size_t max_sentences_;
+  std::vector<std::string> sentences_;
+  int64_t distance_ = 1;
+  int64_t index_ = 0;
+};
+
+Sample sample_sentences(const PrepareOptions& options, const std::string& standard_input,
+                        const ProgressCall& progress) {
+  Sample sample(options.tokenizer.max_sentences);
+  PrepareProgress report{.phase = "reading", .pairs = 0, .bytes = 0, .all_bytes = 0};
+  for (const TrainingCorpus& corpus : options.corpora) {
+    report.all_bytes += bytes_of(corpus.files, standard_input);
+  }
+  RawPair pair;
+  std::string source_scratch;
+  std::string target_scratch;
+  int64_t pairs_before = 0;
+  int64_t bytes_before = 0;
+  for (const TrainingCorpus& corpus : options.corpora) {
+    PairReader reader(corpus.files, corpus.weights, standard_input);
+    while (reader.next_files()) {
+      const PairFiles& files = corpus.files[reader.file()];
+      const std::string source_path = shown(files.source);
+      const std::string target_path = shown(files.target.empty() ? files.source : files.target);
+      while (reader.next(pair)) {
+        // Every line is checked here, so that bad text is found before the tokenizer is trained.
+        const CleanLine source = clean_line(pair.source, source_scratch, source_path, reader.line_number());
+        const CleanLine target = clean_line(pair.target, target_scratch, target_path, reader.line_number());
+        sample.take(source.text, target.text);
+        if (reader.pairs() % kPairsBetweenReports != 0) continue;
+        report.pairs = pairs_before + reader.pairs();
+        report.bytes = bytes_before + reader.bytes_read();
+        progress(report);
+      }
+    }
+    pairs_before += reader.pairs();
+    bytes_before += reader.bytes_read();
+  }
+  return sample;
+}
+
+/// The pieces of the tags: a tag is a whole word, so that with the mark of the space before it, it is one
+/// token.
+std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora) {
+  std::set<std::string> pieces;
+  for (const TrainingCorpus& corpus : corpora) {
+    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
+      if (!tag.empty()) pieces.insert(std::string(kSpaceMark) + tag);
+    }
+  }
+  return {pieces.begin(), pieces.end()};
+}
+
+}  // namespace
+
+PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
+  if (!options.tokenizer_model.empty()) {
+    return {options.tokenizer_bytes.empty() ? Tokenizer::from_file(options.tokenizer_model)
+                                            : Tokenizer(options.tokenizer_bytes, options.tokenizer_model),
+            0};
+  }
+  TokenizerTraining training = options.tokenizer;
+  const std::vector<std::string> tags = tag_pieces(options.corpora);
+  training.user_symbols.insert(training.user_symbols.end(), tags.begin(), tags.end());
+  std::string answer = run_in_child(
+      [&](const ProgressCall& progress) {
+        const Sample sample = sample_sentences(options, standard_input, progress);
+        const auto sentences = static_cast<int64_t>(sample.sentences().size());
+        progress({.phase = "training the tokenizer", .pairs = sentences / 2, .bytes = 0, .all_bytes = 0});
+        std::string result(sizeof(sentences), '\0');
+        std::memcpy(result.data(), &sentences, sizeof(sentences));
+        return result + train_tokenizer(sample.sentences(), training);
+      },
+      options.progress,
+      "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "
+      "characters other than blanks, and that --tokenizer-sentences is large enough. Nothing was written");
+  int64_t sentences = 0;
+  std::memcpy(&sentences, answer.data(), sizeof(sentences));
+  answer.erase(0, sizeof(sentences));
+  return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
+}
+
+void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained) {
+  for (const TrainingCorpus& corpus : corpora) {
+    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
+      if (tag.empty()) continue;
+      const std::vector<int32_t> ids = tokenizer.encode(tag);
+      if (ids.size() == 1 && ids[0] != tokenizer.unknown_id() && tokenizer.encode(tag + " a")[0] == ids[0])
+        continue;
+      fail(ErrorKind::kBadConfiguration, "the tag '{}' of {} is not one token of the tokenizer, but {}. {}",
+           tag, corpus.name,
+           ids.size() == 1 ? std::string("unknown to it") : fmt::format("{} tokens", ids.size()),
+           is_trained
+               ? "Take one that the tokenizer's normalisation leaves as it is, such as <bt>"
+               : fmt::format("Train it with the piece {}{} as a user-defined symbol, take a tag that is a "
+                             "piece of it, or leave out --tokenizer-model and --tokenizer-from",
+                             kSpaceMark, tag));
+    }
+  }
+}
+
+int64_t bytes_of(const std::vector<PairFiles>& files, const std::string& standard_input) {
+  int64_t bytes = 0;
+  const auto add = [&](const std::string& path) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path == "-" ? standard_input : path, error);
+    if (!error) bytes += static_cast<int64_t>(size);
+  };
+  for (const PairFiles& pair : files) {
+    add(pair.source);
+    if (!pair.target.empty()) add(pair.target);
+  }
+  return bytes;
+}
+
+}  // namespace ventris::data

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "data/prepare.h"
+#include "data/text/tokenizer.h"
+
+// Private to data/.
+
+namespace ventris::data {
+
+struct PreparedTokenizer {
+  Tokenizer tokenizer;
+  int64_t sentences;  // that trained it; 0 if it was given
+};
+
+/// The tokenizer for the corpora: that of the model, if one is given, or one that is trained, in a child
+/// process, on evenly spaced pairs of all corpora; their tags are pieces of it. Every line is checked on the
+/// way. `standard_input` is the path of a copy of it. Errors: those of PairReader, clean_line() and
+/// train_tokenizer(); kBadConfiguration for a tag that is not one token.
+PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input);
+
+/// Throws DataError kBadConfiguration for a tag that the tokenizer does not encode as one token.
+void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained);
+
+/// Bytes of the files on the disk; that of the standard input is `standard_input`.
+int64_t bytes_of(const std::vector<PairFiles>& files, const std::string& standard_input);
+
+}  // namespace ventris::data

@@ -1,0 +1,80 @@
+#include "launch/prepare_progress.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+
+#include "launch/output.h"
+#include "trainer/live_line.h"
+#include "trainer/message_terminal.h"
+#include "trainer/progress.h"
+
+namespace ventris {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLiveSeconds = 0.5;
+
+double seconds_since(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+}  // namespace
+
+struct PrepareProgressLine::Impl {
+  const MessageTerminal terminal;
+  const bool live;
+  const bool lines;
+  const double period;
+  LiveLine line{terminal.reflows()};
+  std::string phase;
+  Clock::time_point phase_begin = Clock::now();
+  Clock::time_point last_shown = Clock::now();
+
+  Impl(bool speaks, const std::string& form, double log_seconds)
+      : live(speaks && (form == "live" || (form == "auto" && terminal.exists()))),
+        lines(speaks && !live && form != "none" && log_seconds > 0.0),
+        period(live ? kLiveSeconds : log_seconds) {}
+};
+
+PrepareProgressLine::PrepareProgressLine(bool speaks, const std::string& form, double log_seconds)
+    : impl_(std::make_unique<Impl>(speaks, form, log_seconds)) {}
+
+PrepareProgressLine::~PrepareProgressLine() {
+  if (impl_->line.is_open()) std::fputs(impl_->line.remove(impl_->terminal.columns()).c_str(), stderr);
+}
+
+void PrepareProgressLine::show(const data::PrepareProgress& progress) {
+  Impl& shown = *impl_;
+  if (shown.phase != progress.phase) {
+    shown.phase = progress.phase;
+    shown.phase_begin = Clock::now();
+  }
+  if ((!shown.live && !shown.lines) || seconds_since(shown.last_shown) < shown.period) return;
+  shown.last_shown = Clock::now();
+  const std::string text = prepare_progress_text(progress, seconds_since(shown.phase_begin));
+  if (shown.live) {
+    std::fputs(shown.line.replace(text, shown.terminal.columns()).c_str(), stderr);
+    std::fflush(stderr);
+  } else {
+    tell(text);
+  }
+}
+
+std::string prepare_progress_text(const data::PrepareProgress& progress, double seconds) {
+  std::string text = fmt::format("{}  {} pairs", progress.phase, grouped(progress.pairs));
+  if (progress.all_bytes <= 0 || progress.bytes <= 0 || seconds <= 0.0) {
+    return text + fmt::format("  for {}", duration_text(seconds));
+  }
+  text += fmt::format("  {} pairs/s", grouped(std::llround(static_cast<double>(progress.pairs) / seconds)));
+  const double left = seconds * static_cast<double>(progress.all_bytes - progress.bytes) /
+                      static_cast<double>(progress.bytes);
+  return text + fmt::format("  {} left", duration_text(left));
+}
+
+}  // namespace ventris

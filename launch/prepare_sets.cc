@@ -1,0 +1,128 @@
+#include "launch/prepare_sets.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+
+#include "backend/error.h"
+#include "launch/job.h"
+
+namespace ventris {
+
+namespace {
+
+// SRC TGT SRC TGT ...
+std::vector<data::PairFiles> pairs_of_files(const std::string& option,
+                                            const std::vector<std::string>& files) {
+  if (files.size() % 2 != 0) {
+    fail(ExitCode::kUsage, "--{} needs pairs of files, source then target, but {} were given", option,
+         files.size());
+  }
+  std::vector<data::PairFiles> pairs;
+  for (size_t i = 0; i < files.size(); i += 2) pairs.push_back({files[i], files[i + 1]});
+  return pairs;
+}
+
+/// Calls `take` with each group of as many values as `form` has words.
+void for_each_group(const std::string& option, const std::string& form,
+                    const std::vector<std::string>& values,
+                    const std::function<void(const std::string* group)>& take) {
+  const auto size = static_cast<size_t>(1 + std::ranges::count(form, ' '));
+  if (values.size() % size != 0) {
+    fail(ExitCode::kUsage, "--{} takes {} values each time, {}, but {} were given: {}", option, size, form,
+         values.size(), values.back());
+  }
+  for (size_t i = 0; i < values.size(); i += size) take(&values[i]);
+}
+
+double rate_of(const std::string& option, const std::string& name, const std::string& text) {
+  double rate = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  if (error != std::errc() || end != text.data() + text.size() || !(rate >= 0.0 && rate <= 1.0)) {
+    fail(ExitCode::kUsage, "--{} {} {}: expected a rate from 0 to 1, such as 0.1", option, name, text);
+  }
+  return rate;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return std::filesystem::equivalent(a, b, error);
+}
+
+void warn_of_repeats(const std::string& set, const std::vector<data::PairFiles>& files, const Job& job) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (is_same_file(files[i].source, files[i].target)) {
+      say(job, fmt::format("Warning: {} has {} as source and as target: the model would learn to copy", set,
+                           files[i].source));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (!is_same_file(files[i].source, files[j].source)) continue;
+      if (files[i].target != files[j].target && !is_same_file(files[i].target, files[j].target)) continue;
+      say(job, fmt::format("Warning: {} has the pair {} {} twice: its sentences count twice", set,
+                           files[i].source, files[i].target));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<data::TrainingCorpus> training_corpora(const SetOptions& options) {
+  std::vector<data::TrainingCorpus> corpora;
+  if (!options.train_sets.empty()) {
+    corpora.push_back({.name = "train", .files = pairs_of_files("train-sets", options.train_sets)});
+  }
+  for_each_group("train-set", "NAME SRC TGT", options.train_set, [&](const std::string* group) {
+    corpora.push_back({.name = group[0], .files = {{group[1], group[2]}}});
+  });
+  for_each_group("train-tsv", "NAME FILE", options.train_tsv, [&](const std::string* group) {
+    corpora.push_back({.name = group[0], .files = {{group[1], ""}}});
+  });
+  const auto set = [&](const std::string& option, const std::string& form,
+                       const std::vector<std::string>& values,
+                       const std::function<void(data::TrainingCorpus&, const std::string& value)>& store) {
+    for_each_group(option, form, values, [&](const std::string* group) {
+      const auto named = std::ranges::find(corpora, group[0], &data::TrainingCorpus::name);
+      if (named == corpora.end()) {
+        fail(ExitCode::kUsage,
+             "--{} {} {}: there is no corpus of that name; give it with --train-set {} SRC TGT", option,
+             group[0], group[1], group[0]);
+      }
+      store(*named, group[1]);
+    });
+  };
+  set("source-tag", "NAME TAG", options.source_tag,
+      [](data::TrainingCorpus& corpus, const std::string& tag) { corpus.source_tag = tag; });
+  set("target-tag", "NAME TAG", options.target_tag,
+      [](data::TrainingCorpus& corpus, const std::string& tag) { corpus.target_tag = tag; });
+  set("weights", "NAME FILE", options.weights,
+      [](data::TrainingCorpus& corpus, const std::string& path) { corpus.weights = path; });
+  set("lowercase-rate", "NAME RATE", options.lowercase_rate,
+      [](data::TrainingCorpus& corpus, const std::string& rate) {
+        corpus.lowercase_rate = rate_of("lowercase-rate", corpus.name, rate);
+      });
+  set("titlecase-rate", "NAME RATE", options.titlecase_rate,
+      [](data::TrainingCorpus& corpus, const std::string& rate) {
+        corpus.titlecase_rate = rate_of("titlecase-rate", corpus.name, rate);
+      });
+  return corpora;
+}
+
+std::vector<data::PairFiles> validation_files(const SetOptions& options) {
+  return pairs_of_files("valid-sets", options.valid_sets);
+}
+
+void warn_of_repeated_files(const std::vector<data::TrainingCorpus>& corpora,
+                            const std::vector<data::PairFiles>& valid, const Job& job) {
+  for (const data::TrainingCorpus& corpus : corpora) {
+    const bool is_unnamed = corpus.name == "train" && corpora.size() == 1;
+    warn_of_repeats(is_unnamed ? "--train-sets" : "the corpus " + corpus.name, corpus.files, job);
+  }
+  warn_of_repeats("--valid-sets", valid, job);
+}
+
+}  // namespace ventris
