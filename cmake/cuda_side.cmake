@@ -37,5 +37,5 @@ function(ventris_cuda_side_program name prefix sources)
   endforeach()
   target_link_libraries(${name} PRIVATE ${prefix}_comm ${prefix}_backend Threads::Threads ventris_hdf5
                         PkgConfig::SENTENCEPIECE ${SENTENCEPIECE_TRAIN_LIBRARY} PkgConfig::XXHASH ZLIB::ZLIB LibLZMA::LibLZMA PkgConfig::ZSTD spdlog::spdlog
-                        nlohmann_json::nlohmann_json Boost::program_options ${CMAKE_DL_LIBS})
+                        nlohmann_json::nlohmann_json yaml-cpp Boost::program_options ${CMAKE_DL_LIBS})
 endfunction()

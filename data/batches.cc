@@ -1,6 +1,9 @@
 #include "data/batches.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "data/error.h"
 #include "data/permutation.h"
@@ -20,6 +23,67 @@ int64_t longest_rows(const std::vector<CorpusPart>& parts, int CorpusPart::*long
   return rows;
 }
 
+/// The pairs of an epoch after one another, from a position on.
+class EpochDraws {
+ public:
+  EpochDraws(int64_t pairs, uint64_t seed, DataPosition& position)
+      : seed_(seed), position_(position), order_(pairs, seed, static_cast<uint64_t>(position.epoch)) {}
+
+  DrawnPair operator*() const { return {.pair = order_(position_.index), .epoch = position_.epoch}; }
+  void operator++() {
+    if (++position_.index < order_.size()) return;
+    position_ = {.epoch = position_.epoch + 1, .index = 0};
+    order_ = Permutation(order_.size(), seed_, static_cast<uint64_t>(position_.epoch));
+  }
+
+ private:
+  uint64_t seed_;
+  DataPosition& position_;
+  Permutation order_;
+};
+
+/// The pairs of a stage after one another, from a position on.
+class StageDraws {
+ public:
+  StageDraws(const BatchSource& source, const std::vector<CorpusPart>& parts, int64_t pairs, uint64_t seed,
+             DataPosition& position)
+      : position_(position),
+        pairs_(pairs),
+        stage_(source.mix().stages[static_cast<size_t>(position.mix.stage)], position.mix.stage, parts, seed),
+        drawn_(source.drawn(position)) {
+    for (const CorpusPart& part : parts) {
+      corpora_.push_back(part.pairs > 0 ? std::optional<CorpusOrder>(std::in_place, part, seed)
+                                        : std::nullopt);
+    }
+    find();
+  }
+
+  DrawnPair operator*() const { return pair_; }
+  void operator++() {
+    ++drawn_[part_];
+    ++position_.mix.draws;
+    if (++position_.index == pairs_) {
+      ++position_.epoch;
+      position_.index = 0;
+    }
+    find();
+  }
+
+ private:
+  void find() {
+    part_ = stage_(position_.mix.draws);
+    pair_ = (*corpora_[part_])(drawn_[part_]);
+  }
+
+  DataPosition& position_;
+  const int64_t pairs_;
+  StageOrder stage_;
+  std::vector<int64_t> drawn_;
+  std::vector<std::optional<CorpusOrder>> corpora_;  // none of a corpus without pairs
+  size_t part_ = 0;
+  DrawnPair pair_{};
+};
+
 void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
   if (longest > tokens / shards) {
     fail(ErrorKind::kBadConfiguration,
@@ -34,7 +98,7 @@ void check_capacity(const char* side, const char* option, int64_t longest, int64
 
 BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts,
                          const BatchOptions& options)
-    : pairs_(pairs), options_(options), source_capacity_(0), target_capacity_(0) {
+    : pairs_(pairs), parts_(parts), options_(options), source_capacity_(0), target_capacity_(0) {
   if (pairs.size() == 0) {
     fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs for batches");
   }
@@ -50,15 +114,22 @@ BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPar
 }
 
 GlobalBatch BatchSource::at(const DataPosition& position) const {
-  const int64_t count = pairs_.size();
-  if (position.epoch < 0 || position.index < 0 || position.index >= count) {
-    fail(ErrorKind::kBadData,
-         "position {} of epoch {} is not in a corpus of {} pairs: was the corpus changed?", position.index,
-         position.epoch, count);
-  }
+  check(position);
   GlobalBatch batch;
   batch.next = position;
-  Permutation order(count, options_.seed, static_cast<uint64_t>(position.epoch));
+  if (mix().empty()) {
+    fill(batch, EpochDraws(pairs_.size(), options_.seed, batch.next));
+    return batch;
+  }
+  batch.next.mix.before.resize(parts_.size(), 0);
+  fill(batch, StageDraws(*this, parts_, pairs_.size(), options_.seed, batch.next));
+  ++batch.next.mix.steps;
+  if (ends_stage(batch.next)) batch.next = after_stage(batch.next);
+  return batch;
+}
+
+template <typename Draws>
+void BatchSource::fill(GlobalBatch& batch, Draws&& draws) const {
   Shard shard;
   const auto close_shard = [&] {
     batch.source_tokens += shard.source_rows;
@@ -70,23 +141,72 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
     shard.target_row_base = batch.target_tokens;
   };
   while (static_cast<int>(batch.shards.size()) < options_.shards) {
-    const int64_t pair = order(batch.next.index);
-    const int64_t source_rows = rows(pairs_.source, pair);
-    const int64_t target_rows = rows(pairs_.target, pair);
+    const DrawnPair drawn = *draws;
+    const int64_t source_rows = rows(pairs_.source, drawn.pair);
+    const int64_t target_rows = rows(pairs_.target, drawn.pair);
     if (shard.source_rows + source_rows > source_capacity_ ||
         shard.target_rows + target_rows > target_capacity_) {
       close_shard();
       continue;
     }
-    shard.pairs.push_back({.pair = pair, .epoch = batch.next.epoch});
+    shard.pairs.push_back(drawn);
     shard.source_rows += source_rows;
     shard.target_rows += target_rows;
-    if (++batch.next.index == count) {
-      batch.next = {batch.next.epoch + 1, 0};
-      order = Permutation(count, options_.seed, static_cast<uint64_t>(batch.next.epoch));
-    }
+    ++draws;
   }
-  return batch;
+}
+
+void BatchSource::check(const DataPosition& position) const {
+  const int64_t count = pairs_.size();
+  if (position.epoch < 0 || position.index < 0 || position.index >= count) {
+    fail(ErrorKind::kBadData,
+         "position {} of epoch {} is not in a corpus of {} pairs: was the corpus changed?", position.index,
+         position.epoch, count);
+  }
+  const MixPosition& mix = position.mix;
+  const bool is_first = mix.before.empty() && mix.stage == 0;
+  if (mix.stage < 0 || mix.steps < 0 || mix.draws < 0 || mix.stage > std::ssize(options_.mix.stages) ||
+      (!options_.mix.empty() && !is_first && mix.before.size() != parts_.size())) {
+    fail(ErrorKind::kBadData,
+         "position {} of stage {} of a mix is not in a plan of {} stages and {} corpora: was one changed?",
+         mix.draws, mix.stage, options_.mix.stages.size(), parts_.size());
+  }
+}
+
+const MixStage& BatchSource::stage_of(const DataPosition& position) const {
+  return options_.mix.stages[static_cast<size_t>(position.mix.stage)];
+}
+
+bool BatchSource::ended(const DataPosition& position) const {
+  return !options_.mix.empty() && position.mix.stage >= std::ssize(options_.mix.stages);
+}
+
+std::vector<int64_t> BatchSource::drawn(const DataPosition& position) const {
+  std::vector<int64_t> drawn = position.mix.before;
+  drawn.resize(parts_.size(), 0);
+  if (ended(position)) return drawn;
+  StageOrder order(stage_of(position), position.mix.stage, parts_, options_.seed);
+  const std::vector<int64_t> in_stage = order.counts_of(position.mix.draws);
+  for (size_t part = 0; part < drawn.size(); ++part) drawn[part] += in_stage[part];
+  return drawn;
+}
+
+DataPosition BatchSource::after_stage(const DataPosition& position) const {
+  DataPosition next = position;
+  next.mix = {.stage = position.mix.stage + 1, .steps = 0, .draws = 0, .before = drawn(position)};
+  return next;
+}
+
+bool BatchSource::ends_stage(const DataPosition& position) const {
+  const StageEnd& end = stage_of(position).end;
+  if (end.kind == StageEnd::Kind::kSteps) return position.mix.steps >= end.count;
+  if (end.kind != StageEnd::Kind::kEpochs) return false;
+  const std::vector<int64_t> drawn_so_far = drawn(position);
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    if (parts_[part].name == end.corpus)
+      return drawn_so_far[part] - position.mix.before[part] >= end.count * parts_[part].pairs;
+  }
+  return false;
 }
 
 Packer::Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed)

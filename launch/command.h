@@ -55,6 +55,7 @@ Command prepare_command();
 Command doctor_command();
 Command selftest_command();
 Command plan_command();
+Command order_command();
 Command train_command();
 Command supervise_command();
 Command translate_command();

@@ -11,6 +11,7 @@ std::vector<Command> all_commands() {
   commands.push_back(doctor_command());
   commands.push_back(selftest_command());
   commands.push_back(plan_command());
+  commands.push_back(order_command());
   commands.push_back(train_command());
   commands.push_back(supervise_command());
   commands.push_back(replay_command());

@@ -9,6 +9,7 @@
 #include "backend/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
+#include "launch/mix_option.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "trainer/checks/training_plan.h"
@@ -162,6 +163,10 @@ nlohmann::json json_of(const TrainingPlan& plan) {
                            {"checkpoint_bytes", plan.checkpoint_bytes},
                            {"checkpoints", plan.checkpoints},
                            {"disk_bytes", plan.disk_bytes()}};
+  for (const PlannedStage& stage : plan.stages) {
+    object["stages"].push_back({{"stage", stage.name}, {"end", stage.end}});
+    if (stage.steps > 0) object["stages"].back()["steps"] = stage.steps;
+  }
   if (plan.predicted) object["predicted"] = json_of(*plan.predicted, plan.machine.ranks);
   return object;
 }
@@ -174,6 +179,7 @@ int run_plan(Options& options) {
          options.ranks);
   }
   check_model_dir(train.model_dir);
+  for (const std::string& remark : take_mix(options.train)) tell(remark);
   PlannedMachine machine = machine_of(options);
   machine.link = link_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing

@@ -9,6 +9,7 @@
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
 #include "launch/job.h"
+#include "launch/mix_option.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "trainer/files/json_text.h"
@@ -64,7 +65,7 @@ void write_result(const Job& job, const std::string& text) {
 }
 
 /// No input may be overwritten: refuses one that has the name of a file of the run, in its folder.
-void check_inputs(const TrainOptions& train) {
+void check_inputs(const TrainOptions& train, const std::string& mix) {
   const auto check = [&](const char* option, const std::string& input) {
     std::error_code error;  // of a missing file
     if (!is_name_of_run_file(data::without_folder(input)) ||
@@ -78,13 +79,15 @@ void check_inputs(const TrainOptions& train) {
   check("corpus", train.corpus);
   if (step_of_checkpoint(train.initial_model) < 0) check("init", train.initial_model);
   check("init-embeddings", train.initial_embeddings);
+  if (data::without_folder(mix) != data::without_folder(path_of_config(train.model_dir))) check("mix", mix);
 }
 
 int run_train(TrainCommandOptions& options, Job& job) {
   TrainOptions& train = options.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
-  check_inputs(train);
+  check_inputs(train, options.mix);
+  for (const std::string& remark : take_mix(options)) say(job, remark);
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads, options.isa);
   const CorpusFaults faults(train.corpus, job, "train");

@@ -64,28 +64,6 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                       "Added to the variance in LayerNorm."));
 }
 
-void add_batch_options(TrainOptions& train, OptionTable& table) {
-  table.group("Data and batches");
-  table.text("corpus", "FILE", train.corpus, "Corpus file of 'ventris prepare'. Required.");
-  preset(table.integer("batch-source-tokens", train.batch_source_tokens, {.min = 1, .max = kManyTokens},
-                       "Source tokens of a global batch, including end marks, over all ranks."));
-  preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.min = 1, .max = kManyTokens},
-                       "Target tokens of a global batch."));
-  table.integer(
-      "logical-shards", train.logical_shards, {.min = 0, .max = 65536},
-      "Micro-batches per global batch. Ranks have equal work if this is a multiple of their number. "
-      "0: a resumed run takes the value of its checkpoint, on any number of ranks, "
-      "so the batches stay the same; a new run takes the smallest multiple of the number of ranks or, "
-      "with --reduction reproducible, the smallest power of two from 8, "
-      "for which a micro-batch holds at most --micro-batch-tokens. If there are more ranks than these, "
-      "--reduction reproducible takes the largest power of two with which it holds at least 512. "
-      "It takes fewer if the longest sentence would not fit.");
-  table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
-                "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
-                "0: 4096 on the CPU and 32768 on CUDA.");
-  table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
-}
-
 void add_optimizer_options(TrainOptions& train, OptionTable& table) {
   table.group("Optimization");
   preset(table.integer("max-steps", train.max_steps, {.min = 0, .max = 4294967295},
@@ -232,6 +210,34 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
 
 }  // namespace
 
+void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
+  TrainOptions& train = options.train;
+  table.group("Data and batches");
+  table.text("corpus", "FILE", train.corpus, "Corpus file of 'ventris prepare'. Required.");
+  preset(table.integer("batch-source-tokens", train.batch_source_tokens, {.min = 1, .max = kManyTokens},
+                       "Source tokens of a global batch, including end marks, over all ranks."));
+  preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.min = 1, .max = kManyTokens},
+                       "Target tokens of a global batch."));
+  table.integer(
+      "logical-shards", train.logical_shards, {.min = 0, .max = 65536},
+      "Micro-batches per global batch. Ranks have equal work if this is a multiple of their number. "
+      "0: a resumed run takes the value of its checkpoint, on any number of ranks, "
+      "so the batches stay the same; a new run takes the smallest multiple of the number of ranks or, "
+      "with --reduction reproducible, the smallest power of two from 8, "
+      "for which a micro-batch holds at most --micro-batch-tokens. If there are more ranks than these, "
+      "--reduction reproducible takes the largest power of two with which it holds at least 512. "
+      "It takes fewer if the longest sentence would not fit.");
+  table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
+                "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
+                "0: 4096 on the CPU and 32768 on CUDA.");
+  table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
+  table.optional_text(
+      "mix", "FILE", options.mix,
+      "Draws the pairs from the corpora of the file by a plan of stages, such as 'clean .7 bt .3 until bt 2', "
+      "one a line (docs/formats.md), or the config.json of a run with one, or a configuration of OpusTrainer. "
+      "A resumed run without it continues with its own. Without a plan all corpora are one.");
+}
+
 const std::vector<std::string>& preset_names() {
   static const std::vector<std::string> names = {"tiny", "small", "base", "big"};
   return names;
@@ -280,7 +286,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.choice("preset", train.preset, preset_names(),
                "Settings that other options override. tiny suits Multi30k, small IWSLT; "
                "base and big are those of the paper.");
-  add_batch_options(train, table);
+  add_batch_options(options, table);
   add_model_options(train, table);
   add_optimizer_options(train, table);
   add_validation_options(train, table);
@@ -338,6 +344,7 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   } catch (const Error& error) {
     fail(ExitCode::kBadConfiguration, "{}", error.what());
   }
+  if (!read.train.mix.empty()) read.mix = path;
   OptionTable table;
   add_train_options(read, table);
   const nlohmann::json given = parse_json(json);

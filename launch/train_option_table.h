@@ -12,6 +12,7 @@ namespace ventris {
 
 struct TrainCommandOptions {
   TrainOptions train;
+  std::string mix;          // file of --mix (launch/mix_option.h)
   std::string show_preset;  // name; empty: train
   std::string isa = "auto";
   bool json = false;
@@ -22,6 +23,9 @@ const std::vector<std::string>& preset_names();
 /// Declares the options of `ventris train`: every field of TrainOptions except the size of the vocabulary,
 /// which is in the corpus.
 void add_train_options(TrainCommandOptions& options, OptionTable& table);
+
+/// Those of them that select the pairs of the steps.
+void add_batch_options(TrainCommandOptions& options, OptionTable& table);
 
 /// The options of the short help.
 std::vector<CommonOption> common_train_options();

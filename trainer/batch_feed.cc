@@ -37,12 +37,26 @@ BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::B
       thread_([this, start] { work(start.position, start.step); }) {}
 
 BatchFeed::~BatchFeed() {
+  stop();
+}
+
+void BatchFeed::stop() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
   thread_.join();
+}
+
+void BatchFeed::restart(const Start& start) {
+  stop();
+  if (taken_ > 0) stage(taken_ - 1).stage.wait_until_sent();
+  ends_ = false;
+  steps_.clear();
+  filled_ = freed_ = taken_;
+  failure_ = nullptr;
+  thread_ = std::thread([this, start] { work(start.position, start.step); });
 }
 
 template <typename Condition>
@@ -61,7 +75,7 @@ void BatchFeed::wait_to_take(Condition&& condition) {
 
 void BatchFeed::work(data::DataPosition position, int64_t step) {
   try {
-    for (;; ++step) {
+    for (; !source_.ended(position); ++step) {
       const data::GlobalBatch batch = source_.at(position);
       position = batch.next;
       if (!wait_to_fill([&] { return steps_.size() < kStepsAhead; })) return;

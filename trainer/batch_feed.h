@@ -55,6 +55,10 @@ class BatchFeed {
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
 
+  /// Continues at another position, for a stage that a validation ended. Requires that all micro-batches of
+  /// the previous step were taken.
+  void restart(const Start& start);
+
   /// The batch of the next step. Requires that all micro-batches of the previous step were taken.
   data::GlobalBatch next_step();
   /// This rank's next micro-batch of the step, in the order of the shards: its copy to the device is
@@ -68,6 +72,7 @@ class BatchFeed {
   };
 
   void work(data::DataPosition position, int64_t step);
+  void stop();
   /// Waits; false if the feed ends.
   template <typename Condition>
   bool wait_to_fill(Condition&& condition);

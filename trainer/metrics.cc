@@ -32,6 +32,14 @@ bool is_of_validation(const Json& line) {
   });
 }
 
+// The end of a stage that a validation brought, which the validation writes again.
+bool is_of_stall(const Json& line) {
+  const auto text = [&](const char* key) {
+    return line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : "";
+  };
+  return text("event") == kStageEndEvent && text("end").starts_with("until stalled ");
+}
+
 Json line_of(int64_t step, const char* type) {
   return {{"step", step}, {"type", type}, {"time", now_utc()}};
 }
@@ -47,7 +55,8 @@ std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step,
     int64_t step = 0;
     const bool whole = object.is_object() && object.contains("step") && read_number(object["step"], step);
     if (!whole) continue;
-    const bool again = validates_last_step && step == last_step && is_of_validation(object);
+    const bool again =
+        validates_last_step && step == last_step && (is_of_validation(object) || is_of_stall(object));
     if (step <= last_step && !again) kept.push_back(line);
   }
   if (!in.is_open() || in.bad()) {
@@ -141,12 +150,22 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   line["source_tokens_per_second"] = metrics.source_tokens_per_second();
   line["elapsed_seconds"] = metrics.elapsed_seconds;
   line["skipped_steps"] = metrics.skipped_steps;
+  if (!metrics.stage.empty()) {
+    line["stage"] = metrics.stage;
+    for (const auto& [corpus, pairs] : metrics.pairs) line["pairs"][corpus] = pairs;
+  }
   write_line(line);
 }
 
 void MetricsLog::write_digest(int64_t step, const std::string& digest) {
   Json line = line_of(step, "digest");
   line["digest"] = digest;
+  write_line(line);
+}
+
+void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", kStageEndEvent}, {"ended_stage", stage}, {"end", end}});
   write_line(line);
 }
 

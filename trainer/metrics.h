@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/files/folder_lock.h"
@@ -29,6 +30,8 @@ struct IntervalMetrics {
   int64_t target_tokens = 0;   // trained on since the start
   double elapsed_seconds = 0.0;
   int64_t skipped_steps = 0;
+  std::string stage = {};                                   // of the step; "" without a plan of stages
+  std::vector<std::pair<std::string, int64_t>> pairs = {};  // drawn of each corpus since the start; likewise
 
   bool has_loss() const { return sums.target_tokens > 0; }
   double loss() const { return sums.loss / static_cast<double>(sums.target_tokens); }
@@ -58,6 +61,9 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
+/// The event of the lines that write_stage_end() writes.
+inline constexpr const char* kStageEndEvent = "stage_end";
+
 /// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
 /// the time at which it was written (now_utc()) and its format (data/files/file_format.h). Other values are
 /// numbers, except for digests and events. A log that was removed meanwhile is restarted, with an event that
@@ -72,6 +78,8 @@ class MetricsLog {
   void write(const ValidationMetrics& metrics);
   /// {..., "digest": "..."}: the digest of the parameters after a step.
   void write_digest(int64_t step, const std::string& digest);
+  /// {..., "event": "stage_end", "ended_stage": "warm", "end": "until bt 2"}: the last step of a stage.
+  void write_stage_end(int64_t step, const std::string& stage, const std::string& end);
   /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
 

@@ -15,6 +15,7 @@
 #include "data/files/hdf5_reader.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
 #include "trainer/files/unsound_state.h"
@@ -53,6 +54,14 @@ Precision read_precision(const data::Hdf5Reader& reader) {
              : Precision::kAuto;
 }
 
+/// The plan of stages of the run; "" without one.
+std::string plan_in(const ResumePoint& point) {
+  MixState mix;
+  data::MixPosition position;
+  if (!point.mix.empty()) read_mix_json(point.mix, point.path, mix, position);
+  return mix.plan;
+}
+
 ResumePoint resume_point_of(const std::string& path) {
   ResumePoint point = {.path = path, .reader = std::make_unique<data::Hdf5Reader>(path)};
   point.logical_shards = read_logical_shards(*point.reader);
@@ -60,6 +69,10 @@ ResumePoint resume_point_of(const std::string& path) {
   point.precision = read_precision(*point.reader);
   if (point.reader->has_attribute("/", kSignature))
     point.begin_embedding = begin_embedding_of_signature(point.reader->string_attribute("/", kSignature));
+  if (point.reader->has_attribute("/", kMixAttribute)) {
+    point.mix = point.reader->string_attribute("/", kMixAttribute);
+    static_cast<void>(plan_in(point));
+  }
   return point;
 }
 
@@ -229,6 +242,12 @@ ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault,
          point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
          unsound.valid_metric);
   }
+  if (plan_in(point) != plan_in(unsound)) {
+    fail(ExitCode::kUnavailable,
+         "{} has another plan of stages than {}, which was set aside. Start the same command again: it "
+         "resumes from the former",
+         point.path, unsound.path);
+  }
   return point;
 }
 
@@ -317,6 +336,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
                     path, changes));
   }
   loaded.environment = state.environment;
+  loaded.mix.plan = state.mix.plan;
   restore_best(options, loaded);
   state = loaded;
 }
@@ -324,8 +344,11 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
 void copy_state_from_first_rank(Communicator& communicator, TrainingState& state) {
   Json mine;
   for_each_number(state, [&](const char* name, const auto& number) { mine[name] = number; });
+  mine[kMixAttribute] = mix_json(state.mix, state.position.mix);
   const Json first = Json::parse(communicator.broadcast(json_text(mine), 0));
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
+  const auto mix = first.at(kMixAttribute).get<std::string>();
+  if (!mix.empty()) read_mix_json(mix, "rank 0", state.mix, state.position.mix);
 }
 
 /// Memory of rank 0 for the state of all elements, if the ranks have parts of it.
@@ -382,6 +405,7 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   point.valid_metric = communicator.broadcast(point.valid_metric, 0);
   point.precision = precision_named(communicator.broadcast(name_of(point.precision), 0));
   point.begin_embedding = communicator.broadcast(point.begin_embedding, 0);
+  point.mix = communicator.broadcast(point.mix, 0);
   return point;
 }
 

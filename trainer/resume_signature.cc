@@ -83,6 +83,7 @@ std::string resume_signature(const TrainOptions& options) {
                   options.beta1, options.beta2, options.adam_epsilon, kPrecision, name_of(options.precision),
                   name_of(options.gradient_dtype), name_of(options.reduction));
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
+  if (!options.mix.empty()) lines += "mix: a plan\n";  // which 0.2.0 does not know
   if (options.initial_optimizer != "fresh")
     lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
   return lines;

@@ -70,6 +70,14 @@ std::string corpus_text(const data::Corpus& corpus) {
       thousands(train.target.total_tokens()), thousands(corpus.tokenizer().vocab_size()));
 }
 
+// "warm: bt 1 until bt 2; clean 1".
+std::string stages_text(const std::string& mix) {
+  std::string text;
+  for (const char c : mix.substr(0, mix.find_last_not_of('\n') + 1))
+    text += c == '\n' ? "; " : std::string(1, c);
+  return text;
+}
+
 std::string limits_text(const TrainOptions& options, double steps, int64_t first_step) {
   std::string text = fmt::format("to step {}, {:.3g} epochs", thousands(options.max_steps),
                                  static_cast<double>(options.max_steps) / steps);
@@ -125,6 +133,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
                               (shards + ranks - 1) / ranks)) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
+      (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizer().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
@@ -167,7 +176,9 @@ std::vector<std::string> changed_options(const TrainOptions& before, const Train
     if (kOfThePlace.contains(name) || old_value == old_values.end() || *old_value == value) continue;
     std::replace(name.begin(), name.end(), '_', '-');
     const auto text = [](const nlohmann::json& of) {
-      return of.is_string() ? of.get<std::string>() : of.dump();
+      if (!of.is_string()) return of.dump();
+      const std::string value = of.get<std::string>();
+      return value.find('\n') == std::string::npos ? value : fmt::format("\"{}\"", stages_text(value));
     };
     changed.push_back(fmt::format("--{} from {} to {}", name, text(*old_value), text(value)));
   }

@@ -31,6 +31,7 @@ struct TrainOptions {
                                    // resolved_shards()
   int64_t micro_batch_tokens = 0;  // 0: 4096 on the CPU, 32768 on CUDA
   uint64_t seed = 1;
+  std::string mix;  // plan of stages (data/mix_plan.h), its text; empty: that of the checkpoint, or none
 
   // Optimization
   int64_t max_steps = 100000;

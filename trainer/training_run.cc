@@ -23,6 +23,7 @@
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
 #include "trainer/signals.h"
+#include "trainer/stages.h"
 #include "trainer/start_report.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
@@ -73,9 +74,11 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                {.source_tokens = options.batch_source_tokens,
                 .target_tokens = options.batch_target_tokens,
                 .shards = shards_,
-                .seed = options.seed}),
+                .seed = options.seed,
+                .mix = resolved_mix(options, resume_point_, corpus_)}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
+  options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
   const std::string choices[] = {
       resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
@@ -92,6 +95,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   state_.resume_signature = resume_signature(options_);
   state_.valid_metric = recorded_metric(options_);
   state_.logical_shards = shards_;
+  state_.mix.plan = options_.mix;
   state_.environment = run_environment(communicator_);
 
   InitialValues initial(context_, communicator_, options_, corpus_, !resume_point_.path.empty(), progress_);
@@ -169,7 +173,9 @@ void TrainingRun::make_model(InitialValues& initial) {
 /// Computes the first micro-batch of the next step, and forgets the result.
 void TrainingRun::rehearse() {
   BatchFeed feed(context_, corpus_, batches_, options_.model, training_capacity(batches_), {0, 1},
-                 BatchFeed::Start{state_.position, state_.step + 1});
+                 // The run may resume only to validate.
+                 BatchFeed::Start{batches_.ended(state_.position) ? data::DataPosition{} : state_.position,
+                                  state_.step + 1});
   feed.next_step();
   transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {}, /*first=*/false);
   fill_zero(context_, store_.gradients());
@@ -188,7 +194,7 @@ bool TrainingRun::goes_on() const {
   return !stop_ && !out_of_time_ && state_.step < options_.max_steps &&
          (options_.max_epochs == 0 || state_.position.epoch < options_.max_epochs) &&
          (options_.patience == 0 || state_.validations_without_improvement < options_.patience) &&
-         !target_is_reached(options_, state_);
+         !target_is_reached(options_, state_) && !batches_.ended(state_.position);
 }
 
 std::string TrainingRun::what_is_done() const {
@@ -197,6 +203,7 @@ std::string TrainingRun::what_is_done() const {
     return fmt::format("has reached --valid-target {:g}", options_.valid_target);
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs)
     return fmt::format("has all {}", counted(options_.max_epochs, "epoch"));
+  if (batches_.ended(state_.position)) return "has all stages of its plan";
   return fmt::format("has seen {} without a better one", counted(options_.patience, "validation"));
 }
 
@@ -318,13 +325,15 @@ void TrainingRun::validate() {
   const ValidationMetrics& metrics = *measured;
   const double metric = metrics.of(options_.valid_metric);
   const bool counts = state_.step > 0;  // otherwise these are the parameters of --init
+  // These are the parameters of the stage before.
+  const bool begins_stage = state_.position.mix.stage > 0 && state_.position.mix.steps == 0;
   const bool better = counts && std::isfinite(metric) &&
                       (state_.best_step == 0 || is_better(options_.valid_metric, metric, state_.best_metric));
   if (better) {
     state_.best_metric = metric;
     state_.best_step = state_.step;
     state_.validations_without_improvement = 0;
-  } else if (counts) {
+  } else if (counts && !begins_stage) {
     ++state_.validations_without_improvement;
   }
   if (metrics_) metrics_->write(metrics);
@@ -333,6 +342,12 @@ void TrainingRun::validate() {
     progress_.message(fmt::format("valid {} {:.4g} of step {} reaches the target, {:g}: training is done",
                                   options_.valid_metric, state_.best_metric, state_.best_step,
                                   options_.valid_target));
+  }
+  if (stage_has_stalled()) {
+    const int64_t stage = state_.position.mix.stage;
+    state_.position = batches_.after_stage(state_.position);
+    record_stage_end(stage);
+    feed_->restart({state_.position, state_.step + 1});
   }
   if (better) {
     save(CheckpointSaver::Best{options_.valid_metric, metric});

@@ -9,10 +9,16 @@ namespace {
 constexpr int64_t kStepsToKnowTheRate = 10;
 constexpr double kWorthTelling = 10.0;  // seconds
 
+bool has_last_end(const data::MixPlan& plan) {
+  return !plan.empty() && plan.stages.back().end.kind != data::StageEnd::Kind::kNever;
+}
+
 }  // namespace
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {
+  const int64_t stage = state_.position.mix.stage;
   state_.position = batch.next;
+  if (state_.position.mix.stage != stage) record_stage_end(stage);
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
@@ -21,7 +27,8 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   whole_run_.target_tokens += batch.target_tokens;
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   if (state_.step - first_step_ == kStepsToKnowTheRate && seconds_left() >= kWorthTelling) {
-    const bool may_end_before = options_.valid_target > 0.0 || options_.patience > 0;
+    const bool may_end_before =
+        options_.valid_target > 0.0 || options_.patience > 0 || has_last_end(batches_.mix());
     progress_.message(fmt::format("{} steps in {}: at this rate the rest takes {} {}", kStepsToKnowTheRate,
                                   duration_text(seconds_of_run()), may_end_before ? "at most" : "about",
                                   duration_text(seconds_left())));
@@ -34,6 +41,24 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   }
   if (rank_check_is_due()) check_ranks();
   if (digest_is_due()) report_digest();
+}
+
+void TrainingRun::record_stage_end(int64_t stage) {
+  const data::MixStage& ended = batches_.mix().stages[static_cast<size_t>(stage)];
+  state_.mix.ended.push_back({ended.name, state_.step});
+  state_.validations_without_improvement = 0;
+  if (metrics_) metrics_->write_stage_end(state_.step, ended.name, data::to_text(ended.end));
+  progress_.message(fmt::format(
+      "stage {} has ended at step {} ({}); {}", ended.name, state_.step, data::to_text(ended.end),
+      batches_.ended(state_.position)
+          ? std::string("it was the last: training is done")
+          : fmt::format("stage {} begins", batches_.mix().stages[static_cast<size_t>(stage) + 1].name)));
+}
+
+bool TrainingRun::stage_has_stalled() const {
+  if (batches_.mix().empty() || batches_.ended(state_.position)) return false;
+  const data::StageEnd& end = batches_.mix().stages[static_cast<size_t>(state_.position.mix.stage)].end;
+  return end.kind == data::StageEnd::Kind::kStalled && state_.validations_without_improvement >= end.count;
 }
 
 void TrainingRun::log_interval() {
@@ -103,14 +128,22 @@ void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
 }
 
 IntervalMetrics TrainingRun::interval_metrics() const {
-  return {.step = state_.step,
-          .epoch = epochs(),
-          .sums = interval_,
-          .learning_rate = last_learning_rate_,
-          .gradient_norm = last_gradient_norm_,
-          .target_tokens = state_.target_tokens,
-          .elapsed_seconds = state_.elapsed_seconds,
-          .skipped_steps = state_.skipped_steps};
+  IntervalMetrics metrics = {.step = state_.step,
+                             .epoch = epochs(),
+                             .sums = interval_,
+                             .learning_rate = last_learning_rate_,
+                             .gradient_norm = last_gradient_norm_,
+                             .target_tokens = state_.target_tokens,
+                             .elapsed_seconds = state_.elapsed_seconds,
+                             .skipped_steps = state_.skipped_steps};
+  if (batches_.mix().empty()) return metrics;
+  const data::MixPosition& position = state_.position.mix;
+  const int64_t stage = position.steps == 0 && position.stage > 0 ? position.stage - 1 : position.stage;
+  metrics.stage = batches_.mix().stages[static_cast<size_t>(stage)].name;
+  const std::vector<int64_t> drawn = batches_.drawn(state_.position);
+  for (size_t part = 0; part < drawn.size(); ++part)
+    metrics.pairs.emplace_back(corpus_.parts()[part].name, drawn[part]);
+  return metrics;
 }
 
 double TrainingRun::seconds_of_run() const {

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <vector>
 
+#include "data/corpus.h"
 #include "data/error.h"
+#include "data/mix_plan.h"
 #include "data/permutation.h"
 
 namespace ventris::data {
@@ -237,6 +241,124 @@ TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
   EXPECT_EQ(packed.sentences(), 0);
   EXPECT_TRUE(packed.weights.empty());
   EXPECT_EQ(packed.source_offsets, (Ids{0}));
+}
+
+/// A file of two corpora: pairs 0 to 99 are "clean", 100 to 299 "bt".
+class MixedBatchesTest : public testing::Test {
+ protected:
+  std::vector<CorpusPart> parts() const {
+    return {{.name = "clean", .first = 0, .pairs = 100, .longest_source = 13, .longest_target = 11},
+            {.name = "bt", .first = 100, .pairs = 200, .longest_source = 13, .longest_target = 11}};
+  }
+  BatchSource source(const std::string& plan) const {
+    return {pairs_,
+            parts(),
+            {.source_tokens = 90,
+             .target_tokens = 90,
+             .shards = 2,
+             .seed = 4,
+             .mix = parse_mix_plan(plan, "test")}};
+  }
+  static int64_t count_of(const std::vector<int64_t>& pairs, bool clean) {
+    return std::count_if(pairs.begin(), pairs.end(), [&](int64_t pair) { return (pair < 100) == clean; });
+  }
+
+  const MemoryPairs memory_{300};
+  const SentencePairs pairs_ = memory_.pairs();
+};
+
+TEST_F(MixedBatchesTest, StagesFollowOneAnotherBetweenSteps) {
+  const BatchSource batches =
+      source("clean 1 until 3 steps\nboth: clean 3 bt 1 until bt 1\nbt 1 until 2 steps");
+  DataPosition position;
+  std::vector<int64_t> steps(3, 0);
+  std::vector<int64_t> drawn{0, 0};
+  std::vector<int64_t> of_stage;
+  int64_t bt_of_stage = 0;
+  while (!batches.ended(position)) {
+    const auto stage = static_cast<size_t>(position.mix.stage);
+    EXPECT_EQ(position.mix.steps, steps[stage]);
+    EXPECT_EQ(batches.drawn(position), drawn);
+    const GlobalBatch batch = batches.at(position);
+    const std::vector<int64_t> all = pairs_of(batch);
+    drawn[0] += count_of(all, true);
+    drawn[1] += count_of(all, false);
+    ++steps[stage];
+    if (stage == 0) {
+      EXPECT_EQ(count_of(all, false), 0);
+    }
+    if (stage == 1) {
+      EXPECT_LT(bt_of_stage, 200);  // otherwise it would have ended before
+      bt_of_stage += count_of(all, false);
+      of_stage.insert(of_stage.end(), all.begin(), all.end());
+    }
+    if (stage == 2) {
+      EXPECT_EQ(count_of(all, true), 0);
+    }
+    position = batch.next;
+    EXPECT_EQ(position.epoch * 300 + position.index, drawn[0] + drawn[1]);
+  }
+  EXPECT_EQ(steps[0], 3);
+  EXPECT_GE(bt_of_stage, 200);
+  EXPECT_EQ(steps[2], 2);
+  EXPECT_NEAR(static_cast<double>(bt_of_stage) / static_cast<double>(of_stage.size()), 0.25, 0.03);
+}
+
+TEST_F(MixedBatchesTest, EachCorpusIsDrawnOnceAnEpochOverAllStages) {
+  const BatchSource batches = source("clean 1 bt 1 until 7 steps\nclean 2 bt 1 until 9 steps\nclean 1 bt 4");
+  std::vector<DrawnPair> clean;
+  DataPosition position;
+  for (int step = 0; step < 200; ++step) {
+    const GlobalBatch batch = batches.at(position);
+    for (const Shard& shard : batch.shards) {
+      for (const DrawnPair& drawn : shard.pairs) {
+        if (drawn.pair < 100) clean.push_back(drawn);
+      }
+    }
+    position = batch.next;
+  }
+  ASSERT_GE(clean.size(), 200U);
+  for (size_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int64_t> seen;
+    for (size_t k = 100 * epoch; k < 100 * (epoch + 1); ++k) {
+      EXPECT_EQ(clean[k].epoch, static_cast<int64_t>(epoch));
+      seen.push_back(clean[k].pair);
+    }
+    std::sort(seen.begin(), seen.end());
+    std::vector<int64_t> expected(100);
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(seen, expected);
+  }
+}
+
+TEST_F(MixedBatchesTest, AnyPositionIsAStart) {
+  const std::string plan = "clean 1 bt 2 until 5 steps\nbt 1 until bt 1\nclean 1 bt 1";
+  const BatchSource one = source(plan);
+  std::vector<DataPosition> positions{{}};
+  for (int step = 0; step < 80; ++step) positions.push_back(one.at(positions.back()).next);
+  EXPECT_EQ(positions.back().mix.stage, 2);
+  const BatchSource other = source(plan);
+  for (const size_t at : {60, 5, 4, 0, 33, 6, 80})
+    expect_equal(one.at(positions[at]), other.at(positions[at]));
+}
+
+TEST_F(MixedBatchesTest, AStageThatStalledContinuesWithTheNext) {
+  const BatchSource batches = source("clean 1 until stalled 2\nbt 1");
+  DataPosition position;
+  for (int step = 0; step < 50; ++step) position = batches.at(position).next;
+  EXPECT_EQ(position.mix.stage, 0);
+  EXPECT_EQ(position.mix.steps, 50);
+  const std::vector<int64_t> before = batches.drawn(position);
+  position = batches.after_stage(position);
+  EXPECT_EQ(position.mix, (MixPosition{.stage = 1, .steps = 0, .draws = 0, .before = before}));
+  EXPECT_EQ(count_of(pairs_of(batches.at(position)), true), 0);
+}
+
+TEST_F(MixedBatchesTest, APositionOfAnotherPlanIsRefused) {
+  const BatchSource batches = source("clean 1");
+  EXPECT_THROW(batches.at({.mix = {.stage = 2, .before = {0, 0}}}), DataError);
+  EXPECT_THROW(batches.at({.mix = {.before = {0, 0, 0}}}), DataError);
+  EXPECT_THROW(batches.at({.mix = {.draws = -1}}), DataError);
 }
 
 }  // namespace

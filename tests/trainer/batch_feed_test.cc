@@ -101,6 +101,21 @@ TEST_F(BatchFeedTest, GoesOnFromAnyStepWithTheShareOfARank) {
   }
 }
 
+TEST_F(BatchFeedTest, RestartsAtAnotherPositionBetweenSteps) {
+  const auto again = feed({0, kShards}, {{0, 0}, 1});
+  data::DataPosition position;
+  for (uint32_t step = 1; step <= 12; ++step) {
+    if (step % 3 == 1) {  // as after a stage: the feed has gone on
+      position = {.epoch = step, .index = 7};
+      again->restart({position, step});
+    }
+    const data::GlobalBatch expected = source_.at(position);
+    EXPECT_EQ(again->next_step().next, expected.next);
+    for (int64_t s = 0; s < kShards; ++s) expect_shard(again->next_micro_batch(), expected, s, step);
+    position = expected.next;
+  }
+}
+
 TEST_F(BatchFeedTest, ARankWithoutShardsGetsTheStepsAlone) {
   const auto none = feed({2, 2}, {{0, 0}, 1});
   data::DataPosition position;

@@ -21,6 +21,7 @@
 #include "trainer/files/json_text.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/recorded_stages.h"
 #include "trainer/train_options_json.h"
 #include "trainer/training_run.h"
 
@@ -202,6 +203,12 @@ void replay(Context& context, Communicator& communicator, const TrainOptions& ru
   if (first) scratch.emplace();
   TrainOptions options = replay_options(run, checkpoint, record.last());
   options.model_dir = communicator.broadcast(scratch ? scratch->path() : "", 0);
+  if (!run.mix.empty()) {
+    const auto stages = [&] {  // as the run ended them: its validations are not repeated
+      return data::to_text(plan_as_it_was(recorded_stages(folder_of(checkpoint), run.mix).mix));
+    };
+    options.mix = communicator.broadcast(first ? stages() : "", 0);
+  }
   TrainingRun again(context, communicator, options, command);
   while (again.goes_on()) {
     const data::GlobalBatch batch = again.begin_step();

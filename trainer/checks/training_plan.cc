@@ -17,6 +17,7 @@
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
 #include "trainer/run_shape.h"
+#include "trainer/stages.h"
 #include "trainer/text.h"
 #include "trainer/validation.h"
 
@@ -50,7 +51,8 @@ class Planner {
             {.source_tokens = options_.batch_source_tokens,
              .target_tokens = options_.batch_target_tokens,
              .shards = shards,
-             .seed = options_.seed}};
+             .seed = options_.seed,
+             .mix = resolved_mix(options_, {}, corpus_)}};
   }
 
   void plan_memory(TrainingPlan& plan, const data::BatchSource& batches) const {
@@ -155,7 +157,7 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
   data::DataPosition position;
   double source = 0.0;
   double target = 0.0;
-  while (position.epoch == 0) {
+  while (position.epoch == 0 && !batches.ended(position)) {
     const data::GlobalBatch batch = batches.at(position);
     source += static_cast<double>(batch.source_tokens);
     target += static_cast<double>(batch.target_tokens);
@@ -164,6 +166,52 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
   }
   plan.source_tokens_per_step = source / static_cast<double>(plan.steps_per_epoch);
   plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
+}
+
+/// Steps of a stage until it has drawn what its end says, by its first steps.
+int64_t estimated_steps(const data::BatchSource& batches, const std::vector<data::CorpusPart>& parts,
+                        int64_t stage) {
+  constexpr int kSteps = 50;
+  const data::StageEnd& end = batches.mix().stages[static_cast<size_t>(stage)].end;
+  data::DataPosition position;
+  position.mix = {.stage = stage, .steps = 0, .draws = 0, .before = std::vector<int64_t>(parts.size(), 0)};
+  std::vector<int64_t> drawn;
+  for (int step = 1; step <= kSteps; ++step) {
+    const data::DataPosition next = batches.at(position).next;
+    if (next.mix.stage != stage) return step;
+    position = next;
+  }
+  drawn = batches.drawn(position);
+  for (size_t part = 0; part < parts.size(); ++part) {
+    if (parts[part].name != end.corpus) continue;
+    const double a_step = static_cast<double>(std::max<int64_t>(drawn[part], 1)) / kSteps;
+    return std::llround(
+        std::ceil(static_cast<double>(end.count) * static_cast<double>(parts[part].pairs) / a_step));
+  }
+  return 0;
+}
+
+void plan_stages(TrainingPlan& plan, const data::BatchSource& batches,
+                 const std::vector<data::CorpusPart>& parts) {
+  for (int64_t i = 0; i < std::ssize(batches.mix().stages); ++i) {
+    const data::MixStage& stage = batches.mix().stages[static_cast<size_t>(i)];
+    PlannedStage& planned = plan.stages.emplace_back();
+    planned.name = stage.name;
+    planned.end = data::to_text(stage.end);
+    planned.estimated = stage.end.kind == data::StageEnd::Kind::kEpochs;
+    if (planned.estimated) planned.steps = estimated_steps(batches, parts, i);
+    if (stage.end.kind == data::StageEnd::Kind::kSteps) planned.steps = stage.end.count;
+  }
+}
+
+/// Steps of all stages; 0 if one may last to the end of training.
+int64_t steps_of_stages(const TrainingPlan& plan) {
+  int64_t steps = 0;
+  for (const PlannedStage& stage : plan.stages) {
+    if (stage.steps == 0) return 0;
+    steps += stage.steps;
+  }
+  return steps;
 }
 
 void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
@@ -301,6 +349,8 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.steps = options.max_steps;
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps = options.max_epochs * plan.steps_per_epoch;
+  plan_stages(plan, batches, corpus.parts());
+  if (const int64_t steps = steps_of_stages(plan); steps > 0) plan.steps = std::min(plan.steps, steps);
   plan.epochs = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
   plan.checkpoint_bytes = planner.checkpoint_bytes();
   const int64_t saves = options.save_every > 0 ? plan.steps / options.save_every + 1 : 1;

@@ -35,6 +35,14 @@ struct PlannedMemory {
   bool once;       // only on rank 0
 };
 
+/// A stage of a plan of `--mix`.
+struct PlannedStage {
+  std::string name;
+  std::string end;        // data::to_text(); "" if it lasts to the end of training
+  int64_t steps = 0;      // 0: a validation ends it, or nothing
+  bool estimated = true;  // from its first steps; not if the plan names the steps
+};
+
 /// The resources of a run of `ventris train`, computed before its start.
 struct TrainingPlan {
   TransformerConfig model;
@@ -50,8 +58,9 @@ struct TrainingPlan {
   int64_t steps_per_epoch = 0;          // steps that begin in the first epoch
   double source_tokens_per_step = 0.0;  // mean over the first epoch
   double target_tokens_per_step = 0.0;
-  int64_t steps = 0;    // of the whole run; fewer if patience or minutes end it
-  double epochs = 0.0;  // of these steps
+  int64_t steps = 0;                      // of the whole run; fewer if patience or minutes end it
+  double epochs = 0.0;                    // of these steps
+  std::vector<PlannedStage> stages = {};  // with --mix
   int64_t checkpoint_bytes = 0;
   int checkpoints = 0;                     // on disk at most: those kept, the best, and the one being written
   std::optional<PredictedStep> predicted;  // with a link

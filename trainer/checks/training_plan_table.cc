@@ -70,7 +70,13 @@ std::string plan_table(const TrainingPlan& plan) {
   add_line(text, "steps of an epoch", thousands(plan.steps_per_epoch));
   text += fmt::format("  {} sentence pairs\n", thousands(plan.pairs));
   add_line(text, "steps", thousands(plan.steps));
-  text += fmt::format("  {:.4g} epochs\n\n", plan.epochs);
+  text += fmt::format("  {:.4g} epochs\n", plan.epochs);
+  for (const PlannedStage& stage : plan.stages) {
+    add_line(text, "  stage " + stage.name, stage.steps > 0 ? thousands(stage.steps) : "");
+    text += fmt::format("{}  {}\n", stage.estimated ? "  about" : "",
+                        stage.end.empty() ? "to the end of training" : stage.end);
+  }
+  text += "\n";
 
   add_prediction(text, plan);
   if (machine.device == Device::kCuda) {

@@ -39,7 +39,7 @@ int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& to
   const int64_t copies = snapshot.average() ? 2 : 1;
   const TrainingState& state = snapshot.state();
   const size_t texts = tokenizer_model.size() + state.resume_signature.size() + state.environment.size() +
-                       state.product_choices.size();
+                       state.product_choices.size() + mix_json(state.mix, state.position.mix).size();
   const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
   return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(texts) + kBytesOfNumbers +
          (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
@@ -117,6 +117,8 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "resume_signature", state.resume_signature);
   if (!state.environment.empty()) writer.write_attribute("/", "environment", state.environment);
   if (!state.product_choices.empty()) writer.write_attribute("/", "product_choices", state.product_choices);
+  if (!state.mix.plan.empty())
+    writer.write_attribute("/", kMixAttribute, mix_json(state.mix, state.position.mix));
   writer.commit();
   writer.verify();
   return path;
@@ -163,6 +165,9 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
     read.environment = reader.string_attribute("/", "environment");
   if (reader.has_attribute("/", "product_choices"))
     read.product_choices = reader.string_attribute("/", "product_choices");
+  if (reader.has_attribute("/", kMixAttribute)) {
+    read_mix_json(reader.string_attribute("/", kMixAttribute), path, read.mix, read.position.mix);
+  }
   check_sound(fault_in(read), path);
   read_model(context, reader, store);
   const std::vector<int64_t> flat = {store.flat_size()};

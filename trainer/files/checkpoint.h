@@ -11,6 +11,7 @@
 #include "data/files/hdf5_reader.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
+#include "trainer/files/mix_state.h"
 
 namespace ventris {
 
@@ -18,6 +19,7 @@ namespace ventris {
 struct TrainingState {
   int64_t step = 0;             // steps done
   data::DataPosition position;  // of the next batch
+  MixState mix;                 // with a plan of stages
   int64_t skipped_steps = 0;    // for NaN or Inf
   int64_t skipped_in_a_row = 0;
   int64_t target_tokens = 0;     // trained on so far

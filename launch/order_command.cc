@@ -1,0 +1,222 @@
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "backend/error.h"
+#include "data/batches.h"
+#include "data/corpus.h"
+#include "launch/command.h"
+#include "launch/job.h"
+#include "launch/mix_option.h"
+#include "launch/output.h"
+#include "launch/train_option_table.h"
+#include "trainer/files/json_text.h"
+#include "trainer/recorded_stages.h"
+#include "trainer/run_shape.h"
+#include "trainer/stages.h"
+#include "trainer/train_options_json.h"
+
+namespace ventris {
+
+namespace {
+
+struct Options {
+  TrainCommandOptions train;
+  std::string run;    // folder
+  std::string steps;  // A:B
+  bool text = false;
+  bool json = false;
+};
+
+struct StepRange {
+  int64_t first;
+  int64_t last;
+};
+
+StepRange range_of(const std::string& text) {
+  const size_t colon = std::min(text.find(':'), text.size());
+  const auto number = [&](std::string_view digits) -> int64_t {
+    int64_t value = 0;
+    const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && rest == digits.data() + digits.size() ? value : 0;
+  };
+  const std::string_view whole = text;
+  const int64_t first = number(whole.substr(0, colon));
+  const int64_t last = colon == text.size() ? first : number(whole.substr(colon + 1));
+  if (first < 1 || last < first) {
+    fail(ExitCode::kUsage, "--steps '{}': expected A:B, the first and the last step, or one step, from 1",
+         text);
+  }
+  return {first, last};
+}
+
+/// The options of the run in the folder; only the corpus may be given again.
+void take_run(Options& options) {
+  const TrainOptions defaults = preset_options("base");
+  TrainOptions& train = options.train.train;
+  if (!options.train.mix.empty() || train.seed != defaults.seed ||
+      train.batch_source_tokens != defaults.batch_source_tokens ||
+      train.batch_target_tokens != defaults.batch_target_tokens ||
+      train.logical_shards != defaults.logical_shards ||
+      train.micro_batch_tokens != defaults.micro_batch_tokens) {
+    fail(ExitCode::kUsage,
+         "--model-dir takes seed, batches and plan from its config.json; leave out --seed, --mix, "
+         "--batch-source-tokens, --batch-target-tokens, --logical-shards and --micro-batch-tokens");
+  }
+  const std::string corpus = train.corpus;
+  train = recorded_options(options.run);
+  if (!corpus.empty()) train.corpus = corpus;
+}
+
+/// Writes a line for each pair of the steps.
+class OrderWriter {
+ public:
+  OrderWriter(const Options& options, const data::Corpus& corpus) : options_(options), corpus_(corpus) {
+    if (options.json) return;
+    heading_ = "step\tshard\tstage\tcorpus\tpair\tepoch\tsource_tokens\ttarget_tokens";
+    heading_ += options.text ? "\tsource\ttarget\n" : "\n";
+  }
+
+  void write(int64_t step, const std::string& stage, const data::GlobalBatch& batch) {
+    std::string lines = std::exchange(heading_, "");
+    for (size_t shard = 0; shard < batch.shards.size(); ++shard) {
+      for (const data::DrawnPair& drawn : batch.shards[shard].pairs)
+        lines += line_of(step, static_cast<int64_t>(shard), stage, drawn);
+    }
+    write_output(lines);
+  }
+
+ private:
+  const data::CorpusPart& part_of(int64_t pair) const {
+    for (const data::CorpusPart& part : corpus_.parts()) {
+      if (pair < part.first + part.pairs) return part;
+    }
+    return corpus_.parts().back();
+  }
+
+  std::string text_of(const data::TokenView& tokens) const {
+    return corpus_.tokenizer().decode({tokens.begin(), tokens.end()});
+  }
+
+  std::string line_of(int64_t step, int64_t shard, const std::string& stage,
+                      const data::DrawnPair& drawn) const {
+    const data::CorpusPart& part = part_of(drawn.pair);
+    const data::TokenView source = corpus_.train().source[drawn.pair];
+    const data::TokenView target = corpus_.train().target[drawn.pair];
+    const int64_t pair = drawn.pair - part.first + 1;
+    if (!options_.json) {
+      std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", step, shard, stage, part.name, pair,
+                                     drawn.epoch, source.size(), target.size());
+      if (options_.text) line += fmt::format("\t{}\t{}", text_of(source), text_of(target));
+      return line + "\n";
+    }
+    nlohmann::ordered_json object = {{"step", step},
+                                     {"shard", shard},
+                                     {"corpus", part.name},
+                                     {"pair", pair},
+                                     {"epoch", drawn.epoch},
+                                     {"source_tokens", source.size()},
+                                     {"target_tokens", target.size()}};
+    if (!stage.empty()) object["stage"] = stage;
+    if (options_.text) object.update({{"source", text_of(source)}, {"target", text_of(target)}});
+    return json_text(object) + "\n";
+  }
+
+  const Options& options_;
+  const data::Corpus& corpus_;
+  std::string heading_;  // until it is written
+};
+
+/// Refuses a step of a stage whose end is not known yet.
+void check_is_known(const data::MixPlan& plan, const RecordedStages& recorded, int64_t stage, int64_t step,
+                    const std::string& run) {
+  if (plan.empty() || step <= recorded.last_step || stage < std::ssize(recorded.mix.ended)) return;
+  const data::MixStage& present = plan.stages[static_cast<size_t>(stage)];
+  if (present.end.kind != data::StageEnd::Kind::kStalled) return;
+  if (run.empty()) {
+    fail(ExitCode::kUsage,
+         "step {} is in stage {}, which lasts {}: where that was is recorded by a run; give it with "
+         "--model-dir",
+         step, present.name, data::to_text(present.end));
+  }
+  fail(ExitCode::kUsage, "step {} is not decided: {} records {} steps, and is in stage {}, which lasts {}",
+       step, run, recorded.last_step, present.name, data::to_text(present.end));
+}
+
+int run_order(Options& options, Job& job) {
+  TrainOptions& train = options.train.train;
+  const StepRange range = range_of(options.steps);
+  if (!options.run.empty()) take_run(options);
+  for (const std::string& remark : take_mix(options.train)) say(job, remark);
+  if (train.corpus.empty())
+    fail(ExitCode::kUsage, "--corpus is required, or --model-dir with the folder of a run");
+  const data::Corpus corpus(train.corpus);
+  const data::MixPlan plan = resolved_mix(train, {}, corpus);
+  RecordedStages recorded{.mix = {.plan = data::to_text(plan), .ended = {}}};
+  RecordedPosition at;
+  if (!options.run.empty()) {
+    recorded = recorded_stages(options.run, data::to_text(plan));
+    at = recorded_position(options.run, range.first - 1);
+  }
+  const data::BatchSource batches(
+      corpus.train(), corpus.parts(),
+      {.source_tokens = train.batch_source_tokens,
+       .target_tokens = train.batch_target_tokens,
+       .shards = resolved_shards(train, {}, 1, Device::kCpu, longest_rows(corpus)),
+       .seed = train.seed,
+       .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix)});
+  OrderWriter writer(options, corpus);
+  while (at.step < range.last) {
+    if (batches.ended(at.position)) {
+      say(job, fmt::format("The plan has {} steps", grouped(at.step)));
+      break;
+    }
+    ++at.step;
+    const int64_t stage = at.position.mix.stage;
+    check_is_known(plan, recorded, stage, at.step, options.run);
+    const data::GlobalBatch batch = batches.at(at.position);
+    at.position = batch.next;
+    if (at.step < range.first) continue;
+    writer.write(at.step, plan.empty() ? "" : plan.stages[static_cast<size_t>(stage)].name, batch);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command order_command() {
+  const auto options = std::make_shared<Options>();
+  Command command;
+  command.name = "order";
+  command.summary = "prints the sentence pairs of training steps";
+  command.synopsis = "--corpus FILE --steps A:B [--mix FILE] [options], or --model-dir DIR --steps A:B";
+  command.description = {
+      "Prints a line for each sentence pair of the steps, in the order of the batches: the step, the logical "
+      "shard from 0, the stage of the plan, the corpus, the number of the pair among those of its corpus in "
+      "the file from 1 (those that 'ventris prepare' kept, in their order), how often all of that corpus was "
+      "drawn before, and the tokens of both sides without marks. The order follows from the corpus and the "
+      "options alone: no model is needed, and it is the same for any number of ranks.",
+      "With --model-dir the options are those of a run, steps are counted from its nearest checkpoint, and "
+      "stages end where they ended in the run. Stages that validations end are known for such a run only. "
+      "Without it, steps are counted from the first."};
+  command.examples = {{"order --model-dir model --steps 12000:12001 --text", "What two steps of a run saw:"},
+                      {"order --corpus corpus.h5 --mix plan.txt --steps 1:100 --logical-shards 8 --json",
+                       "What a run with a plan would see:"}};
+  OptionTable& table = command.options;
+  table.group("Steps");
+  table.text("steps", "A:B", options->steps, "The first and the last step, from 1, or one step. Required.");
+  table.optional_text("model-dir", "DIR", options->run,
+                      "A run: seed, batches and plan are those of its config.json, and the corpus too "
+                      "unless --corpus says where it is now.");
+  table.toggle("text", options->text, "Also prints both sentences, decoded.");
+  table.toggle("json", options->json, "Prints one JSON object a line.");
+  table.group("Preset");
+  table.choice("preset", options->train.train.preset, preset_names(), "As in train.");
+  add_batch_options(options->train, table);
+  command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
+  command.run = [options](Job& job) { return run_order(*options, job); };
+  return command;
+}
+
+}  // namespace ventris

@@ -1,0 +1,295 @@
+#include "trainer/stages.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/error.h"
+#include "data/corpus.h"
+#include "data/error.h"
+#include "data/mix_plan.h"
+#include "tests/support/mixed_corpus.h"
+#include "tests/trainer/training_fixture.h"
+#include "trainer/checks/replay.h"
+#include "trainer/files/mix_state.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/recorded_stages.h"
+#include "trainer/train_options_json.h"
+
+namespace ventris {
+namespace {
+
+using testing::kTinyVocabulary;
+using testing::LoadedState;
+using testing::metrics_of;
+using testing::TemporaryFolder;
+using testing::train_alone;
+
+constexpr const char* kPlan = "warm: bt 1 until 3 steps\nboth: clean 1 bt 2 until clean 1\nend: clean 1\n";
+
+const std::string& mixed_corpus() {
+  static const TemporaryFolder folder;
+  static const std::string path = testing::make_mixed_corpus(testing::tiny_corpus(), folder / "mixed.h5");
+  return path;
+}
+
+template <typename Call>
+std::string refusal_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kBadConfiguration) << error.what();
+    return error.what();
+  } catch (const data::DataError& error) {
+    EXPECT_EQ(error.kind(), data::ErrorKind::kBadConfiguration) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+class StagesTest : public ::testing::Test {
+ protected:
+  TrainOptions options(const std::string& name, const std::string& plan) const {
+    TrainOptions run = testing::tiny_run_options(mixed_corpus(), runs_ / name);
+    run.mix = plan;
+    return run;
+  }
+  LoadedState last_state(const TrainOptions& run) const {
+    return {list_checkpoints(run.model_dir).back(), run.model, kTinyVocabulary};
+  }
+
+  TemporaryFolder runs_;
+};
+
+TEST_F(StagesTest, ARunThatEndsAtAnyStepResumesToTheSameBits) {
+  TrainOptions run = options("whole", kPlan);
+  train_alone(run);
+  const LoadedState whole = last_state(run);
+  ASSERT_EQ(whole.state.mix.ended.size(), 2U);
+  EXPECT_EQ(whole.state.mix.ended[0], (EndedStage{"warm", 3}));
+  const int64_t second = whole.state.mix.ended[1].step;
+  ASSERT_LT(second, run.max_steps);
+  EXPECT_EQ(whole.state.position.mix.stage, 2);
+  for (const int64_t step : {int64_t{2}, int64_t{3}, int64_t{4}, second - 1, second, second + 1}) {
+    TrainOptions parts = options(fmt::format("parts-{}", step), kPlan);
+    parts.max_steps = step;
+    train_alone(parts);
+    parts.max_steps = run.max_steps;
+    parts.mix.clear();  // that of its checkpoint
+    train_alone(parts);
+    const LoadedState again = last_state(parts);
+    EXPECT_TRUE(again.values == whole.values) << step;
+    EXPECT_TRUE(again.m == whole.m && again.v == whole.v) << step;
+    EXPECT_EQ(again.state.mix, whole.state.mix) << step;
+    EXPECT_EQ(again.state.position, whole.state.position) << step;
+    EXPECT_EQ(recorded_options(parts.model_dir).mix, whole.state.mix.plan);
+  }
+}
+
+TEST_F(StagesTest, TheLogTellsStagesAndPairs) {
+  TrainOptions run = options("log", kPlan);
+  train_alone(run);
+  const LoadedState state = last_state(run);
+  std::vector<std::string> stages;
+  int64_t clean = -1;
+  for (const auto& line : metrics_of(run, "pairs")) {
+    stages.push_back(line.at("stage"));
+    EXPECT_GE(line.at("pairs").at("clean").get<int64_t>(), clean);
+    clean = line.at("pairs").at("clean");
+    EXPECT_EQ(line.at("pairs").at("clean").get<int64_t>() > 0, stages.back() != "warm");
+    const auto pairs = line.at("pairs").at("clean").get<int64_t>() + line.at("pairs").at("bt").get<int64_t>();
+    EXPECT_NEAR(line.at("epoch").get<double>(), static_cast<double>(pairs) / 200.0, 1e-9);
+  }
+  ASSERT_EQ(stages.size(), 12U);
+  EXPECT_EQ(stages[2], "warm");
+  EXPECT_EQ(stages[3], "both");
+  EXPECT_EQ(stages.back(), "end");
+  const auto ends = metrics_of(run, "ended_stage");
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].at("ended_stage"), "warm");
+  EXPECT_EQ(ends[0].at("step"), 3);
+  EXPECT_EQ(ends[1].at("end"), "until clean 1");
+  EXPECT_GE(metrics_of(run, "pairs").at(static_cast<size_t>(ends[1].at("step")) - 1).at("pairs").at("clean"),
+            80);
+}
+
+TEST_F(StagesTest, TheEndOfTheLastStageIsTheEndOfTraining) {
+  TrainOptions run = options("short", "clean 1 until 2 steps\nbt 1 until 3 steps\n");
+  const TrainResult result = train_alone(run);
+  EXPECT_EQ(result.end, TrainEnd::kDone);
+  EXPECT_EQ(result.step, 5);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(train_alone(run).step, 5);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("has all stages of its plan"), std::string::npos);
+  run.mix = "clean 1 until 2 steps\nbt 1 until 3 steps\nclean 1 bt 1 until 4 steps\n";
+  EXPECT_EQ(train_alone(run).step, 9);  // a stage was added
+}
+
+/// A run whose validations cannot get better: the learning rate changes nothing that counts.
+class StalledStagesTest : public StagesTest {
+ protected:
+  TrainOptions stalling(const std::string& name) const {
+    TrainOptions run =
+        options(name, "warm: clean 1 until stalled 2\ncalm: clean 1 bt 1 until stalled 1\nend: bt 1\n");
+    run.learning_rate_scale = 1e-12;
+    run.valid_every = 2;
+    run.valid_max_sentences = 1;
+    run.valid_beam_size = 1;
+    run.valid_metric = "bleu";
+    run.max_steps = 12;
+    return run;
+  }
+};
+
+TEST_F(StalledStagesTest, StagesEndWhenValidationsStallAlsoInRunsThatResume) {
+  TrainOptions run = stalling("whole");
+  train_alone(run);
+  const LoadedState whole = last_state(run);
+  // Step 2 is the best; 4 and 6 are not better. Step 8 is the first validation of the second stage.
+  EXPECT_EQ(whole.state.mix.ended, (std::vector<EndedStage>{{"warm", 6}, {"calm", 8}}));
+  EXPECT_EQ(whole.state.validations_without_improvement, 2);
+  for (int64_t step = 3; step <= 9; ++step) {
+    TrainOptions parts = stalling(fmt::format("parts-{}", step));
+    parts.valid_every = 2;
+    parts.save_every = 1;
+    parts.max_steps = step;
+    train_alone(parts);
+    if (step % 2 == 1) {  // the end of training is validated: that start does not count
+      std::filesystem::remove(list_checkpoints(parts.model_dir).back());
+    }
+    parts.max_steps = run.max_steps;
+    train_alone(parts);
+    const LoadedState again = last_state(parts);
+    EXPECT_TRUE(again.values == whole.values) << step;
+    EXPECT_EQ(again.state.mix, whole.state.mix) << step;
+    EXPECT_EQ(again.state.position, whole.state.position) << step;
+  }
+}
+
+TEST_F(StalledStagesTest, StagesEndWhereTheyEndedAlsoWhenReplayedWithoutValidations) {
+  TrainOptions run = stalling("run");
+  run.learning_rate_scale = 1e-3;
+  run.digest_every = 1;
+  run.save_every = 3;
+  train_alone(run);
+  ASSERT_EQ(last_state(run).state.mix.ended.size(), 2U);
+  // The record of the second end is in the log alone.
+  std::vector<std::string> checkpoints = list_checkpoints(run.model_dir);
+  while (step_of_checkpoint(checkpoints.back()) > 6) {
+    std::filesystem::remove(checkpoints.back());
+    checkpoints.pop_back();
+  }
+  const RecordedStages recorded = recorded_stages(run.model_dir, recorded_options(run.model_dir).mix);
+  EXPECT_EQ(recorded.last_step, 12);
+  EXPECT_EQ(recorded.mix.ended.size(), 2U);
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  int64_t agreed = 0;
+  replay(context, *self, recorded_run(*self, checkpoints.front()).options, checkpoints.front(), 0, "test",
+         [&](const ReplayedStep& step) { agreed += step.agrees() ? 1 : 0; });
+  EXPECT_EQ(agreed, 12 - step_of_checkpoint(checkpoints.front()));
+}
+
+TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
+  TrainOptions run = options("run", kPlan);
+  run.max_steps = 4;
+  train_alone(run);
+  run.max_steps = 5;
+  const auto with = [&](const std::string& plan) {
+    TrainOptions other = run;
+    other.mix = plan;
+    return refusal_of([&] { train_alone(other); });
+  };
+  EXPECT_NE(
+      with("warm: bt 1 until 3 steps\nboth: clean 1 bt 3 until clean 1\nend: clean 1")
+          .find("is in stage 2 of its plan, whose stage 2 is 'both: clean 1 bt 2 until clean 1'; in that "
+                "of --mix it is 'both: clean 1 bt 3 until clean 1'"),
+      std::string::npos);
+  EXPECT_NE(with("warm: clean 1 until 3 steps\nboth: clean 1 bt 2").find("whose stage 1 is"),
+            std::string::npos);
+  EXPECT_NE(with("warm: bt 1")
+                .find("whose stage 2 is 'both: clean 1 bt 2 until clean 1'; in that of --mix it "
+                      "is none"),
+            std::string::npos);
+  EXPECT_EQ(with("warm: bt 1 until 9 steps\nboth: clean 1 bt 2 until 7 steps\nlater: bt 1"), "accepted");
+  EXPECT_EQ(last_state(run).state.mix.plan,
+            "warm: bt 1 until 9 steps\nboth: clean 1 bt 2 until 7 steps\nlater: bt 1\n");
+  EXPECT_EQ(plan_as_it_was(last_state(run).state.mix).stages[0].end,
+            (data::StageEnd{data::StageEnd::Kind::kSteps, 3}));
+}
+
+TEST_F(StagesTest, ARunHasAPlanFromItsBeginOrNone) {
+  TrainOptions run = options("none", "");
+  run.max_steps = 2;
+  train_alone(run);
+  EXPECT_TRUE(last_state(run).state.mix.plan.empty());
+  run.max_steps = 4;
+  run.mix = kPlan;
+  EXPECT_NE(refusal_of([&] { train_alone(run); }).find("was written with --mix none, but this run has one"),
+            std::string::npos);
+}
+
+TEST_F(StagesTest, PlansThatTheRunCannotFollowAreRefused) {
+  const data::Corpus corpus(mixed_corpus());
+  const auto with = [&](const std::string& plan, int64_t valid_every, int patience) {
+    TrainOptions run = options("any", plan);
+    run.valid_every = valid_every;
+    run.patience = patience;
+    return refusal_of([&] { resolved_mix(run, {}, corpus); });
+  };
+  EXPECT_NE(with("a: clean 1 until stalled 2", 0, 0)
+                .find("stage a lasts until stalled 2, but the run has no "
+                      "validations: --valid-every is 0"),
+            std::string::npos);
+  EXPECT_NE(with("a: clean 1 until stalled 4", 1, 3).find("--patience 3 ends training before"),
+            std::string::npos);
+  EXPECT_EQ(with("a: clean 1 until stalled 3", 1, 3), "accepted");
+  EXPECT_NE(with("a: dirty 1", 1, 0).find("its corpora are clean, bt"), std::string::npos);
+}
+
+TEST(MixStateTest, ItsTextGivesTheStateAgain) {
+  const MixState mix{.plan = kPlan, .ended = {{"warm", 3}}};
+  const data::MixPosition position{.stage = 1, .steps = 2, .draws = 70, .before = {0, 120}};
+  MixState again;
+  data::MixPosition there;
+  read_mix_json(mix_json(mix, position), "test", again, there);
+  EXPECT_EQ(again, mix);
+  EXPECT_EQ(there, position);
+  EXPECT_EQ(mix_json({}, {}), "");
+}
+
+TEST(MixStateTest, WhatTrainingCannotWriteIsRefused) {
+  const std::string good = mix_json({.plan = kPlan, .ended = {{"warm", 3}}},
+                                    {.stage = 1, .steps = 2, .draws = 70, .before = {0, 120}});
+  const std::pair<const char*, const char*> changes[] = {{"\"stage\":1", "\"stage\":2"},
+                                                         {"\"stage\":1", "\"stage\":-1"},
+                                                         {"\"steps\":2", "\"steps\":\"2\""},
+                                                         {"\"draws\":70", "\"d\":70"},
+                                                         {"[0,120]", "[0,-120]"},
+                                                         {"[0,120]", "7"},
+                                                         {"\"stage\":\"warm\"", "\"stage\":\"end\""},
+                                                         {"\"step\":3", "\"step\":1e300"},
+                                                         {"until 3 steps", "until 3"},
+                                                         {"{", ""}};
+  for (const auto& [from, to] : changes) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, std::string(from).size(), to);
+    MixState mix;
+    data::MixPosition position;
+    try {
+      read_mix_json(text, "checkpoint.h5", mix, position);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kBadData);
+      EXPECT_NE(std::string(error.what()).find("checkpoint.h5"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ventris

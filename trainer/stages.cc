@@ -1,0 +1,86 @@
+#include "trainer/stages.h"
+
+#include <iterator>
+#include <string>
+
+#include "backend/error.h"
+#include "trainer/files/mix_state.h"
+#include "trainer/resume_signature.h"
+
+namespace ventris {
+namespace {
+
+std::string line_of(const data::MixPlan& plan, int64_t stage) {
+  if (stage >= std::ssize(plan.stages)) return "none";
+  std::string line = data::to_text({{plan.stages[static_cast<size_t>(stage)]}});
+  line.pop_back();
+  return "'" + line + "'";
+}
+
+/// The first stage up to number `stage` that `ours` does not have with the name and the shares of `theirs`;
+/// -1 if there is none.
+int64_t first_other_stage(const data::MixPlan& ours, const data::MixPlan& theirs, int64_t stage) {
+  for (int64_t i = 0; i <= stage && i < std::ssize(theirs.stages); ++i) {
+    if (i >= std::ssize(ours.stages)) return i;
+    const data::MixStage& mine = ours.stages[static_cast<size_t>(i)];
+    const data::MixStage& other = theirs.stages[static_cast<size_t>(i)];
+    if (mine.name != other.name || mine.shares != other.shares) return i;
+  }
+  return -1;
+}
+
+data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint& from) {
+  if (from.mix.empty()) {
+    if (!options.mix.empty()) refuse_other_option(from.path, "--mix", "none", "one");
+    return {};
+  }
+  MixState recorded;
+  data::MixPosition position;
+  read_mix_json(from.mix, from.path, recorded, position);
+  data::MixPlan theirs = data::parse_mix_plan(recorded.plan, from.path);
+  if (options.mix.empty()) return theirs;
+  data::MixPlan ours = data::parse_mix_plan(options.mix, "--mix");
+  const int64_t other = first_other_stage(ours, theirs, position.stage);
+  if (other >= 0) {
+    fail(ExitCode::kBadConfiguration,
+         "{} is in stage {} of its plan, whose stage {} is {}; in that of --mix it is {}. What ends a stage "
+         "and later stages may change, but not the corpora of these; without --mix the recorded plan "
+         "continues",
+         from.path, position.stage + 1, other + 1, line_of(theirs, other), line_of(ours, other));
+  }
+  return ours;
+}
+
+void check_ends(const data::MixPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
+  for (const data::MixStage& stage : plan.stages) {
+    if (stage.end.kind != data::StageEnd::Kind::kStalled) continue;
+    if (options.valid_every == 0 || corpus.valid().size() == 0) {
+      fail(ExitCode::kBadConfiguration, "--mix: stage {} lasts {}, but the run has no validations: {}",
+           stage.name, data::to_text(stage.end),
+           options.valid_every == 0
+               ? "--valid-every is 0"
+               : options.corpus + " has no validation pairs; 'ventris prepare --valid-sets' adds them");
+    }
+    if (options.patience > 0 && stage.end.count > options.patience) {
+      fail(ExitCode::kBadConfiguration,
+           "--mix: stage {} lasts {}, but --patience {} ends training before; give at least {}, or 0",
+           stage.name, data::to_text(stage.end), options.patience, stage.end.count);
+    }
+  }
+}
+
+}  // namespace
+
+data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from, const data::Corpus& corpus) {
+  data::MixPlan plan;
+  if (!from.path.empty()) {
+    plan = plan_of_resumed_run(options, from);
+  } else if (!options.mix.empty()) {
+    plan = data::parse_mix_plan(options.mix, "--mix");
+  }
+  data::check_corpora(plan, corpus.parts(), options.corpus);
+  check_ends(plan, options, corpus);
+  return plan;
+}
+
+}  // namespace ventris
