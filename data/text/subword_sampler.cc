@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "data/error.h"
+#include "data/text/bpe_dropout.h"
+#include "data/text/unigram_sampling.h"
 #include "data/text/word_independence.h"
 
 namespace ventris::data {
