@@ -1,9 +1,12 @@
 #include "data/batches.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "data/error.h"
 #include "data/permutation.h"
+#include "data/sampled_text.h"
 
 namespace ventris::data {
 
@@ -49,6 +52,12 @@ BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPar
   target_capacity_ = options.target_tokens / options.shards;
 }
 
+BatchSource::Rows BatchSource::rows_of(const DrawnPair& drawn, PairTokens& sampled) const {
+  if (options_.sampled == nullptr) return {rows(pairs_.source, drawn.pair), rows(pairs_.target, drawn.pair)};
+  options_.sampled->sample(drawn, {source_capacity_ - 1, target_capacity_ - 1}, sampled);
+  return {std::ssize(sampled.source) + 1, std::ssize(sampled.target) + 1};
+}
+
 GlobalBatch BatchSource::at(const DataPosition& position) const {
   const int64_t count = pairs_.size();
   if (position.epoch < 0 || position.index < 0 || position.index >= count) {
@@ -70,15 +79,16 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
     shard.target_row_base = batch.target_tokens;
   };
   while (static_cast<int>(batch.shards.size()) < options_.shards) {
-    const int64_t pair = order(batch.next.index);
-    const int64_t source_rows = rows(pairs_.source, pair);
-    const int64_t target_rows = rows(pairs_.target, pair);
+    const DrawnPair drawn{.pair = order(batch.next.index), .epoch = batch.next.epoch};
+    PairTokens sampled;
+    const auto [source_rows, target_rows] = rows_of(drawn, sampled);
     if (shard.source_rows + source_rows > source_capacity_ ||
         shard.target_rows + target_rows > target_capacity_) {
       close_shard();
       continue;
     }
-    shard.pairs.push_back({.pair = pair, .epoch = batch.next.epoch});
+    shard.pairs.push_back(drawn);
+    if (options_.sampled != nullptr) shard.sampled.push_back(std::move(sampled));
     shard.source_rows += source_rows;
     shard.target_rows += target_rows;
     if (++batch.next.index == count) {

@@ -81,8 +81,14 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
 
 void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step) {
   data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed_);
-  for (const data::DrawnPair& drawn : shard.pairs)
-    packer.add(corpus_.train().source[drawn.pair], corpus_.train().target[drawn.pair]);
+  for (size_t i = 0; i < shard.pairs.size(); ++i) {
+    const int64_t pair = shard.pairs[i].pair;
+    if (shard.sampled.empty()) {
+      packer.add(corpus_.train().source[pair], corpus_.train().target[pair]);
+    } else {
+      packer.add(shard.sampled[i].source, shard.sampled[i].target);
+    }
+  }
   HostBatch host = host_batch_of(packed_);
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};

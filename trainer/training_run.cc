@@ -73,7 +73,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                {.source_tokens = options.batch_source_tokens,
                 .target_tokens = options.batch_target_tokens,
                 .shards = shards_,
-                .seed = options.seed}),
+                .seed = options.seed,
+                .sampled = sampled_text(options, corpus_)}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
