@@ -96,7 +96,7 @@ struct PackedBatch {
 };
 
 /// Packs pairs end to end: the source with its end mark, the target shifted right after a begin mark, the
-/// labels with their end mark. Overwrites `packed`, keeping its memory.
+/// labels with their end mark. Overwrites `packed`, keeping its memory. Throws what reading a TokenView does.
 class Packer {
  public:
   Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed);

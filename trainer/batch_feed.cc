@@ -1,8 +1,10 @@
 #include "trainer/batch_feed.h"
-#include "model/flop_count.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "data/error.h"
+#include "model/flop_count.h"
 
 namespace ventris {
 namespace {
@@ -88,6 +90,13 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
     } else {
       packer.add(shard.sampled[i].source, shard.sampled[i].target);
     }
+  }
+  // The rows of the other shards are counted from these numbers, and the file may change at any moment.
+  if (packed_.source_rows() != shard.source_rows || packed_.target_rows() != shard.target_rows) {
+    data::fail(data::ErrorKind::kBadData,
+               "{}: pairs of {} and {} rows were planned for step {}, but {} and {} were read: it changed",
+               corpus_.path(), shard.source_rows, shard.target_rows, step, packed_.source_rows(),
+               packed_.target_rows());
   }
   HostBatch host = host_batch_of(packed_);
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
