@@ -7,6 +7,7 @@
 
 #include "data/error.h"
 #include "data/permutation.h"
+#include "data/sampled_text.h"
 
 namespace ventris::data {
 
@@ -113,6 +114,12 @@ BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPar
   target_capacity_ = options.target_tokens / options.shards;
 }
 
+BatchSource::Rows BatchSource::rows_of(const DrawnPair& drawn, PairTokens& sampled) const {
+  if (options_.sampled == nullptr) return {rows(pairs_.source, drawn.pair), rows(pairs_.target, drawn.pair)};
+  options_.sampled->sample(drawn, {source_capacity_ - 1, target_capacity_ - 1}, sampled);
+  return {std::ssize(sampled.source) + 1, std::ssize(sampled.target) + 1};
+}
+
 GlobalBatch BatchSource::at(const DataPosition& position) const {
   check(position);
   GlobalBatch batch;
@@ -142,14 +149,15 @@ void BatchSource::fill(GlobalBatch& batch, Draws&& draws) const {
   };
   while (static_cast<int>(batch.shards.size()) < options_.shards) {
     const DrawnPair drawn = *draws;
-    const int64_t source_rows = rows(pairs_.source, drawn.pair);
-    const int64_t target_rows = rows(pairs_.target, drawn.pair);
+    PairTokens sampled;
+    const auto [source_rows, target_rows] = rows_of(drawn, sampled);
     if (shard.source_rows + source_rows > source_capacity_ ||
         shard.target_rows + target_rows > target_capacity_) {
       close_shard();
       continue;
     }
     shard.pairs.push_back(drawn);
+    if (options_.sampled != nullptr) shard.sampled.push_back(std::move(sampled));
     shard.source_rows += source_rows;
     shard.target_rows += target_rows;
     ++draws;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "data/corpus.h"
@@ -27,18 +28,28 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
+class SampledText;
+
 struct BatchOptions {
   int64_t source_tokens = 25000;  // of a global batch, including end marks; target tokens the same
   int64_t target_tokens = 25000;
   int shards = 1;  // K: the global batch is cut into K logical shards of 1/K of these tokens each
   uint64_t seed = 1;
-  MixPlan mix = {};  // without stages: all corpora are one
+  MixPlan mix = {};                                 // without stages: all corpora are one
+  std::shared_ptr<const SampledText> sampled = {};  // tokens of the pairs; null: those of the corpus file
+};
+
+/// The token ids of both sides of a pair, without marks.
+struct PairTokens {
+  std::vector<int32_t> source;
+  std::vector<int32_t> target;
 };
 
 /// The pairs of one logical shard and the index in the global batch of its first rows.
 struct Shard {
-  std::vector<DrawnPair> pairs;  // in batch order
-  int64_t source_row_base = 0;   // rows count one end mark a sentence
+  std::vector<DrawnPair> pairs;     // in batch order
+  std::vector<PairTokens> sampled;  // of each pair, with BatchOptions::sampled; otherwise empty
+  int64_t source_row_base = 0;      // rows count one end mark a sentence
   int64_t target_row_base = 0;
   int64_t source_rows = 0;
   int64_t target_rows = 0;
@@ -84,6 +95,12 @@ class BatchSource {
   bool ends_stage(const DataPosition& position) const;
   template <typename Draws>
   void fill(GlobalBatch& batch, Draws&& draws) const;
+  struct Rows {
+    int64_t source;
+    int64_t target;
+  };
+  /// Of a pair in a batch, whose tokens are put into `sampled` if they are.
+  Rows rows_of(const DrawnPair& drawn, PairTokens& sampled) const;
 
   const SentencePairs& pairs_;
   std::vector<CorpusPart> parts_;

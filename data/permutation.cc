@@ -1,7 +1,7 @@
 #include "data/permutation.h"
 
 #include "data/error.h"
-#include "data/split_mix.h"
+#include "data/text/keyed_random.h"
 
 namespace ventris::data {
 

@@ -13,12 +13,12 @@
 #include "data/pair_block.h"
 #include "data/pair_reader.h"
 #include "data/prepare_child.h"
+#include "data/text/sentencepiece_format.h"
 
 namespace ventris::data {
 
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 constexpr int64_t kPairsBetweenReports = 1 << 14;
 
 /// The tokenizer's training text: evenly spaced pairs. When the sample is full, every second pair is removed

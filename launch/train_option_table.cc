@@ -231,6 +231,17 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
   table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
+  table
+      .number("sample-source", train.sample_source, {.min = 0, .max = 1},
+              "Subword regularisation: each epoch cuts the source text into other tokens of the vocabulary, "
+              "drawn at random. For a BPE vocabulary ALPHA is the probability that a merge is left out "
+              "(BPE-dropout; 0.1 is usual); for a unigram vocabulary a segmentation has its probability to "
+              "the power of ALPHA (0.1 to 0.5 are usual: the smaller, the more varied). 0: the tokens of the "
+              "corpus. The corpus must keep its text ('ventris prepare --keep-text'). Validation is never "
+              "sampled.")
+      .placeholder = "ALPHA";
+  table.number("sample-target", train.sample_target, {.min = 0, .max = 1}, "The same for the target text.")
+      .placeholder = "ALPHA";
   table.optional_text(
       "mix", "FILE", options.mix,
       "Draws the pairs from the corpora of the file by a plan of stages, such as 'clean .7 bt .3 until bt 2', "

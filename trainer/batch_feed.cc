@@ -100,8 +100,14 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
 void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step) {
   data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed_);
   const data::SentencePairs& pairs = corpus_.train();
-  for (const data::DrawnPair& drawn : shard.pairs)
-    packer.add(pairs.source[drawn.pair], pairs.target[drawn.pair], pairs.weight(drawn.pair));
+  for (size_t i = 0; i < shard.pairs.size(); ++i) {
+    const int64_t pair = shard.pairs[i].pair;
+    if (shard.sampled.empty()) {
+      packer.add(pairs.source[pair], pairs.target[pair], pairs.weight(pair));
+    } else {
+      packer.add(shard.sampled[i].source, shard.sampled[i].target, pairs.weight(pair));
+    }
+  }
   // The rows of the other shards are counted from these numbers, and the file may change at any moment.
   if (packed_.source_rows() != shard.source_rows || packed_.target_rows() != shard.target_rows) {
     data::fail(data::ErrorKind::kBadData,

@@ -82,6 +82,10 @@ std::string resume_signature(const TrainOptions& options) {
       fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\n{}: {}\ngradient_dtype: {}\nreduction: {}\n",
                   options.beta1, options.beta2, options.adam_epsilon, kPrecision, name_of(options.precision),
                   name_of(options.gradient_dtype), name_of(options.reduction));
+  for (const auto& [key, alpha] : {std::pair("sample_source", options.sample_source),
+                                   std::pair("sample_target", options.sample_target)}) {
+    if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
+  }
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   if (!options.mix.empty()) lines += "mix: a plan\n";  // which 0.2.0 does not know
   if (options.initial_optimizer != "fresh")

@@ -44,6 +44,16 @@ void complete_model(TransformerConfig& model, const TrainOptions& options, const
   }
 }
 
+std::shared_ptr<const data::SampledText> sampled_text(const TrainOptions& options,
+                                                      const data::Corpus& corpus) {
+  if (options.sample_source == 0.0 && options.sample_target == 0.0) return nullptr;
+  return std::make_shared<const data::SampledText>(
+      corpus, data::SampleOptions{.source_alpha = options.sample_source,
+                                  .target_alpha = options.sample_target,
+                                  .seed = options.seed,
+                                  .max_length = options.model.max_positions - int64_t{1}});
+}
+
 /// Rows are a multiple of the tiles of matrix products on GPUs.
 MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
   constexpr int64_t kTileRows = 128;

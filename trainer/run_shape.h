@@ -1,7 +1,10 @@
 #pragma once
 
+#include <memory>
+
 #include "data/batches.h"
 #include "data/corpus.h"
+#include "data/sampled_text.h"
 #include "model/transformer.h"
 #include "trainer/resume.h"
 #include "trainer/train_options.h"
@@ -37,6 +40,9 @@ std::string resolve_begin_embedding(TrainOptions& options, const std::string& re
 /// Sets the parts of the model's shape that depend on the corpus. Throws Error(kBadConfiguration) if they do
 /// not fit.
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);
+/// Subword regularisation of the training pairs; null without. Errors: those of data::SampledText.
+std::shared_ptr<const data::SampledText> sampled_text(const TrainOptions& options,
+                                                      const data::Corpus& corpus);
 /// Capacity for every micro-batch of training; and also for those of validation.
 MicroBatchCapacity training_capacity(const data::BatchSource& batches);
 MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,

@@ -1,6 +1,7 @@
 #include "trainer/train_options.h"
 
 #include <limits>
+#include <utility>
 
 #include "backend/error.h"
 #include "trainer/validation_metric.h"
@@ -66,6 +67,9 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "0 or more");
   require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),
           "0 or more");
+  for (const auto& [option, alpha] : {std::pair("--sample-source", options.sample_source),
+                                      std::pair("--sample-target", options.sample_target)})
+    require(alpha >= 0.0 && alpha <= 1.0, option, std::to_string(alpha), "from 0 to 1");
   require(options.max_steps >= 0 && options.max_steps < (int64_t{1} << 32), "--max-steps",
           std::to_string(options.max_steps), "from 0 to 4294967295");
   require(options.log_every >= 1, "--log-every", std::to_string(options.log_every), "positive");

@@ -32,6 +32,8 @@ struct TrainOptions {
   int64_t micro_batch_tokens = 0;  // 0: 4096 on the CPU, 32768 on CUDA
   uint64_t seed = 1;
   std::string mix;  // plan of stages (data/mix_plan.h), its text; empty: that of the checkpoint, or none
+  double sample_source = 0.0;  // subword regularisation: SampleOptions of data/sampled_text.h; 0: none
+  double sample_target = 0.0;
 
   // Optimization
   int64_t max_steps = 100000;

@@ -25,7 +25,7 @@ constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
 constexpr const char* kLaterKeys[] = {
     "shard_optimizer", "initial_optimizer", "initial_vocabulary", "initial_embeddings", "mix",
-    "nccl_max_blocks"};  // 0.2.0 refuses a file with them
+    "sample_source",   "sample_target",     "nccl_max_blocks"};  // 0.2.0 refuses a file with them
 
 // All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
@@ -40,6 +40,8 @@ void visit_options(Options& options, Visit&& visit) {
   visit("micro_batch_tokens", options.micro_batch_tokens);
   visit("seed", options.seed);
   visit("mix", options.mix);
+  visit("sample_source", options.sample_source);
+  visit("sample_target", options.sample_target);
   visit("max_steps", options.max_steps);
   visit("max_epochs", options.max_epochs);
   visit("max_minutes", options.max_minutes);

@@ -75,7 +75,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                 .target_tokens = options.batch_target_tokens,
                 .shards = shards_,
                 .seed = options.seed,
-                .mix = resolved_mix(options, resume_point_, corpus_)}),
+                .mix = resolved_mix(options, resume_point_, corpus_),
+                .sampled = sampled_text(options, corpus_)}),
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());

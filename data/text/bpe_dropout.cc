@@ -1,6 +1,9 @@
-#include <algorithm>
+#include "data/text/bpe_dropout.h"
 
-#include "data/text/subword_model.h"
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace ventris::data {
 
@@ -12,37 +15,32 @@ class BpeDropout : public SubwordModel {
  public:
   BpeDropout(const SubwordPieces& pieces, double dropout) : pieces_(pieces), dropout_(dropout) {}
 
-  SubwordText prepare(std::string text) const override { return text_with_edges(std::move(text), pieces_); }
+  SubwordText prepare(std::string text) override {
+    SubwordText result = text_with_edges(std::move(text), pieces_);
+    const auto never = [&] {
+      ++result.joins;
+      return false;
+    };
+    join_all(result, never, result.plain);
+    return result;
+  }
 
+  // One number tells which join is the first to be left out, most often none.
   void draw(const SubwordText& text, KeyedRandom& random, std::vector<Token>& tokens) override {
-    const int count = static_cast<int>(text.symbols());
-    parts_.clear();
-    for (int i = 0; i < count; ++i) {
-      const SubwordText::Edge& single = text.edges[text.first[static_cast<size_t>(i)]];
-      parts_.push_back(
-          {.previous = i - 1, .next = i + 1 < count ? i + 1 : kNone, .symbols = 1, .id = single.id});
+    while (kept_.size() <= text.joins) kept_.push_back(kept_.back() * (1.0 - dropout_));
+    const double at = random.uniform();
+    if (at < kept_[text.joins]) {
+      tokens.insert(tokens.end(), text.plain.begin(), text.plain.end());
+      return;
     }
-    joins_.clear();
-    for (int i = 1; i < count; ++i) consider(text, i - 1, i);
-    while (!joins_.empty()) {
-      std::pop_heap(joins_.begin(), joins_.end());
-      const Join join = joins_.back();
-      joins_.pop_back();
-      Part& left = part(join.left);
-      Part& right = part(join.right);
-      const bool is_there =
-          left.symbols > 0 && right.symbols > 0 && left.symbols + right.symbols == join.symbols;
-      if (!is_there || random.uniform() < dropout_) continue;
-      left = {.previous = left.previous, .next = right.next, .symbols = join.symbols, .id = join.id};
-      right.symbols = 0;
-      if (left.next != kNone) part(left.next).previous = join.left;
-      consider(text, left.previous, join.left);
-      consider(text, join.left, left.next);
-    }
-    for (int i = count > 0 ? 0 : kNone; i != kNone; i = part(i).next) {
-      const auto begin = static_cast<uint32_t>(i);
-      tokens.push_back({.id = part(i).id, .begin = begin, .end = begin + part(i).symbols});
-    }
+    size_t first = 0;
+    while (at < kept_[first + 1]) ++first;
+    size_t turn = 0;
+    const auto leaves_out = [&] {
+      const size_t now = turn++;
+      return now == first || (now > first && random.uniform() < dropout_);
+    };
+    join_all(text, leaves_out, tokens);
   }
 
  private:
@@ -63,6 +61,39 @@ class BpeDropout : public SubwordModel {
     }
   };
 
+  /// Calls leaves_out() for each join when its turn comes.
+  template <typename LeavesOut>
+  void join_all(const SubwordText& text, LeavesOut&& leaves_out, std::vector<Token>& tokens) {
+    const int count = static_cast<int>(text.symbols());
+    parts_.clear();
+    for (int i = 0; i < count; ++i) {
+      const SubwordText::Edge& single = text.edges[text.first[static_cast<size_t>(i)]];
+      parts_.push_back(
+          {.previous = i - 1, .next = i + 1 < count ? i + 1 : kNone, .symbols = 1, .id = single.id});
+    }
+    joins_.clear();
+    for (int i = 1; i < count; ++i) consider(text, i - 1, i);
+    while (!joins_.empty()) {
+      std::pop_heap(joins_.begin(), joins_.end());
+      const Join join = joins_.back();
+      joins_.pop_back();
+      Part& left = part(join.left);
+      Part& right = part(join.right);
+      const bool is_there =
+          left.symbols > 0 && right.symbols > 0 && left.symbols + right.symbols == join.symbols;
+      if (!is_there || leaves_out()) continue;
+      left = {.previous = left.previous, .next = right.next, .symbols = join.symbols, .id = join.id};
+      right.symbols = 0;
+      if (left.next != kNone) part(left.next).previous = join.left;
+      consider(text, left.previous, join.left);
+      consider(text, join.left, left.next);
+    }
+    for (int i = count > 0 ? 0 : kNone; i != kNone; i = part(i).next) {
+      const auto begin = static_cast<uint32_t>(i);
+      tokens.push_back({.id = part(i).id, .begin = begin, .end = begin + part(i).symbols});
+    }
+  }
+
   Part& part(int at) { return parts_[static_cast<size_t>(at)]; }
 
   void consider(const SubwordText& text, int left, int right) {
@@ -81,6 +112,7 @@ class BpeDropout : public SubwordModel {
 
   const SubwordPieces& pieces_;
   const double dropout_;
+  std::vector<double> kept_ = {1.0};  // the probability that the first i joins are all done
   std::vector<Part> parts_;
   std::vector<Join> joins_;
 };

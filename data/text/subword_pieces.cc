@@ -10,10 +10,6 @@ namespace ventris::data {
 
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
-
-constexpr uint64_t kTypeNormal = 1;
-constexpr uint64_t kTypeUserDefined = 4;
 constexpr uint64_t kTypeUnused = 5;
 
 constexpr uint64_t kModelField = 3;

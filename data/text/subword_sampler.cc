@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "data/error.h"
+#include "data/text/bpe_dropout.h"
+#include "data/text/sentencepiece_format.h"
+#include "data/text/unigram_sampling.h"
 #include "data/text/word_independence.h"
 
 namespace ventris::data {
 
 namespace {
-
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 
 // These bound the memory of all words, to some 50 MB.
 constexpr size_t kMaxWords = size_t{1} << 16;

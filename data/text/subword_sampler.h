@@ -22,9 +22,9 @@ namespace ventris::data {
 /// always one token. Keeps what it found out about words. For one thread at a time.
 class SubwordSampler {
  public:
-  /// `alpha` is the dropout of a BPE model or the smoothing of a unigram model (subword_model.h). Throws
-  /// DataError kBadConfiguration for a model of another kind, or with pieces that it must not produce. The
-  /// tokenizer must outlive the object.
+  /// `alpha` is the dropout of a BPE model or the smoothing of a unigram model (bpe_dropout.h,
+  /// unigram_sampling.h). Throws DataError kBadConfiguration for a model of another kind, or with pieces that
+  /// it must not produce. The tokenizer must outlive the object.
   SubwordSampler(const Tokenizer& tokenizer, double alpha);
 
   /// Overwrites ids with a segmentation, without marks: a function of text and key alone.

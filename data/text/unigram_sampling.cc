@@ -1,8 +1,10 @@
+#include "data/text/unigram_sampling.h"
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
-
-#include "data/text/subword_model.h"
+#include <vector>
 
 namespace ventris::data {
 
@@ -64,7 +66,7 @@ class UnigramSampling : public SubwordModel {
 
   /// The edges of group i end before symbol i; their values are the sums of their probabilities, given that
   /// one of the group is taken.
-  SubwordText prepare(std::string text) const override {
+  SubwordText prepare(std::string text) override {
     SubwordText result = text_with_edges(std::move(text), pieces_);
     const size_t symbols = result.symbols();
     std::vector<Scaled> forward(symbols + 1);  // sums over all segmentations up to a symbol

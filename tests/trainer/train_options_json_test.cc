@@ -20,6 +20,8 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.seed = ~uint64_t{0};
   options.beta2 = 0.997F;
   options.ema = 0.1 + 0.2;
+  options.sample_source = 0.1;
+  options.sample_target = 0.7;
   options.precision = Precision::kBF16;
   options.on_divergence = OnDivergence::kRepair;
   options.valid_chrf = true;
@@ -32,6 +34,8 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   EXPECT_EQ(to_json(train_options_from_json(recorded, "config.json")), text);
   EXPECT_EQ(read.seed, options.seed);
   EXPECT_EQ(read.ema, options.ema);
+  EXPECT_EQ(read.sample_source, options.sample_source);
+  EXPECT_EQ(read.sample_target, options.sample_target);
   EXPECT_EQ(read.model, options.model);
   EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
 }

@@ -15,6 +15,7 @@
 
 #include "data/text/subword_model.h"
 #include "data/text/tokenizer_training.h"
+#include "data/text/unigram_sampling.h"
 #include "tests/data/test_files.h"
 #include "tests/data/text/sentencepiece_model.h"
 
@@ -166,7 +167,7 @@ TEST(SubwordSamplerTest, SamplesDifferAndDecodeToTheSameText) {
         drawn.insert(ids);
       }
     }
-    EXPECT_GT(drawn.size(), 20 * 20U) << "of 34 lines, 20 of them long";
+    EXPECT_GT(drawn.size(), 20 * 10U) << "of 20 long lines and others, 20 times each";
   }
 }
 
