@@ -75,7 +75,9 @@ class MixTest(support.CommandLineTest):
 
     @classmethod
     def words(cls, name, *options):
-        return ["train", "--corpus", cls.corpus, "--model-dir", f"{cls.folder}/{name}", "--mix", cls.plan, *OPTIONS, *options]
+        """The command line of a run in the folder `name`; options take the place of those of OPTIONS."""
+        given = ["--corpus", cls.corpus, "--model-dir", f"{cls.folder}/{name}", "--mix", cls.plan, *OPTIONS, *options]
+        return ["train", *(word for pair in dict(zip(given[::2], given[1::2])).items() for word in pair)]
 
     def log_of(self, name):
         with open(self.path(name, "metrics.jsonl"), encoding="utf-8") as file:
@@ -119,7 +121,7 @@ class Mix(MixTest):
             name = f"killed-{step}"
             process = support.start(support.command(*self.words(name)))
             log = self.path(name, "metrics.jsonl")
-            reached = f'"step":{step},"type":"interval"'
+            reached = f'"step":{step},"type":"interval"'.encode()
             support.wait_for(lambda log=log, reached=reached: os.path.exists(log) and reached in self.read(log), process)
             process.send_signal(signal.SIGKILL if number % 3 else signal.SIGUSR1)
             process.communicate(timeout=60)
@@ -140,8 +142,6 @@ class Mix(MixTest):
         ends = self.ends()
         order = self.order("--model-dir", self.path("quiet"), "--steps", "1:60", "--text")
         counts = {}
-        with h5py.File(self.corpus, "r") as file:
-            self.assertEqual(file["source/offsets"].size, 301)
         seen = {}
         for line in order:
             counts.setdefault(line["step"], {"clean": 0, "bt": 0})[line["corpus"]] += 1
@@ -180,7 +180,7 @@ class Mix(MixTest):
         plan = self.write("short.txt", "clean 1 until 3 steps\nclean 1 until stalled 1\nbt 1\n")
         short = ["--mix", plan, "--max-steps", 5, "--valid-every", 100]
         self.succeed(*self.words("short", *short))
-        self.refuse(64, "order", "--model-dir", self.path("short"), "--steps", 9, says="step 9 is not decided")
+        self.refuse(64, "order", "--model-dir", self.path("short"), "--steps", 9, says="step 6 is not decided")
 
     def test_other_corpora_of_a_file_do_not_change_the_order_of_one(self):
         more = self.mixed_corpus("more.h5", ("first", 200, 240), ("clean", 0, 100), ("last", 240, 300), ("bt", 100, 300))
