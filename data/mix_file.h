@@ -8,8 +8,8 @@
 
 namespace ventris::data {
 
-/// Bytes of a file at most: a tree of YAML values takes many times the memory of its text.
-inline constexpr size_t kMaxMixFileBytes = 65536;
+/// Bytes of a file at most: a tree of YAML values takes up to 240 times the memory of its text.
+inline constexpr size_t kMaxMixFileBytes = 32768;
 
 /// A plan that was read, and remarks for the user on what else the file says.
 struct ReadMix {

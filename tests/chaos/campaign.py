@@ -78,8 +78,17 @@ class Campaign:
         corpus = self.surroundings.path("corpus.h5")
         sizes = ("--train-pairs", "500", "--valid-pairs", "8", "--test-pairs", "8")
         self.output("demo-corpus", "--output-dir", demo, *sizes)
-        self.output("prepare", "--train-sets", f"{demo}/train.en", f"{demo}/train.de", "--valid-sets",
-                    f"{demo}/valid.en", f"{demo}/valid.de", "--vocab-size", "120", "--threads", "1", "--output", corpus)  # fmt: skip
+        words = ["prepare"]
+        for name, lines in (("clean", slice(0, 200)), ("bt", slice(200, 500))):
+            words += ["--train-set", name]
+            for side in ("en", "de"):
+                with open(f"{demo}/train.{side}", encoding="utf-8") as file:
+                    part = file.readlines()[lines]
+                words.append(f"{demo}/{name}.{side}")
+                with open(words[-1], "w", encoding="utf-8") as file:
+                    file.writelines(part)
+        words += ["--valid-sets", f"{demo}/valid.en", f"{demo}/valid.de", "--vocab-size", "120", "--threads", "1"]
+        self.output(*words, "--output", corpus)
         return corpus
 
     def words(self, shape, ranks, folder, seed, timeout):
@@ -87,6 +96,10 @@ class Campaign:
         settings = {**MODEL, "--seed": seed, "--comm-timeout": timeout}
         settings |= {"--digest-every": 1} if self.has_digests else {}
         settings |= dict(zip(shape.options[::2], shape.options[1::2]))
+        if shape.stages:
+            settings["--mix"] = self.surroundings.path(f"{shape.name}.txt")
+            with open(settings["--mix"], "w", encoding="utf-8") as file:
+                file.write(shape.stages)
         words = [self.binary, "train", "--corpus", self.corpus, "--model-dir", folder]
         words += [str(word) for pair in settings.items() for word in pair]
         if ranks == 1:

@@ -12,6 +12,10 @@ FIRST_FAULT_STEP = 8
 LAST_FAULT_STEP = STEPS - 25
 
 
+# A plan of train --mix, whose stages end among the faults: after steps, after an epoch, and after the validation of step 60.
+STAGES = "clean 1 until 20 steps\nclean 1 bt 2 until bt 1\nclean 2 bt 1 until stalled 2\nbt 1\n"
+
+
 @dataclasses.dataclass(frozen=True)
 class Shape:
     """What the runs of one reference have in common."""
@@ -21,6 +25,8 @@ class Shape:
     options: tuple = ()
     # Whether the bits are the same on any number of ranks.
     elastic: bool = False
+    # The plan of --mix.
+    stages: str = ""
 
     def single(self):
         return self.ranks == 1
@@ -30,7 +36,7 @@ SHAPES = (
     Shape("two-f32", 2),
     Shape("four-bf16", 4, ("--precision", "bf16")),
     Shape("one-f32", 1),
-    Shape("three-validated", 3, ("--valid-every", "15")),
+    Shape("three-validated-stages", 3, ("--valid-every", "15"), stages=STAGES),
     Shape("two-bf16-average", 2, ("--precision", "bf16", "--ema", "0.9")),
     Shape("four-f32", 4),
     Shape("one-bf16-validated", 1, ("--precision", "bf16", "--valid-every", "15")),

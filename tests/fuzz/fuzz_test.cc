@@ -33,9 +33,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Harness kHarnesses[] = {
-    {"corpus", run_corpus}, {"model", run_model},    {"tokenizer", run_tokenizer},
-    {"text", run_text},     {"config", run_config},  {"safetensors", run_safetensors},
-    {"npz", run_npz},       {"imports", run_imports}};
+    {"corpus", run_corpus}, {"model", run_model},     {"tokenizer", run_tokenizer},
+    {"text", run_text},     {"config", run_config},   {"safetensors", run_safetensors},
+    {"npz", run_npz},       {"imports", run_imports}, {"mix", run_mix}};
 
 std::vector<std::string> seeds_of(const std::string& harness) {
   std::vector<fs::path> paths;

@@ -45,5 +45,6 @@ void run_config(std::string_view bytes);
 void run_safetensors(std::string_view bytes);
 void run_npz(std::string_view bytes);
 void run_imports(std::string_view bytes);
+void run_mix(std::string_view bytes);
 
 }  // namespace ventris::fuzz

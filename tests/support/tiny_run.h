@@ -68,10 +68,11 @@ inline std::string make_tiny_corpus(const TemporaryFolder& folder, const std::st
     return folder / file;
   };
   data::PrepareOptions options;
-  options.train_source = {write("train.source", 0, pairs, true)};
-  options.train_target = {write("train.target", 0, pairs, false)};
-  options.valid_source = {write("valid.source", pairs, pairs + 16, true)};
-  options.valid_target = {write("valid.target", pairs, pairs + 16, false)};
+  options.corpora = {
+      {.name = "train",
+       .files = {{write("train.source", 0, pairs, true), write("train.target", 0, pairs, false)}}}};
+  options.valid = {
+      {write("valid.source", pairs, pairs + 16, true), write("valid.target", pairs, pairs + 16, false)}};
   options.tokenizer.vocab_size = 60;
   options.output = folder / name;
   data::prepare(options);

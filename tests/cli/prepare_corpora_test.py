@@ -1,0 +1,350 @@
+"""ventris prepare with several corpora: names, forms of input, tags, weights, variants, what is left out, --append."""
+
+import gzip
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import unicodedata
+import unittest
+
+import h5py
+import numpy
+
+import support
+
+
+def parts(file):
+    return json.loads(file.attrs["parts"])
+
+
+def sentences(file):
+    """The ids of all sides of the training pairs: source, target, source, ..."""
+    tokens, offsets = file["train/tokens"][:], file["train/offsets"][:]
+    return [tokens[begin:end].tolist() for begin, end in zip(offsets, offsets[1:], strict=False)]
+
+
+def texts(file):
+    text, offsets = file["train/text"][:].tobytes(), file["train/text_offsets"][:]
+    return [text[begin:end].decode() for begin, end in zip(offsets, offsets[1:], strict=False)]
+
+
+def letters(line):
+    kept = [c for c in line.lower() if not c.isspace() and unicodedata.category(c)[0] != "P" and unicodedata.category(c) != "Nd"]
+    return "".join(kept) or line
+
+
+class PrepareCorpora(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+        with h5py.File(cls.corpus, "r") as file:
+            cls.model = os.path.join(cls.folder, "spm.model")
+            with open(cls.model, "wb") as out:
+                out.write(file["tokenizer"][:].tobytes())
+
+    def lines(self, name, first, last):
+        return self.read(self.demo_path(name)).decode().split("\n")[:-1][first:last]
+
+    def put_lines(self, name, lines):
+        return self.write(name, ("\n".join(lines) + "\n").encode())
+
+    def side_files(self, name, first, last):
+        return [self.put_lines(f"{name}.{side}", self.lines(f"train.{side}", first, last)) for side in ("en", "de")]
+
+    def prepare(self, *options, stdin=b"", tokenizer=True):
+        output = self.path("out.h5")
+        words = ["prepare", *options, "--output", output, "--json"]
+        result = support.run(*words, *(["--tokenizer-model", self.model] if tokenizer else []), stdin=stdin)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def open(self):
+        return h5py.File(self.path("out.h5"), "r")
+
+    def refused(self, code, *options, says):
+        before = set(os.listdir(self.folder))
+        self.refuse(code, "prepare", *options, "--output", self.path("no.h5"), says=says)
+        self.assertEqual(set(os.listdir(self.folder)), before)
+
+    def test_named_corpora_are_parts_of_one_file(self):
+        whole = self.side_files("whole", 0, 300)
+        first, second = self.side_files("first", 0, 100), self.side_files("second", 100, 180)
+        third = [f"{en}\t{de}" for en, de in zip(self.lines("train.en", 180, 300), self.lines("train.de", 180, 300), strict=True)]
+        tsv = self.put_lines("third.tsv", third)
+        self.prepare("--train-sets", *whole)
+        with self.open() as file:
+            expected = sentences(file)
+            self.assertEqual([part["name"] for part in parts(file)], ["train"])
+        names = ("--train-set", "a", *first, "--train-set", "b-2", *second)
+        report = self.prepare(*names, "--train-tsv", "c_3", tsv)
+        with self.open() as file:
+            self.assertEqual(sentences(file), expected)
+            found = parts(file)
+            self.assertEqual([(part["name"], part["first"], part["pairs"]) for part in found], [("a", 0, 100), ("b-2", 100, 80), ("c_3", 180, 120)])
+            for part, corpus in zip(found, report["corpora"], strict=True):
+                self.assertEqual(corpus["name"], part["name"])
+                self.assertEqual((corpus["read"], corpus["kept"]), (part["pairs"], part["pairs"]))
+                sides = expected[2 * part["first"] : 2 * (part["first"] + part["pairs"])]
+                self.assertEqual(part["source_tokens"], sum(map(len, sides[::2])))
+                self.assertEqual(part["target_tokens"], sum(map(len, sides[1::2])))
+                self.assertEqual(corpus["source_words"], part["source_tokens"])
+                self.assertEqual(part["longest_target"], max(map(len, sides[1::2])))
+            inputs = found[0]["details"]["inputs"] if isinstance(found[0]["details"], dict) else json.loads(found[0]["details"])["inputs"]
+            self.assertEqual([(entry["name"], entry["lines"]) for entry in inputs], [("first.en", 100), ("first.de", 100)])
+        self.assertEqual(report["train"]["kept"], 300)
+        # The standard input is read twice, as it trains the tokenizer, too.
+        files = {}
+        for name, stdin in ((tsv, b""), ("-", self.read(tsv)), ("-", gzip.compress(self.read(tsv)))):
+            self.prepare(*names, "--train-tsv", "c_3", name, "--vocab-size", 200, stdin=stdin, tokenizer=False)
+            with self.open() as file:
+                files[name, stdin[:2]] = (file["train/tokens"][:].tobytes(), file["tokenizer"][:].tobytes())
+        self.assertEqual(len(files), 3)
+        self.assertEqual(len(set(files.values())), 1)
+
+    def test_compressed_inputs(self):
+        english, german = self.side_files("plain", 0, 200)
+        self.prepare("--train-sets", english, german)
+        with self.open() as file:
+            expected = sentences(file)
+        forms = [("xz", lzma.compress)]
+        if shutil.which("zstd"):
+            forms.append(("zst", lambda text: subprocess.run(["zstd", "-c"], input=text, capture_output=True, check=True).stdout))
+        for ending, compress in forms:
+            compressed = compress(self.read(english))
+            packed = self.write(f"packed.{ending}", compressed)
+            self.prepare("--train-sets", packed, german)
+            with self.open() as file:
+                self.assertEqual(sentences(file), expected)
+            name = {"zst": "zstd"}.get(ending, ending)
+            for damaged, what in ((compressed[:-3], "truncated"), (compressed + b"text", "followed by other bytes")):
+                bad = self.write(f"bad.{ending}", damaged)
+                self.refused(65, "--train-sets", bad, german, says=[bad, f"the {name} data is {what}"])
+
+    def test_tags_are_single_tokens(self):
+        plain, tagged = self.side_files("plain", 0, 100), self.side_files("tagged", 100, 200)
+        self.prepare("--train-set", "plain", *plain, "--train-set", "bt", *tagged, "--vocab-size", 200, tokenizer=False)
+        report = self.prepare(
+            "--train-set", "plain", *plain, "--train-set", "bt", *tagged, "--source-tag", "bt", "<bt>",
+            "--target-tag", "bt", "<2de>", "--vocab-size", 200, "--keep-text", tokenizer=False,
+        )  # fmt: skip
+        self.assertEqual([(c["source_tag"], c["target_tag"]) for c in report["corpora"]], [("", ""), ("<bt>", "<2de>")])
+        with self.open() as file:
+            found, kept = sentences(file), texts(file)
+            model = file["tokenizer"][:].tobytes()
+            with open(self.path("tagged.model"), "wb") as out:
+                out.write(model)
+        first = {tuple(side[:1]) for side in found[200::2]}, {tuple(side[:1]) for side in found[201::2]}
+        self.assertEqual((len(first[0]), len(first[1])), (1, 1))
+        self.assertNotEqual(*first)
+        (bt,), (to_german,) = first[0].pop(), first[1].pop()
+        self.assertFalse([side for side in found[:200] if bt in side or to_german in side])
+        english = self.lines("train.en", 100, 200)
+        self.assertEqual(kept[200::2], ["<bt> " + line for line in english])
+        # What follows the tag is what the text is without it.
+        self.prepare("--train-set", "bt", *tagged, "--tokenizer-model", self.path("tagged.model"), tokenizer=False)
+        with self.open() as file:
+            self.assertEqual([side[1:] for side in found[200:]], sentences(file))
+        self.refused(
+            78, "--train-set", "bt", *tagged, "--source-tag", "bt", "<bt>", "--tokenizer-model", self.model,
+            says=["the tag '<bt>' of bt is not one token", "user-defined symbol"],
+        )  # fmt: skip
+        self.refused(
+            78, "--train-set", "bt", *tagged, "--source-tag", "bt", "<BT>", "--vocab-size", 200, "--lowercase",
+            says=["the tag '<BT>' of bt", "such as <bt>"],
+        )  # fmt: skip
+        self.refused(64, "--train-set", "bt", *tagged, "--source-tag", "b", "<bt>", says="no corpus of that name")
+        self.refused(64, "--train-set", "bt", *tagged, "--source-tag", "bt", says="--source-tag takes 2 values")
+        self.refused(64, "--train-set", "bt", *tagged, "--target-tag", "bt", "a b", says="a word without spaces")
+
+    def test_variants(self):
+        files = self.side_files("cased", 0, 300)
+        sides = [self.lines(f"train.{side}", 0, 300) for side in ("en", "de")]
+        sides = [[f"A {line} in Été" for line in side] for side in sides]  # no variant leaves it as it is
+        for path, side in zip(files, sides, strict=True):
+            self.put_lines(os.path.basename(path), side)
+        options = ("--train-set", "cased", *files, "--keep-text", "--lowercase-rate", "cased", "0.3",
+                   "--titlecase-rate", "cased", "0.2", "--max-length", 10000, "--max-length-ratio", 0)  # fmt: skip
+        report = self.prepare(*options)
+        with self.open() as file:
+            kept = texts(file)
+
+        def titled(line):
+            return "".join(c.upper() if at == 0 or line[at - 1] == " " else c for at, c in enumerate(line))
+
+        counts = {"plain": 0, "lower": 0, "title": 0}
+        for source, target, en, de in zip(kept[::2], kept[1::2], *sides, strict=True):
+            forms = {"plain": (en, de), "lower": (en.lower(), de.lower()), "title": (titled(en), titled(de))}
+            (form,) = [name for name, form in forms.items() if form == (source, target)]
+            counts[form] += 1
+        corpus = report["corpora"][0]
+        self.assertEqual((counts["lower"], counts["title"]), (corpus["lowercased"], corpus["titlecased"]))
+        self.assertTrue(60 < counts["lower"] < 120 and 35 < counts["title"] < 85, counts)
+        self.prepare(*options, "--threads", 1)
+        with self.open() as file:
+            self.assertEqual(texts(file), kept)
+        self.prepare(*options, "--seed", 2)
+        with self.open() as file:
+            self.assertNotEqual(texts(file), kept)
+        self.refused(64, "--train-set", "a", *files, "--lowercase-rate", "a", "2", says="from 0 to 1")
+
+    def test_weights(self):
+        first, second = self.side_files("first", 0, 50), self.side_files("second", 50, 100)
+        weights = [i / 8 for i in range(50)]
+        numbers = self.put_lines("weights", [str(weight) for weight in weights])
+        rows = list(zip(self.lines("train.en", 100, 140), self.lines("train.de", 100, 140), range(40), strict=True))
+        tsv = self.put_lines("third.tsv", [f"{en}\t{de}\t{weight}e-1" for en, de, weight in rows])
+        report = self.prepare("--train-set", "a", *first, "--train-set", "b", *second, "--weights", "b", numbers, "--train-tsv", "c", tsv)
+        expected = numpy.array([1.0] * 50 + weights + [i / 10 for i in range(40)], numpy.float32)
+        with self.open() as file:
+            self.assertTrue(numpy.array_equal(file["train/weights"][:], expected))
+        self.assertEqual([round(c["weights_mean"], 6) for c in report["corpora"]], [1, sum(weights) / 50, 1.95])
+        self.prepare("--train-set", "a", *first)
+        with self.open() as file:
+            self.assertNotIn("weights", file["train"])
+        for text, says in (
+            ("nan", "weights:50: the weight of the pair is 'nan'"),
+            ("-0.5", "weights:50"),
+            ("inf", "weights:50"),
+            ("1,5", "weights:50"),
+            ("", "weights:50"),
+        ):
+            bad = self.put_lines("weights", [*map(str, weights[:49]), text])
+            self.refused(65, "--train-set", "b", *second, "--weights", "b", bad, "--tokenizer-model", self.model, says=says)
+        for count in (49, 51):
+            bad = self.put_lines("weights", ["1"] * count)
+            self.refused(65, "--train-set", "b", *second, "--weights", "b", bad, "--tokenizer-model", self.model, says=f"has {count} lines")
+        for line, columns in (("one", 1), ("a\tb", 2), ("a\tb\t1\tc", "4 or more")):
+            bad = self.put_lines("bad.tsv", ["a\tb\t1", line])
+            self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says=f"bad.tsv:2: the line has {columns} columns; expected 3")
+        bad = self.put_lines("bad.tsv", ["a\tb", "a\tb\t1"])
+        self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says="bad.tsv:2: the line has 3 columns; expected 2")
+
+    def test_every_reason_for_leaving_out_a_pair_is_counted(self):
+        english, german = (self.lines(f"train.{side}", 0, 200) for side in ("en", "de"))
+        valid = [self.put_lines(f"valid.{side}", self.lines(f"train.{side}", 0, 3)) for side in ("en", "de")]
+        held_out = self.put_lines("test.de", [german[20], "", german[21].upper()])
+        pairs = list(zip(english, german, strict=True))
+        first = [*pairs[:120], ("", "leer"), (english[40].upper() + " !", german[40]), pairs[50], ("7 8", "9")]
+        first += [("7 8", "9"), (english[60], "seven " * 300), ("one " * 30, "ein")]
+        second = [*pairs[100:200], (english[1], "etwas neuer Text"), ("some new text", german[2] + "?")]
+        files = []
+        for name, rows in (("one", first), ("two", second)):
+            files += ["--train-set", name, *(self.put_lines(f"{name}.{side}", [row[i] for row in rows]) for i, side in enumerate(("en", "de")))]
+        for duplicates in ("none", "exact", "near"):
+            for overlap in ("none", "exact", "near"):
+                with self.subTest(duplicates=duplicates, overlap=overlap):
+                    more = ("--overlap-files", held_out) if overlap != "none" else ()
+                    report = self.prepare(
+                        *files, "--valid-sets", *valid, "--drop-duplicates", duplicates, "--drop-overlap", overlap, *more,
+                        "--max-length", 200, "--max-length-ratio", 6, "--keep-text", "--dropped-report", self.path("dropped.tsv"),
+                    )  # fmt: skip
+                    forms = {"none": None, "exact": lambda line: line, "near": letters}
+                    alike, held = forms[duplicates], forms[overlap]
+                    lines = {held(line) for path in (*valid, held_out) for line in self.read(path).decode().split("\n") if line} if held else set()
+                    seen, kept, expected = {}, [], []
+                    for rows in (first, second):
+                        counts = dict.fromkeys(("empty", "overlap", "too_long", "bad_ratio", "duplicate", "near_duplicate", "kept"), 0)
+                        for source, target in rows:
+                            key = (alike(source), alike(target)) if alike else None
+                            if not source or not target:
+                                reason = "empty"
+                            elif held and (held(source) in lines or held(target) in lines):
+                                reason = "overlap"
+                            elif "seven seven" in target:
+                                reason = "too_long"
+                            elif "one one" in source:
+                                reason = "bad_ratio"
+                            elif key in seen:
+                                reason = "duplicate" if seen[key] == (source, target) else "near_duplicate"
+                            else:
+                                reason = "kept"
+                                kept += [source, target]
+                                if alike:
+                                    seen[key] = (source, target)
+                            counts[reason] += 1
+                        expected.append(counts)
+                    found = [{key: corpus[key] for key in expected[0]} for corpus in report["corpora"]]
+                    self.assertEqual(found, expected)
+                    self.assertEqual(report["train"]["kept"], len(kept) // 2)
+                    with self.open() as file:
+                        self.assertEqual(texts(file), kept)
+                    reported = [line.split("\t")[2] for line in self.read(self.path("dropped.tsv")).decode().splitlines()]
+                    for reason in expected[0]:
+                        if reason != "kept":
+                            self.assertEqual(reported.count(reason), sum(counts[reason] for counts in expected), reason)
+        self.refused(64, *files, "--overlap-files", held_out, "--tokenizer-model", self.model, says="--drop-overlap")
+
+    def test_a_corpus_is_appended(self):
+        first, second = self.side_files("first", 0, 100), self.side_files("second", 100, 200)
+        valid = [self.put_lines(f"valid.{side}", self.lines(f"train.{side}", 200, 220)) for side in ("en", "de")]
+        base, whole = self.path("base.h5"), self.path("whole.h5")
+        numbers = self.put_lines("weights", ["0.5"] * 100)
+        named = ("--train-set", "first", *first), ("--train-set", "second", *second, "--source-tag", "second", "<bt>", "--weights", "second", numbers)
+        self.prepare(*named[0], *named[1], "--keep-text", "--vocab-size", 250, tokenizer=False)
+        with self.open() as file, open(self.path("tagged.model"), "wb") as out:
+            out.write(file["tokenizer"][:].tobytes())
+        common = ("--tokenizer-model", self.path("tagged.model"), "--keep-text")
+        self.succeed("prepare", *named[0], "--valid-sets", *valid, *common, "--output", base)
+        self.succeed("prepare", *named[0], *named[1], "--valid-sets", *valid, *common, "--output", whole)
+        old = self.read(base)
+        self.succeed("prepare", "--append", base, *named[1], "--output", self.path("out.h5"))
+        self.assertEqual(self.read(base), old)
+        with h5py.File(whole, "r") as expected, self.open() as found:
+            arrays = ("tokens", "offsets", "weights", "text", "text_offsets")
+            for name in (*(f"train/{array}" for array in arrays), "valid/tokens", "valid/offsets", "valid/reference_text", "valid/reference_offsets", "tokenizer"):
+                self.assertTrue(numpy.array_equal(expected[name][:], found[name][:]), name)
+            self.assertEqual(parts(expected), parts(found))
+            for name in ("train_pairs", "valid_pairs", "train_source_words", "train_inputs", "valid_inputs", "tokenizer_origin"):
+                self.assertEqual(expected.attrs[name], found.attrs[name], name)
+        # In place of the file itself; the first corpus keeps its bytes.
+        self.succeed("prepare", "--append", base, *named[1], "--output", base)
+        self.assertEqual(self.read(base), self.read(self.path("out.h5")))
+        self.refused(64, "--append", base, *named[1], says="already has a corpus second of 100 pairs")
+        third = ("--train-set", "third", *second)
+        self.refused(64, "--append", base, *third, "--vocab-size", 100, says="--vocab-size 100 is given")
+        self.refused(64, "--append", base, *third, "--tokenizer-model", self.model, says="--tokenizer-model")
+        self.refused(64, "--append", base, *third, "--valid-sets", *valid, says="20 validation pairs, which stay")
+        self.refused(64, "--append", self.corpus, *third, "--keep-text", says="without its text")
+        self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says="not one token")
+        self.refused(66, "--append", self.path("none.h5"), *third, says="none.h5")
+        self.refused(65, "--append", first[0], *third, says=first[0])
+        # Lines of the validation pairs of the file are held out, too.
+        text = support.run("prepare", "--append", base, "--train-set", "leak", *valid, *third, "--drop-overlap", "exact", "--output", self.path("out.h5"))
+        self.assertEqual(text.returncode, 65, "nothing of the corpus leak remains")
+        self.assertIn(b"none of the 20 training pairs of leak remains", text.stderr)
+
+    def test_names_and_groups(self):
+        files = self.side_files("some", 0, 20)
+        for name in ("Upper", "with space", "valid", "ä", "x" * 65):
+            self.refused(64, "--train-set", name, *files, says="cannot be the name of a corpus")
+        self.refused(64, "--train-set", "a", *files, "--train-set", "a", *files, says="two corpora have the name a")
+        self.refused(64, "--train-sets", *files, "--train-set", "train", *files, says="two corpora have the name train")
+        self.refused(64, "--train-set", *files, says="--train-set takes 3 values each time, NAME SRC TGT")
+        self.refused(64, "--train-tsv", "a", "-", "--train-tsv", "b", "-", says="the standard input (-) is given twice")
+        self.refused(64, "--valid-sets", *files, says="no training files given")
+
+
+class Progress(support.CommandLineTest):
+    def test_lines_tell_phase_rate_and_time_left(self):
+        self.prepare_demo()
+        text = ["--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--vocab-size", 200]
+        result = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 1e-6)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stderr.decode().splitlines()
+        for pattern in (
+            r"training the tokenizer  [\d,]+ pairs  for \d+ s",
+            r"tokenizing  [\d,]+ pairs  [\d,]+ pairs/s  \d+ s left",
+            r"writing  [\d,]+ pairs",
+        ):
+            self.assertTrue([line for line in lines if re.match(pattern, line)], (pattern, lines))
+        self.assertRegex(result.stdout.decode(), r"tokenizer: trained on \d+ sentences\n")
+        silent = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 0)
+        self.assertNotIn("pairs/s", silent.stderr.decode())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

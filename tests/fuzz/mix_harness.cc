@@ -1,0 +1,34 @@
+#include <string>
+
+#include "backend/error.h"
+#include "data/error.h"
+#include "data/mix_file.h"
+#include "data/mix_plan.h"
+#include "tests/fuzz/harness.h"
+#include "trainer/files/mix_state.h"
+
+namespace ventris::fuzz {
+
+/// Plans of stages, configurations of OpusTrainer, and what checkpoints record of a run with a plan.
+void run_mix(std::string_view bytes) {
+  const auto read = [&](auto&& parse) {
+    try {
+      parse();
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::kInternal) throw;
+    } catch (const data::DataError&) {
+    }
+  };
+  read([&] {
+    const data::MixPlan plan = data::read_mix(bytes, "input").plan;
+    if (data::parse_mix_plan(data::to_text(plan), "again") != plan) __builtin_trap();
+  });
+  read([&] {
+    MixState mix;
+    data::MixPosition position;
+    read_mix_json(std::string(bytes), "input", mix, position);
+    plan_as_it_was(mix);
+  });
+}
+
+}  // namespace ventris::fuzz
