@@ -248,6 +248,7 @@ fi
 
 # The newest of the checkpoints of --save-every, and the last one of all. One that a stopped run saved in between is left out: the
 # average is that of a run that was never stopped.
+[[ -e $run/model/config.json ]] || fail 66 "$run/model was trained and is gone: restore it, or remove $run/done/train to train again"
 every=$(sed -nE 's/^ *"save_every": *([0-9]+),?$/\1/p' "$run/model/config.json")
 checkpoints=()
 while read -r checkpoint; do

@@ -187,6 +187,10 @@ class Wmt14(support.CommandLineTest):
         code, output, errors, called = self.recipe("en-de", "killed", STEPS="51")
         self.assertEqual(code, 65, errors)
         self.assertIn("newstest2014-deen-ref.de.sgm has changed", errors)
+        os.rename(self.path("killed", "en-de-tiny", "model"), self.path("moved"))
+        code, output, errors, called = self.recipe("en-de", "killed", STEPS="51")
+        self.assertEqual(code, 66, errors)
+        self.assertIn("en-de-tiny/model was trained and is gone", errors)
 
     @unittest.skipUnless((DATA / "europarl-fr-en-20k").exists(), "the shared corpora are not here")
     def test_english_french_big(self):
