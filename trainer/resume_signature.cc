@@ -1,6 +1,6 @@
 #include "trainer/resume_signature.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -83,6 +83,7 @@ std::string resume_signature(const TrainOptions& options) {
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   if (options.initial_optimizer != "fresh")
     lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
+  if (!options.freeze.empty()) lines += fmt::format("freeze: {}\n", fmt::join(options.freeze, " "));
   return lines;
 }
 
