@@ -18,7 +18,6 @@ CASES = {
         ("/query/", "decoder/layers/0/cross_attention/key", "decoder/layers/0/cross_attention/value", "/gamma"),
     ),
 }
-OF_THE_RUN = {"elapsed_seconds", "provenance"}
 
 
 def is_frozen(name, case):
@@ -42,22 +41,9 @@ class Freeze(support.CommandLineTest):
     def file(self, name, step):
         return self.path(name, f"checkpoint-{step:08d}.h5")
 
-    def contents(self, name, step):
-        """All bits of a checkpoint, but for the clock and the command."""
-        found = {}
-        with h5py.File(self.file(name, step), "r") as file:
-            file.visititems(
-                lambda path, item: found.__setitem__(path, item[()].tobytes())
-                if isinstance(item, h5py.Dataset) and item.dtype.kind != "O"
-                else None
-            )
-            for key, value in file.attrs.items():
-                if key not in OF_THE_RUN:
-                    found[key] = numpy.asarray(value).tobytes() if not isinstance(value, str) else value
-        return found
-
     def assert_same_checkpoints(self, got, expected, step):
-        contents, wanted = self.contents(got, step), self.contents(expected, step)
+        contents = support.checkpoint_bits(self.file(got, step))
+        wanted = support.checkpoint_bits(self.file(expected, step))
         self.assertEqual(contents.keys(), wanted.keys())
         for key, value in wanted.items():
             self.assertTrue(contents[key] == value, f"{got}: {key}")
