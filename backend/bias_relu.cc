@@ -10,7 +10,7 @@ void bias_relu_backward(Context& context, const BiasReluBackwardArgs& args) {
   const DType dtype = args.d_y.dtype;
   check_tensor(args.d_y, args.d_y.rows, args.d_y.cols, dtype, "d_y");
   check_tensor(args.y, args.d_y.rows, args.d_y.cols, dtype, "y");
-  check_tensor(args.d_bias, 1, args.d_y.cols, master_dtype(dtype), "d_bias");
+  check_optional(args.d_bias, 1, args.d_y.cols, master_dtype(dtype), "d_bias");
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return bias_relu_backward_cuda(context, args);
   }

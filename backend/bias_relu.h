@@ -9,7 +9,7 @@ namespace ventris {
 struct BiasReluBackwardArgs {
   Tensor d_y;               // [rows, n] T, in and out
   ConstTensor y;            // [rows, n] T
-  Tensor d_bias;            // [1, n] master
+  Tensor d_bias;            // [1, n] master, or empty
   bool sums_later = false;  // d_bias is complete only after complete_column_sums (backend/column_sums.h)
 };
 void bias_relu_backward(Context& context, const BiasReluBackwardArgs& args);

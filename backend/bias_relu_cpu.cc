@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kRows = 128;
 constexpr int64_t kCols = 512;  // accumulators that stay in the first-level cache
 
-// `mask` is null, or the y of ReLU.
+// `mask` is null, or the y of ReLU. `d_bias` may be empty.
 template <typename T>
 void sum_columns(Context& context, Tensor d_y, const ConstTensor* mask, Tensor d_bias) {
   using M = Master<T>;
@@ -45,6 +45,7 @@ void sum_columns(Context& context, Tensor d_y, const ConstTensor* mask, Tensor d
       }
     }
   });
+  if (!d_bias) return;
   M* __restrict total = d_bias.as<M>();
   for (int64_t range = 0; range < ranges; ++range) {
     const M* __restrict sums = partial + range * cols;

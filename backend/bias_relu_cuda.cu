@@ -107,7 +107,8 @@ void run(Context& context, const Tensor& d_y, const ConstTensor& y, const Tensor
   });
   std::vector<float*> to;
   for (int64_t g = 0; g < groups; ++g) {
-    to.push_back(d_bias.col_range(columns.first + g * columns.period, columns.count).as<float>());
+    const Tensor part = d_bias.col_range(columns.first + g * columns.period, columns.count);
+    to.push_back(d_bias ? part.as<float>() : nullptr);
   }
   parts.sum(columns.count, to);
 }

@@ -34,15 +34,16 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
   const int64_t d = args.d_out.cols;
   const DType master = master_dtype(args.d_out.dtype);
   check_tensor(args.d_out, args.d_out.rows, d, args.d_out.dtype, "d_out");
-  check_tensor(args.d_table, args.d_table.rows, d, master, "d_table");
+  check_optional(args.d_table, args.d_table.rows, d, master, "d_table");
   check_optional(args.d_positions, args.d_positions.rows, d, master, "d_positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) {
-      VENTRIS_CHECK(args.id_order != nullptr && (!args.d_positions || args.position_order != nullptr),
+      VENTRIS_CHECK((!args.d_table || args.id_order != nullptr) &&
+                        (!args.d_positions || args.position_order != nullptr),
                     "the order of rows by their {} is missing; CUDA needs it, of order_rows",
-                    args.id_order == nullptr ? "ids" : "positions");
+                    args.d_table && args.id_order == nullptr ? "ids" : "positions");
       return embedding_backward_cuda(context, args);
     }
   }

@@ -29,14 +29,14 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args);
 /// them.
 struct EmbeddingBackwardArgs {
   const int32_t* ids;                       // [rows]
-  const int32_t* id_order = nullptr;        // [rows] the rows sorted by (id, t)
+  const int32_t* id_order = nullptr;        // [rows] the rows sorted by (id, t); for d_table
   const int32_t* position;                  // [rows]
   const int32_t* position_order = nullptr;  // [rows] the rows sorted by (position, t); for d_positions
   ConstTensor d_out;                        // [rows, d] T
   float scale;
   bool zero_start;
   DropoutKey dropout;
-  Tensor d_table;           // [vocab, d] master, accumulated
+  Tensor d_table = {};      // [vocab, d] master, accumulated, or empty
   Tensor d_positions = {};  // [max_positions, d] master, accumulated; empty for sinusoids
 };
 void embedding_backward(Context& context, const EmbeddingBackwardArgs& args);

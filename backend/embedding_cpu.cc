@@ -111,7 +111,7 @@ void backward(Context& context, const EmbeddingBackwardArgs& args) {
   ArenaScope scope(context.scratch());
   uint16_t* all_bits = context.scratch().allocate_array<uint16_t>(threads * room);
   for (int64_t t = 0; t < args.d_out.rows; ++t) {
-    VENTRIS_CHECK(args.ids[t] >= 0 && args.ids[t] < args.d_table.rows,
+    VENTRIS_CHECK(!args.d_table || (args.ids[t] >= 0 && args.ids[t] < args.d_table.rows),
                   "ids[{}] is {}, the vocabulary holds {}", t, args.ids[t], args.d_table.rows);
     VENTRIS_CHECK(!args.d_positions || (args.position[t] >= 0 && args.position[t] < args.d_positions.rows),
                   "position[{}] is {}, the table of positions holds {}", t, args.position[t],
@@ -120,8 +120,10 @@ void backward(Context& context, const EmbeddingBackwardArgs& args) {
   const int64_t parts = threads;
   context.pool().for_each(parts, [&](int64_t part, int thread) {
     uint16_t* bits = all_bits + thread * room;
-    scatter<T>(args, args.ids, static_cast<double>(args.scale), args.zero_start, args.d_table, part, parts,
-               bits);
+    if (args.d_table) {
+      scatter<T>(args, args.ids, static_cast<double>(args.scale), args.zero_start, args.d_table, part, parts,
+                 bits);
+    }
     if (args.d_positions) scatter<T>(args, args.position, 1.0, false, args.d_positions, part, parts, bits);
   });
 }

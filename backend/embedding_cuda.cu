@@ -242,7 +242,9 @@ void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args
   dispatch_device_dtype(args.d_out.dtype, "embedding_backward", [&](auto tag) {
     using T = decltype(tag);
     const int32_t* start = args.zero_start ? args.position : nullptr;
-    scatter<T>(context, args, args.ids, args.id_order, args.scale, start, args.d_table);
+    if (args.d_table) {
+      scatter<T>(context, args, args.ids, args.id_order, args.scale, start, args.d_table);
+    }
     if (args.d_positions) {
       scatter<T>(context, args, args.position, args.position_order, 1.0F, nullptr, args.d_positions);
     }

@@ -41,8 +41,8 @@ void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args) {
   check_tensor(args.gamma, 1, d, master, "gamma");
   check_tensor(args.d_residual, rows, d, dtype, "d_residual");
   check_optional(args.d_x, rows, d, dtype, "d_x");
-  check_tensor(args.d_gamma, 1, d, master, "d_gamma");
-  check_tensor(args.d_beta, 1, d, master, "d_beta");
+  check_optional(args.d_gamma, 1, d, master, "d_gamma");
+  check_optional(args.d_beta, 1, d, master, "d_beta");
   check_optional(args.d_bias, 1, d, master, "d_bias");
   check_dropout(args.dropout);
   VENTRIS_CHECK(args.d_x || !args.dropout.active(), "dropout of rate {} without d_x", args.dropout.rate);

@@ -39,9 +39,9 @@ struct LayerNormBackwardArgs {
   Tensor d_residual;  // [rows, d] T; may be the memory of d_y or d_sum_in
   /// [rows, d] T; empty if x was empty. May be the memory of d_residual if dropout is off.
   Tensor d_x = {};
-  Tensor d_gamma;      // [1, d] master, accumulated
-  Tensor d_beta;       // [1, d] master, accumulated
-  Tensor d_bias = {};  // [1, d] master, accumulated, or empty
+  Tensor d_gamma = {};  // [1, d] master, accumulated, or empty
+  Tensor d_beta = {};   // [1, d] master, accumulated, or empty
+  Tensor d_bias = {};   // [1, d] master, accumulated, or empty
   /// The gradients of parameters are complete only after complete_column_sums (backend/column_sums.h).
   bool sums_later = false;
 };

@@ -180,6 +180,7 @@ void backward(Context& context, const LayerNormBackwardArgs& args) {
     }
   });
   const auto add_columns = [&](const Tensor& to, const M* from) {
+    if (!to) return;
     M* out = to.as<M>();
     for (int64_t k = 0; k < chunks; ++k) {
       const M* part = from + k * d;
@@ -189,7 +190,7 @@ void backward(Context& context, const LayerNormBackwardArgs& args) {
   };
   add_columns(args.d_gamma, partial);
   add_columns(args.d_beta, partial + chunks * d);
-  if (args.d_bias) add_columns(args.d_bias, partial + 2 * chunks * d);
+  add_columns(args.d_bias, partial + 2 * chunks * d);
 }
 
 }  // namespace

@@ -74,6 +74,8 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"pretrained-model finetune-from-model", "", "init", "It takes a model of ours, or of Marian"},
     {"pretrained-embeddings embedding-vectors encoder-embed-path decoder-embed-path", "train plan",
      "init-embeddings", "Source, target and output share one embedding"},
+    {"embedding-fix-src embedding-fix-trg", "train plan", "freeze",
+     "The one embedding of source, target and output is called embedding"},
     {"transformer-ffn-activation activation-fn", "", "activation", "Its values are relu and swish"},
     {"output-omit-bias", "", "output-bias", "Without it there is no bias"},
     {"restore-file no-reload", "", "resume", "Without it a run resumes from its newest checkpoint"},

@@ -141,6 +141,7 @@ nlohmann::json json_of(const TrainingPlan& plan) {
   }
   nlohmann::json object = {{"fits", plan.excess.empty()},
                            {"parameters", plan.parameters},
+                           {"frozen_parameters", plan.frozen_parameters},
                            {"device", name_of(plan.machine.device)},
                            {"precision", name_of(plan.precision)},
                            {"ranks", plan.machine.ranks},

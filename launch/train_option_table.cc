@@ -206,6 +206,11 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "Vectors for the embedding of a new run, in the text format of word2vec or GloVe, "
       "plain or gzipped, of --d-model numbers. A word is for the token that is this word with "
       "its space. They are scaled to the size of random ones. Excludes --init.");
+  table.texts(
+      "freeze", "GLOB...", train.freeze,
+      "Parameters that keep their values, by their names as 'ventris inspect' prints them, with or "
+      "without /model/: 'encoder/*', '*/feed_forward/*', embedding. * matches any characters, "
+      "? one, [ab] one of these. They take no gradients, no sums over ranks, and no moments of Adam.");
 }
 
 }  // namespace

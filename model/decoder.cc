@@ -76,7 +76,8 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
   const Tensor d_key_value = saved.d_key_value.row_range(0, saved.memory.rows);
   if (norm_) {
     norm_->backward(pass, gradients, saved.norm, /*first=*/true);
-    if (ready) ready(pass.store.offset(norm_first_));
+    if (ready) ready(pass.store.gradient_begin(norm_first_));
+    if (!pass.store.trains_before(norm_first_)) return;
   }
   for (size_t i = layers_.size(); i-- > 0;) {
     const ProfileLayer layer(pass.context, "decoder layer", i);
@@ -84,13 +85,15 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
     layers_[i].cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);
     layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
-    if (ready) ready(pass.store.offset(layers_[i].first));
+    if (ready) ready(pass.store.gradient_begin(layers_[i].first));
+    if (!pass.store.trains_before(layers_[i].first)) return;
   }
   embedding_.backward(pass, gradients.residual);
   key_value_.backward_parameters(pass, saved.memory, d_key_value,
                                  {.first = pair / 2, .count = pair / 2, .period = pair});
-  key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
-  if (ready) ready(pass.store.offset(key_value_first_));
+  const bool encoder_trains = pass.store.trains_before(key_value_first_);
+  if (encoder_trains) key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
+  if (ready) ready(pass.store.gradient_begin(key_value_first_));
 }
 
 }  // namespace ventris

@@ -45,6 +45,9 @@ void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
 /// d_table[id] += sqrt(d_model) * mask * d_out;  d_positions[position] += mask * d_out. Rows of padding have
 /// no gradient.
 void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
+  const Tensor d_table = pass.store.gradient(table_);
+  const Tensor d_positions = learned_ >= 0 ? pass.store.gradient(learned_) : Tensor{};
+  if (!d_table && !d_positions) return;
   const PackedRows packed = pass.packed(stack_);
   embedding_backward(pass.context, {.ids = packed.ids,
                                     .id_order = packed.id_order,
@@ -54,8 +57,8 @@ void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
                                     .scale = embedding_scale(pass.config),
                                     .zero_start = zero_start(pass),
                                     .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
-                                    .d_table = pass.store.gradient(table_),
-                                    .d_positions = learned_ >= 0 ? pass.store.gradient(learned_) : Tensor{}});
+                                    .d_table = d_table,
+                                    .d_positions = d_positions});
 }
 
 }  // namespace ventris

@@ -53,13 +53,15 @@ void Encoder::backward(Pass& pass, GradientStream& gradients, const Saved& saved
                        const GradientsReady& ready) const {
   if (norm_) {
     norm_->backward(pass, gradients, saved.norm, /*first=*/true);
-    if (ready) ready(pass.store.offset(norm_first_));
+    if (ready) ready(pass.store.gradient_begin(norm_first_));
+    if (!pass.store.trains_before(norm_first_)) return;
   }
   for (size_t i = layers_.size(); i-- > 0;) {
     const ProfileLayer layer(pass.context, "encoder layer", i);
     layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
     layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
-    if (ready) ready(pass.store.offset(layers_[i].first));
+    if (ready) ready(pass.store.gradient_begin(layers_[i].first));
+    if (!pass.store.trains_before(layers_[i].first)) return;
   }
   embedding_.backward(pass, gradients.residual);
 }

@@ -5,8 +5,8 @@
 
 namespace ventris {
 
-/// Callback during backward: the gradients of all elements at or after `begin` of the flat buffer are
-/// complete for this micro-batch. Called with decreasing values, at the end with 0.
+/// Callback during backward: all elements at or after `begin` of the gradients of the store are
+/// complete for this micro-batch. Called with values that do not rise, at the end with 0.
 using GradientsReady = std::function<void(int64_t begin)>;
 
 /// Callback before that: the loss of this micro-batch is in Transformer::loss_sums(), which backward does not

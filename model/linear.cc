@@ -1,10 +1,21 @@
 #include "model/linear.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "backend/gemm.h"
 #include "backend/linear_backward.h"
 #include "backend/packed_gemm.h"
 
 namespace ventris {
+namespace {
+
+bool trains_all_columns(const ParameterStore& store, ParameterId id) {
+  const std::vector<ParameterStore::Columns>& trained = store.trained_columns(id);
+  return trained.size() == 1 && trained.front().count == store.value(id).cols;
+}
+
+}  // namespace
 
 void Linear::forward(Pass& pass, ConstTensor x, Tensor y, bool relu) const {
   if (const PackedMatrix weight = pass.store.packed(ids_.weight)) {
@@ -34,15 +45,35 @@ bool Linear::forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) cons
 }
 
 void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
-  gemm(pass.context, {.a = x,
-                      .b = d_y,
-                      .c = pass.store.gradient(ids_.weight),
-                      .transpose_a = true,
-                      .accumulate = !pass.overwrites});
+  for (const auto& [begin, count] : pass.store.trained_columns(ids_.weight)) {
+    gemm(pass.context, {.a = x,
+                        .b = d_y.col_range(begin, count),
+                        .c = pass.store.gradient(ids_.weight).col_range(begin, count),
+                        .transpose_a = true,
+                        .accumulate = !pass.overwrites});
+  }
+}
+
+void Linear::backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns) const {
+  const ColumnGroups groups = columns.count > 0 ? columns : ColumnGroups{0, d_y.cols, d_y.cols};
+  for (const auto& [begin, count] : pass.store.trained_columns(ids_.bias)) {
+    for (int64_t group = groups.first; group < begin + count; group += groups.period) {
+      const int64_t first = std::max(begin, group);
+      const int64_t size = std::min(begin + count, group + groups.count) - first;
+      if (size <= 0) continue;
+      bias_backward(pass.context, {.d_y = d_y.col_range(first, size),
+                                   .d_bias = pass.store.gradient(ids_.bias).col_range(first, size),
+                                   .sums_later = true});
+    }
+  }
 }
 
 void Linear::backward_parameters(Pass& pass, ConstTensor x, ConstTensor d_y,
                                  const ColumnGroups& columns) const {
+  if (!trains_all_columns(pass.store, ids_.weight) || !trains_all_columns(pass.store, ids_.bias)) {
+    backward_bias(pass, d_y, columns);
+    return backward_weight(pass, x, d_y);
+  }
   linear_backward(pass.context, {.x = x,
                                  .d_y = d_y,
                                  .d_weight = pass.store.gradient(ids_.weight),

@@ -9,6 +9,7 @@ namespace ventris {
 
 /// y = x W + b, optionally followed by ReLU, and the parts of its backward pass:
 ///   dW += x^T d_y, or = with Pass::overwrites;  db += column sums of d_y;  d_x = d_y W^T
+/// dW and db only in columns that are not frozen.
 class Linear {
  public:
   explicit Linear(const LinearIds& ids) : ids_(ids) {}
@@ -38,6 +39,8 @@ class Linear {
   ParameterId bias() const { return ids_.bias; }
 
  private:
+  void backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns) const;
+
   LinearIds ids_;
 };
 

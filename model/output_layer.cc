@@ -60,12 +60,12 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                                  .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
     gemm(pass.context, {.a = z, .b = pass.store.value(embedding_), .c = d_hidden.row_range(begin, rows)});
-    gemm(pass.context, {.a = z,
-                        .b = h,
-                        .c = pass.store.gradient(embedding_),
-                        .transpose_a = true,
-                        .accumulate = !pass.overwrites || begin > 0});
-    if (bias_ >= 0) bias_backward(pass.context, {.d_y = z, .d_bias = pass.store.gradient(bias_)});
+    if (const Tensor d_table = pass.store.gradient(embedding_)) {
+      gemm(pass.context,
+           {.a = z, .b = h, .c = d_table, .transpose_a = true, .accumulate = !pass.overwrites || begin > 0});
+    }
+    const Tensor d_bias = bias_ >= 0 ? pass.store.gradient(bias_) : Tensor{};
+    if (d_bias) bias_backward(pass.context, {.d_y = z, .d_bias = d_bias});
   }
   loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),
                           .nll = memory.nll.col_range(0, all_rows),

@@ -33,11 +33,11 @@ ParameterId ParameterStore::declare(const std::vector<std::string>& names, int64
   for (const std::string& name : names) {
     VENTRIS_CHECK(find(name) == nullptr, "parameter {} is declared twice", name);
     const auto position = static_cast<int64_t>(&name - names.data());
-    logical_.push_back({name, id, rows, position * cols_each, cols_each, vector, initializer});
+    logical_.push_back({name, id, rows, position * cols_each, cols_each, vector, initializer, false});
   }
   const int64_t stored_rows = std::max(rows, padded_rows);
   const int64_t cols = cols_each * static_cast<int64_t>(names.size());
-  tensors_.push_back({stored_rows, cols, flat_size_, vector});
+  tensors_.push_back({stored_rows, cols, flat_size_, flat_size_, vector, {{0, cols}}});
   flat_size_ += round_up(stored_rows * cols);
   return id;
 }
@@ -64,6 +64,58 @@ ParameterId ParameterStore::declare_fused_vector(const std::vector<std::string>&
   return declare(names, 1, size_each, 1, true, initializer);
 }
 
+void ParameterStore::freeze(const std::vector<std::string>& names) {
+  VENTRIS_CHECK(!flat_values_, "parameters are frozen after the store was allocated");
+  for (const std::string& name : names) {
+    const auto found = std::find_if(logical_.begin(), logical_.end(), [&](const LogicalParameter& parameter) {
+      return parameter.name == name;
+    });
+    VENTRIS_CHECK(found != logical_.end(), "there is no parameter {} to freeze", name);
+    found->frozen = true;
+    tensors_[static_cast<size_t>(found->tensor)].trained.clear();
+  }
+  for (const LogicalParameter& parameter : logical_) {  // those that share a tensor with a frozen one
+    std::vector<Columns>& trained = tensors_[static_cast<size_t>(parameter.tensor)].trained;
+    if (parameter.frozen) continue;
+    if (!trained.empty() &&
+        trained.back().begin + trained.back().count >= parameter.col_begin + parameter.cols)
+      continue;
+    if (!trained.empty() && trained.back().begin + trained.back().count == parameter.col_begin) {
+      trained.back().count += parameter.cols;
+    } else {
+      trained.push_back({parameter.col_begin, parameter.cols});
+    }
+  }
+  int64_t trained = 0;
+  int64_t frozen = 0;
+  for (Stored& stored : tensors_) {
+    stored.gradient = trained;
+    stored.offset = frozen;
+    (stored.trained.empty() ? frozen : trained) += round_up(stored.rows * stored.cols);
+  }
+  frozen_size_ = frozen;
+  for (Stored& stored : tensors_) {
+    if (!stored.trained.empty()) stored.offset = frozen_size_ + stored.gradient;
+  }
+}
+
+std::vector<ParameterStore::TrainedRange> ParameterStore::trained_ranges() const {
+  std::vector<TrainedRange> ranges;
+  int64_t declared = 0;
+  for (const Stored& stored : tensors_) {
+    const int64_t size = round_up(stored.rows * stored.cols);
+    if (!stored.trained.empty()) {
+      if (!ranges.empty() && ranges.back().declared + ranges.back().count == declared) {
+        ranges.back().count += size;
+      } else {
+        ranges.push_back({declared, stored.gradient, size});
+      }
+    }
+    declared += size;
+  }
+  return ranges;
+}
+
 void ParameterStore::allocate(Device device, DType dtype, bool gradients) {
   VENTRIS_CHECK(!flat_values_, "the store is allocated twice");
   VENTRIS_CHECK(flat_size_ > 0, "the store has no parameters");
@@ -71,7 +123,7 @@ void ParameterStore::allocate(Device device, DType dtype, bool gradients) {
   on_cuda_ = device == Device::kCuda;
   const auto plan = [&](Arena& arena) {
     flat_values_ = arena.allocate(1, flat_size_, master_dtype(dtype));
-    if (gradients) flat_gradients_ = arena.allocate(1, flat_size_, master_dtype(dtype));
+    if (gradients) flat_gradients_ = arena.allocate(1, trained_size(), master_dtype(dtype));
     if (dtype == DType::kBF16) flat_compute_ = arena.allocate(1, flat_size_, DType::kBF16);
   };
   Arena measure;
@@ -87,6 +139,13 @@ void ParameterStore::refresh_compute_copy(Context& context) {
 int64_t ParameterStore::parameter_count() const {
   int64_t count = 0;
   for (const LogicalParameter& parameter : logical_) count += parameter.rows * parameter.cols;
+  return count;
+}
+
+int64_t ParameterStore::frozen_count() const {
+  int64_t count = 0;
+  for (const LogicalParameter& parameter : logical_)
+    count += parameter.frozen ? parameter.rows * parameter.cols : 0;
   return count;
 }
 
@@ -159,7 +218,8 @@ ConstTensor ParameterStore::bias(ParameterId id) const {
 Tensor ParameterStore::gradient(ParameterId id) const {
   VENTRIS_CHECK(flat_gradients_, "the store was allocated without gradients");
   const Stored& stored = tensors_[static_cast<size_t>(id)];
-  return block(flat_gradients_, stored.offset, stored.rows, stored.cols);
+  if (stored.trained.empty()) return {};
+  return block(flat_gradients_, stored.gradient, stored.rows, stored.cols);
 }
 
 Tensor ParameterStore::logical_block(Tensor flat, const LogicalParameter& parameter) const {
@@ -177,6 +237,16 @@ ConstTensor ParameterStore::logical_block(ConstTensor flat, const LogicalParamet
                        parameter);
 }
 
+Tensor ParameterStore::trained_block(Tensor flat, const LogicalParameter& parameter) const {
+  VENTRIS_CHECK(flat.rows == 1 && flat.cols == trained_size(), "a buffer of [{}, {}], not of [1, {}]",
+                flat.rows, flat.cols, trained_size());
+  if (parameter.frozen) return {};
+  const Stored& stored = tensors_[static_cast<size_t>(parameter.tensor)];
+  return block(flat, stored.gradient, stored.rows, stored.cols)
+      .row_range(0, parameter.rows)
+      .col_range(parameter.col_begin, parameter.cols);
+}
+
 Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
   if (is_packed()) {
     const Tensor& kept = kept_[static_cast<size_t>(parameter.tensor)];
@@ -188,17 +258,18 @@ Tensor ParameterStore::logical_value(const LogicalParameter& parameter) const {
 
 Tensor ParameterStore::logical_gradient(const LogicalParameter& parameter) const {
   VENTRIS_CHECK(flat_gradients_, "the store was allocated without gradients");
-  return logical_block(flat_gradients_, parameter);
+  return trained_block(flat_gradients_, parameter);
 }
 
 const LogicalParameter& ParameterStore::logical_at(int64_t element) const {
   VENTRIS_CHECK(element >= 0 && element < flat_size_, "element {} of {}", element, flat_size_);
-  // Declared in the order of the buffer; blocks of columns of one tensor follow one another.
+  // Blocks of columns of one tensor follow one another.
   auto owner = logical_.begin();
   for (auto parameter = logical_.begin(); parameter != logical_.end(); ++parameter) {
     const Stored& stored = tensors_[static_cast<size_t>(parameter->tensor)];
-    if (stored.offset > element) break;
-    if ((element - stored.offset) % stored.cols >= parameter->col_begin) owner = parameter;
+    const int64_t at = element - stored.offset;
+    const bool inside = at >= 0 && at < round_up(stored.rows * stored.cols);
+    if (inside && at % stored.cols >= parameter->col_begin) owner = parameter;
   }
   return *owner;
 }

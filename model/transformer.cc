@@ -167,14 +167,16 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
       const ProfileRange range(impl_->context, kDecoderBackward);
       impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, complete);
     }
-    const ProfileRange range(impl_->context, kEncoderBackward);
-    impl_->encoder.backward(pass, source, activations.encoder, complete);
+    if (impl_->store.trains_before(impl_->ids.memory_key_value.weight)) {
+      const ProfileRange range(impl_->context, kEncoderBackward);
+      impl_->encoder.backward(pass, source, activations.encoder, complete);
+    }
   } else {
     if (first) fill_zero(impl_->context, impl_->store.gradients());
     if (loss_ready) loss_ready();
   }
   complete_column_sums(impl_->context);
-  clear_zero_word(impl_->context, impl_->config, impl_->ids, impl_->store, impl_->store.gradients());
+  clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.embedding));
   if (ready) ready(0);
 }
 
@@ -219,7 +221,7 @@ void Transformer::attention_weights(const MicroBatch& batch, const AttentionWeig
 
 std::vector<FlatRange> Transformer::gradients_to_clear() const {
   const ParameterStore& store = impl_->store;
-  if (impl_->context.device() == Device::kCpu) return {{0, store.flat_size()}};
+  if (impl_->context.device() == Device::kCpu) return {{0, store.trained_size()}};
   const TransformerIds& ids = impl_->ids;
   std::vector<ParameterId> written = {ids.embedding, ids.memory_key_value.weight};  // by products
   const auto add_layer = [&](const SelfAttentionIds& attention, const FeedForwardIds& feed_forward) {
@@ -238,11 +240,12 @@ std::vector<FlatRange> Transformer::gradients_to_clear() const {
     if (begin > end) cleared.push_back({end, begin - end});
   };
   for (const ParameterId id : written) {
-    clear_until(store.offset(id));
+    if (!store.gradient(id)) continue;
+    clear_until(store.gradient_begin(id));
     constexpr int64_t kAlignment = 64;  // of tensors in the store
-    end = (store.offset(id) + store.gradient(id).size() + kAlignment - 1) / kAlignment * kAlignment;
+    end = (store.gradient_begin(id) + store.gradient(id).size() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  clear_until(store.flat_size());
+  clear_until(store.trained_size());
   return cleared;
 }
 

@@ -114,14 +114,11 @@ int64_t end_of_embeddings(const ParameterStore& store) {
   const auto first = std::find_if(all.begin(), all.end(), [](const LogicalParameter& parameter) {
     return parameter.name.starts_with("encoder/");
   });
-  return first == all.end() ? 0 : store.offset(first->tensor);
+  return first == all.end() ? 0 : store.gradient_begin(first->tensor);
 }
 
-void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,
-                     const ParameterStore& store, Tensor flat) {
-  if (config.zero_word < 0) return;
-  const int64_t first = store.offset(ids.embedding) + config.zero_word * config.d_model;
-  fill_zero(context, flat.col_range(first, config.d_model));
+void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table) {
+  if (config.zero_word >= 0 && table) fill_zero(context, table.row_range(config.zero_word, 1));
 }
 
 }  // namespace ventris

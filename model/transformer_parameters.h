@@ -75,12 +75,12 @@ struct TransformerIds {
 ///   output/bias with an output bias.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
-/// The end of the embeddings at the begin of the flat buffers: backward completes their gradients last, all
+/// The end of the embeddings at the begin of the gradients: backward completes their gradients last, all
 /// at once, as the encoder's input adds to them. 0 if the store is not that of a Transformer.
 int64_t end_of_embeddings(const ParameterStore& store);
 
-/// If config.zero_word is a token, clears its embedding in `flat`, the values or the gradients of the store.
-void clear_zero_word(Context& context, const TransformerConfig& config, const TransformerIds& ids,
-                     const ParameterStore& store, Tensor flat);
+/// If config.zero_word is a token, clears its row of `table`, the embedding or its gradient, which may be
+/// empty.
+void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table);
 
 }  // namespace ventris

@@ -127,14 +127,16 @@ void InitialModel::find_moments() {
     updates_ += moments_->int_attribute("/", "initial_updates");
 }
 
-void InitialModel::copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to) const {
-  std::vector<float> values(static_cast<size_t>(store.flat_size()));
+void InitialModel::copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to,
+                        bool trained) const {
+  std::vector<float> values(static_cast<size_t>(to.cols));
   copy_to_host(context, values.data(), to.data, values.size() * sizeof(float));
-  const Tensor flat = {values.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
+  const Tensor flat = {values.data(), 1, to.cols, to.cols, DType::kF32};
   for (const LogicalParameter& parameter : store.logical()) {
     const LogicalParameter* there = model_->store.find(parameter.name);
     const ConstTensor theirs = model_->store.logical_block(from, *there);
-    const Tensor ours = store.logical_block(flat, parameter);
+    const Tensor ours = trained ? store.trained_block(flat, parameter) : store.logical_block(flat, parameter);
+    if (!ours) continue;
     const auto copy_row = [&](int64_t to_row, int64_t from_row, int64_t first_to, int64_t first_from,
                               int64_t count) {
       std::memcpy(ours.row<float>(to_row) + first_to, theirs.row<float>(from_row) + first_from,
@@ -158,7 +160,7 @@ void InitialModel::copy(Context& context, const ParameterStore& store, ConstTens
 }
 
 void InitialModel::copy_parameters(Context& context, ParameterStore& store) const {
-  copy(context, store, model_->store.values(), store.values());
+  copy(context, store, model_->store.values(), store.values(), /*trained=*/false);
 }
 
 void InitialModel::copy_moments(Context& context, const ParameterStore& store,
@@ -169,7 +171,7 @@ void InitialModel::copy_moments(Context& context, const ParameterStore& store,
   const auto read = [&](const char* name, const Tensor& to) {
     moments_->read(name, data::ElementType::kF32, shape, moment.data());
     copy(state.on_host ? host : context, store, {moment.data(), 1, shape.front(), shape.front(), DType::kF32},
-         to);
+         to, /*trained=*/true);
   };
   read(kFirstMoment, state.m);
   read(kSecondMoment, state.v);

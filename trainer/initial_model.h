@@ -45,8 +45,8 @@ class InitialModel {
  private:
   void match_tokens(const TrainOptions& options, const data::Corpus& corpus);
   void find_moments();
-  /// Copies one flat buffer of the model, on the host, into one of `store`.
-  void copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to) const;
+  /// Copies one flat buffer of the model, on the host, into one of `store`: all, or what is `trained`.
+  void copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to, bool trained) const;
 
   std::unique_ptr<LoadedModel> model_;
   std::vector<int32_t> rows_;  // by token of the corpus

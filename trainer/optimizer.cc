@@ -17,8 +17,9 @@ constexpr size_t kSmallPieces = 5;  // in addition to the moments
 
 }  // namespace
 
-size_t Optimizer::planned_bytes(int64_t flat_size, int64_t share, DType master, const TrainOptions& options) {
-  const size_t squares = static_cast<size_t>(squares_chunks(flat_size)) * sizeof(double);
+size_t Optimizer::planned_bytes(int64_t trained_size, int64_t share, DType master,
+                                const TrainOptions& options) {
+  const size_t squares = static_cast<size_t>(squares_chunks(trained_size)) * sizeof(double);
   return (options.ema > 0.0 ? 3 : 2) * (static_cast<size_t>(share) * size_of(master) + kAlignment) +
          (options.shard_optimizer ? squares : 0) + (kSmallPieces + 1) * kAlignment;
 }
@@ -34,7 +35,7 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       ema_(options.ema),
       shard_(context, store, options.shard_optimizer ? rank : 0, options.shard_optimizer ? ranks : 1),
       memory_(context.device(),
-              planned_bytes(store.flat_size(), shard_.size(), store.values().dtype, options),
+              planned_bytes(store.trained_size(), shard_.size(), store.values().dtype, options),
               "Adam's moments and averages"),
       m_(memory_.allocate(1, shard_.size(), store.values().dtype)),
       v_(memory_.allocate(1, shard_.size(), store.values().dtype)),
@@ -46,7 +47,7 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       scalars_(memory_.allocate_array<AdamScalars>(1)),
       report_(memory_.allocate_array<StepReport>(1)),
       learning_rates_{HostBuffer(context, sizeof(float)), HostBuffer(context, sizeof(float))},
-      cleared_{{0, store.flat_size()}} {}
+      cleared_{{0, store.trained_size()}} {}
 
 void Optimizer::set_updates(int64_t updates) {
   copy_to_device(context_, updates_, &updates, sizeof(updates));
@@ -55,14 +56,14 @@ void Optimizer::set_updates(int64_t updates) {
 void Optimizer::start_average() {
   if (!average_) return;
   for (const auto& [elements, packed] : shard_.ranges()) {
-    cast(context_, {.source = store_.values().col_range(elements.begin, elements.size()),
+    cast(context_, {.source = store_.trained_values().col_range(elements.begin, elements.size()),
                     .destination = average_.col_range(packed, elements.size())});
   }
 }
 
 void Optimizer::exchange_with_average() {
   for (const auto& [elements, packed] : shard_.ranges()) {
-    exchange(context_, {.a = store_.values().col_range(elements.begin, elements.size()),
+    exchange(context_, {.a = store_.trained_values().col_range(elements.begin, elements.size()),
                         .b = average_.col_range(packed, elements.size())});
   }
 }
@@ -91,7 +92,7 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
                            .updates = updates_,
                            .scalars = scalars_,
                            .outcome = &report_->outcome});
-    find_not_finite(context_, {.values = store_.values(),
+    find_not_finite(context_, {.values = store_.trained_values(),
                                .gradients = store_.gradients(),
                                .wanted = &report_->outcome.skipped,
                                .places = &report_->not_finite});
@@ -102,11 +103,11 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
       const auto part = [begin = elements.begin, count = elements.size()](const Tensor& flat) {
         return flat ? flat.col_range(begin, count) : Tensor{};
       };
-      adam(context_, {.value = part(store_.values()),
+      adam(context_, {.value = part(store_.trained_values()),
                       .gradient = part(store_.gradients()),
                       .m = m_.col_range(packed, elements.size()),
                       .v = v_.col_range(packed, elements.size()),
-                      .compute = part(store_.compute_copy()),
+                      .compute = part(store_.trained_compute_copy()),
                       .beta1 = beta1_,
                       .beta2 = beta2_,
                       .epsilon = epsilon_,
@@ -116,7 +117,7 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
   if (average_) {
     const ProfileRange range(context_, "moving average");
     for (const auto& [elements, packed] : shard_.ranges()) {
-      moving_average(context_, {.value = store_.values().col_range(elements.begin, elements.size()),
+      moving_average(context_, {.value = store_.trained_values().col_range(elements.begin, elements.size()),
                                 .average = average_.col_range(packed, elements.size()),
                                 .decay = ema_,
                                 .outcome = &report_->outcome});
@@ -145,8 +146,9 @@ NotFinitePlaces places_on_all_ranks(Communicator& control, NotFinitePlaces place
 }
 
 std::string describe_not_finite(const ParameterStore& store, const NotFinitePlaces& places) {
-  if (places.first_value >= 0) return "parameter " + store.logical_at(places.first_value).name;
-  if (places.last_gradient >= 0) return "the gradient of " + store.logical_at(places.last_gradient).name;
+  const auto name = [&](int64_t trained) { return store.logical_at(store.frozen_size() + trained).name; };
+  if (places.first_value >= 0) return "parameter " + name(places.first_value);
+  if (places.last_gradient >= 0) return "the gradient of " + name(places.last_gradient);
   return "the loss";
 }
 

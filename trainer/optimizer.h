@@ -23,22 +23,22 @@ namespace ventris {
 /// The report of the device for a step.
 struct StepReport {
   StepOutcome outcome;
-  NotFinitePlaces not_finite;  // in the flat buffers; of a skipped step
+  NotFinitePlaces not_finite;  // in what is trained; of a skipped step
 };
 
-/// Adam (section 5.3 of the paper) over the flat buffers of a store, with its moments. Skipping of a step,
-/// clipping of its gradient and the number of the update are computed on the device, so that the host
-/// enqueues the next step without waiting. With --shard-optimizer each rank has the moments and the average
-/// of its own elements alone, and updates these (trainer/optimizer_shard.h).
+/// Adam (section 5.3 of the paper) over what a store trains (ParameterStore::trained_values), with its
+/// moments. Skipping of a step, clipping of its gradient and the number of the update are computed on the
+/// device, so that the host enqueues the next step without waiting. With --shard-optimizer each rank has the
+/// moments and the average of its own elements alone, and updates these (trainer/optimizer_shard.h).
 class Optimizer {
  public:
   /// The references must outlive the object. The moments start at zero, after no update. For rank `rank` of
   /// `ranks`.
   Optimizer(Context& context, ParameterStore& store, const TrainOptions& options, int rank = 0,
             int ranks = 1);
-  /// Device memory for a store of `flat_size` elements, of which this rank updates `share`: moments and
-  /// average, by the options.
-  static size_t planned_bytes(int64_t flat_size, int64_t share, DType master, const TrainOptions& options);
+  /// Device memory for a store that trains `trained_size` elements, of which this rank updates `share`:
+  /// moments and average, by the options.
+  static size_t planned_bytes(int64_t trained_size, int64_t share, DType master, const TrainOptions& options);
 
   /// The moments are those after that many updates.
   void set_updates(int64_t updates);

@@ -16,13 +16,13 @@
 namespace ventris {
 namespace {
 
-/// The vectors of a store, in order. Gaps between them are zero on every rank.
+/// The vectors that a store trains, in order. Gaps between them are zero on every rank.
 std::vector<TreeNode> vectors_of(const ParameterStore& store) {
   constexpr int64_t kGap = 64;
   std::vector<TreeNode> all;
   for (const LogicalParameter& parameter : store.logical()) {
-    if (!parameter.vector) continue;
-    const int64_t begin = store.offset(parameter.tensor) + parameter.col_begin;
+    if (!parameter.vector || parameter.frozen) continue;
+    const int64_t begin = store.gradient_begin(parameter.tensor) + parameter.col_begin;
     if (!all.empty() && begin - all.back().end < kGap) {
       all.back().end = begin + parameter.cols;
     } else {
@@ -43,7 +43,7 @@ size_t bytes_of(TreeNode elements) {
 }  // namespace
 
 ShardPlan OptimizerShard::plan_of(const ParameterStore& store, Device device, int ranks) {
-  return {store.flat_size(), bucket_bytes_on(device), ranks, tail_of_sums(store, device)};
+  return {store.trained_size(), bucket_bytes_on(device), ranks, tail_of_sums(store, device)};
 }
 
 OptimizerShard::OptimizerShard(Context& context, ParameterStore& store, int rank, int ranks)
@@ -92,9 +92,10 @@ void OptimizerShard::share(Communicator& sums, bool compute_copy) const {
       if (elements.size() > 0) to.push_back({peer, flat.col_range(elements.begin, elements.size())});
     };
     const auto add_segment = [&](std::vector<TreeMessage>& to, int peer, TreeNode segment) {
-      if (!compute_copy) return add(to, peer, store_.values(), segment);
-      add(to, peer, store_.compute_copy(), segment);
-      for (const TreeNode& vector : vectors_) add(to, peer, store_.values(), common_part(vector, segment));
+      if (!compute_copy) return add(to, peer, store_.trained_values(), segment);
+      add(to, peer, store_.trained_compute_copy(), segment);
+      for (const TreeNode& vector : vectors_)
+        add(to, peer, store_.trained_values(), common_part(vector, segment));
     };
     for (int peer = 0; peer < plan_.ranks(); ++peer) {
       if (peer == rank_) continue;

@@ -12,7 +12,7 @@ namespace ventris {
 class Communicator;
 class Context;
 
-/// The elements of the flat buffers of a store that this rank updates: all, or with --shard-optimizer those
+/// The elements of what a store trains that this rank updates: all, or with --shard-optimizer those
 /// that it owns (comm/shard_plan.h). The state of these elements is packed: one range after the other.
 class OptimizerShard {
  public:
@@ -42,8 +42,8 @@ class OptimizerShard {
   /// Enqueues the exchange of all masters.
   void share_masters(Communicator& sums) const;
 
-  /// Writes the packed state of all ranks to `whole`, [1, flat_size] f32 in host memory of rank 0, empty on
-  /// the others. All ranks must call it.
+  /// Writes the packed state of all ranks to `whole`, [1, trained_size] f32 in host memory of rank 0, empty
+  /// on the others. All ranks must call it.
   void collect(Communicator& control, ConstTensor packed, Tensor whole) const;
   /// The opposite.
   void distribute(Communicator& control, ConstTensor whole, Tensor packed) const;

@@ -361,8 +361,8 @@ class WholeState {
     }
     if (!first_rank) return;
     const auto flat = [&](std::vector<float>& memory) {
-      memory.resize(static_cast<size_t>(store.flat_size()));
-      return Tensor{memory.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
+      memory.resize(static_cast<size_t>(store.trained_size()));
+      return Tensor{memory.data(), 1, store.trained_size(), store.trained_size(), DType::kF32};
     };
     state_ = {.m = flat(m_), .v = flat(v_), .on_host = true};
     if (optimizer.has_average()) state_.average = flat(average_);

@@ -1,6 +1,6 @@
 #include "trainer/resume_signature.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -90,6 +90,7 @@ std::string resume_signature(const TrainOptions& options) {
   if (!options.mix.empty()) lines += "mix: a plan\n";  // which 0.2.0 does not know
   if (options.initial_optimizer != "fresh")
     lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
+  if (!options.freeze.empty()) lines += fmt::format("freeze: {}\n", fmt::join(options.freeze, " "));
   return lines;
 }
 

@@ -1,6 +1,6 @@
 #include "trainer/start_report.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -89,6 +89,13 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
   return text;
 }
 
+/// "" if all parameters are trained.
+std::string frozen_row(const TrainOptions& options, const ParameterStore& store) {
+  if (options.freeze.empty()) return "";
+  return row("frozen", fmt::format("{} of the parameters: {}", thousands(store.frozen_count()),
+                                   fmt::join(options.freeze, " ")));
+}
+
 /// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
 void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
@@ -108,11 +115,20 @@ void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
       "NVIDIA_TF32_OVERRIDE is 0, so cuBLASLt computes the products of --precision tf32 in f32. Unset it to use TF32");
 }
 
+/// By path; a list is one text.
+nlohmann::json flat_options(const TrainOptions& options) {
+  nlohmann::json object = nlohmann::json::parse(to_json(options));
+  for (nlohmann::json& value : object) {
+    if (value.is_array()) value = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
+  }
+  return object.flatten();
+}
+
 }  // namespace
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  int64_t parameters, int64_t first_step) {
+                  const ParameterStore& store, int64_t first_step) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
   const bool by_library = context.device() == Device::kCpu && options.precision == Precision::kBF16;
   const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
@@ -125,9 +141,10 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       fmt::format("training in {} on {}", options.model_dir, options.corpus) +
       row("ranks", ranks_text(hosts)) + row("computing", device_text(context, options)) +
       row("precision", precision) +
-      row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(parameters),
-                               model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
-      row("corpus", corpus_text(corpus)) +
+      row("model",
+          fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(store.parameter_count()),
+                      model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
+      frozen_row(options, store) + row("corpus", corpus_text(corpus)) +
       row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
@@ -167,8 +184,8 @@ void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
 std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now) {
   static const std::set<std::string> kOfThePlace = {"model_dir", "resume", "vocab_size", "zero_word",
                                                     "zero_start"};
-  const nlohmann::json old_values = nlohmann::json::parse(to_json(before)).flatten();
-  const nlohmann::json new_values = nlohmann::json::parse(to_json(now)).flatten();
+  const nlohmann::json old_values = flat_options(before);
+  const nlohmann::json new_values = flat_options(now);
   std::vector<std::string> changed;
   for (const auto& [path, value] : new_values.items()) {
     std::string name = path.substr(path.rfind('/') + 1);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/corpus.h"
+#include "model/parameters.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
@@ -18,7 +19,7 @@ class Progress;
 /// the run begins.
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  int64_t parameters, int64_t first_step);
+                  const ParameterStore& store, int64_t first_step);
 
 /// Warns of options that differ from config.json of the last start in the run folder.
 void warn_of_changed_options(Progress& progress, const TrainOptions& options);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backend/dtype.h"
 #include "model/transformer_config.h"
@@ -79,6 +80,7 @@ struct TrainOptions {
   std::string initial_optimizer = "fresh";   // Adam's moments of that run: fresh, or keep those of the model
   std::string initial_vocabulary = "match";  // tokens of model and corpus: match, or extend
   std::string initial_embeddings;            // file of vectors for the embedding of a new run; empty: none
+  std::vector<std::string> freeze;           // globs of parameters that keep their values
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda

@@ -24,7 +24,7 @@ constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
 constexpr const char* kLaterKeys[] = {
-    "shard_optimizer", "initial_optimizer", "initial_vocabulary", "initial_embeddings", "mix",
+    "shard_optimizer", "initial_optimizer", "initial_vocabulary", "initial_embeddings", "freeze", "mix",
     "sample_source",   "sample_target",     "nccl_max_blocks"};  // 0.2.0 refuses a file with them
 
 // All except the model. Older files may lack an option, which then has its default.
@@ -80,6 +80,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("initial_optimizer", options.initial_optimizer);
   visit("initial_vocabulary", options.initial_vocabulary);
   visit("initial_embeddings", options.initial_embeddings);
+  visit("freeze", options.freeze);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
   visit("nccl_max_blocks", options.nccl_max_blocks);

@@ -16,6 +16,7 @@
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
+#include "trainer/frozen_parameters.h"
 #include "trainer/hold_run_folder.h"
 #include "trainer/launcher.h"
 #include "trainer/product_choices.h"
@@ -147,7 +148,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_,
                  describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
-                 store_.parameter_count(), state_.step);
+                 store_, state_.step);
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -157,10 +158,11 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
 void TrainingRun::make_model(InitialValues& initial) {
   use_tf32(context_, options_.precision == Precision::kTf32);
   ids_ = declare_transformer(options_.model, store_);
+  freeze_parameters(options_.freeze, store_);
   store_.allocate(context_.device(), dtype_of(options_.precision), /*gradients=*/true);
   store_.initialize(context_, options_.seed);
   initial.take_parameters(ids_, store_);
-  clear_zero_word(context_, options_.model, ids_, store_, store_.values());
+  clear_zero_word(context_, options_.model, store_.logical_value(*store_.find("embedding")));
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,

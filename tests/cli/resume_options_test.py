@@ -11,6 +11,7 @@ OF_OTHERS = {"preset"}  # stands for the options that it sets
 OF_NO_RUN = {"show-preset"}
 # Where the next number, half of it or the next word is no other value that the option may have.
 CHANGED = {
+    "freeze": "encoder/*",
     "d-model": "36",
     "heads": "4",
     "device": "cpu",

@@ -76,6 +76,24 @@ def parameters(path):
     return found
 
 
+def checkpoint_bits(path):
+    """All bits of a checkpoint, by dataset and attribute, but for the clock and the command."""
+    import h5py
+    import numpy
+
+    found = {}
+    with h5py.File(path, "r") as file:
+        file.visititems(
+            lambda name, item: found.__setitem__(name, item[()].tobytes())
+            if isinstance(item, h5py.Dataset) and item.dtype.kind != "O"
+            else None
+        )
+        for key, value in file.attrs.items():
+            if key not in ("elapsed_seconds", "provenance"):
+                found[key] = value if isinstance(value, str) else numpy.asarray(value).tobytes()
+    return found
+
+
 def check_profile(test, result, steps):
     """What a run with --profile --json printed."""
     table = result.stderr.decode()

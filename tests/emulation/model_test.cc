@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "model/attention_maps.h"
 #include "model/search/beam_search.h"
@@ -42,8 +44,17 @@ void spoil_gradients(TinyModel& tiny) {
   tiny.change_gradients([&](Tensor flat) {
     auto* const values = flat.as<float>();
     const ParameterStore& store = tiny.store();
-    for (const LogicalParameter& parameter : store.logical())
-      std::fill_n(values + store.offset(parameter.tensor), store.gradient(parameter.tensor).size(), NAN);
+    for (const LogicalParameter& parameter : store.logical()) {
+      const Tensor gradient = store.gradient(parameter.tensor);
+      std::fill_n(values + store.gradient_begin(parameter.tensor), gradient.size(), NAN);
+    }
+    for (const LogicalParameter& parameter : store.logical()) {
+      if (!parameter.frozen || !store.gradient(parameter.tensor)) continue;
+      const Tensor gradient = store.gradient(parameter.tensor);
+      float* const first = values + store.gradient_begin(parameter.tensor) + parameter.col_begin;
+      for (int64_t row = 0; row < gradient.rows; ++row)
+        std::fill_n(first + row * gradient.cols, parameter.cols, 0.0F);
+    }
     for (const FlatRange& range : tiny.model().gradients_to_clear())
       std::fill_n(values + range.begin, range.count, 0.0F);
   });
@@ -73,6 +84,47 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
           << "element " << i << " is " << got[i] << ", not " << expected[i];
+    }
+  }
+}
+
+/// Parts of fused tensors are frozen too.
+TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
+  const std::vector<std::string> freeze = {
+      "embedding",
+      "encoder/layers/0/self_attention/query/weight",
+      "encoder/layers/0/self_attention/query/bias",
+      "encoder/layers/0/feed_forward/inner/bias",
+      "encoder/layers/1/self_attention/norm/gamma",
+      "decoder/layers/0/cross_attention/key/weight",
+      "decoder/layers/0/cross_attention/value/bias",
+      "decoder/layers/1/feed_forward/outer/bias",
+      "decoder/layers/1/feed_forward/norm/beta",
+  };
+  for (const TransformerConfig& config : {testing::tiny_config(false), testing::tiny_config(true, true),
+                                          testing::marian_config(false), testing::marian_config(true)}) {
+    TinyModel cpu(config, DType::kF32);
+    TinyModel device(config, DType::kF32, cuda(), true, staged_rows_of(Device::kCuda), freeze);
+    cpu.zero_gradients();
+    spoil_gradients(device);
+    for (const uint32_t seed : {1U, 2U}) {
+      const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed));
+      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
+      cpu.step(batch, keys);
+      device.step(batch, keys, {}, 11, /*first=*/seed == 1);
+    }
+    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
+    const std::vector<double> all = device.gradients();
+    EXPECT_TRUE(std::all_of(all.begin(), all.end(), [](double value) { return std::isfinite(value); }));
+    for (const LogicalParameter& parameter : device.store().logical()) {
+      if (parameter.frozen) continue;
+      const auto expected = cpu.to_doubles(cpu.store().logical_gradient(*cpu.store().find(parameter.name)));
+      const auto got = device.to_doubles(device.store().logical_gradient(parameter));
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
+            << parameter.name << ", " << i << ": " << got[i] << ", not " << expected[i];
+      }
     }
   }
 }

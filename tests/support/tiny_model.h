@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backend/context.h"
@@ -50,12 +51,13 @@ class TinyModel {
   static constexpr MicroBatchCapacity kCapacity = {.source_rows = 64, .target_rows = 64, .sentences = 16};
 
   TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options, bool training,
-            StagedRows rows)
+            StagedRows rows, const std::vector<std::string>& freeze = {})
       : config_(config),
         context_(options),
         ids_(declare_transformer(config, store_)),
         stage_(context_, kCapacity, rows, orders(training)),
         weighted_stage_(context_, kCapacity, rows, orders(training), StagedWeights::kRows) {
+    store_.freeze(freeze);
     store_.allocate(context_.device(), dtype, training);
     store_.initialize(context_, 7);
     roughen_vectors();

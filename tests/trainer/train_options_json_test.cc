@@ -26,6 +26,7 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.on_divergence = OnDivergence::kRepair;
   options.valid_chrf = true;
   options.max_steps = (int64_t{1} << 32) - 1;
+  options.freeze = {"encoder/*", "embed\"ding"};
   const std::string text = to_json(options);
   const TrainOptions read = train_options_from_json(text, "config.json");
   EXPECT_EQ(to_json(read), text);
@@ -36,6 +37,7 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   EXPECT_EQ(read.ema, options.ema);
   EXPECT_EQ(read.sample_source, options.sample_source);
   EXPECT_EQ(read.sample_target, options.sample_target);
+  EXPECT_EQ(read.freeze, options.freeze);
   EXPECT_EQ(read.model, options.model);
   EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
 }
@@ -47,6 +49,7 @@ TEST(TrainOptionsJson, LeavesOutOfAFileWhatEarlierVersionsDoNotKnowAndNobodyAske
   options.shard_optimizer = true;
   EXPECT_TRUE(train_options_from_json(config_json(options, ""), "text").shard_optimizer);
   EXPECT_EQ(config_json(options, "").find("nccl_max_blocks"), std::string::npos);
+  EXPECT_EQ(config_json(options, "").find("freeze"), std::string::npos);
   options.nccl_max_blocks = 8;
   EXPECT_EQ(train_options_from_json(config_json(options, ""), "text").nccl_max_blocks, 8);
 }
@@ -77,6 +80,9 @@ TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing)
   expect_refused_options(replaced("\"precision\": \"auto\"", "\"precision\": \"f8\""), "precision is \"f8\"");
   expect_refused_options(replaced("\"keep_checkpoints\": 10", "\"keep_checkpoints\": 4294967306"),
                          "keep_checkpoints is 4294967306");
+  for (const char* list : {"\"a\"", "[1]"}) {
+    expect_refused_options(replaced("\"freeze\": []", std::string("\"freeze\": ") + list), "a list of texts");
+  }
   expect_refused_options(replaced("\"seed\": 1,", "\"seed\": -1,"), "from 0 to 18446744073709551615");
 }
 
@@ -98,6 +104,9 @@ TEST(ResumeSignature, HoldsWhatMustNotChangeAndNothingElse) {
   EXPECT_NE(resume_signature(options), before);
   options = {};
   options.reduction = Reduction::kReproducible;
+  EXPECT_NE(resume_signature(options), before);
+  options = {};
+  options.freeze = {"encoder/*"};
   EXPECT_NE(resume_signature(options), before);
 }
 

@@ -13,6 +13,7 @@
 #include "model/search/beam_search.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
+#include "trainer/frozen_parameters.h"
 #include "trainer/initial_embeddings.h"
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
@@ -43,6 +44,7 @@ class Planner {
   Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus)
       : options_(options), dtype_(dtype_of(options.precision)), machine_(machine), corpus_(corpus) {
     declare_transformer(options_.model, store_);
+    freeze_parameters(options_.freeze, store_);
   }
 
   data::BatchSource batches(int shards) const {
@@ -58,25 +60,27 @@ class Planner {
   void plan_memory(TrainingPlan& plan, const data::BatchSource& batches) const {
     plan.micro_batch = training_capacity(batches);
     const int64_t flat = store_.flat_size();
+    const int64_t trained = store_.trained_size();
     const DType master = master_dtype(dtype_);
     const auto elements = [&](DType dtype) { return flat * static_cast<int64_t>(size_of(dtype)); };
+    const auto gradients = [&](DType dtype) { return trained * static_cast<int64_t>(size_of(dtype)); };
     const auto add = [&](const char* name, size_t bytes, bool on_device, bool exact) {
       plan.memory.push_back({name, static_cast<int64_t>(bytes), on_device, exact, /*once=*/false});
     };
     const auto exactly = [&](const char* name, size_t bytes) { add(name, bytes, true, true); };
     plan.memory.clear();
     exactly("parameters", static_cast<size_t>(elements(master)));
-    exactly("gradients", static_cast<size_t>(elements(master)));
+    exactly("gradients", static_cast<size_t>(gradients(master)));
     if (dtype_ == DType::kBF16)
       exactly("bf16 copy of the parameters", static_cast<size_t>(elements(DType::kBF16)));
-    exactly(
-        options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
-        Optimizer::planned_bytes(flat, shares_state() ? owners().largest_share() : flat, master, options_));
+    exactly(options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
+            Optimizer::planned_bytes(trained, shares_state() ? owners().largest_share() : trained, master,
+                                     options_));
     exactly("activations",
             Transformer::planned_bytes(options_.model, machine_.device, dtype_,
                                        model_capacity(batches, corpus_, machine_.device), true));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
-      exactly("gradients to be sent", static_cast<size_t>(elements(options_.gradient_dtype)));
+      exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
     if (options_.reduction == Reduction::kReproducible || shares_state())
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages =
@@ -86,7 +90,9 @@ class Planner {
     add("batches in transfer", stages, false, true);
     add("scratch of operations", ContextOptions{}.scratch_bytes, true, false);
     plan.memory.push_back({.name = "snapshot to be saved",
-                           .bytes = elements(DType::kF32) * (options_.ema > 0.0 ? 4 : 3),
+                           .bytes = elements(DType::kF32) +
+                                    gradients(DType::kF32) * (options_.ema > 0.0 ? 3 : 2) +
+                                    (trained < flat ? elements(DType::kF32) : 0),  // an array to be written
                            .on_device = false,
                            .exact = true,
                            .once = true});
@@ -97,6 +103,7 @@ class Planner {
   }
 
   int64_t parameters() const { return store_.parameter_count(); }
+  int64_t frozen_parameters() const { return store_.frozen_count(); }
 
   int64_t checkpoint_bytes() const {
     const auto four_bytes = static_cast<int64_t>(sizeof(float));
@@ -124,13 +131,13 @@ class Planner {
     for (int rank = 0; rank < machine_.ranks; ++rank) {
       stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
     }
-    const int64_t flat = store_.flat_size();
+    const int64_t trained = store_.trained_size();
     const TreeLayout layout(shards, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
     const int64_t segments = layout.in_host().others(0) * std::ssize(layout.members()) +
                              layout.between_hosts().others(layout.host_of(0));
     const int64_t received =
-        shares_state() ? segments * owners().largest_share() : TreeSum::room_for(layout, flat);
-    return static_cast<size_t>(stack * flat + received) * size_of(master_dtype(dtype_));
+        shares_state() ? segments * owners().largest_share() : TreeSum::room_for(layout, trained);
+    return static_cast<size_t>(stack * trained + received) * size_of(master_dtype(dtype_));
   }
 
   /// Packed parameters on the CPU, the activations of an encoder, and the cache of keys and values.
@@ -229,6 +236,7 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .ranks = plan.machine.ranks,
                                                      .ranks_per_host = plan.machine.ranks_per_host,
                                                      .shards = plan.shards,
+                                                     .freeze = options.freeze,
                                                      .source_tokens = of_a_pair(corpus.train().source),
                                                      .target_tokens = of_a_pair(corpus.train().target)});
 }
@@ -341,6 +349,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   const Planner planner(options, plan.machine, corpus);
   const data::BatchSource batches = planner.batches(plan.shards);
   plan.parameters = planner.parameters();
+  plan.frozen_parameters = planner.frozen_parameters();
   planner.plan_memory(plan, batches);
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();

@@ -49,8 +49,9 @@ struct TrainingPlan {
   Precision precision = Precision::kF32;  // resolved
   PlannedMachine machine;
   int64_t parameters = 0;
-  int shards = 0;            // of a global batch
-  int shards_of_a_rank = 0;  // maximum over the ranks
+  int64_t frozen_parameters = 0;  // of these
+  int shards = 0;                 // of a global batch
+  int shards_of_a_rank = 0;       // maximum over the ranks
   MicroBatchCapacity micro_batch = {};
   std::vector<PlannedMemory> memory;
   int64_t corpus_bytes = 0;  // mapped, one copy a host, which the system may drop and read again

@@ -7,6 +7,7 @@
 #include "comm/gradient_buckets.h"
 #include "comm/tree_layout.h"
 #include "model/transformer_parameters.h"
+#include "trainer/frozen_parameters.h"
 #include "trainer/optimizer_shard.h"
 #include "trainer/run_shape.h"
 
@@ -47,10 +48,11 @@ int most_partial_sums(int shards, int ranks) {
 
 }  // namespace
 
-std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double source_tokens,
-                                       double target_tokens) {
+std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
+                                       double source_tokens, double target_tokens) {
   ParameterStore store;
   const TransformerIds ids = declare_transformer(model, store);
+  freeze_parameters(freeze, store);
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
   const double forward = forward_operations(model, of);
   // Backward has two products for each one of forward.
@@ -58,7 +60,7 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double so
   std::vector<ReadyMoment> moments;
   const auto reach = [&](ParameterId first, double operations) {
     done += 2 * operations;
-    moments.push_back({store.offset(first), done / (3 * forward)});
+    moments.push_back({store.gradient_begin(first), done / (3 * forward)});
   };
   if (ids.decoder_norm.gamma >= 0) reach(ids.decoder_norm.gamma, 0.0);
   for (size_t i = ids.decoder.size(); i-- > 0;)
@@ -117,12 +119,15 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
 
   ParameterStore store;
   declare_transformer(run.model, store);
-  const std::vector<ReadyMoment> moments = ready_moments(run.model, run.source_tokens, run.target_tokens);
+  freeze_parameters(run.freeze, store);
+  const std::vector<ReadyMoment> moments =
+      ready_moments(run.model, run.freeze, run.source_tokens, run.target_tokens);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
   const bool shares = run.shard_optimizer && run.ranks > 1;
-  GradientBuckets buckets = shares ? OptimizerShard::plan_of(store, run.device, run.ranks).buckets()
-                                   : GradientBuckets(store.flat_size(), bucket_bytes_on(run.device) / element,
-                                                     tail_of_sums(store, run.device));
+  GradientBuckets buckets = shares
+                                ? OptimizerShard::plan_of(store, run.device, run.ranks).buckets()
+                                : GradientBuckets(store.trained_size(), bucket_bytes_on(run.device) / element,
+                                                  tail_of_sums(store, run.device));
   const int terms = run.reduction == Reduction::kReproducible ? run.shards : run.ranks;
   double end = 0.0;  // of the sums so far
   const auto take = [&](double ready, double seconds) {
@@ -144,7 +149,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   if (shares) {
     ScalingInputs plain = run;
     plain.reduction = Reduction::kFast;  // each number is that of one rank
-    step.sharing = sum_seconds(link, plain, static_cast<double>(squares_chunks(store.flat_size()) * 8));
+    step.sharing = sum_seconds(link, plain, static_cast<double>(squares_chunks(store.trained_size()) * 8));
     for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) {
       const auto parameters = static_cast<double>(buckets.at(bucket).size());
       step.sharing +=

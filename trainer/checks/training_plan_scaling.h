@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend/arena.h"
@@ -31,8 +32,9 @@ struct ScalingInputs {
   bool shard_optimizer;
   int ranks;
   int ranks_per_host;
-  int shards;            // of a global batch
-  double source_tokens;  // of a sentence pair, on average
+  int shards;                       // of a global batch
+  std::vector<std::string> freeze;  // TrainOptions::freeze
+  double source_tokens;             // of a sentence pair, on average
   double target_tokens;
 };
 
@@ -54,9 +56,10 @@ struct ReadyMoment {
   double share;
 };
 
-/// The calls of GradientsReady in a micro-batch of sentences of that length, in order.
-std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, double source_tokens,
-                                       double target_tokens);
+/// The calls of GradientsReady in a micro-batch of sentences of that length, in order. What `freeze` saves of
+/// backward is not taken into account.
+std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
+                                       double source_tokens, double target_tokens);
 
 /// The moment, as that of ReadyMoment, at which the loss is complete.
 double loss_moment(const TransformerConfig& model, double source_tokens, double target_tokens);

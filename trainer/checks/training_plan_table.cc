@@ -58,6 +58,10 @@ std::string plan_table(const TrainingPlan& plan) {
   add_line(text, "parameters", thousands(plan.parameters));
   text += fmt::format("  {} + {} layers, width {}, vocabulary {}\n", plan.model.encoder_layers,
                       plan.model.decoder_layers, plan.model.d_model, thousands(plan.model.vocab_size));
+  if (plan.frozen_parameters > 0) {
+    add_line(text, "  frozen", thousands(plan.frozen_parameters));
+    text += "\n";
+  }
   add_line(text, "ranks", std::to_string(machine.ranks));
   text += fmt::format("  {} per host, {}, {}\n", machine.ranks_per_host, name_of(machine.device),
                       name_of(plan.precision));

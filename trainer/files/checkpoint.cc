@@ -1,5 +1,6 @@
 #include "trainer/files/checkpoint.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -22,9 +23,9 @@ constexpr std::string_view kInitialUpdates = "initial_updates";
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
-    VENTRIS_CHECK(flat.rows == 1 && flat.cols == store.flat_size() && flat.dtype == DType::kF32,
+    VENTRIS_CHECK(flat.rows == 1 && flat.cols == store.trained_size() && flat.dtype == DType::kF32,
                   "{} is [{}, {}] {}, not [1, {}] f32", name, flat.rows, flat.cols, name_of(flat.dtype),
-                  store.flat_size());
+                  store.trained_size());
   };
   check(optimizer.m, kFirstMoment);
   check(optimizer.v, kSecondMoment);
@@ -53,18 +54,60 @@ size_t flat_bytes(const ParameterStore& store) {
   return static_cast<size_t>(store.flat_size()) * sizeof(float);
 }
 
+size_t trained_bytes(const ParameterStore& store) {
+  return static_cast<size_t>(store.trained_size()) * sizeof(float);
+}
+
+/// A moment in the order of the file, that of the declarations: zero for what is frozen.
+void write_moment(data::Hdf5Writer& writer, const char* name, const ParameterStore& store,
+                  ConstTensor moment) {
+  const std::vector<int64_t> shape = {store.flat_size()};
+  if (store.frozen_size() == 0) return writer.write(name, data::ElementType::kF32, shape, moment.data);
+  std::vector<float> all(static_cast<size_t>(store.flat_size()));
+  for (const auto& [declared, gradient, count] : store.trained_ranges())
+    std::copy_n(moment.as<float>() + gradient, count, all.data() + declared);
+  writer.write(name, data::ElementType::kF32, shape, all.data());
+}
+
+/// Of what is frozen the average is the parameter.
+void write_average(data::Hdf5Writer& writer, const CheckpointSnapshot& snapshot) {
+  const ParameterStore& store = snapshot.store();
+  ConstTensor average = snapshot.average();
+  std::vector<float> all;
+  if (const int64_t frozen = store.frozen_size(); frozen > 0) {
+    all.assign(snapshot.values().as<float>(), snapshot.values().as<float>() + frozen);
+    all.insert(all.end(), average.as<float>(), average.as<float>() + average.cols);
+    average = {all.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
+  }
+  write_parameters(writer, kAverageGroup, ModelArrays(store, average, ChannelOrder::kPairs));
+}
+
+/// Reads the average of what is trained.
+void read_average(Context& context, const data::Hdf5Reader& reader, const ParameterStore& store, Tensor to) {
+  if (store.frozen_size() == 0) return read_parameters(context, reader, kAverageGroup, store, to);
+  std::vector<float> whole(static_cast<size_t>(store.flat_size()));
+  Context host(ContextOptions{.threads = 1});
+  read_parameters(host, reader, kAverageGroup, store,
+                  {whole.data(), 1, store.flat_size(), store.flat_size(), DType::kF32});
+  copy_to_device(context, to.data, whole.data() + store.frozen_size(), trained_bytes(store));
+}
+
 }  // namespace
 
 CheckpointSnapshot::CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average)
     : store_(store),
       values_(context, flat_bytes(store)),
-      m_(context, flat_bytes(store)),
-      v_(context, flat_bytes(store)) {
-  if (with_average) average_.emplace(context, flat_bytes(store));
+      m_(context, trained_bytes(store)),
+      v_(context, trained_bytes(store)) {
+  if (with_average) average_.emplace(context, trained_bytes(store));
+}
+
+ConstTensor CheckpointSnapshot::values() const {
+  return {values_.data(), 1, store_.flat_size(), store_.flat_size(), DType::kF32};
 }
 
 ConstTensor CheckpointSnapshot::view(const HostBuffer& buffer) const {
-  const int64_t size = store_.flat_size();
+  const int64_t size = store_.trained_size();
   return {buffer.data(), 1, size, size, DType::kF32};
 }
 
@@ -72,8 +115,8 @@ void CheckpointSnapshot::take(const TrainingState& state, const OptimizerState& 
   check_flat(optimizer, store_);
   VENTRIS_CHECK(static_cast<bool>(optimizer.average) == average_.has_value(),
                 "the snapshot was made {} an average", average_ ? "with" : "without");
-  const size_t bytes = flat_bytes(store_);
-  values_.receive(store_.values().data, bytes);
+  values_.receive(store_.values().data, flat_bytes(store_));
+  const size_t bytes = trained_bytes(store_);
   const auto receive = [bytes](HostBuffer& buffer, const Tensor& from) {
     if (from.data != buffer.data()) buffer.receive(from.data, bytes);
   };
@@ -87,7 +130,7 @@ void CheckpointSnapshot::take(const TrainingState& state, const OptimizerState& 
 
 OptimizerState CheckpointSnapshot::room() {
   const auto flat = [this](HostBuffer& buffer) {
-    const int64_t size = store_.flat_size();
+    const int64_t size = store_.trained_size();
     return Tensor{buffer.data(), 1, size, size, DType::kF32};
   };
   return {.m = flat(m_), .v = flat(v_), .average = average_ ? flat(*average_) : Tensor{}, .on_host = true};
@@ -101,12 +144,9 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   const std::string path = path_of_checkpoint(model_dir, state.step);
   data::Hdf5Writer writer(path, expected_bytes(snapshot, tokenizer_model));
   write_model(writer, config, ModelArrays(store, snapshot.values(), ChannelOrder::kPairs), tokenizer_model);
-  const std::vector<int64_t> flat = {store.flat_size()};
-  writer.write(kFirstMoment, data::ElementType::kF32, flat, snapshot.m().data);
-  writer.write(kSecondMoment, data::ElementType::kF32, flat, snapshot.v().data);
-  if (snapshot.average()) {
-    write_parameters(writer, kAverageGroup, ModelArrays(store, snapshot.average(), ChannelOrder::kPairs));
-  }
+  write_moment(writer, kFirstMoment, store, snapshot.m());
+  write_moment(writer, kSecondMoment, store, snapshot.v());
+  if (snapshot.average()) write_average(writer, snapshot);
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state, [&](const char* name, const auto& value) {
@@ -178,11 +218,14 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   const auto read_moment = [&](const char* name, const Tensor& to) {
     reader.read(name, data::ElementType::kF32, flat, moment.data());
     check_sound(fault_in(moment, name), path);
-    copy_to_device(place, to.data, moment.data(), moment.size() * sizeof(float));
+    for (const auto& [declared, gradient, count] : store.trained_ranges()) {
+      copy_to_device(place, to.as<float>() + gradient, moment.data() + declared,
+                     static_cast<size_t>(count) * sizeof(float));
+    }
   };
   read_moment(kFirstMoment, optimizer.m);
   read_moment(kSecondMoment, optimizer.v);
-  if (optimizer.average) read_parameters(place, reader, kAverageGroup, store, optimizer.average);
+  if (optimizer.average) read_average(place, reader, store, optimizer.average);
   state = read;
 }
 

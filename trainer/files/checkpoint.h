@@ -61,7 +61,7 @@ inline constexpr const char* kSecondMoment = "/adam/v";
 
 /// The state of an optimizer in addition to the parameters, on the context's device or on the host.
 struct OptimizerState {
-  Tensor m;             // [1, flat_size] f32: Adam's moments
+  Tensor m;             // [1, trained_size] f32: Adam's moments
   Tensor v;             // the same
   Tensor average = {};  // the same: moving average of the parameters, or empty
   bool on_host = false;
@@ -81,8 +81,8 @@ class CheckpointSnapshot {
 
   const ParameterStore& store() const { return store_; }  // for names and positions, not for values
   const TrainingState& state() const { return state_; }
-  ConstTensor values() const { return view(values_); }  // [1, flat_size] f32, as the following
-  ConstTensor m() const { return view(m_); }
+  ConstTensor values() const;                 // [1, flat_size] f32
+  ConstTensor m() const { return view(m_); }  // [1, trained_size] f32, as the following
   ConstTensor v() const { return view(v_); }
   ConstTensor average() const { return average_ ? view(*average_) : ConstTensor{}; }  // or empty
 
@@ -95,7 +95,8 @@ class CheckpointSnapshot {
   std::optional<HostBuffer> average_;
 };
 
-/// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat, [flat_size] f32),
+/// Writes checkpoint-<step, 8 digits>.h5 into the folder: /model, /adam/m, /adam/v (flat in the order of
+/// declaration, [flat_size] f32, zero for what is frozen),
 /// /ema if there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
 /// Reads it again to verify it. Returns its path.
 std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,

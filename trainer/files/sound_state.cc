@@ -64,11 +64,13 @@ std::string fault_in(const CheckpointSnapshot& snapshot) {
                 {kFirstMoment, snapshot.m()},
                 {kSecondMoment, snapshot.v()},
                 {kAverageGroup, snapshot.average()}};
-  for (const auto& [name, values] : arrays) {
+  const ParameterStore& store = snapshot.store();
+  for (const auto& [name, values] : arrays) {  // those of what is trained are the end of the values
     if (!values) continue;
     const Fault fault = first_fault({values.as<float>(), static_cast<size_t>(values.cols)}, name);
     if (fault.what.empty()) continue;
-    return fmt::format("{} in {}, at {}", fault.what, name, snapshot.store().logical_at(fault.at).name);
+    return fmt::format("{} in {}, at {}", fault.what, name,
+                       store.logical_at(store.flat_size() - values.cols + fault.at).name);
   }
   return "";
 }

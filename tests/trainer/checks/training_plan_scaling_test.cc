@@ -22,6 +22,7 @@ ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction:
           .ranks = ranks,
           .ranks_per_host = ranks,
           .shards = 64,
+          .freeze = {},
           .source_tokens = 28.0,
           .target_tokens = 28.0};
 }
@@ -43,7 +44,7 @@ TEST(ReadyMoments, AreTheCallsOfBackward) {
     std::vector<int64_t> predicted;
     double before = loss_moment(config, 3.0, 2.0);
     EXPECT_GT(before, 1.0 / 3.0);
-    for (const ReadyMoment& moment : ready_moments(config, 3.0, 2.0)) {
+    for (const ReadyMoment& moment : ready_moments(config, {}, 3.0, 2.0)) {
       predicted.push_back(moment.begin);
       EXPECT_GE(moment.share, before);
       before = moment.share;

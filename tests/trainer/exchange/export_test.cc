@@ -49,7 +49,7 @@ class Export : public testing::FolderTest {
     TransformerIds ids;
     ParameterStore declared;
     ids = declare_transformer(config, declared);
-    clear_zero_word(context_, config, ids, model.store, model.store.values());
+    clear_zero_word(context_, config, model.store.logical_value(*model.store.find("embedding")));
     if (const LogicalParameter* bias = model.store.find(kOutputBias)) {
       float* values = model.store.logical_value(*bias).row<float>(0);
       for (int64_t i = 0; i < bias->cols; ++i) values[i] = 0.01F * static_cast<float>(i);
