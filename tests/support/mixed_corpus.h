@@ -21,17 +21,16 @@ inline std::string make_mixed_corpus(const std::string& of, const std::string& p
     const std::vector<int64_t> target_length = {std::ssize(target)};
     const std::string text = valid ? corpus.valid_reference(i) : "";
     const std::vector<int64_t> text_length = {std::ssize(text)};
-    data::CorpusRows rows{.source_tokens = source,
-                          .target_tokens = target,
-                          .source_lengths = source_length,
-                          .target_lengths = target_length};
-    if (valid) {
-      rows.target_text = text;
-      rows.target_text_lengths = text_length;
-      writer.add_valid(rows);
-    } else {
-      writer.add_train(rows);
-    }
+    const data::CorpusRows rows{.source_tokens = source,
+                                .target_tokens = target,
+                                .source_lengths = source_length,
+                                .target_lengths = target_length,
+                                .weights = {},
+                                .source_text = {},
+                                .target_text = text,
+                                .source_text_lengths = {},
+                                .target_text_lengths = text_length};
+    valid ? writer.add_valid(rows) : writer.add_train(rows);
   };
   constexpr int64_t kClean = 80;
   writer.begin_part("clean");
