@@ -49,6 +49,19 @@ BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPar
   target_capacity_ = options.target_tokens / options.shards;
 }
 
+void BatchSource::expect_lengths(const DataPosition& position) const {
+  const auto pairs_of = [&](const SentenceArray& side, int64_t tokens) {
+    const double mean = static_cast<double>(side.total_tokens()) / static_cast<double>(side.size()) + 1.0;
+    return static_cast<double>(tokens) / mean;
+  };
+  const auto count = static_cast<int64_t>(std::min(pairs_of(pairs_.source, options_.source_tokens),
+                                                   pairs_of(pairs_.target, options_.target_tokens)));
+  const Permutation order(pairs_.size(), options_.seed, static_cast<uint64_t>(position.epoch));
+  std::vector<int64_t> expected(static_cast<size_t>(std::min(count, pairs_.size() - position.index)));
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = order(position.index + static_cast<int64_t>(i));
+  pairs_.expect_lengths(expected);
+}
+
 GlobalBatch BatchSource::at(const DataPosition& position) const {
   const int64_t count = pairs_.size();
   if (position.epoch < 0 || position.index < 0 || position.index >= count) {
@@ -56,6 +69,7 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
          "position {} of epoch {} is not in a corpus of {} pairs: was the corpus changed?", position.index,
          position.epoch, count);
   }
+  if (pairs_.is_read_in_pieces()) expect_lengths(position);
   GlobalBatch batch;
   batch.next = position;
   Permutation order(count, options_.seed, static_cast<uint64_t>(position.epoch));

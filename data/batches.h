@@ -62,6 +62,9 @@ class BatchSource {
   int64_t shard_target_capacity() const { return target_capacity_; }
 
  private:
+  /// Asks for the lengths of about the pairs of the batch at a position.
+  void expect_lengths(const DataPosition& position) const;
+
   const SentencePairs& pairs_;
   BatchOptions options_;
   int64_t source_capacity_;
