@@ -120,14 +120,34 @@ BatchSource::Rows BatchSource::rows_of(const DrawnPair& drawn, PairTokens& sampl
   return {std::ssize(sampled.source) + 1, std::ssize(sampled.target) + 1};
 }
 
+template <typename Draws>
+void BatchSource::expect_lengths(Draws&& draws) const {
+  const auto pairs_of = [&](const SentenceArray& side, int64_t tokens) {
+    const double mean = static_cast<double>(side.total_tokens()) / static_cast<double>(side.size()) + 1.0;
+    return static_cast<double>(tokens) / mean;
+  };
+  const auto count = static_cast<int64_t>(std::min(pairs_of(pairs_.source, options_.source_tokens),
+                                                   pairs_of(pairs_.target, options_.target_tokens)));
+  std::vector<int64_t> expected(static_cast<size_t>(std::min(count, pairs_.size())));
+  for (int64_t& pair : expected) {
+    pair = (*draws).pair;
+    ++draws;
+  }
+  pairs_.expect_lengths(expected);
+}
+
 GlobalBatch BatchSource::at(const DataPosition& position) const {
   check(position);
   GlobalBatch batch;
   batch.next = position;
+  DataPosition ahead = position;
   if (mix().empty()) {
+    if (pairs_.is_read_in_pieces()) expect_lengths(EpochDraws(pairs_.size(), options_.seed, ahead));
     fill(batch, EpochDraws(pairs_.size(), options_.seed, batch.next));
     return batch;
   }
+  if (pairs_.is_read_in_pieces())
+    expect_lengths(StageDraws(*this, parts_, pairs_.size(), options_.seed, ahead));
   batch.next.mix.before.resize(parts_.size(), 0);
   fill(batch, StageDraws(*this, parts_, pairs_.size(), options_.seed, batch.next));
   ++batch.next.mix.steps;

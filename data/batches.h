@@ -93,6 +93,9 @@ class BatchSource {
   void check(const DataPosition& position) const;
   const MixStage& stage_of(const DataPosition& position) const;
   bool ends_stage(const DataPosition& position) const;
+  /// Asks for the lengths of about the pairs of the batch that begins with these draws.
+  template <typename Draws>
+  void expect_lengths(Draws&& draws) const;
   template <typename Draws>
   void fill(GlobalBatch& batch, Draws&& draws) const;
   struct Rows {

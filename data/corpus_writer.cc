@@ -9,6 +9,7 @@
 
 #include "data/corpus_format.h"
 #include "data/files/element_type.h"
+#include "data/files/file_format.h"
 #include "data/files/hdf5_writer.h"
 #include "data/files/spool_file.h"
 

@@ -91,7 +91,8 @@ void CorpusFaults::run(const std::function<void()>& work) const {
   try {
     work();
   } catch (const data::DataError& error) {
-    if (error.kind() == data::ErrorKind::kBadData) watch_.check();
+    using data::ErrorKind;
+    if (error.kind() == ErrorKind::kBadData || error.kind() == ErrorKind::kIo) watch_.check();
     throw;
   } catch (const Error& error) {
     if (error.code() == ExitCode::kInternal) watch_.check();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "data/error.h"
 #include "model/flop_count.h"
@@ -78,6 +79,7 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
     for (; !source_.ended(position); ++step) {
       const data::GlobalBatch batch = source_.at(position);
       position = batch.next;
+      expect_tokens(batch);
       if (!wait_to_fill([&] { return steps_.size() < kStepsAhead; })) return;
       {
         const std::lock_guard lock(mutex_);
@@ -95,6 +97,15 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
     failure_ = std::current_exception();
   }
   changed_.notify_all();
+}
+
+void BatchFeed::expect_tokens(const data::GlobalBatch& batch) const {
+  std::vector<int64_t> pairs;
+  for (int64_t s = share_.begin; s < share_.end; ++s) {
+    for (const data::DrawnPair& drawn : batch.shards[static_cast<size_t>(s)].pairs)
+      pairs.push_back(drawn.pair);
+  }
+  corpus_.train().expect_tokens(pairs);
 }
 
 void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step) {

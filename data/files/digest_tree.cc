@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <utility>
 
 #include "data/error.h"
 #include "data/files/file_io.h"
+#include "data/files/parallel_pieces.h"
 
 namespace ventris::data {
 namespace {
@@ -180,29 +178,11 @@ void DigestTree::read(int64_t offset, void* to, int64_t bytes) const {
 }
 
 void DigestTree::check_all(int threads) const {
-  std::atomic<int64_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  int64_t failed_branch = branch_count();
-  const auto work = [&] {
-    std::vector<std::byte> bytes(static_cast<size_t>(kBranchBytes));
-    for (int64_t branch = next++; branch < branch_count(); branch = next++) {
-      const int64_t begin = std::max(branch * kBranchBytes, kUserBlockBytes);
-      try {
-        read(begin, bytes.data(), std::min((branch + 1) * kBranchBytes, end_) - begin);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (branch < failed_branch) failure = std::current_exception();
-        failed_branch = std::min(failed_branch, branch);
-        next = branch_count();
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
+  for_pieces(branch_count(), threads, [&](int64_t branch) {
+    const int64_t begin = std::max(branch * kBranchBytes, kUserBlockBytes);
+    std::vector<std::byte> bytes(static_cast<size_t>(std::min((branch + 1) * kBranchBytes, end_) - begin));
+    read(begin, bytes.data(), std::ssize(bytes));
+  });
 }
 
 }  // namespace ventris::data

@@ -159,12 +159,13 @@ class Planner {
   ParameterStore store_;
 };
 
-/// Iterates over the batches of the first epoch.
-void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
+/// Iterates over the first batches of the first epoch.
+void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const data::SentencePairs& pairs) {
+  constexpr int64_t kEnoughPairs = 8192;  // of which the mean of batches is known within a percent
   data::DataPosition position;
   double source = 0.0;
   double target = 0.0;
-  while (position.epoch == 0 && !batches.ended(position)) {
+  while (position.epoch == 0 && position.index < kEnoughPairs && !batches.ended(position)) {
     const data::GlobalBatch batch = batches.at(position);
     source += static_cast<double>(batch.source_tokens);
     target += static_cast<double>(batch.target_tokens);
@@ -173,6 +174,14 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches) {
   }
   plan.source_tokens_per_step = source / static_cast<double>(plan.steps_per_epoch);
   plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
+  plan.steps_are_exact = position.epoch > 0;
+  if (plan.steps_are_exact) return;
+  // With end marks, as in batches. More steps than these are of one side only where the other leaves room.
+  const auto steps_of = [&](const data::SentenceArray& side, double tokens_of_a_step) {
+    return static_cast<double>(side.total_tokens() + side.size()) / tokens_of_a_step;
+  };
+  plan.steps_per_epoch = std::llround(std::max(steps_of(pairs.source, plan.source_tokens_per_step),
+                                               steps_of(pairs.target, plan.target_tokens_per_step)));
 }
 
 /// Steps of a stage until it has drawn what its end says, by its first steps.
@@ -353,7 +362,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   planner.plan_memory(plan, batches);
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();
-  count_steps(plan, batches);
+  count_steps(plan, batches, corpus.train());
   predict(plan, options, corpus);
   plan.steps = options.max_steps;
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
