@@ -5,7 +5,7 @@
 
 namespace ventris {
 
-/// Callback during backward: all elements at or after `begin` of the gradients of the store are
+/// Callback during backward: the gradients of the store (ParameterStore::gradients) at or after `begin` are
 /// complete for this micro-batch. Called with values that do not rise, at the end with 0.
 using GradientsReady = std::function<void(int64_t begin)>;
 
