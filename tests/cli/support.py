@@ -234,8 +234,9 @@ class CommandLineTest(unittest.TestCase):
         return message
 
     @classmethod
-    def prepare_demo(cls, train_pairs=400, vocabulary=VOCABULARY):
-        """A small corpus: demo/ and corpus.h5 in the folder. Returns the path of the corpus file."""
+    def prepare_demo(cls, train_pairs=400, vocabulary=VOCABULARY, options=()):
+        """A small corpus: demo/ and corpus.h5 in the folder, prepared with these further options. Returns the path of the
+        corpus file."""
         demo = os.path.join(cls.folder, "demo")
         corpus = os.path.join(cls.folder, "corpus.h5")
         for arguments in (
@@ -264,6 +265,7 @@ class CommandLineTest(unittest.TestCase):
                 2,
                 "--output",
                 corpus,
+                *options,
             ),
         ):
             result = run(*arguments)
