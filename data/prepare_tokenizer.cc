@@ -102,7 +102,7 @@ std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora) 
 
 PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
   if (!options.tokenizer_model.empty()) {
-    return {options.tokenizer_bytes.empty() ? Tokenizer::from_file(options.tokenizer_model)
+    return {options.tokenizer_bytes.empty() ? Tokenizer::from_file_of_model_or_words(options.tokenizer_model)
                                             : Tokenizer(options.tokenizer_bytes, options.tokenizer_model),
             0};
   }
