@@ -21,10 +21,11 @@ inline std::string make_mixed_corpus(const std::string& of, const std::string& p
     const std::vector<int64_t> target_length = {std::ssize(target)};
     const std::string text = valid ? corpus.valid_reference(i) : "";
     const std::vector<int64_t> text_length = {std::ssize(text)};
-    data::CorpusRows rows{.source_tokens = source,
-                          .target_tokens = target,
-                          .source_lengths = source_length,
-                          .target_lengths = target_length};
+    data::CorpusRows rows;
+    rows.source_tokens = source;
+    rows.target_tokens = target;
+    rows.source_lengths = source_length;
+    rows.target_lengths = target_length;
     if (valid) {
       rows.target_text = text;
       rows.target_text_lengths = text_length;
