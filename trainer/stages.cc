@@ -1,10 +1,15 @@
 #include "trainer/stages.h"
 
+#include <fmt/core.h>
+
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "backend/error.h"
 #include "trainer/files/mix_state.h"
+#include "trainer/metrics.h"
+#include "trainer/progress.h"
 #include "trainer/resume_signature.h"
 
 namespace ventris {
@@ -81,6 +86,27 @@ data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from,
   data::check_corpora(plan, corpus.parts(), options.corpus);
   check_ends(plan, options, corpus);
   return plan;
+}
+
+bool stage_has_stalled(const data::BatchSource& batches, const TrainingState& state) {
+  if (batches.mix().empty() || batches.ended(state.position)) return false;
+  const data::StageEnd& end = batches.mix().stages[static_cast<size_t>(state.position.mix.stage)].end;
+  return end.kind == data::StageEnd::Kind::kStalled && state.validations_without_improvement >= end.count;
+}
+
+void record_stage_end(const data::BatchSource& batches, int64_t stage, TrainingState& state,
+                      MetricsLog* metrics, Progress& progress) {
+  const std::vector<data::MixStage>& stages = batches.mix().stages;
+  const data::MixStage& ended = stages[static_cast<size_t>(stage)];
+  const std::string end = data::to_text(ended.end);
+  state.mix.ended.push_back({ended.name, state.step});
+  state.validations_without_improvement = 0;
+  if (metrics != nullptr) metrics->write_stage_end(state.step, ended.name, end);
+  progress.message(
+      fmt::format("stage {} has ended at step {} ({}); {}", ended.name, state.step, end,
+                  batches.ended(state.position)
+                      ? std::string("it was the last: training is done")
+                      : fmt::format("stage {} begins", stages[static_cast<size_t>(stage) + 1].name)));
 }
 
 }  // namespace ventris

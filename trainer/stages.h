@@ -1,11 +1,16 @@
 #pragma once
 
+#include "data/batches.h"
 #include "data/corpus.h"
 #include "data/mix_plan.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/resume.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
+
+class MetricsLog;
+class Progress;
 
 /// The plan of stages of a run: options.mix, or in a resumed run without it that of its checkpoint. Up to the
 /// stage in which the run is, the names and shares of the stages must be those of the checkpoint; what ends a
@@ -13,5 +18,13 @@ namespace ventris {
 /// Error(kBadConfiguration) for another plan, for corpora that the file does not have, and for a stage that
 /// validations end in a run without them.
 data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from, const data::Corpus& corpus);
+
+/// Whether as many validations in a row as the end of the present stage says were not better.
+bool stage_has_stalled(const data::BatchSource& batches, const TrainingState& state);
+
+/// Records, for the user and in the log of rank 0 (null on others) too, that the step of the state was the
+/// last of the stage with this number.
+void record_stage_end(const data::BatchSource& batches, int64_t stage, TrainingState& state,
+                      MetricsLog* metrics, Progress& progress);
 
 }  // namespace ventris

@@ -346,10 +346,10 @@ void TrainingRun::validate() {
                                   options_.valid_metric, state_.best_metric, state_.best_step,
                                   options_.valid_target));
   }
-  if (stage_has_stalled()) {
+  if (stage_has_stalled(batches_, state_)) {
     const int64_t stage = state_.position.mix.stage;
     state_.position = batches_.after_stage(state_.position);
-    record_stage_end(stage);
+    record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
     feed_->restart({state_.position, state_.step + 1});
   }
   if (better) {

@@ -90,9 +90,6 @@ class TrainingRun {
   bool reports_are_due() const;
   /// Makes the masters those of the step on every rank, if their owners alone have them.
   void complete_masters();
-  /// Records that the run has ended the stage with this number, and what ended it.
-  void record_stage_end(int64_t stage);
-  bool stage_has_stalled() const;
   /// Swaps the parameters with their average, if there is one.
   void exchange_with_average();
   void describe_run();

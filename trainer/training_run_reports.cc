@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "trainer/files/parameter_digest.h"
+#include "trainer/stages.h"
 #include "trainer/training_run.h"
 
 namespace ventris {
@@ -18,7 +19,8 @@ bool has_last_end(const data::MixPlan& plan) {
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   const int64_t stage = state_.position.mix.stage;
   state_.position = batch.next;
-  if (state_.position.mix.stage != stage) record_stage_end(stage);
+  if (state_.position.mix.stage != stage)
+    record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
@@ -41,24 +43,6 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   }
   if (rank_check_is_due()) check_ranks();
   if (digest_is_due()) report_digest();
-}
-
-void TrainingRun::record_stage_end(int64_t stage) {
-  const data::MixStage& ended = batches_.mix().stages[static_cast<size_t>(stage)];
-  state_.mix.ended.push_back({ended.name, state_.step});
-  state_.validations_without_improvement = 0;
-  if (metrics_) metrics_->write_stage_end(state_.step, ended.name, data::to_text(ended.end));
-  progress_.message(fmt::format(
-      "stage {} has ended at step {} ({}); {}", ended.name, state_.step, data::to_text(ended.end),
-      batches_.ended(state_.position)
-          ? std::string("it was the last: training is done")
-          : fmt::format("stage {} begins", batches_.mix().stages[static_cast<size_t>(stage) + 1].name)));
-}
-
-bool TrainingRun::stage_has_stalled() const {
-  if (batches_.mix().empty() || batches_.ended(state_.position)) return false;
-  const data::StageEnd& end = batches_.mix().stages[static_cast<size_t>(state_.position.mix.stage)].end;
-  return end.kind == data::StageEnd::Kind::kStalled && state_.validations_without_improvement >= end.count;
 }
 
 void TrainingRun::log_interval() {

@@ -31,6 +31,7 @@ end:
   modifiers: []
 
 seed: 1111
+num_fields: 2
 trainer: /path/to/marian
 )";
 
@@ -57,7 +58,7 @@ TEST(MixFileTest, AConfigurationOfOpusTrainerIsThePlanThatItSays) {
             parse_mix_plan("start: clean .8 dirty 0 until clean 2\nend: clean .4 dirty .3", "plan"));
   ASSERT_EQ(read.remarks.size(), 2U);
   EXPECT_NE(read.remarks[0].find("the paths of datasets are not used"), std::string::npos);
-  EXPECT_EQ(read.remarks[1], "mix.yml: not used: seed, trainer (--seed is that of the run)");
+  EXPECT_EQ(read.remarks[1], "mix.yml: not used: seed, num_fields, trainer (--seed is that of the run)");
 }
 
 TEST(MixFileTest, APlanHasNoRemarks) {
