@@ -10,6 +10,7 @@
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/safetensors_model.h"
+#include "trainer/files/sound_state.h"
 
 namespace ventris {
 namespace {
@@ -122,9 +123,22 @@ void InitialModel::find_moments() {
   if (is_safetensors(path()) || is_npz(path())) refuse("no checkpoint");
   moments_ = std::make_unique<data::Hdf5Reader>(path());
   if (moments_->string_attribute("/", "format") != kCheckpointFormat) refuse("a weights file");
+  check_moments(fault_in(*moments_));
   updates_ = moments_->int_attribute("/", "step") - moments_->int_attribute("/", "skipped_steps");
   if (moments_->has_attribute("/", "initial_updates"))
     updates_ += moments_->int_attribute("/", "initial_updates");
+  TrainingState ours;
+  ours.initial_updates = updates_;
+  check_moments(fault_in(ours));
+}
+
+void InitialModel::check_moments(const std::string& fault) const {
+  if (fault.empty()) return;
+  fail(
+      ExitCode::kBadData,
+      "--init-optimizer keep: {} has {}: training does not produce such a state. Give another checkpoint, or "
+      "--init-optimizer fresh",
+      path(), fault);
 }
 
 void InitialModel::copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to,
@@ -170,6 +184,7 @@ void InitialModel::copy_moments(Context& context, const ParameterStore& store,
   Context host(ContextOptions{.threads = 1});
   const auto read = [&](const char* name, const Tensor& to) {
     moments_->read(name, data::ElementType::kF32, shape, moment.data());
+    check_moments(fault_in(moment, name));
     copy(state.on_host ? host : context, store, {moment.data(), 1, shape.front(), shape.front(), DType::kF32},
          to, /*trained=*/true);
   };

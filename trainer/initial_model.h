@@ -45,6 +45,8 @@ class InitialModel {
  private:
   void match_tokens(const TrainOptions& options, const data::Corpus& corpus);
   void find_moments();
+  /// Throws Error(kBadData) naming the fault of the optimizer's state (trainer/files/sound_state.h), if any.
+  void check_moments(const std::string& fault) const;
   /// Copies one flat buffer of the model, on the host, into one of `store`: all, or what is `trained`.
   void copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to, bool trained) const;
 

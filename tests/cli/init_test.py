@@ -11,6 +11,7 @@ import h5py
 import numpy
 
 import support
+from newer_files_test import seal_hdf5
 
 STEPS = 10  # of the model that others begin from
 
@@ -267,6 +268,32 @@ class Init(support.CommandLineTest):
                 self.succeed("average", "--checkpoints", checkpoint, "--output", file)
             self.refuse(78, *self.arguments("refused", "--init", file, "--init-optimizer", "keep"),
                         says=[file, "no moments"])  # fmt: skip
+
+    def test_an_optimizer_that_training_cannot_have_is_refused(self):
+        def first_number(name, value):
+            def change(file):
+                file[name][0] = value
+
+            return change
+
+        def attribute(name, value):
+            return lambda file: file.attrs.modify(name, numpy.int64(value))
+
+        for change, says in (
+            (first_number("adam/v", -1.0), "a negative number in /adam/v"),
+            (first_number("adam/m", math.nan), "NaN or Inf in /adam/m"),
+            (attribute("skipped_steps", STEPS + 1), f"{STEPS + 1} skipped steps at step {STEPS}"),
+            (attribute("initial_updates", -STEPS), "initial_updates"),
+            (attribute("initial_updates", 2**53), "initial_updates"),
+            (attribute("step", 2**62), "in step"),
+        ):
+            forged = self.path("forged.h5")
+            shutil.copyfile(os.path.join(self.model, f"checkpoint-{STEPS:08}.h5"), forged)
+            with h5py.File(forged, "r+") as file:
+                change(file)
+            seal_hdf5(forged)
+            self.refuse(65, *self.arguments("refused", "--init", forged, "--init-optimizer", "keep"),
+                        says=[forged, says, "--init-optimizer fresh"])  # fmt: skip
 
     def test_another_corpus_says_how_to_go_on(self):
         other = self.path("longer.h5")
