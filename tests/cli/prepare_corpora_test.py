@@ -295,7 +295,14 @@ class PrepareCorpora(support.CommandLineTest):
         self.assertEqual(self.read(base), old)
         with h5py.File(whole, "r") as expected, self.open() as found:
             arrays = ("tokens", "offsets", "weights", "text", "text_offsets")
-            for name in (*(f"train/{array}" for array in arrays), "valid/tokens", "valid/offsets", "valid/reference_text", "valid/reference_offsets", "tokenizer"):
+            for name in (
+                *(f"train/{array}" for array in arrays),
+                "valid/tokens",
+                "valid/offsets",
+                "valid/reference_text",
+                "valid/reference_offsets",
+                "tokenizer",
+            ):
                 self.assertTrue(numpy.array_equal(expected[name][:], found[name][:]), name)
             self.assertEqual(parts(expected), parts(found))
             for name in ("train_pairs", "valid_pairs", "train_source_words", "train_inputs", "valid_inputs", "tokenizer_origin"):
