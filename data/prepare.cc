@@ -1,5 +1,7 @@
 #include "data/prepare.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -70,6 +72,14 @@ KeySet held_out_lines(const PrepareOptions& options, const std::string& standard
   return keys;
 }
 
+/// For the cache of each thread: all together take about 150 MB at most.
+size_t cached_words(int threads) {
+  constexpr size_t kAllWords = size_t{1} << 20;
+  constexpr size_t kMost = size_t{1} << 18;
+  constexpr size_t kLeast = size_t{1} << 12;
+  return std::clamp(std::bit_floor(kAllWords / static_cast<size_t>(threads)), kLeast, kMost);
+}
+
 /// Reads and encodes sets of pairs, one after the other.
 class SetEncoder {
  public:
@@ -79,7 +89,8 @@ class SetEncoder {
         standard_input_(standard_input),
         report_(report),
         encoders_(static_cast<size_t>(options.threads),
-                  CachedEncoder(tokenizer, words_are_independent(tokenizer.model()))),
+                  CachedEncoder(tokenizer, words_are_independent(tokenizer.model()),
+                                cached_words(options.threads))),
         seen_(options.drop_duplicates) {
     progress_.all_bytes = bytes_of(options.valid, standard_input);
     for (const TrainingCorpus& corpus : options.corpora) {

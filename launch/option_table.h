@@ -25,6 +25,7 @@ struct Option {
   bool operand = false;              // given without its name
   bool is_command = false;           // an operand that is a separate command line, after "--"
   bool from_preset = false;          // the default is that of the preset
+  bool replaceable = false;          // an input that --output may replace
   std::vector<std::string> aliases;  // other spellings on the command line, with their dashes: "-tok"
   std::string former_name;           // of an earlier version, still accepted, not shown
   std::string excludes;              // name of the opposite option; both together are an error

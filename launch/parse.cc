@@ -231,7 +231,8 @@ void check_outputs(const Command& command, const Values& flags, const Values& fr
     const auto compare = [&](const Values& values) {
       for (const auto& [other, words] : values) {
         const Option* const option = command.options.find(other);
-        if (other == name || (option != nullptr && option->placeholder == "TEXT")) continue;
+        if (other == name) continue;
+        if (option != nullptr && (option->placeholder == "TEXT" || option->replaceable)) continue;
         for (const std::string& word : words) {
           if (!std::filesystem::equivalent(word, output, error)) continue;
           fail(ExitCode::kUsage, "--{} {}: is also the input of --{}; give another file", name, output,

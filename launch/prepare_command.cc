@@ -137,9 +137,11 @@ void add_corpus_options(OptionTable& table, Options& options) {
       "The same in one file: source TAB target in each line. If the first line has a third column, all "
       "must: it is the weight of the pair.");
   table.texts("valid-sets", "SRC TGT...", sets.valid_sets, "Files to validate on.");
-  table.text("append", "CORPUS", options.prepare.append_to,
-             "Writes a new file, which may have the same name, with all corpora of this one as they are, its "
-             "validation pairs and its tokenizer, and the new corpora after them.");
+  table
+      .text("append", "CORPUS", options.prepare.append_to,
+            "Writes a new file, which may have the same name, with all corpora of this one as they are, its "
+            "validation pairs and its tokenizer, and the new corpora after them.")
+      .replaceable = true;
   table.group("Corpora, by name");
   table.texts(
       "source-tag", "NAME TAG", sets.source_tag,

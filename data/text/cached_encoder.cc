@@ -3,22 +3,22 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <utility>
 
 namespace ventris::data {
 
 namespace {
 
-constexpr size_t kPlaces = size_t{1} << 18;
-constexpr size_t kMaxWords = kPlaces / 2;
+constexpr size_t kPlacesPerWord = 2;
 constexpr size_t kLongestWord = 64;  // bytes: bounds the memory of all words
 
 }  // namespace
 
-CachedEncoder::CachedEncoder(const Tokenizer& tokenizer, bool independent_words)
-    : tokenizer_(tokenizer), independent_words_(independent_words) {
-  if (independent_words_) {
-    table_.resize(kPlaces);
-  }
+CachedEncoder::CachedEncoder(const Tokenizer& tokenizer, bool independent_words, size_t max_words)
+    : tokenizer_(tokenizer), independent_words_(independent_words), max_words_(max_words) {
+  if (!independent_words_) return;
+  recent_.table.resize(kPlacesPerWord * max_words);
+  older_.table.resize(kPlacesPerWord * max_words);
 }
 
 void CachedEncoder::encode(std::string_view text, std::vector<int32_t>& ids) {
@@ -44,32 +44,56 @@ void CachedEncoder::append_word(std::string_view word, std::vector<int32_t>& ids
     return;
   }
   const uint64_t hash = XXH3_64bits(word.data(), word.size());
-  size_t place = hash & (kPlaces - 1);
-  for (; table_[place].text_size != 0; place = (place + 1) & (kPlaces - 1)) {
-    const Entry& entry = table_[place];
-    if (entry.hash == hash && entry.text_size == word.size() &&
-        std::memcmp(texts_.data() + entry.text_begin, word.data(), word.size()) == 0) {
-      const auto begin = ids_.begin() + entry.ids_begin;
-      ids.insert(ids.end(), begin, begin + entry.ids_size);
-      return;
-    }
+  if (const Entry& entry = recent_.find(word, hash); entry.text_size != 0) {
+    const auto found = recent_.ids_of(entry);
+    ids.insert(ids.end(), found.begin(), found.end());
+    return;
   }
-  tokenizer_.encode(word, word_ids_);
+  if (const Entry& entry = older_.find(word, hash); entry.text_size != 0) {
+    const auto found = older_.ids_of(entry);
+    word_ids_.assign(found.begin(), found.end());
+  } else {
+    tokenizer_.encode(word, word_ids_);
+  }
   ids.insert(ids.end(), word_ids_.begin(), word_ids_.end());
-  table_[place] = {hash, static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(word.size()),
-                   static_cast<uint32_t>(ids_.size()), static_cast<uint32_t>(word_ids_.size())};
-  texts_ += word;
-  ids_.insert(ids_.end(), word_ids_.begin(), word_ids_.end());
-  if (++used_ == kMaxWords) {
-    forget();
-  }
+  remember(word, hash, word_ids_);
 }
 
-void CachedEncoder::forget() {
-  table_.assign(kPlaces, Entry{});
-  texts_.clear();
-  ids_.clear();
-  used_ = 0;
+void CachedEncoder::remember(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
+  Words& words = recent_;
+  words.find(word, hash) = {hash, static_cast<uint32_t>(words.texts.size()),
+                            static_cast<uint32_t>(word.size()), static_cast<uint32_t>(words.ids.size()),
+                            static_cast<uint32_t>(ids.size())};
+  words.texts += word;
+  words.ids.insert(words.ids.end(), ids.begin(), ids.end());
+  if (++words.used < max_words_) return;
+  std::swap(recent_, older_);
+  recent_.clear();
+}
+
+CachedEncoder::Entry& CachedEncoder::Words::find(std::string_view word, uint64_t hash) {
+  const size_t mask = table.size() - 1;
+  size_t place = hash & mask;
+  for (;; place = (place + 1) & mask) {
+    const Entry& entry = table[place];
+    if (entry.text_size == 0) break;
+    if (entry.hash == hash && entry.text_size == word.size() &&
+        std::memcmp(texts.data() + entry.text_begin, word.data(), word.size()) == 0) {
+      break;
+    }
+  }
+  return table[place];
+}
+
+std::span<const int32_t> CachedEncoder::Words::ids_of(const Entry& entry) const {
+  return {ids.data() + entry.ids_begin, entry.ids_size};
+}
+
+void CachedEncoder::Words::clear() {
+  table.assign(table.size(), Entry{});
+  texts.clear();
+  ids.clear();
+  used = 0;
 }
 
 }  // namespace ventris::data

@@ -295,7 +295,14 @@ class PrepareCorpora(support.CommandLineTest):
         self.assertEqual(self.read(base), old)
         with h5py.File(whole, "r") as expected, self.open() as found:
             arrays = ("tokens", "offsets", "weights", "text", "text_offsets")
-            for name in (*(f"train/{array}" for array in arrays), "valid/tokens", "valid/offsets", "valid/reference_text", "valid/reference_offsets", "tokenizer"):
+            for name in (
+                *(f"train/{array}" for array in arrays),
+                "valid/tokens",
+                "valid/offsets",
+                "valid/reference_text",
+                "valid/reference_offsets",
+                "tokenizer",
+            ):
                 self.assertTrue(numpy.array_equal(expected[name][:], found[name][:]), name)
             self.assertEqual(parts(expected), parts(found))
             for name in ("train_pairs", "valid_pairs", "train_source_words", "train_inputs", "valid_inputs", "tokenizer_origin"):
@@ -326,6 +333,25 @@ class PrepareCorpora(support.CommandLineTest):
         self.refused(64, "--train-set", *files, says="--train-set takes 3 values each time, NAME SRC TGT")
         self.refused(64, "--train-tsv", "a", "-", "--train-tsv", "b", "-", says="the standard input (-) is given twice")
         self.refused(64, "--valid-sets", *files, says="no training files given")
+
+
+class FixedBits(support.CommandLineTest):
+    def test_tokens_are_those_of_the_first_version(self):
+        """Without options of later versions, a corpus has the tokens that 0.1.0 wrote."""
+        golden = os.path.join(support.SOURCE_DIR, "tests/golden/files/0.1.0/corpus.h5")
+        self.succeed("demo-corpus", "--output-dir", self.path("demo"), "--train-pairs", 70, "--valid-pairs", 6, "--test-pairs", 6)
+        sets = [[self.path("demo", f"{name}.{side}") for side in ("en", "de")] for name in ("train", "valid")]
+        tokenizer = ("--vocab-size", 110, "--no-normalization")
+        self.succeed("prepare", "--train-sets", *sets[0], "--valid-sets", *sets[1], *tokenizer, "--output", self.path("out.h5"))
+        with h5py.File(golden, "r") as old, h5py.File(self.path("out.h5"), "r") as new:
+            self.assertEqual(old["tokenizer"][:].tobytes(), new["tokenizer"][:].tobytes())
+            for new_set, old_set in (("train", ""), ("valid", "/valid")):
+                tokens, offsets = new[f"{new_set}/tokens"][:].tolist(), new[f"{new_set}/offsets"][:]
+                for first, side in enumerate(("source", "target")):
+                    old_offsets = old[f"{old_set}/{side}/offsets"][:]
+                    self.assertEqual(numpy.diff(offsets)[first::2].tolist(), numpy.diff(old_offsets).tolist())
+                    rows = [tokens[offsets[i] : offsets[i + 1]] for i in range(first, len(offsets) - 1, 2)]
+                    self.assertEqual(sum(rows, []), old[f"{old_set}/{side}/tokens"][:].tolist())
 
 
 class Progress(support.CommandLineTest):
