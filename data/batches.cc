@@ -113,16 +113,40 @@ BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPar
   target_capacity_ = options.target_tokens / options.shards;
 }
 
+template <typename Draws>
+void BatchSource::expect_lengths(Draws&& draws) const {
+  const auto pairs_of = [&](const SentenceArray& side, int64_t tokens) {
+    const double mean = static_cast<double>(side.total_tokens()) / static_cast<double>(side.size()) + 1.0;
+    return static_cast<double>(tokens) / mean;
+  };
+  const auto count = static_cast<int64_t>(std::min(pairs_of(pairs_.source, options_.source_tokens),
+                                                   pairs_of(pairs_.target, options_.target_tokens)));
+  std::vector<int64_t> expected(static_cast<size_t>(std::min(count, pairs_.size())));
+  for (int64_t& pair : expected) {
+    pair = (*draws).pair;
+    ++draws;
+  }
+  pairs_.expect_lengths(expected);
+}
+
 GlobalBatch BatchSource::at(const DataPosition& position) const {
   check(position);
+  const bool expects = pairs_.is_read_in_pieces();
   GlobalBatch batch;
   batch.next = position;
+  DataPosition ahead = position;
   if (mix().empty()) {
-    fill(batch, EpochDraws(pairs_.size(), options_.seed, batch.next));
+    const auto from = [this](DataPosition& at) { return EpochDraws(pairs_.size(), options_.seed, at); };
+    if (expects) expect_lengths(from(ahead));
+    fill(batch, from(batch.next));
     return batch;
   }
   batch.next.mix.before.resize(parts_.size(), 0);
-  fill(batch, StageDraws(*this, parts_, pairs_.size(), options_.seed, batch.next));
+  const auto from = [this](DataPosition& at) {
+    return StageDraws(*this, parts_, pairs_.size(), options_.seed, at);
+  };
+  if (expects) expect_lengths(from(ahead));
+  fill(batch, from(batch.next));
   ++batch.next.mix.steps;
   if (ends_stage(batch.next)) batch.next = after_stage(batch.next);
   return batch;

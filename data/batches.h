@@ -84,6 +84,9 @@ class BatchSource {
   bool ends_stage(const DataPosition& position) const;
   template <typename Draws>
   void fill(GlobalBatch& batch, Draws&& draws) const;
+  /// Asks for the lengths of about the pairs of a batch.
+  template <typename Draws>
+  void expect_lengths(Draws&& draws) const;
 
   const SentencePairs& pairs_;
   std::vector<CorpusPart> parts_;
@@ -102,7 +105,7 @@ struct PackedBatch {
 };
 
 /// Packs pairs end to end: the source with its end mark, the target shifted right after a begin mark, the
-/// labels with their end mark. Overwrites `packed`, keeping its memory.
+/// labels with their end mark. Overwrites `packed`, keeping its memory. Throws what reading a TokenView does.
 class Packer {
  public:
   Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed);

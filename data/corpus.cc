@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "data/corpus_arrays.h"
+#include "data/corpus_check.h"
 #include "data/corpus_format.h"
 #include "data/corpus_version_1.h"
 #include "data/corpus_version_2.h"
 #include "data/error.h"
+#include "data/files/file_format.h"
 
 namespace ventris::data {
 
@@ -120,6 +122,25 @@ int Corpus::max_length() const {
 const std::string& Corpus::digest() const {
   return impl_->digest;
 }
+void Corpus::check_again() const {
+  if (impl_->mapping->has_tree()) {
+    impl_->mapping->check_again();
+  } else {
+    verified_digest(impl_->path);
+  }
+}
+
+void Corpus::check_all(int threads) const {
+  verified_digest(impl_->path);
+  for (const CorpusPart& part : parts()) check_part(train(), part, path(), threads);
+  check_part(valid(), impl_->arrays.valid_part, path(), threads);
+  for (int64_t i = 0; i < valid().size(); ++i) static_cast<void>(valid_reference(i));
+  for (int64_t i = 0; has_text() && i < train().size(); ++i) {
+    static_cast<void>(train_source_text(i));
+    static_cast<void>(train_target_text(i));
+  }
+}
+
 const std::string& Corpus::path() const {
   return impl_->path;
 }

@@ -49,6 +49,11 @@ class Corpus {
   const Tokenizer& tokenizer() const;
   int max_length() const;             // longest side of any pair, without marks
   const std::string& digest() const;  // hexadecimal
+
+  /// Reads everything: all bytes that have digests, all sentences and weights. Throws DataError kBadData.
+  void check_all(int threads) const;
+  /// Compares what was read so far with its digests once more; with version 1 the whole file.
+  void check_again() const;
   const std::string& path() const;
 
  private:

@@ -29,6 +29,7 @@ struct CorpusArrays {
   SentencePairs train;
   SentencePairs valid;
   std::vector<CorpusPart> parts;
+  CorpusPart valid_part;
   StoredText references;
   StoredText text;  // source and target of pair 0, of pair 1, ...; empty without
   int max_length = 0;

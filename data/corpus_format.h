@@ -10,7 +10,6 @@
 
 namespace ventris::data {
 
-inline constexpr char kCorpusFormat[] = "ventris-corpus";
 inline constexpr int64_t kCorpusFormatVersion = 2;  // that is written
 /// Ids of a vocabulary of at most this size are stored in 2 bytes.
 inline constexpr int64_t kTwoByteVocabulary = 65536;

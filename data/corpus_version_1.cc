@@ -67,6 +67,7 @@ CorpusArrays corpus_arrays_1(const CorpusFile& file) {
   arrays.train = pairs_of(file, "");
   arrays.parts = {part_of(arrays.train, "train")};
   arrays.valid = pairs_of(file, "/valid");
+  arrays.valid_part = part_of(arrays.valid, "valid");
   arrays.max_length = std::max(longest_of(arrays.train), longest_of(arrays.valid));
   arrays.references = file.text("/valid/reference_text", "/valid/reference_offsets");
   check_offsets(arrays.references.offsets, arrays.references.bytes.size(), file.path(),

@@ -73,6 +73,7 @@ CorpusArrays corpus_arrays_2(const CorpusFile& file) {
   const CorpusPart train = sum_of(arrays.parts);
   arrays.train = pairs_of(file, "/train", train);
   arrays.valid = pairs_of(file, "/valid", valid);
+  arrays.valid_part = valid;
   arrays.max_length =
       std::max({train.longest_source, train.longest_target, valid.longest_source, valid.longest_target});
   if (file.reader.exists("/train/weights")) {

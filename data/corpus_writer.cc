@@ -9,6 +9,7 @@
 
 #include "data/corpus_format.h"
 #include "data/files/element_type.h"
+#include "data/files/file_format.h"
 #include "data/files/hdf5_writer.h"
 #include "data/files/spool_file.h"
 
@@ -150,7 +151,8 @@ int64_t CorpusWriter::Impl::bytes() const {
                 static_cast<int64_t>(tokenizer.model().size()) + kMetadata;
   if (weights) sum += weights->size() * static_cast<int64_t>(sizeof(float));
   if (text) sum += text->bytes();
-  return sum;
+  constexpr int64_t kBytesOfADigest = 250;  // less than those of a leaf and its share of a branch digest
+  return sum + sum / kBytesOfADigest;
 }
 
 void CorpusWriter::Impl::write(Hdf5Writer& writer) {
@@ -228,7 +230,7 @@ int64_t CorpusWriter::bytes() const {
 
 void CorpusWriter::commit() {
   if (impl_->in_part) throw std::logic_error("a corpus has not ended");
-  Hdf5Writer writer(impl_->output, impl_->bytes());
+  Hdf5Writer writer(impl_->output, impl_->bytes(), FileDigest::kTree);
   impl_->write(writer);
   writer.commit();
   impl_->digest = writer.digest();

@@ -1,5 +1,6 @@
 #include "data/sentence_pairs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -10,6 +11,29 @@ namespace ventris::data {
 namespace {
 
 const TokenFormat kInMemory;
+
+/// Asks for ranges of a file; one that follows the range before is asked for together with it.
+class Expected {
+ public:
+  explicit Expected(const MappedFile& file) : file_(file) {}
+  ~Expected() { file_.expect(begin_, static_cast<size_t>(end_ - begin_)); }
+  Expected(const Expected&) = delete;
+  Expected& operator=(const Expected&) = delete;
+
+  void add(const void* address, size_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(address);
+    if (begin < begin_ || begin > end_) {
+      file_.expect(begin_, static_cast<size_t>(end_ - begin_));
+      begin_ = begin;
+    }
+    end_ = std::max(end_, begin + bytes);
+  }
+
+ private:
+  const MappedFile& file_;
+  const std::byte* begin_ = nullptr;
+  const std::byte* end_ = nullptr;
+};
 
 }  // namespace
 
@@ -27,7 +51,7 @@ SentenceArray::SentenceArray(const int32_t* tokens, const int64_t* offsets, int6
               .longest = std::numeric_limits<int>::max(),
               .format = &kInMemory} {}
 
-std::pair<int64_t, int64_t> SentenceArray::range(int64_t sentence) const {
+std::pair<int64_t, int64_t> SentenceArray::place(int64_t sentence) const {
   const int64_t* const at = stored_.offsets + stored_.stride * sentence + stored_.first;
   if (stored_.file != nullptr) stored_.file->check(at, 2 * sizeof(*at));
   const int64_t begin = *static_cast<const volatile int64_t*>(at);
@@ -43,7 +67,7 @@ std::pair<int64_t, int64_t> SentenceArray::range(int64_t sentence) const {
 }
 
 TokenView SentenceArray::operator[](int64_t sentence) const {
-  const auto [begin, count] = range(sentence);
+  const auto [begin, count] = place(sentence);
   const std::byte* const tokens = stored_.tokens + begin * stored_.format->bytes;
   if (stored_.file != nullptr)
     stored_.file->check(tokens, static_cast<size_t>(count) * static_cast<size_t>(stored_.format->bytes));
@@ -61,6 +85,28 @@ float SentencePairs::weight(int64_t pair) const {
          stored.format->path, pair, weight);
   }
   return weight;
+}
+
+// In a file that is read in pieces both sides of a pair are beside each other (version 2).
+void SentencePairs::expect_lengths(std::span<const int64_t> pairs) const {
+  if (!is_read_in_pieces()) return;
+  const SentenceArray::Stored& stored = source.stored();
+  Expected offsets(*stored.file);
+  for (const int64_t pair : pairs) offsets.add(stored.offsets + stored.stride * pair, 3 * sizeof(int64_t));
+}
+
+void SentencePairs::expect_tokens(std::span<const int64_t> pairs) const {
+  if (!is_read_in_pieces()) return;
+  const SentenceArray::Stored& stored = source.stored();
+  Expected tokens(*stored.file);
+  Expected of_weights(*stored.file);
+  for (const int64_t pair : pairs) {
+    const int64_t begin = source.place(pair).first;
+    const auto [of_target, count] = target.place(pair);
+    const int64_t bytes = std::max<int64_t>(of_target + count - begin, 0) * stored.format->bytes;
+    tokens.add(stored.tokens + begin * stored.format->bytes, static_cast<size_t>(bytes));
+    if (weighted()) of_weights.add(weights.data() + pair, sizeof(float));
+  }
 }
 
 }  // namespace ventris::data

@@ -109,15 +109,14 @@ class SentenceArray {
   SentenceArray(const int32_t* tokens, const int64_t* offsets, int64_t count);
 
   int64_t size() const { return stored_.count; }
-  int length(int64_t sentence) const { return static_cast<int>(range(sentence).second); }
+  int length(int64_t sentence) const { return static_cast<int>(place(sentence).second); }
+  /// The first token and the number of tokens.
+  std::pair<int64_t, int64_t> place(int64_t sentence) const;
   TokenView operator[](int64_t sentence) const;
   int64_t total_tokens() const { return stored_.total; }
   const Stored& stored() const { return stored_; }
 
  private:
-  /// The first token and the number of tokens; each offset is read once.
-  std::pair<int64_t, int64_t> range(int64_t sentence) const;
-
   Stored stored_;
 };
 
@@ -129,6 +128,13 @@ struct SentencePairs {
   bool weighted() const { return !weights.empty(); }
   /// By which the loss of a pair is multiplied: finite and not negative.
   float weight(int64_t pair) const;
+
+  /// Whether pages of a file are read one by one when they are first used.
+  bool is_read_in_pieces() const { return source.stored().file != nullptr; }
+  /// Ask the system to read what these pairs need soon, many at once and without waiting: the offsets, or the
+  /// tokens and weights. The second reads the offsets, and throws as they do.
+  void expect_lengths(std::span<const int64_t> pairs) const;
+  void expect_tokens(std::span<const int64_t> pairs) const;
 };
 
 }  // namespace ventris::data

@@ -90,7 +90,9 @@ void CorpusFaults::end_job(const Error& error) {
 void CorpusFaults::run(const std::function<void()>& work) const {
   try {
     work();
-  } catch (const data::DataError&) {
+  } catch (const data::DataError& error) {
+    using data::ErrorKind;
+    if (error.kind() == ErrorKind::kBadData || error.kind() == ErrorKind::kIo) watch_.check();
     throw;
   } catch (const Error& error) {
     if (error.code() == ExitCode::kInternal) watch_.check();

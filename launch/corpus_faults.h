@@ -22,7 +22,8 @@ class CorpusFaults {
   CorpusFaults(const CorpusFaults&) = delete;
   CorpusFaults& operator=(const CorpusFaults&) = delete;
 
-  /// Calls work(); if it throws an internal error and the corpus changed, throws Error(kBadData) instead.
+  /// Calls work(); if it throws an internal error, or one of bad data or of reading, and the corpus changed,
+  /// throws Error(kBadData) of that instead.
   void run(const std::function<void()>& work) const;
 
  private:

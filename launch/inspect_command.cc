@@ -9,14 +9,17 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <type_traits>
 
 #include "backend/dtype.h"
 #include "comm/affinity.h"
 #include "comm/guard.h"
+#include "data/corpus.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/element_type.h"
+#include "data/files/file_format.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/safetensors.h"
@@ -64,6 +67,7 @@ struct Contents {
   std::string config;            // of a model, otherwise empty
   std::string parameter_digest;  // the same, or ""
   std::vector<Dataset> datasets;
+  bool is_corpus = false;
 };
 
 /// The type to which elements of files are converted for arithmetic.
@@ -98,14 +102,15 @@ void add_statistics(const data::Hdf5Reader& reader, Dataset& dataset) {
   }
 }
 
-Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name) {
+/// `with_data`: also its minimum, maximum and mean.
+Dataset read_dataset(const data::Hdf5Reader& reader, const std::string& name, bool with_data) {
   Dataset dataset;
   dataset.name = name;
   dataset.type = reader.type(name);
   dataset.dimensions = reader.dimensions(name);
   dataset.elements =
       std::accumulate(dataset.dimensions.begin(), dataset.dimensions.end(), int64_t{1}, std::multiplies<>());
-  if (dataset.elements == 0) return dataset;
+  if (dataset.elements == 0 || !with_data) return dataset;
   switch (dataset.type) {
     case ElementType::kF32:
       add_statistics<float>(reader, dataset);
@@ -173,15 +178,18 @@ std::string text_of(const std::string& path, const std::string& digest,
   return text + "\n";
 }
 
-Contents contents_of_hdf5(const std::string& path) {
+/// Of a corpus that is only verified, Corpus::check_all() reads the data.
+Contents contents_of_hdf5(const std::string& path, const Options& options) {
   const data::Hdf5Reader reader(path);  // checks the digest
   Contents contents{
       .path = path, .digest = reader.digest(), .config = "", .parameter_digest = "", .datasets = {}};
-  for (const std::string& name : reader.datasets("/"))
-    contents.datasets.push_back(read_dataset(reader, name));
   const auto text = [&](const char* name) {
     return reader.has_attribute("/", name) ? reader.string_attribute("/", name) : std::string();
   };
+  contents.is_corpus = text(data::kFormatKey) == data::kCorpusFormat;
+  const bool with_data = !(contents.is_corpus && options.verify && !options.json);
+  for (const std::string& name : reader.datasets("/"))
+    contents.datasets.push_back(read_dataset(reader, name, with_data));
   contents.config = text("config");
   contents.parameter_digest = text(kDigestAttribute);
   return contents;
@@ -422,7 +430,8 @@ int run_inspect(const Options& options, const Job& job) {
 }
 
 int inspect_file(const std::string& path, const Options& options, const Job& job) {
-  const Contents contents = is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path);
+  const Contents contents =
+      is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path, options);
   std::string probes;
   if (options.verify) {
     for (const Dataset& dataset : contents.datasets) {
@@ -430,6 +439,8 @@ int inspect_file(const std::string& path, const Options& options, const Job& job
       data::fail(data::ErrorKind::kBadData, "{}: {} holds {} values that are NaN or Inf", path, dataset.name,
                  dataset.not_finite);
     }
+    if (contents.is_corpus)
+      data::Corpus(path).check_all(static_cast<int>(std::thread::hardware_concurrency()));
     probes = verify_probes(contents, job);
   }
   if (options.json) {
@@ -466,7 +477,8 @@ Command inspect_command() {
       "exit code 65. The JSON files of a run folder have no digest; give the folder.",
       "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
       "of them, the command and the configuration; with --verify it verifies every checkpoint.",
-      "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf. "
+      "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf, and a "
+      "corpus with ids outside of its vocabulary. "
       "An exported model contains probes, sentence pairs with their logits; "
       "they are recomputed and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "The contents of a file:"},

@@ -151,6 +151,7 @@ nlohmann::json json_of(const TrainingPlan& plan) {
                            {"micro_batch_target_rows", plan.micro_batch.target_rows},
                            {"pairs", plan.pairs},
                            {"steps_per_epoch", plan.steps_per_epoch},
+                           {"steps_are_exact", plan.steps_are_exact},
                            {"source_tokens_per_step", plan.source_tokens_per_step},
                            {"target_tokens_per_step", plan.target_tokens_per_step},
                            {"steps", plan.steps},

@@ -1,8 +1,11 @@
 #include "trainer/batch_feed.h"
-#include "model/flop_count.h"
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "data/error.h"
+#include "model/flop_count.h"
 
 namespace ventris {
 namespace {
@@ -74,6 +77,7 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
     for (; !source_.ended(position); ++step) {
       const data::GlobalBatch batch = source_.at(position);
       position = batch.next;
+      expect_tokens(batch);
       if (!wait_to_fill([&] { return steps_.size() < kStepsAhead; })) return;
       {
         const std::lock_guard lock(mutex_);
@@ -93,10 +97,26 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
   changed_.notify_all();
 }
 
+void BatchFeed::expect_tokens(const data::GlobalBatch& batch) const {
+  std::vector<int64_t> pairs;
+  for (int64_t s = share_.begin; s < share_.end; ++s) {
+    for (const data::DrawnPair& drawn : batch.shards[static_cast<size_t>(s)].pairs)
+      pairs.push_back(drawn.pair);
+  }
+  corpus_.train().expect_tokens(pairs);
+}
+
 void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step) {
   data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed_);
   for (const data::DrawnPair& drawn : shard.pairs)
     packer.add(corpus_.train().source[drawn.pair], corpus_.train().target[drawn.pair]);
+  // The rows of the other shards are counted from these numbers, and the file may change at any moment.
+  if (packed_.source_rows() != shard.source_rows || packed_.target_rows() != shard.target_rows) {
+    data::fail(data::ErrorKind::kBadData,
+               "{}: pairs of {} and {} rows were planned for step {}, but {} and {} were read: it changed",
+               corpus_.path(), shard.source_rows, shard.target_rows, step, packed_.source_rows(),
+               packed_.target_rows());
+  }
   HostBatch host = host_batch_of(packed_);
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};

@@ -73,6 +73,8 @@ class BatchFeed {
   bool wait_to_fill(Condition&& condition);
   template <typename Condition>
   void wait_to_take(Condition&& condition);
+  /// Asks the system for this rank's pairs of a batch.
+  void expect_tokens(const data::GlobalBatch& batch) const;
   void fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step);
   Stage& stage(int64_t number) { return stages_[static_cast<size_t>(number) % stages_.size()]; }
 

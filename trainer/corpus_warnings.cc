@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "data/scores/unspaced_text.h"
 #include "trainer/text.h"
@@ -51,6 +52,16 @@ class TokenCounts {
   std::vector<int64_t> counts_;
   int64_t total_ = 0;
 };
+
+/// Asks for the sentences that TokenCounts reads.
+void expect_first(const data::SentencePairs& pairs) {
+  const int64_t tokens = std::min(pairs.source.total_tokens(), pairs.target.total_tokens());
+  const int64_t needed = tokens <= kSampledTokens ? pairs.size() : pairs.size() * kSampledTokens / tokens;
+  std::vector<int64_t> first(static_cast<size_t>(needed));
+  std::iota(first.begin(), first.end(), int64_t{0});
+  pairs.expect_lengths(first);
+  pairs.expect_tokens(first);
+}
 
 // Including end marks, as in batches.
 double tokens_of(const data::SentenceArray& side) {
@@ -117,6 +128,7 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
 }
 
 bool sides_are_swapped(const data::SentencePairs& train, const data::SentencePairs& valid, int vocab_size) {
+  if (train.is_read_in_pieces()) expect_first(train);
   const TokenCounts train_source(train.source, vocab_size);
   const TokenCounts train_target(train.target, vocab_size);
   const TokenCounts source(valid.source, vocab_size);

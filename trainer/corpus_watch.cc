@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "data/corpus.h"
 #include "data/error.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
@@ -43,9 +44,13 @@ std::string CorpusWatch::read_head() const {
   return head;
 }
 
-std::string CorpusWatch::compare_bytes() const {
+std::string CorpusWatch::compare_bytes(const data::Corpus* corpus) const {
   try {
-    data::verified_digest(path_);
+    if (corpus != nullptr) {
+      corpus->check_again();
+    } else {
+      data::verified_digest(path_);
+    }
   } catch (const data::DataError& error) {
     if (error.kind() != data::ErrorKind::kBadData) throw;
     return "its bytes are different, although its modification time is the same";
@@ -53,7 +58,7 @@ std::string CorpusWatch::compare_bytes() const {
   return read_head() == head_ ? "" : "another corpus of the same size and time was copied over it";
 }
 
-void CorpusWatch::check() const {
+void CorpusWatch::check(const data::Corpus* corpus) const {
   const Facts now = look();
   std::string change;
   if (now.bytes < 0) {
@@ -65,7 +70,7 @@ void CorpusWatch::check() const {
   } else if (now.modified != begin_.modified) {
     change = "its modification time changed";
   } else if (now.changed != changed_) {
-    change = compare_bytes();
+    change = compare_bytes(corpus);
     if (change.empty()) changed_ = now.changed;
   }
   if (change.empty()) return;

@@ -8,6 +8,10 @@
 
 namespace ventris {
 
+namespace data {
+class Corpus;
+}
+
 /// Detects that a mapped file, which was checked when it was opened, is changed, replaced or removed while a
 /// run reads it.
 class CorpusWatch {
@@ -19,7 +23,9 @@ class CorpusWatch {
   /// only its status time changed, which cannot be reset (a mode, a link, or bytes with a restored time of
   /// modification), its bytes are compared with its digest, once for each such change. Throws data::DataError
   /// kIo if they cannot be read.
-  void check() const;
+  void check() const { check(nullptr); }
+  /// The same while the corpus is open: instead of the whole file, what was read of it so far is compared.
+  void check(const data::Corpus& corpus) const { check(&corpus); }
 
  private:
   struct Facts {
@@ -32,8 +38,9 @@ class CorpusWatch {
   /// The current state of the path; without bytes if it does not exist.
   Facts look() const;
   std::string read_head() const;
+  void check(const data::Corpus* corpus) const;
   /// "", or the error in the bytes.
-  std::string compare_bytes() const;
+  std::string compare_bytes(const data::Corpus* corpus) const;
 
   const std::string path_;
   const Facts begin_;

@@ -391,7 +391,7 @@ void TrainingRun::check_ranks() {
 }
 
 void TrainingRun::check_surroundings() const {
-  corpus_watch_.check();
+  corpus_watch_.check(corpus_);
   if (folder_lock_) folder_lock_->check();
 }
 

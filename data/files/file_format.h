@@ -14,6 +14,8 @@ namespace ventris::data {
 inline constexpr const char* kFormatKey = "format";
 inline constexpr const char* kVersionKey = "format_version";
 
+inline constexpr const char* kCorpusFormat = "ventris-corpus";
+
 /// Formats of JSON files. Those from before version 0.2.0 have no format key, which means 1.
 inline constexpr const char* kConfigFormat = "ventris config 1";
 inline constexpr const char* kMetricsFormat = "ventris metrics 1";  // of each line

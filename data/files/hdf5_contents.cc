@@ -79,7 +79,7 @@ Hdf5Dataset dataset_of(Unpacker& from) {
 
 }  // namespace
 
-Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
+Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes, int64_t end) {
   constexpr size_t kConstantBytes = size_t{64} << 20;    // tables of the library, and of the allocator
   constexpr unsigned kSeconds = 5;                       // thousands of datasets take milliseconds
   constexpr auto kPatience = std::chrono::seconds(120);  // most of which may be a wait for a processor
@@ -113,10 +113,10 @@ Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes) {
     fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: {}. It may be malicious", path,
          answer.text);
   }
-  unpack(answer.text, path, bytes);
+  unpack(answer.text, path, end);
 }
 
-void Hdf5Contents::unpack(const std::string& answer, const std::string& path, int64_t bytes) {
+void Hdf5Contents::unpack(const std::string& answer, const std::string& path, int64_t end) {
   Unpacker from(answer, path);
   while (!from.at_end()) {
     const char mark = from.mark();
@@ -127,7 +127,7 @@ void Hdf5Contents::unpack(const std::string& answer, const std::string& path, in
     }
     if (mark == listing::kDataset) {
       datasets_.push_back(dataset_of(from));
-      if (!is_inside(datasets_.back(), bytes)) {
+      if (!is_inside(datasets_.back(), end)) {
         fail(ErrorKind::kBadData, "{}: dataset {} reaches beyond the end of the file", path,
              datasets_.back().name);
       }

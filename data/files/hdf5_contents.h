@@ -32,8 +32,8 @@ class Hdf5Contents {
   /// Lists an open file of `bytes` bytes. The HDF5 library (1.10.8) crashes on some forged files, so it reads
   /// the file only in a confined process, which returns a listing. External links, data outside of the file
   /// or not contiguous, cycles of groups, and more names than fit in the file are refused. The path is only
-  /// for messages: the open file is read. Throws DataError kBadData.
-  Hdf5Contents(const std::string& path, int fd, int64_t bytes);
+  /// for messages: the open file is read. Datasets must end before `end`. Throws DataError kBadData.
+  Hdf5Contents(const std::string& path, int fd, int64_t bytes, int64_t end);
 
   const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }  // in creation order
   const Hdf5Dataset* find_dataset(std::string_view name) const;           // null if there is none
@@ -41,7 +41,7 @@ class Hdf5Contents {
   const Hdf5Attribute* find_attribute(std::string_view object, std::string_view name) const;
 
  private:
-  void unpack(const std::string& answer, const std::string& path, int64_t bytes);
+  void unpack(const std::string& answer, const std::string& path, int64_t end);
 
   std::vector<std::string> groups_;
   std::vector<Hdf5Dataset> datasets_;

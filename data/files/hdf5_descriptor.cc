@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "data/files/digest_tree.h"
 #include "data/files/file_io.h"
 #if __has_include(<H5FDdevelop.h>)
 #include <H5FDdevelop.h>  // since 1.14
@@ -24,12 +25,14 @@ constexpr haddr_t kMaxBytes = (haddr_t{1} << 62) - 1;
 
 struct Properties {
   int fd;
+  CheckedReads reads;
 };
 
 /// Starts, as the library requires, with the common part of all drivers.
 struct File {
   H5FD_t common;
   int fd;
+  CheckedReads reads;
   haddr_t allocated;  // bytes that the library has allocated
   haddr_t end;        // of the file, as known to this driver
 };
@@ -57,7 +60,9 @@ H5FD_t* open_file(const char*, unsigned, hid_t access, haddr_t) {
   }
   auto file = std::make_unique<File>();
   file->fd = properties->fd;
-  file->end = static_cast<haddr_t>(status.st_size);
+  file->reads = properties->reads;
+  const DigestTree* const tree = file->reads.tree;
+  file->end = static_cast<haddr_t>(tree != nullptr ? tree->end() : status.st_size);
   return reinterpret_cast<H5FD_t*>(file.release());
 }
 
@@ -90,8 +95,25 @@ haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) {
   return of(file).end;
 }
 
+/// As read(). The bytes of the user block, in which the library looks for its own, are zero.
+herr_t read_checked(const File& file, haddr_t address, size_t bytes, void* data) {
+  std::memset(data, 0, bytes);
+  const haddr_t begin = std::max(address, static_cast<haddr_t>(kUserBlockBytes));
+  const haddr_t end = std::min(address + bytes, file.end);
+  if (begin >= end) return 0;
+  try {
+    file.reads.tree->read(static_cast<int64_t>(begin), static_cast<char*>(data) + (begin - address),
+                          static_cast<int64_t>(end - begin));
+    return 0;
+  } catch (const std::exception& error) {
+    if (file.reads.damage->empty()) *file.reads.damage = error.what();
+    return failed("its bytes are not those of their digests");
+  }
+}
+
 /// Bytes after the end of the file are zero.
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t bytes, void* data) {
+  if (of(file).reads.tree != nullptr) return read_checked(of(file), address, bytes, data);
   char* to = static_cast<char*>(data);
   while (bytes > 0) {
     const ssize_t done = ::pread(of(file).fd, to, bytes, static_cast<off_t>(address));
@@ -153,8 +175,8 @@ hid_t driver() {
 
 }  // namespace
 
-void use_descriptor(hid_t access, int fd) {
-  const Properties properties{fd};
+void use_descriptor(hid_t access, int fd, const CheckedReads& reads) {
+  const Properties properties{fd, reads};
   H5Pset_driver(access, driver(), &properties);
 }
 

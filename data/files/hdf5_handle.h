@@ -64,7 +64,7 @@ Hdf5Handle hdf5_file_access();
 
 hid_t hdf5_type(ElementType type);
 
-inline constexpr size_t kUserBlockBytes = 512;
-inline constexpr char kUserBlockMagic[] = "VENTRIS1";  // 8 bytes without the final zero
+/// Of a file with one digest of all bytes; others have DigestTree::kMagic. 8 bytes without the final zero.
+inline constexpr char kUserBlockMagic[] = "VENTRIS1";
 
 }  // namespace ventris::data

@@ -1,9 +1,11 @@
 #include "data/files/hdf5_listing.h"
 
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "data/error.h"
+#include "data/files/digest_tree.h"
 #include "data/files/element_type.h"
 #include "data/files/file_format.h"
 #include "data/files/hdf5_descriptor.h"
@@ -33,12 +35,12 @@ herr_t collect_attribute(hid_t, const char* name, const H5A_info_t*, void* names
 /// Visits all objects of a file and writes the listing.
 class Walk {
  public:
-  Walk(const std::string& path, int fd, int64_t bytes)
-      : path_(path), fd_(fd), bytes_(static_cast<size_t>(bytes)) {}
+  Walk(const std::string& path, int fd, int64_t bytes, const CheckedReads& reads)
+      : path_(path), fd_(fd), bytes_(static_cast<size_t>(bytes)), reads_(reads) {}
 
   std::string run() {
     const Hdf5Handle access = hdf5_file_access();
-    use_descriptor(access.id(), fd_);
+    use_descriptor(access.id(), fd_, reads_);
     file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
     if (!file_.valid()) fail_here("the digest is right, but the HDF5 library cannot open the file");
     const Hdf5Handle root = checked(H5Gopen2(file_.id(), "/", H5P_DEFAULT), H5Gclose, "cannot open /");
@@ -84,6 +86,7 @@ class Walk {
   const std::string& path_;
   int fd_;
   size_t bytes_;
+  const CheckedReads& reads_;
   Hdf5Handle file_;
   std::string listing_;
   std::string format_;  // of the file, as soon as it is known (data/files/file_format.h)
@@ -190,10 +193,16 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
 }  // namespace
 
 std::string list_hdf5(const std::string& path, int fd, int64_t bytes) {
+  std::string damage;
   try {
-    return Walk(path, fd, bytes).run();
+    std::optional<DigestTree> tree;
+    if (DigestTree::is_in(fd, bytes, path)) tree.emplace(fd, bytes, path);
+    const CheckedReads reads = {.tree = tree ? &*tree : nullptr, .damage = &damage};
+    std::string listing = Walk(path, fd, bytes, reads).run();
+    if (!damage.empty()) fail(ErrorKind::kBadData, "{}", damage);
+    return listing;
   } catch (const DataError& error) {
-    const std::string why = error.what();
+    const std::string why = damage.empty() ? error.what() : damage;
     const auto length = static_cast<int64_t>(why.size());
     return std::string(1, listing::kRefusal) +
            std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + why;

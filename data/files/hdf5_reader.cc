@@ -9,8 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "data/error.h"
+#include "data/files/digest_tree.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_contents.h"
@@ -35,16 +39,29 @@ FileHandle open_regular(const std::string& path, int64_t& bytes) {
   return opened;
 }
 
+/// The digests of a file.
+struct Verified {
+  std::string digest;              // hexadecimal
+  std::optional<DigestTree> tree;  // that compares the bytes later; without, all were compared
+
+  /// The end of the bytes that have digests.
+  int64_t end(int64_t bytes) const { return tree ? tree->end() : bytes; }
+};
+
 /// The digest of the bytes after the user block, which is stored in the block.
-std::string verify(int fd, int64_t bytes, const std::string& path) {
-  std::array<char, kUserBlockBytes> block{};
-  if (bytes < static_cast<int64_t>(kUserBlockBytes)) {
+Verified verify(int fd, int64_t bytes, const std::string& path) {
+  if (bytes < kUserBlockBytes) {
     fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it has only {} bytes", path, bytes);
   }
+  if (DigestTree::is_in(fd, bytes, path)) {
+    DigestTree tree(fd, bytes, path);
+    return {.digest = tree.root(), .tree = std::move(tree)};
+  }
+  std::array<char, kUserBlockBytes> block{};
   read_all(fd, block.data(), kUserBlockBytes, 0, path);
   if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
-    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {}", path,
-         kUserBlockMagic);
+    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {} or {}",
+         path, kUserBlockMagic, DigestTree::kMagic);
   }
   uint64_t length = 0;
   std::memcpy(&length, block.data() + 8, 8);
@@ -70,7 +87,7 @@ std::string verify(int fd, int64_t bytes, const std::string& path) {
          "{}: the file was changed after it was written: its digest is {}, not {}. Copy it again.", path,
          present_digest, hexadecimal(wanted));
   }
-  return present_digest;
+  return {.digest = present_digest, .tree = {}};
 }
 
 /// "ventris weights 1"; "" if the file has no format.
@@ -91,14 +108,14 @@ struct Hdf5Reader::Impl {
   std::string path;
   int64_t bytes = 0;  // of the file
   FileHandle data;
-  std::string digest;
+  Verified verified;
   Hdf5Contents contents;
 
   explicit Impl(const std::string& file_path)
       : path(file_path),
         data(open_regular(path, bytes)),
-        digest(verify(data.fd(), bytes, path)),
-        contents(path, data.fd(), bytes) {
+        verified(verify(data.fd(), bytes, path)),
+        contents(path, data.fd(), bytes, verified.end(bytes)) {
     refuse_newer_format(format_of(contents), path);
   }
 
@@ -107,6 +124,7 @@ struct Hdf5Reader::Impl {
   template <typename Value>
   const Value& attribute(const std::string& object, const std::string& name, const char* wanted) const;
   void read(const Hdf5Dataset& dataset, void* to) const;
+  void read(int64_t offset, void* to, int64_t count) const;
 };
 
 const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
@@ -140,7 +158,15 @@ const Value& Hdf5Reader::Impl::attribute(const std::string& object, const std::s
 void Hdf5Reader::Impl::read(const Hdf5Dataset& dataset, void* to) const {
   auto needed = static_cast<int64_t>(size_of(type(dataset)));
   for (const int64_t extent : dataset.dimensions) needed *= extent;
-  if (needed > 0) read_all(data.fd(), to, needed, dataset.offset, path);
+  if (needed > 0) read(dataset.offset, to, needed);
+}
+
+void Hdf5Reader::Impl::read(int64_t offset, void* to, int64_t count) const {
+  if (verified.tree) {
+    verified.tree->read(offset, to, count);
+  } else {
+    read_all(data.fd(), to, count, offset, path);
+  }
 }
 
 namespace {
@@ -227,7 +253,7 @@ int64_t Hdf5Reader::file_offset(const std::string& name) const {
 }
 
 void Hdf5Reader::read_bytes_at(int64_t offset, void* data, int64_t bytes) const {
-  read_all(impl_->data.fd(), data, bytes, offset, impl_->path);
+  impl_->read(offset, data, bytes);
 }
 
 int64_t Hdf5Reader::file_bytes() const {
@@ -235,7 +261,8 @@ int64_t Hdf5Reader::file_bytes() const {
 }
 
 std::unique_ptr<MappedFile> Hdf5Reader::map() const {
-  return std::make_unique<MappedFile>(impl_->data.fd(), impl_->bytes, impl_->path);
+  const std::optional<DigestTree>& tree = impl_->verified.tree;
+  return std::make_unique<MappedFile>(impl_->data.fd(), impl_->bytes, impl_->path, tree ? &*tree : nullptr);
 }
 
 const std::string& Hdf5Reader::path() const {
@@ -244,14 +271,16 @@ const std::string& Hdf5Reader::path() const {
 std::string verified_digest(const std::string& path) {
   int64_t bytes = 0;
   const FileHandle file = open_regular(path, bytes);
-  return verify(file.fd(), bytes, path);
+  const Verified verified = verify(file.fd(), bytes, path);
+  if (verified.tree) verified.tree->check_all(static_cast<int>(std::thread::hardware_concurrency()));
+  return verified.digest;
 }
 
 void refuse_newer_file(const std::string& path) {
   try {
     int64_t bytes = 0;
     const FileHandle file = open_regular(path, bytes);
-    if (!is_newer_format(format_of(Hdf5Contents(path, file.fd(), bytes)))) return;
+    if (!is_newer_format(format_of(Hdf5Contents(path, file.fd(), bytes, bytes)))) return;
     const Hdf5Reader reader(path);  // a damaged one may only look like it
   } catch (const NewerFormat&) {
     throw;
@@ -260,7 +289,7 @@ void refuse_newer_file(const std::string& path) {
 }
 
 const std::string& Hdf5Reader::digest() const {
-  return impl_->digest;
+  return impl_->verified.digest;
 }
 
 }  // namespace ventris::data

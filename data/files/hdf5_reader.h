@@ -13,8 +13,9 @@ namespace ventris::data {
 class MappedFile;
 
 /// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
-/// the file. A digest can be forged: the library reads the file in a separate process (Hdf5Contents), and
-/// external links, data outside of the file, lengths beyond it and cycles of groups are refused. Errors:
+/// the file; of a file with a tree of digests (data/files/digest_tree.h), each byte when it is first read, by
+/// the library too. A digest can be forged: the library reads the file in a separate process (Hdf5Contents),
+/// and external links, data outside of the file, lengths beyond it and cycles of groups are refused. Errors:
 /// DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of another
 /// type or shape), NewerFormat (of a later version of the program).
 class Hdf5Reader {
@@ -38,7 +39,7 @@ class Hdf5Reader {
   std::vector<uint8_t> read_bytes(const std::string& name) const;
   /// Byte offset in the file of a dataset's data, for mapping; all its bytes are in the file.
   int64_t file_offset(const std::string& name) const;
-  /// Raw bytes of the file. Throws DataError kIo.
+  /// Raw bytes of the file, after the user block. Throws DataError kBadData, kIo.
   void read_bytes_at(int64_t offset, void* data, int64_t bytes) const;
   int64_t file_bytes() const;
   /// The file in memory, which compares bytes with their digests when they are first used. Throws DataError
@@ -53,8 +54,8 @@ class Hdf5Reader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The digest of a file of ours, after the checks that Hdf5Reader makes before the HDF5 library sees it.
-/// Errors: those of Hdf5Reader.
+/// The digest of a file of ours, after all of its bytes were compared with their digests, by all cores if it
+/// has a tree of them. Errors: those of Hdf5Reader.
 std::string verified_digest(const std::string& path);
 
 /// Throws NewerFormat if the file is of a later version. Does not read other files completely, and leaves

@@ -12,6 +12,7 @@
 
 #include "data/error.h"
 #include "data/files/confined_process.h"
+#include "data/files/digest_tree.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
@@ -31,11 +32,12 @@ struct Hdf5Writer::Impl {
   };
 
   TemporaryFile target;
+  const FileDigest kind;
   std::string digest;
   Hdf5Handle file;
   std::map<std::string, Array> arrays;
 
-  Impl(const std::string& path, int64_t expected_bytes);
+  Impl(const std::string& path, int64_t expected_bytes, FileDigest digests);
   ~Impl();
   Hdf5Handle open(const std::string& object);
   void ensure_groups(const std::string& name);
@@ -43,6 +45,7 @@ struct Hdf5Writer::Impl {
   void create(const std::string& name, ElementType type, std::span<const int64_t> dimensions);
   void append(const std::string& name, const void* data, int64_t count);
   void commit();
+  void seal(int64_t bytes);
   void verify() const;
 
   [[noreturn]] void fail_here(const std::string& what) { target.fail_writing(what, hdf5_reason()); }
@@ -72,7 +75,8 @@ void set_object_properties(hid_t properties, bool group) {
 
 }  // namespace
 
-Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes) : target(path, expected_bytes) {
+Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes, FileDigest digests)
+    : target(path, expected_bytes), kind(digests) {
   Hdf5Lock lock;
   Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   set_object_properties(creation.id(), true);
@@ -177,15 +181,26 @@ void Hdf5Writer::Impl::commit() {
   if (::fstat(target.fd(), &status) != 0) {
     target.fail_writing("cannot read the length of the file", system_reason(errno));
   }
-  const auto length = static_cast<uint64_t>(status.st_size) - kUserBlockBytes;
-  const XXH128_canonical_t value =
-      digest_of_range(target.fd(), kUserBlockBytes, status.st_size, target.path());
+  seal(status.st_size);
+  target.publish();
+}
+
+/// Writes the user block and sets the digest.
+void Hdf5Writer::Impl::seal(int64_t bytes) {
+  if (kind == FileDigest::kTree) {
+    digest = DigestTree::append_to(
+                 target.fd(), bytes, target.path(),
+                 [&](const void* data, int64_t size, int64_t offset) { target.write(data, size, offset); })
+                 .root();
+    return;
+  }
+  const auto length = static_cast<uint64_t>(bytes - kUserBlockBytes);
+  const XXH128_canonical_t value = digest_of_range(target.fd(), kUserBlockBytes, bytes, target.path());
   std::array<char, kUserBlockBytes> block{};
   std::memcpy(block.data(), kUserBlockMagic, 8);
   std::memcpy(block.data() + 8, &length, 8);
   std::memcpy(block.data() + 16, value.digest, 16);
   target.write(block.data(), kUserBlockBytes, 0);
-  target.publish();
   digest = hexadecimal(value);
 }
 
@@ -208,7 +223,7 @@ void Hdf5Writer::Impl::verify() const {
   }
 }
 
-Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
+Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes, FileDigest kind) {
   constexpr size_t kMinRoom = size_t{32} << 20;  // with less the library may crash
   if (!has_room(kMinRoom)) {
     fail(ErrorKind::kUnavailable,
@@ -216,7 +231,7 @@ Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes) {
          "leave; raise them (ulimit -v, ulimit -d), or use fewer --threads",
          path, kMinRoom >> 20);
   }
-  impl_ = std::make_unique<Impl>(path, expected_bytes);
+  impl_ = std::make_unique<Impl>(path, expected_bytes, kind);
 }
 Hdf5Writer::~Hdf5Writer() = default;
 

@@ -9,16 +9,20 @@
 
 namespace ventris::data {
 
+/// How the digests of a file are stored (docs/formats.md).
+enum class FileDigest { kOfAll, kTree };
+
 /// Writes one HDF5 file of ours, which appears under its name when it is complete and synced
 /// (data/files/temporary_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
-/// and XXH3-128 of everything after the block), fsyncs, gives the name and fsyncs the folder. Library version
-/// bounds v110, creation order tracked, no object times: equal content gives equal bytes. Errors: DataError
-/// kCannotCreate (cannot open), kIo (such as a full disk, with the path, the reason of the system, and the
-/// bytes needed and free).
+/// and XXH3-128 of everything after the block; or as data/files/digest_tree.h), fsyncs, gives the name and
+/// fsyncs the folder. Library version bounds v110, creation order tracked, no object times: equal content
+/// gives equal bytes. Errors: DataError kCannotCreate (cannot open), kIo (such as a full disk, with the path,
+/// the reason of the system, and the bytes needed and free).
 class Hdf5Writer {
  public:
   /// `expected_bytes`, if known, is the size of the whole file, for messages.
-  explicit Hdf5Writer(const std::string& path, int64_t expected_bytes = 0);
+  explicit Hdf5Writer(const std::string& path, int64_t expected_bytes = 0,
+                      FileDigest kind = FileDigest::kOfAll);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
@@ -37,9 +41,9 @@ class Hdf5Writer {
 
   void commit();
   /// Reads the committed file again, from the disk if the system follows the advice, and compares digests.
-  /// Throws DataError kIo if they differ.
+  /// Throws DataError kIo if they differ. Not of a file with a tree.
   void verify() const;
-  /// Hexadecimal XXH3-128 of the committed file.
+  /// Hexadecimal, of the committed file: XXH3-128, or the root of the tree.
   const std::string& digest() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
@@ -134,6 +135,143 @@ TEST_F(CorpusTest, OtherFormatsVersionsAndContentsAreRefused) {
   content_ = good;
   content_.with_valid = false;
   EXPECT_TRUE(contains(refused(), "/valid/source/tokens"));
+}
+
+/// What a file of version 2 holds, for tests to spoil.
+struct Content2 {
+  std::vector<uint16_t> tokens = {3, 4, 5, 7, 6, 8, 9};
+  std::vector<int64_t> offsets = {0, 3, 4, 5, 7};
+  std::vector<float> weights = {0.5F, 2.0F};
+  std::string parts =
+      R"([{"name":"a","first":0,"pairs":2,"source_tokens":4,"target_tokens":3,"longest_source":3,)"
+      R"("longest_target":2,"details":{}}])";
+  std::string valid =
+      R"({"name":"valid","first":0,"pairs":1,"source_tokens":1,"target_tokens":1,"longest_source":1,)"
+      R"("longest_target":1,"details":{}})";
+};
+
+class Corpus2Test : public CorpusTest {
+ protected:
+  void write2() {
+    Hdf5Writer writer(path_, 0, FileDigest::kTree);
+    writer.write_attribute("/", "format", content_.format);
+    writer.write_attribute("/", "format_version", int64_t{2});
+    writer.write_attribute("/", "parts", content2_.parts);
+    writer.write_attribute("/", "valid", content2_.valid);
+    put_array(writer, "/train/tokens", content2_.tokens);
+    put_array(writer, "/train/offsets", content2_.offsets);
+    put_array(writer, "/train/weights", content2_.weights);
+    put_array(writer, "/valid/tokens", std::vector<uint16_t>{3, 4});
+    put_array(writer, "/valid/offsets", std::vector<int64_t>{0, 1, 2});
+    put_array(writer, "/valid/reference_text",
+              std::vector<uint8_t>(content_.reference.begin(), content_.reference.end()));
+    put_array(writer, "/valid/reference_offsets", content_.reference_offsets);
+    put_array(writer, "/tokenizer",
+              std::vector<uint8_t>(content_.tokenizer.begin(), content_.tokenizer.end()));
+    writer.commit();
+  }
+
+  /// Reads all pairs as training does.
+  static void read(const Corpus& corpus) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < corpus.train().size(); ++i) {
+      for (const int32_t id : corpus.train().source[i]) sum += id;
+      for (const int32_t id : corpus.train().target[i]) sum += id;
+      EXPECT_GE(corpus.train().weight(i), 0.0F);
+    }
+    EXPECT_GT(sum, 0);
+  }
+
+  /// Of a file that cannot be opened.
+  void refused_at_once(const std::string& part) {
+    write2();
+    const std::string message = message_of(ErrorKind::kBadData, [&] { const Corpus corpus(path_); });
+    EXPECT_TRUE(contains(message, path_) && contains(message, part)) << message;
+    content2_ = {};
+  }
+  /// Of one that is opened, and refused where it is read and where all is checked.
+  void refused_when_read(const std::string& part) {
+    write2();
+    const Corpus corpus(path_);
+    const std::string message = message_of(ErrorKind::kBadData, [&] { read(corpus); });
+    EXPECT_TRUE(contains(message, path_) && contains(message, part)) << message;
+    message_of(ErrorKind::kBadData, [&] { corpus.check_all(2); });
+    content2_ = {};
+  }
+
+  Content2 content2_;
+};
+
+TEST_F(Corpus2Test, ASoundFileIsReadAndPassesItsCheck) {
+  write2();
+  const Corpus corpus(path_);
+  read(corpus);
+  corpus.check_all(2);
+  corpus.check_again();
+  EXPECT_TRUE(std::ranges::equal(corpus.train().target[1], std::vector<int32_t>{8, 9}));
+  EXPECT_EQ(corpus.train().weight(1), 2.0F);
+  EXPECT_EQ(corpus.max_length(), 3);
+}
+
+TEST_F(Corpus2Test, WhatIsForgedIsRefusedWhereItIsRead) {
+  content2_.tokens[6] = 16;
+  refused_when_read("a token is 16, but the vocabulary has 16 tokens");
+  for (const int64_t offset : {int64_t{-1}, int64_t{8}, int64_t{1} << 60, int64_t{6}}) {
+    content2_.offsets[2] = offset;
+    refused_when_read("offsets of sentence");
+  }
+  content2_.offsets[1] = 4;  // longer than the longest
+  refused_when_read("offsets of sentence 0");
+  content2_.weights[1] = -1.0F;
+  refused_when_read("the weight of pair 1 is -1");
+  content2_.weights[1] = std::numeric_limits<float>::quiet_NaN();
+  refused_when_read("the weight of pair 1 is nan");
+}
+
+TEST_F(Corpus2Test, CountsThatAreNotThoseOfTheArraysAreRefused) {
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    const size_t at = content2_.parts.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    content2_.parts.replace(at, from.size(), to);
+  };
+  changed(R"("pairs":2)", R"("pairs":3)");
+  refused_at_once("3 pairs");
+  changed(R"("source_tokens":4)", R"("source_tokens":5)");
+  refused_at_once("5 and 3 tokens");
+  changed(R"("first":0)", R"("first":1)");
+  refused_at_once("parts");
+  changed(R"("pairs":2)", R"("pairs":-2)");
+  refused_at_once("pairs is -2");
+  changed(R"("longest_source":3)", R"("longest_source":3e20)");
+  refused_at_once("parts");
+  changed(R"([{)", R"({)");
+  refused_at_once("parts");
+  content2_.parts = "[]";
+  refused_at_once("there is no corpus");
+  content2_.valid = "7";
+  refused_at_once("valid");
+  content2_.weights.pop_back();
+  refused_at_once("/train/weights has 1 elements, expected 2");
+  // These are seen only where everything is read.
+  changed(R"("longest_source":3)", R"("longest_source":9)");
+  write2();
+  EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { Corpus(path_).check_all(1); }),
+                       "at most 3 a sentence, but 4 and 9 are recorded"));
+}
+
+TEST_F(Corpus2Test, ALargeVocabularyTakesFourBytes) {
+  const std::vector<int32_t> ids = {70000, 3, 65536};
+  const std::vector<int64_t> offsets = {0, 1, 3};
+  const TokenFormat format = {.bytes = 4, .vocab_size = 70001, .path = "large"};
+  const SentenceArray array({.tokens = reinterpret_cast<const std::byte*>(ids.data()),
+                             .token_count = 3,
+                             .offsets = offsets.data(),
+                             .count = 2,
+                             .total = 3,
+                             .longest = 2,
+                             .format = &format});
+  EXPECT_TRUE(std::ranges::equal(array[0], std::vector<int32_t>{70000}));
+  EXPECT_TRUE(std::ranges::equal(array[1], std::vector<int32_t>{3, 65536}));
 }
 
 TEST_F(CorpusTest, AMissingFileIsTold) {

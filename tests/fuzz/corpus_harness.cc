@@ -22,6 +22,11 @@ void read(std::string_view bytes) {
     }
   }
   for (int64_t i = 0; i < corpus.valid().size(); ++i) sum += std::ssize(corpus.valid_reference(i));
+  for (int64_t i = 0; i < corpus.train().size(); ++i) {
+    if (corpus.train().weight(i) < 0.0F) throw std::logic_error("a weight is negative");
+    if (corpus.has_text())
+      sum += std::ssize(corpus.train_source_text(i)) + std::ssize(corpus.train_target_text(i));
+  }
   if (sum < 0) throw std::logic_error("a token or a length is negative");
 }
 

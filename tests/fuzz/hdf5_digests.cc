@@ -73,6 +73,10 @@ class File {
       if (is(at, "BTHD")) tree(at);
       if (is(at, "FRHP")) sign(at, 146);
     }
+    if (is(0, "VENT") && bytes_.compare(0, 8, "VENTRIS2") == 0) {
+      append_tree();
+      return bytes_;
+    }
     const uint64_t length = bytes_.size() - kUserBlock;
     std::memcpy(&bytes_[0], "VENTRIS1", 8);
     std::memcpy(&bytes_[8], &length, 8);
@@ -84,6 +88,38 @@ class File {
   }
 
  private:
+  /// The digests of docs/formats.md after the content, in place of those that are there.
+  void append_tree() {
+    constexpr size_t kLeaf = 4096;
+    constexpr size_t kLeavesOfABranch = 256;
+    const auto digest = [](std::string_view of) {
+      XXH128_canonical_t value;
+      XXH128_canonicalFromHash(&value, XXH3_128bits(of.data(), of.size()));
+      return std::string(reinterpret_cast<const char*>(value.digest), sizeof(value.digest));
+    };
+    uint64_t end = number(32, 8);
+    if (end % kLeaf != 0 || end < kLeaf || end > bytes_.size())
+      end = (bytes_.size() + kLeaf - 1) / kLeaf * kLeaf;
+    bytes_.resize(end, '\0');
+    std::string leaves;
+    for (size_t at = 0; at < end; at += kLeaf) {
+      const size_t begin = at == 0 ? kUserBlock : at;
+      leaves += digest(std::string_view(bytes_).substr(begin, at + kLeaf - begin));
+    }
+    std::string branches;
+    for (size_t at = 0; at < leaves.size(); at += kLeavesOfABranch * 16)
+      branches += digest(std::string_view(leaves).substr(at, kLeavesOfABranch * 16));
+    const uint64_t shape[] = {end, kLeaf, kLeavesOfABranch};
+    const std::string root =
+        digest(branches + std::string(reinterpret_cast<const char*>(shape), sizeof(shape)));
+    bytes_ += leaves + branches;
+    const uint64_t length = bytes_.size() - kUserBlock;
+    std::memset(&bytes_[8], 0, kUserBlock - 8);
+    std::memcpy(&bytes_[8], &length, sizeof(length));
+    std::memcpy(&bytes_[16], root.data(), root.size());
+    std::memcpy(&bytes_[32], &end, sizeof(end));
+  }
+
   bool is(size_t at, const char* signature) const { return std::memcmp(&bytes_[at], signature, 4) == 0; }
   uint64_t number(size_t at, size_t size) const {
     uint64_t value = 0;

@@ -40,7 +40,7 @@ struct PlannedStage {
   std::string name;
   std::string end;        // data::to_text(); "" if it lasts to the end of training
   int64_t steps = 0;      // 0: a validation ends it, or nothing
-  bool estimated = true;  // from its first steps; not if the plan names the steps
+  bool estimated = true;  // from the lengths of its corpora; not if the plan names the steps
 };
 
 /// The resources of a run of `ventris train`, computed before its start.
@@ -56,7 +56,8 @@ struct TrainingPlan {
   int64_t corpus_bytes = 0;  // mapped, one copy a host, which the system may drop and read again
   int64_t pairs = 0;
   int64_t steps_per_epoch = 0;          // steps that begin in the first epoch
-  double source_tokens_per_step = 0.0;  // mean over the first epoch
+  bool steps_are_exact = true;          // otherwise estimated from the first steps
+  double source_tokens_per_step = 0.0;  // mean over the first epoch, or those steps
   double target_tokens_per_step = 0.0;
   int64_t steps = 0;                      // of the whole run; fewer if patience or minutes end it
   double epochs = 0.0;                    // of these steps
@@ -72,8 +73,11 @@ struct TrainingPlan {
   int64_t disk_bytes() const { return checkpoint_bytes * checkpoints; }
 };
 
-/// Memory is computed by the code that allocates it, steps from all batches of the corpus. Throws
-/// Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it refuses.
+/// Memory is computed by the code that allocates it, steps from all batches of an epoch. If the first of them
+/// with 8,192 pairs are not all, the steps of an epoch are an estimate: the tokens of the corpus over the
+/// mean of these batches, on the side that fills them, as batches differ little in what they leave empty.
+/// Throws Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it
+/// refuses.
 TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& machine);
 
 }  // namespace ventris

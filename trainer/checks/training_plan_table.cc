@@ -67,7 +67,8 @@ std::string plan_table(const TrainingPlan& plan) {
   add_line(text, "target tokens of a step", thousands(std::llround(plan.target_tokens_per_step)));
   text += fmt::format("  on average, and {} source tokens\n",
                       thousands(std::llround(plan.source_tokens_per_step)));
-  add_line(text, "steps of an epoch", thousands(plan.steps_per_epoch));
+  add_line(text, "steps of an epoch",
+           (plan.steps_are_exact ? "" : "about ") + thousands(plan.steps_per_epoch));
   text += fmt::format("  {} sentence pairs\n", thousands(plan.pairs));
   add_line(text, "steps", thousands(plan.steps));
   text += fmt::format("  {:.4g} epochs\n", plan.epochs);

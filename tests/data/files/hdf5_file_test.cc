@@ -62,7 +62,7 @@ TEST_F(Hdf5FileTest, AFileThatIsRemovedWhileItIsReadIsReadToItsEnd) {
   struct stat status {};
   ASSERT_EQ(::fstat(file.fd(), &status), 0);
   ASSERT_EQ(::unlink(path.c_str()), 0);
-  const Hdf5Contents contents(path, file.fd(), status.st_size);
+  const Hdf5Contents contents(path, file.fd(), status.st_size, status.st_size);
   EXPECT_NE(contents.find_dataset("/tokens"), nullptr);
   EXPECT_NE(contents.find_attribute("/", "step"), nullptr);
 }

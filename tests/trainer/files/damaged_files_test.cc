@@ -9,6 +9,7 @@
 #include "data/corpus.h"
 #include "data/demo_corpus/numbers.h"
 #include "data/error.h"
+#include "data/files/hdf5_reader.h"
 #include "data/prepare.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"
@@ -33,6 +34,24 @@ TransformerConfig min_config() {
   config.d_ff = 2;
   config.heads = 1;
   return config;
+}
+
+/// All that a corpus says.
+std::vector<int64_t> everything_in(const std::string& file) {
+  const data::Corpus corpus(file);
+  std::vector<int64_t> found;
+  for (const data::SentencePairs* pairs : {&corpus.train(), &corpus.valid()}) {
+    for (const data::SentenceArray* side : {&pairs->source, &pairs->target}) {
+      for (int64_t i = 0; i < side->size(); ++i) {
+        const data::TokenView tokens = (*side)[i];
+        found.insert(found.end(), tokens.begin(), tokens.end());
+        found.push_back(-1);
+      }
+    }
+  }
+  const std::string& model = corpus.tokenizer().model();
+  found.insert(found.end(), model.begin(), model.end());
+  return found;
 }
 
 class DamagedFile : public testing::FolderTest {
@@ -138,7 +157,27 @@ TEST_F(DamagedFile, ACorpusIsRefusedWhereverItIsDamaged) {
   options.tokenizer.identity = true;
   options.output = path("corpus.h5");
   data::prepare(options);
-  damage(options.output, [&] { const data::Corpus corpus(options.output); });
+  damage(options.output, [&] { data::verified_digest(options.output); });
+  // What training reads is refused, or as it was.
+  data::prepare(options);
+  const std::vector<int64_t> sound = everything_in(options.output);
+  const std::string whole = content(options.output);
+  const int fd = ::open(options.output.c_str(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  int refused = 0;
+  for (size_t at = 0; at < whole.size() && !HasFailure(); at += 7) {
+    const char byte = static_cast<char>(whole[at] ^ 0x10);
+    ASSERT_EQ(::pwrite(fd, &byte, 1, static_cast<off_t>(at)), 1);
+    try {
+      EXPECT_TRUE(everything_in(options.output) == sound) << "a flip at byte " << at << " was not seen";
+    } catch (const data::DataError& error) {
+      EXPECT_EQ(error.kind(), data::ErrorKind::kBadData) << error.what();
+      ++refused;
+    }
+    ASSERT_EQ(::pwrite(fd, &whole[at], 1, static_cast<off_t>(at)), 1);
+  }
+  ::close(fd);
+  EXPECT_GT(refused, static_cast<int>(whole.size() / 7 / 2));
 }
 
 }  // namespace
