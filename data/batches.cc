@@ -138,18 +138,22 @@ void BatchSource::expect_lengths(Draws&& draws) const {
 
 GlobalBatch BatchSource::at(const DataPosition& position) const {
   check(position);
+  const bool expects = pairs_.is_read_in_pieces();
   GlobalBatch batch;
   batch.next = position;
   DataPosition ahead = position;
   if (mix().empty()) {
-    if (pairs_.is_read_in_pieces()) expect_lengths(EpochDraws(pairs_.size(), options_.seed, ahead));
-    fill(batch, EpochDraws(pairs_.size(), options_.seed, batch.next));
+    const auto from = [this](DataPosition& at) { return EpochDraws(pairs_.size(), options_.seed, at); };
+    if (expects) expect_lengths(from(ahead));
+    fill(batch, from(batch.next));
     return batch;
   }
-  if (pairs_.is_read_in_pieces())
-    expect_lengths(StageDraws(*this, parts_, pairs_.size(), options_.seed, ahead));
   batch.next.mix.before.resize(parts_.size(), 0);
-  fill(batch, StageDraws(*this, parts_, pairs_.size(), options_.seed, batch.next));
+  const auto from = [this](DataPosition& at) {
+    return StageDraws(*this, parts_, pairs_.size(), options_.seed, at);
+  };
+  if (expects) expect_lengths(from(ahead));
+  fill(batch, from(batch.next));
   ++batch.next.mix.steps;
   if (ends_stage(batch.next)) batch.next = after_stage(batch.next);
   return batch;

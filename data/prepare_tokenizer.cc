@@ -127,21 +127,30 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
   return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
 }
 
+/// Whether the tokenizer has the tag as one token, with the space before it or after a token of that space.
+bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
+  std::vector<int32_t> ids = tokenizer.encode(tag);
+  if (ids.size() == 2 && tokenizer.piece(ids[0]) == kSpaceMark) ids.erase(ids.begin());
+  if (ids.size() != 1 || ids[0] == tokenizer.unknown_id()) return false;
+  const std::vector<int32_t> before_text = tokenizer.encode(tag + " a");
+  return std::find(before_text.begin(), before_text.end(), ids[0]) != before_text.end();
+}
+
 void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained) {
   for (const TrainingCorpus& corpus : corpora) {
     for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
       if (tag.empty()) continue;
+      if (has_tag(tokenizer, tag)) continue;
       const std::vector<int32_t> ids = tokenizer.encode(tag);
-      if (ids.size() == 1 && ids[0] != tokenizer.unknown_id() && tokenizer.encode(tag + " a")[0] == ids[0])
-        continue;
       fail(ErrorKind::kBadConfiguration, "the tag '{}' of {} is not one token of the tokenizer, but {}. {}",
            tag, corpus.name,
            ids.size() == 1 ? std::string("unknown to it") : fmt::format("{} tokens", ids.size()),
            is_trained
                ? "Take one that the tokenizer's normalisation leaves as it is, such as <bt>"
-               : fmt::format("Train it with the piece {}{} as a user-defined symbol, take a tag that is a "
-                             "piece of it, or leave out --tokenizer-model and --tokenizer-from",
-                             kSpaceMark, tag));
+               : fmt::format(
+                     "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a "
+                     "piece of it, or leave out --tokenizer-model and --tokenizer-from",
+                     tag));
     }
   }
 }

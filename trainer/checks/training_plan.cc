@@ -184,38 +184,37 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const dat
                                                steps_of(pairs.target, plan.target_tokens_per_step)));
 }
 
-/// Steps of a stage until it has drawn what its end says, by its first steps.
-int64_t estimated_steps(const data::BatchSource& batches, const std::vector<data::CorpusPart>& parts,
-                        int64_t stage) {
-  constexpr int kSteps = 50;
-  const data::StageEnd& end = batches.mix().stages[static_cast<size_t>(stage)].end;
-  data::DataPosition position;
-  position.mix = {.stage = stage, .steps = 0, .draws = 0, .before = std::vector<int64_t>(parts.size(), 0)};
-  std::vector<int64_t> drawn;
-  for (int step = 1; step <= kSteps; ++step) {
-    const data::DataPosition next = batches.at(position).next;
-    if (next.mix.stage != stage) return step;
-    position = next;
+/// Steps of a stage until it has drawn what its end says, by the lengths of its corpora and how full the
+/// steps of the first epoch are.
+int64_t estimated_steps(const TrainingPlan& plan, const TrainOptions& options, const data::MixStage& stage,
+                        const std::vector<data::CorpusPart>& parts) {
+  double shares = 0.0, source = 0.0, target = 0.0, to_draw = 0.0;
+  for (const auto& [corpus, share] : stage.shares) {
+    for (const data::CorpusPart& part : parts) {
+      if (part.name != corpus || share <= 0.0) continue;
+      const auto pairs = static_cast<double>(part.pairs);
+      shares += share;
+      source += share * (static_cast<double>(part.source_tokens) / pairs + 1.0);
+      target += share * (static_cast<double>(part.target_tokens) / pairs + 1.0);
+      if (corpus == stage.end.corpus) to_draw = static_cast<double>(stage.end.count) * pairs / share;
+    }
   }
-  drawn = batches.drawn(position);
-  for (size_t part = 0; part < parts.size(); ++part) {
-    if (parts[part].name != end.corpus) continue;
-    const double a_step = static_cast<double>(std::max<int64_t>(drawn[part], 1)) / kSteps;
-    return std::llround(
-        std::ceil(static_cast<double>(end.count) * static_cast<double>(parts[part].pairs) / a_step));
-  }
-  return 0;
+  const auto source_room = static_cast<double>(options.batch_source_tokens);
+  const auto target_room = static_cast<double>(options.batch_target_tokens);
+  const double full =
+      std::max(plan.source_tokens_per_step / source_room, plan.target_tokens_per_step / target_room);
+  const double pairs_of_step = full * shares * std::min(source_room / source, target_room / target);
+  return std::llround(std::ceil(shares * to_draw / pairs_of_step));
 }
 
-void plan_stages(TrainingPlan& plan, const data::BatchSource& batches,
+void plan_stages(TrainingPlan& plan, const TrainOptions& options, const data::MixPlan& mix,
                  const std::vector<data::CorpusPart>& parts) {
-  for (int64_t i = 0; i < std::ssize(batches.mix().stages); ++i) {
-    const data::MixStage& stage = batches.mix().stages[static_cast<size_t>(i)];
+  for (const data::MixStage& stage : mix.stages) {
     PlannedStage& planned = plan.stages.emplace_back();
     planned.name = stage.name;
     planned.end = data::to_text(stage.end);
     planned.estimated = stage.end.kind == data::StageEnd::Kind::kEpochs;
-    if (planned.estimated) planned.steps = estimated_steps(batches, parts, i);
+    if (planned.estimated) planned.steps = estimated_steps(plan, options, stage, parts);
     if (stage.end.kind == data::StageEnd::Kind::kSteps) planned.steps = stage.end.count;
   }
 }
@@ -367,7 +366,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.steps = options.max_steps;
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps = options.max_epochs * plan.steps_per_epoch;
-  plan_stages(plan, batches, corpus.parts());
+  plan_stages(plan, options, batches.mix(), corpus.parts());
   if (const int64_t steps = steps_of_stages(plan); steps > 0) plan.steps = std::min(plan.steps, steps);
   plan.epochs = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
   plan.checkpoint_bytes = planner.checkpoint_bytes();

@@ -40,7 +40,7 @@ struct PlannedStage {
   std::string name;
   std::string end;        // data::to_text(); "" if it lasts to the end of training
   int64_t steps = 0;      // 0: a validation ends it, or nothing
-  bool estimated = true;  // from its first steps; not if the plan names the steps
+  bool estimated = true;  // from the lengths of its corpora; not if the plan names the steps
 };
 
 /// The resources of a run of `ventris train`, computed before its start.
