@@ -98,6 +98,15 @@ std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora) 
   return {pieces.begin(), pieces.end()};
 }
 
+/// Whether the tokenizer has the tag as one token, with the space before it or after a token of that space.
+bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
+  std::vector<int32_t> ids = tokenizer.encode(tag);
+  if (ids.size() == 2 && tokenizer.piece(ids[0]) == kSpaceMark) ids.erase(ids.begin());
+  if (ids.size() != 1 || ids[0] == tokenizer.unknown_id()) return false;
+  const std::vector<int32_t> before_text = tokenizer.encode(tag + " a");
+  return std::find(before_text.begin(), before_text.end(), ids[0]) != before_text.end();
+}
+
 }  // namespace
 
 PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
@@ -125,15 +134,6 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
   std::memcpy(&sentences, answer.data(), sizeof(sentences));
   answer.erase(0, sizeof(sentences));
   return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
-}
-
-/// Whether the tokenizer has the tag as one token, with the space before it or after a token of that space.
-bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
-  std::vector<int32_t> ids = tokenizer.encode(tag);
-  if (ids.size() == 2 && tokenizer.piece(ids[0]) == kSpaceMark) ids.erase(ids.begin());
-  if (ids.size() != 1 || ids[0] == tokenizer.unknown_id()) return false;
-  const std::vector<int32_t> before_text = tokenizer.encode(tag + " a");
-  return std::find(before_text.begin(), before_text.end(), ids[0]) != before_text.end();
 }
 
 void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained) {
