@@ -243,18 +243,10 @@ std::string provenance(const std::vector<InputFile>& inputs) {
   return list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string tokenizer_origin(const PrepareOptions& options) {
+std::string tokenizer_origin(const PrepareOptions& options, const Tokenizer& tokenizer) {
+  if (options.tokenizer_model.empty()) return training_record(options.tokenizer, tokenizer.model());
   nlohmann::ordered_json origin;
-  if (!options.tokenizer_model.empty()) {
-    origin["given"] = without_folder(options.tokenizer_model);
-  } else {
-    origin["kind"] = options.tokenizer.kind == TokenizerKind::kBpe ? "bpe" : "unigram";
-    origin["vocab_size"] = options.tokenizer.vocab_size;
-    origin["character_coverage"] = options.tokenizer.character_coverage;
-    origin["max_sentences"] = options.tokenizer.max_sentences;
-    origin["lowercase"] = options.tokenizer.lowercase;
-    origin["identity"] = options.tokenizer.identity;
-  }
+  origin["given"] = without_folder(options.tokenizer_model);
   return origin.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -267,7 +259,7 @@ void write_corpus(Hdf5Writer& writer, const PrepareOptions& options, const Token
   write_counts(writer, "valid", valid.counts);
   writer.write_attribute("/", "max_length", int64_t{options.max_length});
   writer.write_attribute("/", "max_length_ratio", options.max_length_ratio);
-  writer.write_attribute("/", "tokenizer_origin", tokenizer_origin(options));
+  writer.write_attribute("/", "tokenizer_origin", tokenizer_origin(options, tokenizer));
   writer.write_attribute("/", "train_inputs", provenance(train.inputs));
   writer.write_attribute("/", "valid_inputs", provenance(valid.inputs));
   train.source.copy_to(writer, "/source/tokens", "/source/offsets");

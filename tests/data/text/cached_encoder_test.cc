@@ -90,6 +90,12 @@ TEST(CachedEncoderTest, OddLinesGiveTheIdsOfTheTokenizer) {
   }
 }
 
+TEST(CachedEncoderTest, ModelsOfWordsAndCharactersAreCovered) {
+  for (const char* kind : {"word", "char"}) {
+    EXPECT_TRUE(words_are_independent(train_with({{"model_type", kind}, {"vocab_size", "50"}}))) << kind;
+  }
+}
+
 TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
   const std::vector<Arguments> all = {
       {{"model_type", "unigram"}, {"vocab_size", "100"}},
@@ -97,6 +103,7 @@ TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
       {{"remove_extra_whitespaces", "false"}},
       {{"treat_whitespace_as_suffix", "true"}},
       {{"user_defined_symbols", "quick,fox jumps"}},
+      {{"model_type", "word"}, {"vocab_size", "50"}, {"add_dummy_prefix", "false"}},
   };
   for (const Arguments& arguments : all) {
     SCOPED_TRACE(arguments.begin()->first);
@@ -111,6 +118,10 @@ TEST(CachedEncoderTest, OtherTrainingOptionsGiveTheIdsOfTheTokenizer) {
       {{"split_by_whitespace", "false"}, {"vocab_size", "400"}},
       {{"byte_fallback", "true"}, {"vocab_size", "420"}},
       {{"split_digits", "true"}},
+      {{"control_symbols", "fox,<a>"}},
+      {{"model_type", "word"}, {"vocab_size", "40"}},
+      {{"model_type", "word"}, {"vocab_size", "300"}, {"byte_fallback", "true"}},
+      {{"model_type", "char"}, {"vocab_size", "50"}},
       {{"split_by_unicode_script", "false"}},
       {{"character_coverage", "0.98"}},
   };
