@@ -92,6 +92,17 @@ void complete_tokenizer(Options& options) {
   }
 }
 
+void tell_missing_begin(const data::PrepareOptions& prepare, const Job& job) {
+  const data::Tokenizer tokenizer = prepare.tokenizer_bytes.empty()
+                                        ? data::Tokenizer::from_file(prepare.tokenizer_model)
+                                        : data::Tokenizer(prepare.tokenizer_bytes, prepare.tokenizer_model);
+  if (tokenizer.has_begin()) return;
+  say(job,
+      fmt::format("{} has no begin mark: the decoder of a model that is trained with it begins without an "
+                  "embedding, from zeros (train --begin-embedding)",
+                  prepare.tokenizer_model));
+}
+
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   return std::filesystem::equivalent(a, b, error);
@@ -174,6 +185,7 @@ int run_prepare(Options& options, const Job& job) {
     return data::prepare(prepare);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!prepare.tokenizer_model.empty()) tell_missing_begin(prepare, job);
   if (options.json) {
     const nlohmann::json result = {{"output", prepare.output},        {"digest", report.digest},
                                    {"vocab_size", report.vocab_size}, {"seconds", seconds},
