@@ -179,7 +179,7 @@ std::vector<std::string> sample_sentences(const PrepareOptions& options) {
 
 Tokenizer make_tokenizer(const PrepareOptions& options) {
   if (!options.tokenizer_model.empty()) {
-    return options.tokenizer_bytes.empty() ? Tokenizer::from_file(options.tokenizer_model)
+    return options.tokenizer_bytes.empty() ? Tokenizer::from_file_of_model_or_words(options.tokenizer_model)
                                            : Tokenizer(options.tokenizer_bytes, options.tokenizer_model);
   }
   return {train_tokenizer(sample_sentences(options), options.tokenizer), "the tokenizer trained on the text"};

@@ -93,9 +93,9 @@ void complete_tokenizer(Options& options) {
 }
 
 void tell_missing_begin(const data::PrepareOptions& prepare, const Job& job) {
-  const data::Tokenizer tokenizer = prepare.tokenizer_bytes.empty()
-                                        ? data::Tokenizer::from_file(prepare.tokenizer_model)
-                                        : data::Tokenizer(prepare.tokenizer_bytes, prepare.tokenizer_model);
+  const data::Tokenizer tokenizer =
+      prepare.tokenizer_bytes.empty() ? data::Tokenizer::from_file_of_model_or_words(prepare.tokenizer_model)
+                                      : data::Tokenizer(prepare.tokenizer_bytes, prepare.tokenizer_model);
   if (tokenizer.has_begin()) return;
   say(job,
       fmt::format("{} has no begin mark: the decoder of a model that is trained with it begins without an "

@@ -107,7 +107,9 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
-Tokenizer Tokenizer::from_file(const std::string& path) {
+namespace {
+
+std::string read_model_file(const std::string& path) {
   const FileHandle file = open_to_read(path);
   struct stat status {};
   if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
@@ -123,6 +125,17 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   }
   std::string model(static_cast<size_t>(status.st_size), '\0');
   read_all(file.fd(), model.data(), status.st_size, 0, path);
+  return model;
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::from_file(const std::string& path) {
+  return {read_model_file(path), path};
+}
+
+Tokenizer Tokenizer::from_file_of_model_or_words(const std::string& path) {
+  std::string model = read_model_file(path);
   if (!looks_like_sentencepiece_model(model)) model = model_of_words(model, path);
   return {std::move(model), path};
 }

@@ -126,6 +126,18 @@ class TokenizerOptions(support.CommandLineTest):
         model, _, _ = self.train(corpus, "symbols")
         self.translate_score_and_evaluate(model, source, target)
 
+    def test_a_symbol_that_another_program_cuts_otherwise_is_not_exported_to_it(self):
+        for symbol, code in (("<2de>", 0), (">>de<<", 78)):
+            name = f"symbol-{code}"
+            corpus, _ = self.prepare("--vocab-size", support.VOCABULARY, "--user-symbols", symbol, name=f"{name}.h5")
+            model, _, _ = self.train(corpus, name, "--layer-norm-epsilon", 1e-5)
+            words = ("export", "--model", model, "--output", self.path(f"{name}-out"), "--format")
+            if code == 0:
+                self.succeed(*words, "huggingface")
+            else:
+                self.refuse(code, *words, "huggingface", says=["cannot carry the symbol '>>de<<'", "<2de>"])
+                self.succeed(*words, "ctranslate2")
+
     def test_what_cannot_be_is_refused(self):
         files = (self.demo_path("train.en"), self.demo_path("train.de"))
         words = ("prepare", "--train-sets", *files, "--output", self.path("out.h5"))

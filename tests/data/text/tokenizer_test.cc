@@ -338,13 +338,16 @@ TEST(TokenizerTest, TheRecordHasWhatIsUsed) {
 class TokenizerFileTest : public FolderTest {};
 
 TEST_F(TokenizerFileTest, AListOfWordsIsAVocabulary) {
-  const auto of_list = [&](const std::string& list) { return Tokenizer::from_file(put("dict.txt", list)); };
+  const auto of_list = [&](const std::string& list) {
+    return Tokenizer::from_file_of_model_or_words(put("dict.txt", list));
+  };
   const Tokenizer tokenizer = of_list("the 120\n<unk>\ndog\t7\r\n<pad> 0\nÄpfel\n;");
   EXPECT_EQ(tokenizer.vocab_size(), 7);
   EXPECT_EQ(tokenizer.encode("the Äpfel dog cat ;  zebra fox"), (std::vector<int32_t>{3, 5, 4, 0, 6, 0, 0}));
   EXPECT_EQ(tokenizer.decode({3, 5, 4, 0, 6, 2}), "the Äpfel dog <unk> ;");
   EXPECT_EQ(tokenizer.encode("\uff54\uff48\uff45"), (std::vector<int32_t>{0})) << "text is not normalised";
   EXPECT_TRUE(tokenizer.has_begin());
+  message_of(ErrorKind::kBadData, [&] { Tokenizer::from_file(put("dict.txt", "the 120\n")); });
   const auto refusal = [&](const std::string& list) {
     return message_of(ErrorKind::kBadData, [&] { of_list(list); });
   };
