@@ -29,7 +29,8 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  /// From the file of a SentencePiece model; the second also of a list of words (data/text/word_vocabulary.h).
+  /// From the file of a SentencePiece model; the second also of a list of words
+  /// (data/text/word_vocabulary.h).
   static Tokenizer from_file(const std::string& path);
   static Tokenizer from_file_of_model_or_words(const std::string& path);
 
