@@ -139,10 +139,9 @@ def load(path, most=None):
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
     else:
-        import h5py
+        import corpus_arrays
 
-        with h5py.File(path) as file:
-            arrays = {f"{side}_{name}": file[f"{side}/{name}"][:] for side in ("source", "target") for name in ("offsets", "tokens")}
+        arrays = corpus_arrays.read(path)
     sides = []
     for side in ("source", "target"):
         offsets = arrays[f"{side}_offsets"][: None if most is None else most + 1]

@@ -17,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 
-import h5py
 import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "bench"))
+import corpus_arrays
 
 WORDS = 60000
 ZIPF_SHIFT = 2.7  # Mandelbrot's
@@ -64,11 +66,7 @@ class Text:
 
 def copy_ids(corpus, output):
     """The ids of the training pairs of corpus.h5, as peer_pytorch.load() reads them."""
-    arrays = {}
-    with h5py.File(corpus) as file:
-        for side in ("source", "target"):
-            arrays[f"{side}_offsets"] = file[f"{side}/offsets"][:].astype(numpy.int64)
-            arrays[f"{side}_tokens"] = file[f"{side}/tokens"][:].astype(numpy.int32)
+    arrays = corpus_arrays.read(corpus)
     numpy.savez(output, **arrays)
     return arrays
 
