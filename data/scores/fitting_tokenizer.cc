@@ -18,11 +18,6 @@ bool is_kana(char32_t c) {
          (c >= 0xFF66 && c <= 0xFF9F);
 }
 
-bool is_han(char32_t c) {
-  return (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAD9) ||
-         (c >= 0x20000 && c <= 0x323AF);
-}
-
 }  // namespace
 
 FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, bool has_mecab) {
@@ -33,7 +28,7 @@ FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, b
   for (size_t i = 0; i < std::min(references.size(), kLines); ++i) {
     for (const char32_t c : unicode::decode(references[i])) {
       kana += is_kana(c) ? 1 : 0;
-      han += is_han(c) ? 1 : 0;
+      han += unicode::is_han(c) ? 1 : 0;
       unspaced += is_of_unspaced_script(c) ? 1 : 0;
     }
   }

@@ -52,11 +52,6 @@ std::string normalisation(const TokenizerTraining& options) {
   return options.identity ? "identity" : options.lowercase ? "nmt_nfkc_cf" : "nmt_nfkc";
 }
 
-bool is_han(char32_t c) {
-  return (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAD9) ||
-         (c >= 0x20000 && c <= 0x323AF);
-}
-
 /// Japanese or Chinese beside another language: at least a twentieth of the characters is Han. Uses at most
 /// 20,000 sentences, evenly spaced.
 bool has_rich_script(const std::vector<std::string>& sentences) {
@@ -70,7 +65,7 @@ bool has_rich_script(const std::vector<std::string>& sentences) {
     for (const char32_t c : unicode::decode(sentences[i])) {
       if (unicode::is_space(c)) continue;
       ++all;
-      if (is_han(c)) ++han;
+      if (unicode::is_han(c)) ++han;
     }
   }
   return all > 0 && kShare * han >= all;

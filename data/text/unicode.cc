@@ -180,6 +180,11 @@ bool is_alphabetic(char32_t c) {
 bool is_decimal_digit(char32_t c) {
   return has_class(c, kIsDecimalDigit);
 }
+bool is_han(char32_t c) {
+  return (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAD9) ||
+         (c >= 0x20000 && c <= 0x323AF);
+}
+
 bool is_lowercase(char32_t c) {
   return has_class(c, kIsLowercase);
 }

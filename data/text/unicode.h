@@ -21,6 +21,7 @@ bool is_number(char32_t c);       // N*
 bool is_alphabetic(char32_t c);
 bool is_decimal_digit(char32_t c);  // Nd
 bool is_lowercase(char32_t c);
+bool is_han(char32_t c);  // Chinese characters, also of Japanese
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
