@@ -15,6 +15,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 
 #include "data/error.h"
@@ -71,6 +72,11 @@ void end_of_library() {
   if (::getppid() != parent) ::_exit(1);
   the_pipe = fd;
   the_reason_of_exit = &reason_of_exit;
+  const auto say_want_of_memory = [fd] {
+    send_text(fd, Kind::kError, ErrorKind::kUnavailable,
+              "there is not enough memory to train the tokenizer; train it on fewer sentences "
+              "(--tokenizer-sentences)");
+  };
   try {
     if (std::atexit(end_of_library) != 0) throw std::bad_alloc();
     const std::string result = work([fd](const PrepareProgress& progress) {
@@ -81,12 +87,15 @@ void end_of_library() {
   } catch (const DataError& error) {
     send_text(fd, Kind::kError, error.kind(), error.what());
   } catch (const std::bad_alloc&) {
-    send_text(fd, Kind::kError, ErrorKind::kUnavailable,
-              "there is not enough memory to train the tokenizer; train it on fewer sentences "
-              "(--tokenizer-sentences)");
+    say_want_of_memory();
   } catch (const std::exception& error) {
-    send_text(fd, Kind::kError, ErrorKind::kBadData,
-              fmt::format("the tokenizer could not be trained: {}", error.what()));
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+      say_want_of_memory();  // for the stack of a thread
+    } else {
+      send_text(fd, Kind::kError, ErrorKind::kBadData,
+                fmt::format("the tokenizer could not be trained: {}", error.what()));
+    }
   }
   ::_exit(0);
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <new>
 
 #include "data/error.h"
 
@@ -22,6 +23,7 @@ MappedFile::MappedFile(int fd, int64_t bytes, const std::string& path, const Dig
     : size_(static_cast<size_t>(bytes)), checked_(tree == nullptr ? 0 : tree->leaves() / kBits + 1) {
   address_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   if (address_ == MAP_FAILED) {
+    if (errno == ENOMEM) throw std::bad_alloc();  // a limit on the memory of the process
     fail(ErrorKind::kIo, "{}: cannot map {} bytes into memory: {}", path, size_, system_reason(errno));
   }
   if (tree == nullptr) return;
