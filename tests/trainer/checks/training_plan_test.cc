@@ -13,6 +13,7 @@
 namespace ventris {
 namespace {
 
+using testing::make_tiny_corpus;
 using testing::TemporaryFolder;
 using testing::tiny_corpus;
 using testing::tiny_run_options;
@@ -110,6 +111,26 @@ TEST_F(TrainingPlanTest, Steps_and_the_size_of_a_checkpoint_are_those_of_a_run) 
   EXPECT_EQ(plan.epochs, 1.0);
   const auto file = static_cast<int64_t>(std::filesystem::file_size(result.last_checkpoint));
   EXPECT_NEAR(static_cast<double>(plan.checkpoint_bytes), static_cast<double>(file), 16384.0);
+}
+
+TEST_F(TrainingPlanTest, Steps_of_a_longer_epoch_are_estimated_within_a_percent) {
+  for (const int64_t target_tokens : {480, 400}) {
+    TrainOptions train = tiny_run_options(make_tiny_corpus(runs_, "long.h5", 20000), runs_ / "long");
+    train.batch_target_tokens = target_tokens;
+    const TrainingPlan plan = plan_training(train, {});
+    EXPECT_FALSE(plan.steps_are_exact);
+    const data::Corpus corpus(train.corpus);
+    const data::BatchSource batches(corpus.train(), corpus.parts(),
+                                    {.source_tokens = train.batch_source_tokens,
+                                     .target_tokens = train.batch_target_tokens,
+                                     .shards = plan.shards,
+                                     .seed = train.seed});
+    int64_t steps = 0;
+    for (data::DataPosition at; at.epoch == 0; at = batches.at(at).next) ++steps;
+    EXPECT_NEAR(static_cast<double>(plan.steps_per_epoch), static_cast<double>(steps),
+                0.01 * static_cast<double>(steps));
+  }
+  EXPECT_TRUE(plan_training(options("short"), {}).steps_are_exact);
 }
 
 TEST_F(TrainingPlanTest, The_nearer_of_two_ends_counts) {
