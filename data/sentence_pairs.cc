@@ -24,7 +24,7 @@ class Expected {
     const auto* const begin = static_cast<const std::byte*>(address);
     if (begin < begin_ || begin > end_) {
       file_.expect(begin_, static_cast<size_t>(end_ - begin_));
-      begin_ = begin;
+      begin_ = end_ = begin;
     }
     end_ = std::max(end_, begin + bytes);
   }

@@ -59,10 +59,12 @@ void take_run(Options& options) {
       train.batch_source_tokens != defaults.batch_source_tokens ||
       train.batch_target_tokens != defaults.batch_target_tokens ||
       train.logical_shards != defaults.logical_shards ||
-      train.micro_batch_tokens != defaults.micro_batch_tokens) {
+      train.micro_batch_tokens != defaults.micro_batch_tokens || train.sample_source != 0.0 ||
+      train.sample_target != 0.0) {
     fail(ExitCode::kUsage,
-         "--model-dir takes seed, batches and plan from its config.json; leave out --seed, --mix, "
-         "--batch-source-tokens, --batch-target-tokens, --logical-shards and --micro-batch-tokens");
+         "--model-dir takes seed, batches, plan and sampling from its config.json; leave out --seed, --mix, "
+         "--batch-source-tokens, --batch-target-tokens, --logical-shards, --micro-batch-tokens, "
+         "--sample-source and --sample-target");
   }
   const std::string corpus = train.corpus;
   train = recorded_options(options.run);
@@ -81,8 +83,9 @@ class OrderWriter {
   void write(int64_t step, const std::string& stage, const data::GlobalBatch& batch) {
     std::string lines = std::exchange(heading_, "");
     for (size_t shard = 0; shard < batch.shards.size(); ++shard) {
-      for (const data::DrawnPair& drawn : batch.shards[shard].pairs)
-        lines += line_of(step, static_cast<int64_t>(shard), stage, drawn);
+      const data::Shard& drawn = batch.shards[shard];
+      for (size_t i = 0; i < drawn.pairs.size(); ++i)
+        lines += line_of(step, static_cast<int64_t>(shard), stage, drawn.pairs[i], tokens_of(drawn, i));
     }
     write_output(lines);
   }
@@ -95,15 +98,19 @@ class OrderWriter {
     return corpus_.parts().back();
   }
 
-  std::string text_of(const data::TokenView& tokens) const {
-    return corpus_.tokenizer().decode({tokens.begin(), tokens.end()});
+  data::PairTokens tokens_of(const data::Shard& shard, size_t i) const {
+    if (!shard.sampled.empty()) return shard.sampled[i];
+    const data::TokenView source = corpus_.train().source[shard.pairs[i].pair];
+    const data::TokenView target = corpus_.train().target[shard.pairs[i].pair];
+    return {.source = {source.begin(), source.end()}, .target = {target.begin(), target.end()}};
   }
 
-  std::string line_of(int64_t step, int64_t shard, const std::string& stage,
-                      const data::DrawnPair& drawn) const {
+  std::string text_of(const std::vector<int32_t>& tokens) const { return corpus_.tokenizer().decode(tokens); }
+
+  std::string line_of(int64_t step, int64_t shard, const std::string& stage, const data::DrawnPair& drawn,
+                      const data::PairTokens& tokens) const {
     const data::CorpusPart& part = part_of(drawn.pair);
-    const data::TokenView source = corpus_.train().source[drawn.pair];
-    const data::TokenView target = corpus_.train().target[drawn.pair];
+    const auto& [source, target] = tokens;
     const int64_t pair = drawn.pair - part.first + 1;
     if (!options_.json) {
       std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", step, shard, stage, part.name, pair,
@@ -165,7 +172,8 @@ int run_order(Options& options, Job& job) {
        .target_tokens = train.batch_target_tokens,
        .shards = resolved_shards(train, {}, 1, Device::kCpu, longest_rows(corpus)),
        .seed = train.seed,
-       .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix)});
+       .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix),
+       .sampled = sampled_text(train, corpus)});
   OrderWriter writer(options, corpus);
   while (at.step < range.last) {
     if (batches.ended(at.position)) {

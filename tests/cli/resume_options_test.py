@@ -12,6 +12,7 @@ OF_NO_RUN = {"show-preset"}
 # Where the next number, half of it or the next word is no other value that the option may have.
 CHANGED = {
     "freeze": "encoder/*",
+    "mix": "{later}",
     "d-model": "36",
     "heads": "4",
     "begin-embedding": "zero",
@@ -45,8 +46,12 @@ class ResumeOptions(support.CommandLineTest):
         cls.other = os.path.join(cls.folder, "other.h5")
         os.rename(cls.prepare_demo(train_pairs=60), cls.other)
         cls.corpus = cls.prepare_demo(train_pairs=50, options=["--keep-text"])
+        plan, cls.later = (os.path.join(cls.folder, name) for name in ("plan", "later"))
+        for path, end in ((plan, 5), (cls.later, 6)):  # of a stage that these runs do not reach
+            with open(path, "w") as file:
+                file.write(f"train 1 until 4 steps\ntrain 1 until {end} steps\n")
         cls.given = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
-        cls.given.update({"--preset": "tiny", "--max-steps": "1", "--logical-shards": "2", "--corpus": cls.corpus})
+        cls.given.update({"--preset": "tiny", "--max-steps": "1", "--logical-shards": "2", "--corpus": cls.corpus, "--mix": plan})
 
     def documented(self):
         """The sets of options that must stay and that may change."""
@@ -76,7 +81,7 @@ class ResumeOptions(support.CommandLineTest):
         if name in TOGETHER:
             return TOGETHER[name]
         if name in CHANGED:
-            return [f"--{name}", CHANGED[name].format(run=run)]
+            return [f"--{name}", CHANGED[name].format(run=run, later=self.later)]
         if name == "isa":
             built = re.search(r"^ISA:  (\S+), of", self.succeed("--version").decode(), re.MULTILINE)
             return ["--isa", built[1]]
