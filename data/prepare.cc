@@ -227,7 +227,7 @@ PrepareReport prepare(const PrepareOptions& given) {
   PrepareProgress writing = encoder.progress();
   writing.phase = "writing";
   if (options.progress) options.progress(writing);
-  write_attributes(writer, options, train, valid);
+  write_attributes(writer, options, tokenizer, train, valid);
   report.commit();
   writer.commit();
   result.train = train.counts;

@@ -49,18 +49,10 @@ Json provenance(const std::vector<InputFile>& inputs) {
   return list;
 }
 
-std::string tokenizer_origin(const PrepareOptions& options) {
+std::string tokenizer_origin(const PrepareOptions& options, const Tokenizer& tokenizer) {
+  if (options.tokenizer_model.empty()) return training_record(options.tokenizer, tokenizer.model());
   Json origin;
-  if (!options.tokenizer_model.empty()) {
-    origin["given"] = without_folder(options.tokenizer_model);
-  } else {
-    origin["kind"] = options.tokenizer.kind == TokenizerKind::kBpe ? "bpe" : "unigram";
-    origin["vocab_size"] = options.tokenizer.vocab_size;
-    origin["character_coverage"] = options.tokenizer.character_coverage;
-    origin["max_sentences"] = options.tokenizer.max_sentences;
-    origin["lowercase"] = options.tokenizer.lowercase;
-    origin["identity"] = options.tokenizer.identity;
-  }
+  origin["given"] = without_folder(options.tokenizer_model);
   return text_of(origin);
 }
 
@@ -98,8 +90,8 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
   return text_of(details);
 }
 
-void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const SetRecord& train,
-                      const SetRecord& valid) {
+void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const Tokenizer& tokenizer,
+                      const SetRecord& train, const SetRecord& valid) {
   const std::unique_ptr<const Hdf5Reader> before =
       options.append_to.empty() ? nullptr : std::make_unique<const Hdf5Reader>(options.append_to);
   const auto number_before = [&](const std::string& name) {
@@ -117,7 +109,7 @@ void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const
   writer.write_attribute("max_length", int64_t{options.max_length});
   writer.write_attribute("max_length_ratio", options.max_length_ratio);
   const std::string origin = text_before("tokenizer_origin");
-  writer.write_attribute("tokenizer_origin", origin.empty() ? tokenizer_origin(options) : origin);
+  writer.write_attribute("tokenizer_origin", origin.empty() ? tokenizer_origin(options, tokenizer) : origin);
   writer.write_attribute("train_inputs", joined(text_before("train_inputs"), provenance(train.inputs)));
   writer.write_attribute("valid_inputs", joined(text_before("valid_inputs"), provenance(valid.inputs)));
 }

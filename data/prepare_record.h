@@ -24,7 +24,7 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
 
 /// The attributes of "/": counts, options and inputs; those of the file that is appended to are added, and
 /// its tokenizer and, if it has validation pairs, their record are taken over.
-void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const SetRecord& train,
-                      const SetRecord& valid);
+void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const Tokenizer& tokenizer,
+                      const SetRecord& train, const SetRecord& valid);
 
 }  // namespace ventris::data

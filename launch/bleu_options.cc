@@ -8,24 +8,45 @@ std::vector<std::string> bleu_tokenizer_names() {
   return names;
 }
 
-void list_tokenizers(Option& option) {
-  option.placeholder = "NAME";
-  for (const std::string& name : bleu_tokenizer_names())
-    option.limits += (option.limits.empty() ? "" : ", ") + name;
+std::vector<std::string> bleu_tokenizer_names_and_auto() {
+  std::vector<std::string> names = bleu_tokenizer_names();
+  names.insert(names.begin(), "auto");
+  return names;
 }
 
-void add_bleu_options(data::BleuOptions& bleu, OptionTable& table) {
-  using data::BleuSmoothing;
-  std::vector<std::pair<std::string, data::BleuTokenizer>> tokenizers;
+void list_tokenizers(Option& option, const std::vector<std::string>& names) {
+  option.placeholder = "NAME";
+  for (const std::string& name : names) option.limits += (option.limits.empty() ? "" : ", ") + name;
+}
+
+namespace {
+
+template <typename T>
+Option& add_tokenize_option(T& variable, std::vector<std::pair<std::string, T>> choices, OptionTable& table,
+                            const std::string& help) {
   for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
-    tokenizers.emplace_back(name_of(tokenizer), tokenizer);
+    choices.emplace_back(name_of(tokenizer), tokenizer);
+  return table.choice<T>("tokenize", variable, choices,
+                         "Tokenizer for both sides; none is for text that is already tokenised. "
+                         "ja-mecab and those after it use a file of yours (--tokenize-with)." +
+                             help);
+}
+
+}  // namespace
+
+void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,
+                      std::optional<data::BleuTokenizer>* chosen) {
+  using data::BleuSmoothing;
   table.group("BLEU");
-  Option& tokenize = table.choice<data::BleuTokenizer>(
-      "tokenize", bleu.tokenizer, tokenizers,
-      "Tokenizer for both sides; none is for text that is already tokenised. "
-      "ja-mecab and those after it use a file of yours (--tokenize-with).");
+  Option& tokenize =
+      chosen == nullptr
+          ? add_tokenize_option<data::BleuTokenizer>(bleu.tokenizer, {}, table, "")
+          : add_tokenize_option<std::optional<data::BleuTokenizer>>(
+                *chosen, {{"auto", std::nullopt}}, table,
+                " auto: by the script of the references: ja-mecab (char without MeCab), zh, char for other text "
+                "without spaces between words, or 13a.");
   tokenize.aliases = {"-tok"};
-  list_tokenizers(tokenize);
+  list_tokenizers(tokenize, chosen == nullptr ? bleu_tokenizer_names() : bleu_tokenizer_names_and_auto());
   table.optional_text(
       "tokenize-with", "PATH", bleu.tokenizer_path,
       "For spm, flores101 and flores200 the SentencePiece model; for ja-mecab and ko-mecab the folder "

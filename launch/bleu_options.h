@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,14 @@ namespace ventris {
 
 /// The names of BLEU's tokenizers.
 std::vector<std::string> bleu_tokenizer_names();
-/// Makes help list them below the option, as they do not fit in its line.
-void list_tokenizers(Option& option);
-/// The group "BLEU" of evaluate and bleu.
-void add_bleu_options(data::BleuOptions& bleu, OptionTable& table);
+/// The same after "auto", for options that choose by the text.
+std::vector<std::string> bleu_tokenizer_names_and_auto();
+/// Makes help list the names below the option, as they do not fit in its line.
+void list_tokenizers(Option& option, const std::vector<std::string>& names);
+/// The group "BLEU" of evaluate and bleu. `chosen`, if not null, takes the tokenizer in place of `bleu`: none
+/// for "auto", when the command chooses by the references (data/scores/fitting_tokenizer.h).
+void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,
+                      std::optional<data::BleuTokenizer>* chosen = nullptr);
 /// The groups "chrF" and "TER" of bleu.
 void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table);
 void add_ter_options(data::TerOptions& ter, OptionTable& table);

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "comm/communicator.h"
+#include "data/scores/fitting_tokenizer.h"
 #include "data/scores/line_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 #include "launch/agreement.h"
@@ -31,6 +33,7 @@ struct Options {
   std::vector<std::string> references;
   std::string output;
   data::BleuOptions bleu;
+  std::optional<data::BleuTokenizer> tokenizer;  // none: the one that fits the references
   ProtocolOptions protocol;
   bool json = false;
 };
@@ -83,13 +86,24 @@ ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vecto
   return report;
 }
 
+void choose_tokenizer(data::BleuOptions& bleu, const std::vector<std::string>& reference, const Job& job) {
+  const data::FittingTokenizer fitting = data::fitting_tokenizer(reference, data::has_japanese_mecab());
+  if (fitting.reason.empty()) return;
+  bleu.tokenizer = fitting.tokenizer;
+  data::load_line_tokenizer(bleu, "--tokenize-with");
+  say(job, fmt::format("BLEU is computed with the tokenizer {}: {} (--tokenize)", name_of(bleu.tokenizer),
+                       fitting.reason));
+}
+
 int run_evaluate(const Options& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   data::BleuOptions bleu = options.bleu;
+  bleu.tokenizer = options.tokenizer.value_or(bleu.tokenizer);
   const std::optional<data::PaperProtocol> paper = paper_protocol(options.protocol, bleu);
   data::load_line_tokenizer(bleu, "--tokenize-with");
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
+  if (!options.tokenizer && !paper && job.speaks()) choose_tokenizer(bleu, references.front(), job);
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   check_same_models_on_all_ranks(job.communicator, models);
@@ -172,7 +186,7 @@ Command evaluate_command() {
   table.text("output", "FILE", options->output, "Writes the translations to this file.");
   table.toggle("json", options->json, "Prints one JSON object.");
   add_protocol_options(options->protocol, table);
-  add_bleu_options(options->bleu, table);
+  add_bleu_options(options->bleu, table, &options->tokenizer);
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_evaluate(*options, job); };
   return command;

@@ -4,10 +4,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "data/prepare.h"
+#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 #include "launch/command.h"
 #include "launch/job.h"
@@ -30,6 +32,8 @@ struct Options {
   std::string tokenizer_from;
   std::string progress = "auto";
   double log_seconds = 60.0;
+  std::string user_symbols;
+  std::string control_symbols;
   bool json = false;
 };
 
@@ -53,6 +57,35 @@ void check_append(const OptionTable& table, const std::map<std::string, std::str
   }
 }
 
+/// The symbols of the tokenizer to train; options of its training contradict a given one.
+void complete_tokenizer(Options& options) {
+  data::PrepareOptions& prepare = options.prepare;
+  prepare.tokenizer.user_symbols = data::symbols_of(options.user_symbols);
+  prepare.tokenizer.control_symbols = data::symbols_of(options.control_symbols);
+  if (options.tokenizer_from.empty() && prepare.tokenizer_model.empty()) return;
+  for (const auto& [used, option] : {std::pair(!options.user_symbols.empty(), "user-symbols"),
+                                     {!options.control_symbols.empty(), "control-symbols"},
+                                     {prepare.tokenizer.byte_fallback, "byte-fallback"},
+                                     {prepare.tokenizer.split_digits, "split-digits"},
+                                     {prepare.tokenizer.no_dummy_prefix, "no-dummy-prefix"}}) {
+    if (!used) continue;
+    fail(ExitCode::kUsage,
+         "--{} is for a tokenizer that is trained here, but {} is given; leave out one of them", option,
+         options.tokenizer_from.empty() ? prepare.tokenizer_model : options.tokenizer_from);
+  }
+}
+
+void tell_missing_begin(const data::PrepareOptions& prepare, const Job& job) {
+  const data::Tokenizer tokenizer =
+      prepare.tokenizer_bytes.empty() ? data::Tokenizer::from_file_of_model_or_words(prepare.tokenizer_model)
+                                      : data::Tokenizer(prepare.tokenizer_bytes, prepare.tokenizer_model);
+  if (tokenizer.has_begin()) return;
+  say(job,
+      fmt::format("{} has no begin mark: the decoder of a model that is trained with it begins without an "
+                  "embedding, from zeros (train --begin-embedding)",
+                  prepare.tokenizer_model));
+}
+
 int run_prepare(Options& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
   prepare.corpora = training_corpora(options.sets);
@@ -60,6 +93,7 @@ int run_prepare(Options& options, const Job& job) {
   warn_of_repeated_files(prepare.corpora, prepare.valid, job);
   for (const std::string& output : {prepare.output, prepare.dropped_report})
     check_is_no_file_of_a_run(output);
+  complete_tokenizer(options);
   if (!options.tokenizer_from.empty()) {
     if (!prepare.tokenizer_model.empty())
       fail(ExitCode::kUsage, "--tokenizer-model and --tokenizer-from exclude each other; give one of them");
@@ -74,6 +108,7 @@ int run_prepare(Options& options, const Job& job) {
     return data::prepare(prepare);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!prepare.tokenizer_model.empty()) tell_missing_begin(prepare, job);
   if (options.json) {
     nlohmann::json result = prepare_json(report);
     result["output"] = prepare.output;
@@ -208,10 +243,29 @@ Command prepare_command() {
                 "Tokens of the vocabulary to train, shared by both languages.");
   table.choice<data::TokenizerKind>(
       "tokenizer", prepare.tokenizer.kind,
-      {{"bpe", data::TokenizerKind::kBpe}, {"unigram", data::TokenizerKind::kUnigram}},
-      "Kind of SentencePiece model to train.");
-  table.number("character-coverage", prepare.tokenizer.character_coverage, {.min = 0.98, .max = 1},
-               "Share of the characters of the text that the vocabulary covers.");
+      {{"bpe", data::TokenizerKind::kBpe},
+       {"unigram", data::TokenizerKind::kUnigram},
+       {"word", data::TokenizerKind::kWord},
+       {"char", data::TokenizerKind::kChar}},
+      "Kind of SentencePiece model to train. word: the most frequent words as they are between spaces, at most "
+      "--vocab-size, any other is unknown. char: characters.");
+  prepare.tokenizer.character_coverage = 0.0;
+  Option& coverage = table.number(
+      "character-coverage", prepare.tokenizer.character_coverage, {.min = 0.98, .max = 1},
+      "Share of the characters of the text that the vocabulary covers. Default: 0.9995 if at least a twentieth of "
+      "the characters is Chinese (Han), as in Japanese and Chinese, otherwise 1.");
+  coverage.show = [] { return std::string(); };
+  table.text("user-symbols", "A,B...", options->user_symbols,
+             "Each of these is one token wherever it occurs in the text, such as tags.");
+  table.text("control-symbols", "A,B...", options->control_symbols,
+             "Tokens that no text contains; their text is cut like any other.");
+  table.toggle("byte-fallback", prepare.tokenizer.byte_fallback,
+               "A character that is not in the vocabulary becomes the tokens of its UTF-8 bytes, 256 of "
+               "--vocab-size, in place of the unknown token.");
+  table.toggle("split-digits", prepare.tokenizer.split_digits, "Makes each digit a token.");
+  table.toggle(
+      "no-dummy-prefix", prepare.tokenizer.no_dummy_prefix,
+      "Puts no space before the first word of a line: it may then be another token there than elsewhere.");
   table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
                 "Sentences to train the tokenizer on, sampled evenly from the text.");
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
@@ -220,7 +274,8 @@ Command prepare_command() {
   table
       .text(
           "tokenizer-model", "FILE", prepare.tokenizer_model,
-          "A SentencePiece model to use instead of training one. It must have unknown, begin and end marks.")
+          "A SentencePiece model to use instead of training one, with an unknown and an end mark; or a list of "
+          "words, one a line, each alone or with a count, as fairseq's dict.txt.")
       .excludes = "vocab-size";
   table
       .text(

@@ -42,8 +42,9 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
       "Frequencies of the sinusoids: 10000^(-2i/d) as in the paper, or 10000^(-i/(d/2-1)) as in Marian, "
       "which supports no others.");
   table.choice(
-      "begin-embedding", train.begin_embedding, {"learned", "zero", "none"},
-      "First input of the decoder. learned: an embedding of the begin mark, "
+      "begin-embedding", train.begin_embedding, {"auto", "learned", "zero", "none"},
+      "First input of the decoder. auto: that of the checkpoint in a resumed run, otherwise learned, or none if "
+      "the vocabulary has no begin mark. learned: an embedding of the begin mark, "
       "learned like that of any token. zero: one that is kept at zero. none: no embedding, as in Marian, "
       "where the begin mark has the row of a token that is never given. Marian supports zero and none.");
   table.choice<bool>("activation", model.swish, {{"relu", false}, {"swish", true}},
@@ -149,10 +150,12 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
                       "Scores translations of the validation set with BLEU. --valid-metric bleu needs it."));
   preset(table.yes_no("valid-chrf", train.valid_chrf,
                       "Also scores them with chrF. --valid-metric chrf needs it."));
-  Option& tokenize =
-      table.choice("valid-tokenize", train.valid_tokenize, bleu_tokenizer_names(),
-                   "Tokenizer of that BLEU: one of the values of --tokenize of 'ventris bleu'.");
-  list_tokenizers(tokenize);
+  Option& tokenize = table.choice(
+      "valid-tokenize", train.valid_tokenize, bleu_tokenizer_names_and_auto(),
+      "Tokenizer of that BLEU: one of the values of --tokenize of 'ventris bleu'. auto: in a resumed "
+      "run the one it had; otherwise by the script of the references: ja-mecab (char without MeCab), "
+      "zh, char for other text without spaces between words, or 13a.");
+  list_tokenizers(tokenize, bleu_tokenizer_names_and_auto());
   preset(tokenize);
   table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
                       "The file of that tokenizer, as --tokenize-with of 'ventris bleu'.");

@@ -58,6 +58,8 @@ ResumePoint resume_point_of(const std::string& path) {
   point.logical_shards = read_logical_shards(*point.reader);
   point.valid_metric = read_valid_metric(*point.reader);
   point.precision = read_precision(*point.reader);
+  if (point.reader->has_attribute("/", kSignature))
+    point.begin_embedding = begin_embedding_of_signature(point.reader->string_attribute("/", kSignature));
   return point;
 }
 
@@ -379,6 +381,7 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   point.logical_shards = std::stoi(communicator.broadcast(std::to_string(point.logical_shards), 0));
   point.valid_metric = communicator.broadcast(point.valid_metric, 0);
   point.precision = precision_named(communicator.broadcast(name_of(point.precision), 0));
+  point.begin_embedding = communicator.broadcast(point.begin_embedding, 0);
   return point;
 }
 

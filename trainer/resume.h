@@ -22,6 +22,7 @@ struct ResumePoint {
   int logical_shards = 0;                  // with which it was trained; 0 if unknown
   std::string valid_metric = {};           // recorded_metric() of that run
   Precision precision = Precision::kAuto;  // of that run; kAuto if unknown
+  std::string begin_embedding = {};        // of that run; "" if unknown
   // Only on rank 0:
   std::unique_ptr<data::Hdf5Reader> reader = {};  // the checkpoint is opened once
   std::vector<std::string> set_aside = {};        // damaged files

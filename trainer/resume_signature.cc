@@ -36,8 +36,10 @@ struct ToldOption {
   std::string_view option;
   std::string_view value;
 };
-constexpr ToldOption kToldOptions[] = {{"zero_word", "--begin-embedding", "zero"},
-                                       {"zero_start", "--begin-embedding", "none"},
+constexpr const char* kBeginEmbedding = "--begin-embedding";
+constexpr const char* kLearned = "learned";  // no line
+constexpr ToldOption kToldOptions[] = {{"zero_word", kBeginEmbedding, "zero"},
+                                       {"zero_start", kBeginEmbedding, "none"},
                                        {"marian_positions", "--positions", "marian"},
                                        {"swish", "--activation", "swish"},
                                        {"output_bias", "--output-bias", "yes"}};
@@ -66,7 +68,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
       return std::string(told->value);
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
-  return option != nullptr ? "its default" : "none";
+  return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
 }
 
 }  // namespace
@@ -91,6 +93,14 @@ Precision precision_of_signature(const std::string& signature) {
     if (key == kPrecision) return precision_named(value);
   }
   return Precision::kAuto;
+}
+
+std::string begin_embedding_of_signature(const std::string& signature) {
+  for (const auto& [key, value] : parse_signature(signature)) {
+    const ToldOption* told = told_option(key);
+    if (told != nullptr && told->option == kBeginEmbedding) return std::string(told->value);
+  }
+  return kLearned;
 }
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,

@@ -14,6 +14,9 @@ std::string resume_signature(const TrainOptions& options);
 /// The precision in a resume_signature(); kAuto if there is none that this version knows.
 Precision precision_of_signature(const std::string& signature);
 
+/// The --begin-embedding of the run that has a resume_signature().
+std::string begin_embedding_of_signature(const std::string& signature);
+
 /// Throws Error(kBadConfiguration): the checkpoint at the path was written with another value of an option.
 [[noreturn]] void refuse_other_option(const std::string& path, const std::string& option,
                                       const std::string& theirs, const std::string& ours);

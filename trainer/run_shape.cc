@@ -21,6 +21,16 @@ constexpr int64_t kMinReproducibleTokens = 512;
 
 }  // namespace
 
+std::string resolve_begin_embedding(TrainOptions& options, const std::string& recorded,
+                                    const data::Corpus& corpus) {
+  if (options.begin_embedding != "auto") return "";
+  const bool has_begin = corpus.tokenizer().has_begin();
+  options.begin_embedding = !recorded.empty() ? recorded : has_begin ? "learned" : "none";
+  if (!recorded.empty() || has_begin) return "";
+  return "the vocabulary has no begin mark, so the decoder begins without an embedding, from zeros "
+         "(--begin-embedding none)";
+}
+
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus) {
   model.vocab_size = corpus.tokenizer().vocab_size();
   if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizer().begin_id();

@@ -30,6 +30,10 @@ int64_t bucket_bytes_on(Device device);
 /// Elements at the begin of the gradients that are summed over the ranks in one bucket (GradientBuckets): the
 /// embeddings on a GPU; none on CPUs, where one bucket is added while another is on its way.
 int64_t tail_of_sums(const ParameterStore& store, Device device);
+/// Replaces --begin-embedding auto: by that of a resumed run (`recorded`, "" for a new one), otherwise by
+/// learned, or none if the vocabulary has no begin mark; then returns a message that says so.
+std::string resolve_begin_embedding(TrainOptions& options, const std::string& recorded,
+                                    const data::Corpus& corpus);
 /// Sets the parts of the model's shape that depend on the corpus. Throws Error(kBadConfiguration) if they do
 /// not fit.
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);

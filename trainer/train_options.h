@@ -21,7 +21,8 @@ struct TrainOptions {
   std::string model_dir;
   std::string preset = "base";
   TransformerConfig model;  // vocab_size comes from the corpus, zero_word and zero_start from it and the next
-  std::string begin_embedding = "learned";  // of the begin mark: learned, held at zero, or none
+  std::string begin_embedding = "auto";  // of the begin mark: learned, held at zero, none, or by
+                                         // resolve_begin_embedding()
 
   // Data and batches
   int64_t batch_source_tokens = 25000;  // of a global batch
@@ -55,7 +56,8 @@ struct TrainOptions {
   bool valid_bleu = true;
   bool valid_chrf = false;
   int64_t valid_max_sentences = 0;       // sentences translated for BLEU and chrF; 0: all
-  std::string valid_tokenize = "13a";    // of BLEU: a name of data/scores/bleu.h
+  std::string valid_tokenize = "auto";   // of BLEU: a name of data/scores/bleu.h, or by
+                                         // resolve_valid_tokenizer()
   std::string valid_tokenize_with = {};  // its file, if it needs one
   std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or by
                                          // resolve_valid_metric()

@@ -77,6 +77,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
   options_.logical_shards = shards_;
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
+  const std::string choices[] = {
+      resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
+      resolve_valid_tokenizer(options_, resume_point_.valid_metric, corpus_, communicator_)};
   resolve_valid_metric(options_, resume_point_.valid_metric, corpus_);
   complete_model(options_.model, options_, corpus_);
   if (options_.valid_target > 0.0 && corpus_.valid().size() == 0) {
@@ -103,6 +106,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     progress_.message(nothing_to_do_
                           ? fmt::format("nothing to do: {} {}", last_checkpoint_, what_is_done())
                           : fmt::format("resuming from {} at step {}", last_checkpoint_, state_.step));
+  }
+  for (const std::string& choice : choices) {
+    if (!nothing_to_do_ && !choice.empty()) progress_.message(choice);
   }
   if (communicator_.rank() == 0) {
     metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,

@@ -1,16 +1,68 @@
 #include "trainer/validation_metric.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <vector>
 
 #include "backend/error.h"
+#include "comm/communicator.h"
+#include "data/scores/fitting_tokenizer.h"
 #include "data/scores/line_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 
 namespace ventris {
+namespace {
+
+constexpr const char* kAuto = "auto";
+constexpr const char* kUsual = "13a";
+
+std::vector<std::string> first_references(const data::Corpus& corpus) {
+  constexpr int64_t kEnough = 1000;
+  std::vector<std::string> references;
+  for (int64_t i = 0; i < std::min(kEnough, corpus.valid().size()); ++i)
+    references.push_back(corpus.valid_reference(i));
+  return references;
+}
+
+/// The tokenizer of a recorded_metric() that needs no file from the user; empty if there is none.
+std::string recorded_tokenizer(const std::string& recorded) {
+  const std::string bleu = "bleu:";
+  if (recorded == "bleu") return kUsual;
+  if (!recorded.starts_with(bleu)) return "";
+  const std::string label = recorded.substr(bleu.size());
+  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers) {
+    const std::string name = name_of(tokenizer);
+    if (label != name && !label.starts_with(name + "-")) continue;
+    const bool needs_file = tokenizer != data::BleuTokenizer::kJapaneseMecab &&
+                            data::needs_line_tokenizer({.tokenizer = tokenizer});
+    return needs_file ? "" : name;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
+                                    const data::Corpus& corpus, Communicator& communicator) {
+  if (options.valid_tokenize != kAuto) return "";
+  options.valid_tokenize = recorded_tokenizer(recorded);
+  if (!options.valid_tokenize.empty()) return "";
+  options.valid_tokenize = kUsual;
+  if (!options.valid_bleu || options.valid_every == 0) return "";
+  const std::vector<std::string> references = first_references(corpus);
+  if (!data::words_are_phrases(references, {})) return "";
+  double missing = data::has_japanese_mecab() ? 0.0 : 1.0;  // every rank computes BLEU
+  communicator.all_reduce_sum({&missing, 1, 1, 1, DType::kF64});
+  const data::FittingTokenizer fitting = data::fitting_tokenizer(references, missing == 0.0);
+  options.valid_tokenize = name_of(fitting.tokenizer);
+  return fmt::format("BLEU of the validation is computed with the tokenizer {}: {} (--valid-tokenize)",
+                     options.valid_tokenize, fitting.reason);
+}
 
 data::BleuOptions valid_bleu_options(const TrainOptions& options) {
-  const auto tokenizer = data::bleu_tokenizer_named(options.valid_tokenize);
+  const auto tokenizer =
+      data::bleu_tokenizer_named(options.valid_tokenize == kAuto ? kUsual : options.valid_tokenize);
   if (!tokenizer)
     fail(ExitCode::kBadConfiguration, "--valid-tokenize {}: no such tokenizer", options.valid_tokenize);
   data::BleuOptions bleu{.tokenizer = *tokenizer, .tokenizer_path = options.valid_tokenize_with};
@@ -19,11 +71,7 @@ data::BleuOptions valid_bleu_options(const TrainOptions& options) {
 }
 
 bool valid_words_are_phrases(const TrainOptions& options, const data::Corpus& corpus) {
-  constexpr int64_t kEnough = 1000;
-  std::vector<std::string> references;
-  for (int64_t i = 0; i < std::min(kEnough, corpus.valid().size()); ++i)
-    references.push_back(corpus.valid_reference(i));
-  return data::words_are_phrases(references, valid_bleu_options(options));
+  return data::words_are_phrases(first_references(corpus), valid_bleu_options(options));
 }
 
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus) {
@@ -40,8 +88,7 @@ void resolve_valid_metric(TrainOptions& options, const std::string& recorded, co
 }
 
 std::string recorded_metric(const TrainOptions& options) {
-  const bool usual = options.valid_tokenize == TrainOptions().valid_tokenize;
-  if (options.valid_metric != "bleu" || usual) return options.valid_metric;
+  if (options.valid_metric != "bleu" || options.valid_tokenize == kUsual) return options.valid_metric;
   return "bleu:" + data::tokenizer_label(valid_bleu_options(options));
 }
 

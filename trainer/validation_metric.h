@@ -8,8 +8,17 @@
 
 namespace ventris {
 
-/// The BLEU options of validation. Throws Error(kBadConfiguration) if --valid-tokenize is unknown, and the
-/// errors of data/scores/line_tokenizer.h.
+class Communicator;
+
+/// Replaces --valid-tokenize auto: by the tokenizer of the checkpoint of a resumed run, if it recorded one
+/// (`recorded`, from recorded_metric(); "" for a new run); otherwise by the one that fits the references
+/// (data/scores/fitting_tokenizer.h), or 13a if nothing is validated with BLEU. Returns a message with the
+/// choice and its reason, empty for 13a and for the tokenizer of a checkpoint. The same on every rank.
+std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
+                                    const data::Corpus& corpus, Communicator& communicator);
+
+/// The BLEU options of validation; 13a for --valid-tokenize auto. Throws Error(kBadConfiguration) if
+/// --valid-tokenize is unknown, and the errors of data/scores/line_tokenizer.h.
 data::BleuOptions valid_bleu_options(const TrainOptions& options);
 
 /// Whether the references of the validation pairs have no spaces although --valid-tokenize needs them

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "data/error.h"
@@ -60,6 +61,55 @@ void ProtoFields::take(uint64_t size) {
   }
   bytes_ = rest_.substr(0, size);
   rest_.remove_prefix(size);
+}
+
+float ProtoFields::float_value() const {
+  float value = std::numeric_limits<float>::quiet_NaN();
+  if (bytes_.size() == sizeof(value)) std::memcpy(&value, bytes_.data(), sizeof(value));
+  return value;
+}
+
+void ProtoWriter::varint(uint64_t value) {
+  for (; value > 0x7f; value >>= 7) bytes_ += static_cast<char>((value & 0x7f) | 0x80);
+  bytes_ += static_cast<char>(value);
+}
+
+void ProtoWriter::integer(uint64_t number, uint64_t value) {
+  varint(number << 3);
+  varint(value);
+}
+
+void ProtoWriter::number32(uint64_t number, float value) {
+  varint(number << 3 | 5);
+  char bytes[sizeof(value)];
+  std::memcpy(bytes, &value, sizeof(value));
+  bytes_.append(bytes, sizeof(value));
+}
+
+void ProtoWriter::text(uint64_t number, std::string_view bytes) {
+  varint(number << 3 | 2);
+  varint(bytes.size());
+  bytes_ += bytes;
+}
+
+bool looks_like_sentencepiece_model(std::string_view bytes) {
+  bool has_pieces = false;
+  ProtoFields fields(bytes);
+  while (fields.next()) has_pieces = has_pieces || fields.number() == kPiecesField;
+  return fields.ok() && has_pieces;
+}
+
+uint64_t kind_of_sentencepiece_model(std::string_view model) {
+  uint64_t kind = kModelUnigram;
+  ProtoFields fields(model);
+  while (fields.next()) {
+    if (fields.number() != kTrainerField) continue;
+    ProtoFields trainer(fields.bytes());
+    while (trainer.next()) {
+      if (trainer.number() == kModelKindField) kind = trainer.value();
+    }
+  }
+  return kind;
 }
 
 std::optional<ReplacementTable> ReplacementTable::parse(std::string_view bytes) {
@@ -150,9 +200,8 @@ std::string_view check_piece(std::string_view message, const std::string& origin
         refuse(origin, "a piece of its vocabulary is not UTF-8 text");
       piece = text;
     } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
-      float score = 0.0F;
-      std::memcpy(&score, fields.bytes().data(), sizeof(score));
-      if (!std::isfinite(score)) refuse(origin, "the score of a piece of its vocabulary is not a number");
+      if (!std::isfinite(fields.float_value()))
+        refuse(origin, "the score of a piece of its vocabulary is not a number");
     }
   }
   if (!fields.ok()) refuse(origin, "a piece of its vocabulary is not a message");

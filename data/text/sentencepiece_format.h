@@ -21,6 +21,7 @@ class ProtoFields {
   uint64_t number() const { return number_; }
   uint64_t value() const { return value_; }          // of an integer
   std::string_view bytes() const { return bytes_; }  // of any other type
+  float float_value() const;                         // of a field of four bytes; NaN for another
   bool ok() const { return ok_; }
 
  private:
@@ -34,7 +35,21 @@ class ProtoFields {
   bool ok_ = true;
 };
 
-// Field numbers of a model, of a piece of the vocabulary and of a normaliser.
+/// Appends the fields of a protocol buffer message to its bytes.
+class ProtoWriter {
+ public:
+  void integer(uint64_t number, uint64_t value);
+  void number32(uint64_t number, float value);
+  void text(uint64_t number, std::string_view bytes);  // or a message
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void varint(uint64_t value);
+
+  std::string bytes_;
+};
+
+// Field numbers of a model, of a piece of the vocabulary, of the trainer's options and of a normaliser.
 inline constexpr uint64_t kPiecesField = 1;
 inline constexpr uint64_t kTrainerField = 2;
 inline constexpr uint64_t kNormaliserField = 3;
@@ -42,7 +57,26 @@ inline constexpr uint64_t kDenormaliserField = 5;
 inline constexpr uint64_t kPieceTextField = 1;
 inline constexpr uint64_t kPieceScoreField = 2;
 inline constexpr uint64_t kPieceTypeField = 3;
+inline constexpr uint64_t kModelKindField = 3;
 inline constexpr uint64_t kReplacementsField = 2;
+
+// Kinds of models, types of pieces.
+inline constexpr uint64_t kModelUnigram = 1;
+inline constexpr uint64_t kModelBpe = 2;
+inline constexpr uint64_t kModelWord = 3;
+inline constexpr uint64_t kModelChar = 4;
+inline constexpr uint64_t kTypeNormal = 1;
+inline constexpr uint64_t kTypeUnknown = 2;
+inline constexpr uint64_t kTypeControl = 3;
+inline constexpr uint64_t kTypeUserDefined = 4;
+
+/// The mark that SentencePiece writes for a space, U+2581.
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+/// Whether the bytes are a message with pieces, whatever their contents.
+bool looks_like_sentencepiece_model(std::string_view bytes);
+/// The kind of a model; kModelUnigram if it has no record of it.
+uint64_t kind_of_sentencepiece_model(std::string_view model);
 
 /// The normaliser's table: the length of a trie in bytes (u32), the trie, and the replacements, each ended by
 /// a zero byte. The trie is a double array (Darts-clone) of u32 units: the child of unit u at position p for

@@ -15,6 +15,7 @@
 #include "data/files/file_io.h"
 #include "data/text/sentencepiece_format.h"
 #include "data/text/unicode.h"
+#include "data/text/word_vocabulary.h"
 
 namespace ventris::data {
 
@@ -43,7 +44,34 @@ struct Tokenizer::Impl {
   std::string model;
   std::string origin;
   sentencepiece::SentencePieceProcessor processor;
+  bool has_words = false;  // a model of words
+
+  sentencepiece::ImmutableSentencePieceText encode(std::string_view text) const {
+    sentencepiece::ImmutableSentencePieceText pieces;
+    const auto status = processor.Encode(text, pieces.mutable_proto());
+    if (!status.ok()) {
+      fail(ErrorKind::kBadData, "{}: the tokenizer cannot encode a line of {} bytes: {}", origin, text.size(),
+           status.error_message());
+    }
+    return pieces;
+  }
 };
+
+namespace {
+
+/// The words of a run of unknown words, which SentencePiece gives as one piece: each but perhaps the first
+/// begins with the mark of a space.
+std::vector<std::string> words_of_run(const std::string& run) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < run.size();) {
+    const size_t end = std::min(run.find(kSpaceMark, begin + 1), run.size());
+    words.push_back(run.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+}  // namespace
 
 Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::make_unique<Impl>()) {
   impl_->model = std::move(model);
@@ -52,6 +80,7 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
   const auto refuse = [&](const char* reason) {
     fail(ErrorKind::kBadData, "{}: the tokenizer is not a SentencePiece model ({})", origin, reason);
   };
+  impl_->has_words = kind_of_sentencepiece_model(impl_->model) == kModelWord;
   try {
     const auto status = impl_->processor.LoadFromSerializedProto(impl_->model);
     if (!status.ok()) refuse(status.error_message());
@@ -78,7 +107,9 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
-Tokenizer Tokenizer::from_file(const std::string& path) {
+namespace {
+
+std::string read_model_file(const std::string& path) {
   const FileHandle file = open_to_read(path);
   struct stat status {};
   if (!file.valid() || ::fstat(file.fd(), &status) != 0) {
@@ -94,10 +125,32 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   }
   std::string model(static_cast<size_t>(status.st_size), '\0');
   read_all(file.fd(), model.data(), status.st_size, 0, path);
+  return model;
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::from_file(const std::string& path) {
+  return {read_model_file(path), path};
+}
+
+Tokenizer Tokenizer::from_file_of_model_or_words(const std::string& path) {
+  std::string model = read_model_file(path);
+  if (!looks_like_sentencepiece_model(model)) model = model_of_words(model, path);
   return {std::move(model), path};
 }
 
 void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {
+  if (impl_->has_words) {
+    ids.clear();
+    const auto encoded = impl_->encode(text);
+    for (const auto& piece : encoded.pieces()) {
+      const bool unknown = static_cast<int32_t>(piece.id()) == unknown_id();
+      ids.insert(ids.end(), unknown ? words_of_run(piece.piece()).size() : 1,
+                 static_cast<int32_t>(piece.id()));
+    }
+    return;
+  }
   const auto status = impl_->processor.Encode(text, &ids);
   if (!status.ok()) {
     fail(ErrorKind::kBadData, "{}: the tokenizer cannot encode a line of {} bytes: {}", impl_->origin,
@@ -113,18 +166,23 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
 
 std::vector<std::string> Tokenizer::pieces(std::string_view text) const {
   std::vector<std::string> pieces;
-  const auto status = impl_->processor.Encode(text, &pieces);
-  if (!status.ok()) {
-    fail(ErrorKind::kBadData, "{}: the tokenizer cannot encode a line of {} bytes: {}", impl_->origin,
-         text.size(), status.error_message());
+  const auto encoded = impl_->encode(text);
+  for (const auto& piece : encoded.pieces()) {
+    if (impl_->has_words && static_cast<int32_t>(piece.id()) == unknown_id()) {
+      for (std::string& word : words_of_run(piece.piece())) pieces.push_back(std::move(word));
+    } else {
+      pieces.push_back(piece.piece());
+    }
   }
   return pieces;
 }
 
 void Tokenizer::count_unknown(std::string_view text, CharacterCounts& counts) const {
-  for (const std::string& piece : pieces(text)) {
-    if (impl_->processor.PieceToId(piece) != unknown_id()) continue;
-    for (const char32_t c : unicode::decode(piece)) ++counts[c];
+  if (impl_->has_words) return;
+  const auto encoded = impl_->encode(text);
+  for (const auto& piece : encoded.pieces()) {
+    if (static_cast<int32_t>(piece.id()) != unknown_id()) continue;
+    for (const char32_t c : unicode::decode(piece.piece())) ++counts[c];
   }
 }
 
@@ -135,11 +193,29 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
            vocab_size());
     }
   }
+  const auto decode = [&](const std::vector<int32_t>& part) {
+    std::string text;
+    const auto status = impl_->processor.Decode(part, &text);
+    if (!status.ok()) {
+      fail(ErrorKind::kBadData, "{}: the tokenizer cannot decode {} tokens: {}", impl_->origin, part.size(),
+           status.error_message());
+    }
+    return text;
+  };
   std::string text;
-  const auto status = impl_->processor.Decode(ids, &text);
-  if (!status.ok()) {
-    fail(ErrorKind::kBadData, "{}: the tokenizer cannot decode {} tokens: {}", impl_->origin, ids.size(),
-         status.error_message());
+  if (impl_->has_words) {
+    const auto append = [&text](const std::string& words) {
+      if (!words.empty()) text += (text.empty() ? "" : " ") + words;
+    };
+    for (auto begin = ids.begin();;) {
+      const auto unknown = std::find(begin, ids.end(), unknown_id());
+      append(decode({begin, unknown}));
+      if (unknown == ids.end()) break;
+      append("<unk>");
+      begin = unknown + 1;
+    }
+  } else {
+    text = decode(ids);
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -165,8 +241,10 @@ int32_t Tokenizer::unknown_id() const {
   return impl_->processor.unk_id();
 }
 int32_t Tokenizer::begin_id() const {
-  const int32_t begin = impl_->processor.bos_id();
-  return begin >= 0 ? begin : unknown_id();
+  return has_begin() ? impl_->processor.bos_id() : unknown_id();
+}
+bool Tokenizer::has_begin() const {
+  return impl_->processor.bos_id() >= 0;
 }
 int32_t Tokenizer::end_id() const {
   return impl_->processor.eos_id();

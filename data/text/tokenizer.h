@@ -17,7 +17,8 @@ std::string listing(const CharacterCounts& counts);
 
 /// A SentencePiece model: text to token ids and back. Marks: unknown 0, begin 1, end 2 in models that we
 /// train; a given model may have others, but must have the first and the last. If it has no begin mark, as
-/// those trained by Marian, the unknown token takes its place: neither is ever produced. Thread-safe for
+/// those trained by Marian, the unknown token takes its place: neither is ever produced. With a model of
+/// words each unknown word is one unknown token, where SentencePiece makes neighbours one. Thread-safe for
 /// const use.
 class Tokenizer {
  public:
@@ -28,15 +29,20 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
+  /// From the file of a SentencePiece model; the second also of a list of words
+  /// (data/text/word_vocabulary.h).
   static Tokenizer from_file(const std::string& path);
+  static Tokenizer from_file_of_model_or_words(const std::string& path);
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const;  // overwrites ids; no marks
   std::vector<int32_t> encode(std::string_view text) const;
   /// The pieces of a line's ids; for the unknown token the text itself.
   std::vector<std::string> pieces(std::string_view text) const;
-  /// Adds the characters of the normalised line for which the vocabulary has no piece.
+  /// Adds the characters of the normalised line for which the vocabulary has no piece; none with a model of
+  /// words, which has no pieces for characters.
   void count_unknown(std::string_view text, CharacterCounts& counts) const;
-  /// One line: line feeds, which a model with byte pieces can produce, become spaces.
+  /// One line: line feeds, which a model with byte pieces can produce, become spaces. With a model of words
+  /// the unknown token becomes the word <unk>.
   std::string decode(const std::vector<int32_t>& ids) const;
   std::string piece(int32_t id) const;
   /// The id of a piece, or -1 if there is none of that text.
@@ -45,6 +51,7 @@ class Tokenizer {
   int32_t vocab_size() const;
   int32_t unknown_id() const;
   int32_t begin_id() const;
+  bool has_begin() const;
   int32_t end_id() const;
   const std::string& model() const;  // the bytes
 

@@ -1,13 +1,19 @@
 #include "data/text/tokenizer_training.h"
 
-#include <fmt/ranges.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "data/error.h"
+#include "data/text/sentencepiece_format.h"
+#include "data/text/text_reader.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 
@@ -46,9 +52,66 @@ std::string normalisation(const TokenizerTraining& options) {
   return options.identity ? "identity" : options.lowercase ? "nmt_nfkc_cf" : "nmt_nfkc";
 }
 
-}  // namespace
+bool is_han(char32_t c) {
+  return (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAD9) ||
+         (c >= 0x20000 && c <= 0x323AF);
+}
 
-std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options) {
+/// Japanese or Chinese beside another language: at least a twentieth of the characters is Han. Uses at most
+/// 20,000 sentences, evenly spaced.
+bool has_rich_script(const std::vector<std::string>& sentences) {
+  constexpr size_t kSentences = 20000;
+  constexpr int64_t kShare = 20;
+  int64_t han = 0;
+  int64_t all = 0;
+  // Odd, so that both languages count, which alternate.
+  const size_t distance = sentences.size() / kSentences | 1;
+  for (size_t i = 0; i < sentences.size(); i += distance) {
+    for (const char32_t c : unicode::decode(sentences[i])) {
+      if (unicode::is_space(c)) continue;
+      ++all;
+      if (is_han(c)) ++han;
+    }
+  }
+  return all > 0 && kShare * han >= all;
+}
+
+double resolved_coverage(const std::vector<std::string>& sentences, const TokenizerTraining& options) {
+  if (options.character_coverage > 0.0) return options.character_coverage;
+  const bool words = options.kind == TokenizerKind::kWord;  // they need no characters
+  return !words && has_rich_script(sentences) ? kRichScriptCoverage : 1.0;
+}
+
+/// "<0x00>" to "<0xFF>", as SentencePiece writes them.
+bool is_byte(std::string_view symbol) {
+  return symbol.size() == 6 && symbol.starts_with("<0x") && symbol.ends_with('>') &&
+         symbol.substr(3, 2).find_first_not_of("0123456789ABCDEF") == std::string_view::npos;
+}
+
+void check_symbols(const TokenizerTraining& options) {
+  constexpr std::string_view kMarks[] = {"<unk>", "<s>", "</s>"};
+  std::set<std::string_view> seen;
+  const auto check = [&](const char* option, const std::string& symbol) {
+    const auto refuse = [&](const char* why) {
+      fail(ErrorKind::kBadConfiguration, "{}: '{}' cannot be a symbol: {}", option, symbol, why);
+    };
+    if (symbol.empty()) refuse("it is empty; separate symbols by one comma");
+    if (symbol.find('\0') != std::string::npos || find_invalid_utf8(symbol) >= 0)
+      refuse("it is not UTF-8 text");
+    const std::u32string characters = unicode::decode(symbol);
+    if (std::any_of(characters.begin(), characters.end(), unicode::is_space))
+      refuse("it has white space, which separates tokens");
+    if (std::find(std::begin(kMarks), std::end(kMarks), symbol) != std::end(kMarks))
+      refuse("it is a mark of every vocabulary");
+    if (options.byte_fallback && is_byte(symbol)) refuse("with --byte-fallback it is the token of a byte");
+    if (!seen.insert(symbol).second) refuse("it is given twice");
+  };
+  for (const std::string& symbol : options.user_symbols) check("--user-symbols", symbol);
+  for (const std::string& symbol : options.control_symbols) check("--control-symbols", symbol);
+}
+
+void check_options(const TokenizerTraining& options) {
+  const bool pieces = options.kind == TokenizerKind::kBpe || options.kind == TokenizerKind::kUnigram;
   if (options.identity && options.lowercase) {
     fail(ErrorKind::kBadConfiguration, "a tokenizer cannot both lowercase the text and leave it unchanged");
   }
@@ -56,14 +119,49 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
     fail(ErrorKind::kBadConfiguration, "a vocabulary needs at least {} tokens, not {}", kMinVocabulary,
          options.vocab_size);
   }
-  if (!(options.character_coverage > 0.0 && options.character_coverage <= 1.0)) {
+  if (!(options.character_coverage >= 0.0 && options.character_coverage <= 1.0)) {
     fail(ErrorKind::kBadConfiguration, "the character coverage is {}; it must be over 0 and at most 1",
          options.character_coverage);
   }
+  if (options.split_digits && !pieces) {
+    fail(ErrorKind::kBadConfiguration,
+         "--split-digits is for bpe and unigram: a vocabulary of kind {} has no pieces of several digits",
+         name_of(options.kind));
+  }
+  if (options.no_dummy_prefix && options.kind == TokenizerKind::kWord) {
+    fail(ErrorKind::kBadConfiguration,
+         "--no-dummy-prefix makes the first word of a line another token than the same word elsewhere; "
+         "with --tokenizer word leave it out");
+  }
+  if (options.byte_fallback && options.kind == TokenizerKind::kWord) {
+    fail(ErrorKind::kBadConfiguration,
+         "--byte-fallback is for pieces of words: with --tokenizer word a word that is not in the vocabulary "
+         "is the unknown token");
+  }
+  check_symbols(options);
+}
+
+/// As SentencePiece reads a list: quoted where a symbol has a quote or a comma.
+std::string as_csv(const std::vector<std::string>& symbols) {
+  std::string list;
+  for (const std::string& symbol : symbols) {
+    if (!list.empty()) list += ',';
+    if (symbol.find_first_of(",\"") == std::string::npos) {
+      list += symbol;
+      continue;
+    }
+    list += '"';
+    for (const char c : symbol) list += c == '"' ? "\"\"" : std::string(1, c);
+    list += '"';
+  }
+  return list;
+}
+
+std::unordered_map<std::string, std::string> arguments_of(const TokenizerTraining& options, double coverage) {
   std::unordered_map<std::string, std::string> arguments = {
-      {"model_type", options.kind == TokenizerKind::kBpe ? "bpe" : "unigram"},
+      {"model_type", name_of(options.kind)},
       {"vocab_size", fmt::format("{}", options.vocab_size)},
-      {"character_coverage", fmt::format("{}", options.character_coverage)},
+      {"character_coverage", fmt::format("{}", coverage)},
       {"normalization_rule_name", normalisation(options)},
       {"num_threads", fmt::format("{}", kTrainingThreads)},
       {"unk_id", "0"},
@@ -72,9 +170,78 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
       {"pad_id", "-1"},
       {"minloglevel", "3"},  // no output on the standard error
   };
-  if (!options.user_symbols.empty()) {
-    arguments["user_defined_symbols"] = fmt::format("{}", fmt::join(options.user_symbols, ","));
+  // Not given if not used: the bytes of the model stay those of earlier versions.
+  if (!options.user_symbols.empty()) arguments["user_defined_symbols"] = as_csv(options.user_symbols);
+  if (!options.control_symbols.empty()) arguments["control_symbols"] = as_csv(options.control_symbols);
+  if (options.byte_fallback) arguments["byte_fallback"] = "true";
+  if (options.split_digits) arguments["split_digits"] = "true";
+  if (options.no_dummy_prefix) arguments["add_dummy_prefix"] = "false";
+  if (options.kind == TokenizerKind::kWord) arguments["hard_vocab_limit"] = "false";
+  return arguments;
+}
+
+/// Whether the trainer's record in the model has a coverage below 1.
+bool leaves_out_characters(const std::string& model) {
+  constexpr uint64_t kCoverageField = 10;
+  ProtoFields fields(model);
+  while (fields.next()) {
+    if (fields.number() != kTrainerField) continue;
+    ProtoFields trainer(fields.bytes());
+    while (trainer.next()) {
+      if (trainer.number() == kCoverageField) return trainer.float_value() < 1.0F;
+    }
   }
+  return true;  // SentencePiece's default
+}
+
+}  // namespace
+
+const char* name_of(TokenizerKind kind) {
+  switch (kind) {
+    case TokenizerKind::kBpe:
+      return "bpe";
+    case TokenizerKind::kUnigram:
+      return "unigram";
+    case TokenizerKind::kWord:
+      return "word";
+    case TokenizerKind::kChar:
+      return "char";
+  }
+  return "";
+}
+
+std::vector<std::string> symbols_of(const std::string& list) {
+  std::vector<std::string> symbols;
+  if (list.empty()) return symbols;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    symbols.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return symbols;
+}
+
+std::string training_record(const TokenizerTraining& options, const std::string& model) {
+  nlohmann::ordered_json record;
+  record["kind"] = name_of(options.kind);
+  record["vocab_size"] = options.vocab_size;
+  record["character_coverage"] = options.character_coverage > 0.0 ? options.character_coverage
+                                 : leaves_out_characters(model)   ? kRichScriptCoverage
+                                                                  : 1.0;
+  record["max_sentences"] = options.max_sentences;
+  record["lowercase"] = options.lowercase;
+  record["identity"] = options.identity;
+  if (!options.user_symbols.empty()) record["user_symbols"] = options.user_symbols;
+  if (!options.control_symbols.empty()) record["control_symbols"] = options.control_symbols;
+  if (options.byte_fallback) record["byte_fallback"] = true;
+  if (options.split_digits) record["split_digits"] = true;
+  if (options.no_dummy_prefix) record["no_dummy_prefix"] = true;
+  return record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options) {
+  check_options(options);
+  const auto arguments = arguments_of(options, resolved_coverage(sentences, options));
   Sentences iterator(sentences);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model);

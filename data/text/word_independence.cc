@@ -24,17 +24,17 @@
 //    model adds scores along the line, and the rounding of the sums depends on the words before; it is not
 //    covered.) Neighbouring unknown characters become one unknown token; where U+2581 itself is a piece, a
 //    word never begins with an unknown character, so that none are joined across words. Pieces that users
-//    define are matched before all this; models that have any are not covered.
+//    define are matched before all this, and joined with nothing: one that begins with U+2581 and has no
+//    other, as the tags of `prepare`, is matched at the beginning of a word alone and ends in that word;
+//    models of other kinds, or with other such pieces, are not covered. Bytes in place of an unknown
+//    character are those of that character.
+//
+//    A model of characters takes them one by one; for its unknown characters the same holds. A model of words
+//    takes whole words, and Tokenizer does not join unknown ones.
 
 namespace ventris::data {
 
 namespace {
-
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
-
-constexpr uint64_t kTypeNormal = 1;
-constexpr uint64_t kTypeUserDefined = 4;
-constexpr uint64_t kModelBpe = 2;
 
 bool normaliser_allows(std::string_view message) {
   std::string_view table_bytes;
@@ -59,30 +59,33 @@ bool normaliser_allows(std::string_view message) {
          !table->replacements_have(kSpaceMark);
 }
 
-bool trainer_allows(std::string_view message) {
+/// The kind of the model, or nothing if it is not covered.
+std::optional<uint64_t> kind_that_trainer_allows(std::string_view message) {
   uint64_t kind = 0;
   bool spaces_before_words = true;
   ProtoFields fields(message);
   while (fields.next()) {
-    if (fields.number() == 3) {
+    if (fields.number() == kModelKindField) {
       kind = fields.value();
     } else if (fields.number() == 24) {  // treat_whitespace_as_suffix
       spaces_before_words = fields.value() == 0;
     }
   }
-  return fields.ok() && kind == kModelBpe && spaces_before_words;
+  const bool covered = kind == kModelBpe || kind == kModelWord || kind == kModelChar;
+  return fields.ok() && covered && spaces_before_words ? std::optional(kind) : std::nullopt;
 }
 
 }  // namespace
 
 bool words_are_independent(std::string_view model) {
-  bool trainer = false;
+  std::optional<uint64_t> kind;
   bool normaliser = false;
   bool has_space_mark = false;
+  bool has_tags = false;
   ProtoFields fields(model);
   while (fields.next()) {
     if (fields.number() == kTrainerField) {
-      trainer = trainer_allows(fields.bytes());
+      kind = kind_that_trainer_allows(fields.bytes());
     } else if (fields.number() == kNormaliserField) {
       normaliser = normaliser_allows(fields.bytes());
     } else if (fields.number() == kPiecesField) {
@@ -90,19 +93,22 @@ bool words_are_independent(std::string_view model) {
       uint64_t type = kTypeNormal;
       ProtoFields piece(fields.bytes());
       while (piece.next()) {
-        if (piece.number() == 1) {
+        if (piece.number() == kPieceTextField) {
           text = piece.bytes();
-        } else if (piece.number() == 3) {
+        } else if (piece.number() == kPieceTypeField) {
           type = piece.value();
         }
       }
-      if (!piece.ok() || type == kTypeUserDefined || text.find(kSpaceMark, 1) != std::string_view::npos) {
-        return false;
+      if (!piece.ok() || text.find(kSpaceMark, 1) != std::string_view::npos) return false;
+      if (type == kTypeUserDefined) {
+        if (!text.starts_with(kSpaceMark) || text == kSpaceMark) return false;
+        has_tags = true;
       }
       has_space_mark = has_space_mark || (text == kSpaceMark && type == kTypeNormal);
     }
   }
-  return fields.ok() && trainer && normaliser && has_space_mark;
+  return fields.ok() && kind && normaliser && (has_space_mark || *kind == kModelWord) &&
+         (!has_tags || *kind == kModelBpe);
 }
 
 }  // namespace ventris::data

@@ -13,6 +13,7 @@ OF_NO_RUN = {"show-preset"}
 CHANGED = {
     "d-model": "36",
     "heads": "4",
+    "begin-embedding": "zero",
     "device": "cpu",
     "precision": "bf16",
     "resume": "{run}/checkpoint-00000001.h5",
@@ -30,7 +31,6 @@ TOGETHER = {
 # How a refusal names what differs, where not as the option.
 NAMES = {
     "corpus": "a corpus of digest",
-    "begin-embedding": "--begin-embedding its default, but this run has",
     "positions": "--positions its default, but this run has",
     "activation": "--activation its default, but this run has",
     "output-bias": "--output-bias its default, but this run has",

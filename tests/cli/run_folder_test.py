@@ -178,11 +178,11 @@ class RunFolder(support.CommandLineTest):
         config = json.loads(self.text("words", "config.json"))
         for key, value, says in (
             ("valid_metric", "BLEU", "auto, bleu, chrf, loss, perplexity"),
-            ("begin_embedding", "Learned", "learned, zero, none"),
+            ("begin_embedding", "Learned", "auto, learned, zero, none"),
             ("progress", "off", "auto, live, lines, none"),
             ("preset", "Base", "tiny, small, base, big"),
             ("device", "gpu", "auto, cpu, cuda"),
-            ("valid_tokenize", "moses", "13a, none"),
+            ("valid_tokenize", "moses", "auto, 13a, none"),
             ("precision", "f64", "f32 or bf16"),
             ("gradient_dtype", "f64", "f32 or bf16"),
             ("reduction", "Fast", "fast or reproducible"),

@@ -58,7 +58,7 @@ class Unspaced(support.CommandLineTest):
         self.assertEqual(counts["valid"]["unknown_characters"], expected)
 
     def test_the_best_is_by_chrf_and_stays_so(self):
-        result, config, lines, said = self.train("auto")
+        result, config, lines, said = self.train("auto", "--valid-tokenize", "13a")
         self.assertIn("the validation references put no spaces between words", said)
         self.assertIn("The best checkpoint is that of the best chrf", said)
         self.assertIn("the validation references have characters that are not in the vocabulary", said)
@@ -73,7 +73,7 @@ class Unspaced(support.CommandLineTest):
         self.assertNotIn("no spaces between words", said)
         self.assertNotIn("the search for the best", said)
         # Another one is told.
-        result, config, _, said = self.train("auto", "--valid-metric", "bleu", steps=4)
+        result, config, _, said = self.train("auto", "--valid-metric", "bleu", "--valid-tokenize", "13a", steps=4)
         self.assertIn("--valid-metric was chrf and is bleu: the search for the best checkpoint starts again", said)
         self.assertIn("The best checkpoint is that of the best bleu", said)
         self.assertIn("best_bleu", result)

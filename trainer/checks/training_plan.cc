@@ -277,6 +277,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   TrainOptions options = checked_options(given, machine.device);
   options.precision = resolved_precision(given.precision, Precision::kAuto, machine.device);
   const data::Corpus corpus(options.corpus);
+  static_cast<void>(resolve_begin_embedding(options, "", corpus));
   complete_model(options.model, options, corpus);
   if (!options.initial_model.empty()) InitialModel(options, corpus);
   if (!options.initial_embeddings.empty()) try_embeddings(options, corpus);

@@ -60,12 +60,32 @@ std::vector<std::string> write_folder(Context& context, const LoadedModel& model
   return files;
 }
 
+/// MarianTokenizer takes ">>...<<" at the beginning of a line for a language code, without the space before
+/// it.
+void check_symbols(const LoadedModel& model) {
+  constexpr std::string_view kBegin = ">>";
+  constexpr std::string_view kEnd = "<<";
+  for (int32_t id = 0; id < model.tokenizer->vocab_size(); ++id) {
+    const std::string piece = model.tokenizer->piece(id);
+    if (piece.size() <= kBegin.size() + kEnd.size() || !piece.starts_with(kBegin) || !piece.ends_with(kEnd))
+      continue;
+    fail(
+        ExitCode::kBadConfiguration,
+        "{}: the format 'huggingface' cannot carry the symbol '{}' of the vocabulary: its tokenizer cuts lines "
+        "that begin with >>...<< in another way. Use symbols of another form, such as <2de>",
+        model.path, piece);
+  }
+}
+
 void check_expressible(const LoadedModel& model, ExportFormat format) {
   std::string all;
   for (const ExportLimit& limit : export_limits(format, model.config, model.tokenizer->begin_id())) {
     all += fmt::format("{}{} (train with {})", all.empty() ? "" : "; ", limit.what, limit.remedy);
   }
-  if (all.empty()) return;
+  if (all.empty()) {
+    if (format == ExportFormat::kHuggingface) check_symbols(model);
+    return;
+  }
   fail(ExitCode::kBadConfiguration, "{}: the format '{}' cannot express this model: it has {}. Formats: {}",
        model.path, name_of(format), all, describe_exports(model.config, model.tokenizer->begin_id()));
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
+#include <iterator>
 #include <random>
 #include <unordered_map>
 
@@ -90,6 +91,28 @@ TEST(CachedEncoderTest, OddLinesGiveTheIdsOfTheTokenizer) {
   }
 }
 
+TEST(CachedEncoderTest, ModelsOfWordsAndCharactersAreCovered) {
+  for (const char* kind : {"word", "char"}) {
+    EXPECT_TRUE(words_are_independent(train_with({{"model_type", kind}, {"vocab_size", "50"}}))) << kind;
+  }
+}
+
+TEST(CachedEncoderTest, ModelsWithTagsAreCovered) {
+  const Tokenizer tokenizer(train_with({{"user_defined_symbols", "\u2581<bt>,\u2581fox"}}), "test");
+  EXPECT_TRUE(words_are_independent(tokenizer.model()));
+  Strings lines;
+  const char* const tags[] = {"<bt> ", "<bt>", "<bt>fox ", " fox", "foxes <bt> ", "<bt><bt>\t", "x<bt>"};
+  for (const std::string& line : odd_lines()) {
+    const std::string tag = tags[lines.size() % std::size(tags)];
+    lines.push_back(lines.size() % 2 == 0 ? tag + line : line + tag + line);
+  }
+  expect_same_ids(tokenizer, lines);
+  const Strings not_covered = {"\u2581", "<bt>", "\u2581a\u2581b"};
+  for (const std::string& symbol : not_covered) {
+    EXPECT_FALSE(words_are_independent(train_with({{"user_defined_symbols", symbol}}))) << symbol;
+  }
+}
+
 TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
   const std::vector<Arguments> all = {
       {{"model_type", "unigram"}, {"vocab_size", "100"}},
@@ -97,6 +120,7 @@ TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
       {{"remove_extra_whitespaces", "false"}},
       {{"treat_whitespace_as_suffix", "true"}},
       {{"user_defined_symbols", "quick,fox jumps"}},
+      {{"model_type", "word"}, {"vocab_size", "50"}, {"add_dummy_prefix", "false"}},
   };
   for (const Arguments& arguments : all) {
     SCOPED_TRACE(arguments.begin()->first);
@@ -111,6 +135,10 @@ TEST(CachedEncoderTest, OtherTrainingOptionsGiveTheIdsOfTheTokenizer) {
       {{"split_by_whitespace", "false"}, {"vocab_size", "400"}},
       {{"byte_fallback", "true"}, {"vocab_size", "420"}},
       {{"split_digits", "true"}},
+      {{"control_symbols", "fox,<a>"}},
+      {{"model_type", "word"}, {"vocab_size", "40"}},
+      {{"model_type", "word"}, {"vocab_size", "300"}, {"byte_fallback", "true"}},
+      {{"model_type", "char"}, {"vocab_size", "50"}},
       {{"split_by_unicode_script", "false"}},
       {{"character_coverage", "0.98"}},
   };

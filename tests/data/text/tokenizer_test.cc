@@ -107,8 +107,10 @@ TEST(TokenizerTest, BadTrainingOptionsAreRefused) {
   message_of(ErrorKind::kBadData, [&] { train_tokenizer({"", ""}, options); });
   message_of(ErrorKind::kBadConfiguration,
              [&] { train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 3)); });
-  options.character_coverage = 0.0;
-  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  for (const double coverage : {-0.5, 1.5}) {
+    options.character_coverage = coverage;
+    message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  }
   options.character_coverage = 1.0;
   options.lowercase = true;
   options.identity = true;
@@ -185,7 +187,177 @@ TEST(TokenizerTest, TokensOutsideTheVocabularyAreRefused) {
   EXPECT_EQ(tokenizer.decode({1, 2}), "");
 }
 
+TEST(TokenizerTest, SymbolsAreTokensAndControlSymbolsAreInNoText) {
+  TokenizerTraining options = options_of(TokenizerKind::kBpe, 110);
+  options.user_symbols = {"<bt>", "boy ju"};
+  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  options.user_symbols = {"<bt>", "mall", "q\"uo,te"};
+  options.control_symbols = {"<domain>"};
+  const Tokenizer tokenizer(train_tokenizer(small_text(), options), "test");
+  const int32_t tag = tokenizer.find("<bt>");
+  ASSERT_GT(tag, 2);
+  EXPECT_GT(tokenizer.find("q\"uo,te"), 2);
+  EXPECT_EQ(tokenizer.pieces("<bt> the small boy")[1], "<bt>");
+  const std::vector<int32_t> ids = tokenizer.encode("<bt> the small boy<bt>");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), tag), 2);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer.find("mall")), 1);
+  EXPECT_EQ(tokenizer.decode(ids), "<bt> the small boy<bt>");
+  const int32_t control = tokenizer.find("<domain>");
+  ASSERT_GT(control, 2);
+  const std::vector<int32_t> text = tokenizer.encode("the <domain> dog");
+  EXPECT_EQ(std::count(text.begin(), text.end(), control), 0);
+  EXPECT_EQ(tokenizer.decode({control}), "");
+}
+
+TEST(TokenizerTest, SymbolsThatCannotBeTokensAreRefused) {
+  EXPECT_EQ(symbols_of("a,<b>"), (Strings{"a", "<b>"}));
+  EXPECT_EQ(symbols_of("a,"), (Strings{"a", ""}));
+  EXPECT_TRUE(symbols_of("").empty());
+  const auto refusal = [](const Strings& user, const Strings& control, bool bytes = false) {
+    TokenizerTraining options = options_of(TokenizerKind::kBpe, 90);
+    options.user_symbols = user;
+    options.control_symbols = control;
+    options.byte_fallback = bytes;
+    return message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  };
+  EXPECT_TRUE(contains(refusal({"a", ""}, {}), "--user-symbols: '' cannot be a symbol: it is empty"));
+  EXPECT_TRUE(contains(refusal({}, {"two words"}), "--control-symbols: 'two words' cannot be a symbol"));
+  EXPECT_TRUE(contains(refusal({"<s>"}, {}), "mark"));
+  EXPECT_TRUE(contains(refusal({"<a>"}, {"<a>"}), "twice"));
+  EXPECT_TRUE(contains(refusal({"\xff"}, {}), "UTF-8"));
+  EXPECT_TRUE(contains(refusal({"<0x41>"}, {}, true), "byte"));
+}
+
+TEST(TokenizerTest, ByteFallbackLeavesNothingUnknown) {
+  TokenizerTraining options = options_of(TokenizerKind::kBpe, 400);
+  options.byte_fallback = true;
+  for (const TokenizerKind kind : {TokenizerKind::kBpe, TokenizerKind::kUnigram, TokenizerKind::kChar}) {
+    SCOPED_TRACE(name_of(kind));
+    options.kind = kind;
+    const Tokenizer tokenizer(train_tokenizer(small_text(), options), "test");
+    const std::vector<int32_t> ids = tokenizer.encode("the 日本 dog");
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer.unknown_id()), 0);
+    EXPECT_EQ(tokenizer.decode(ids), "the 日本 dog");
+    CharacterCounts counts;
+    tokenizer.count_unknown("the 日本 dog", counts);
+    EXPECT_TRUE(counts.empty());
+  }
+}
+
+TEST(TokenizerTest, DigitsAreSplitAndTheFirstWordNeedsNoSpace) {
+  TokenizerTraining options = options_of(TokenizerKind::kBpe, 200);
+  const auto pieces_of = [&](const std::string& line) {
+    return Tokenizer(train_tokenizer(small_text(), options), "test").pieces(line);
+  };
+  const auto has_several_digits = [](const std::string& piece) {
+    return std::count_if(piece.begin(), piece.end(), [](char c) { return c >= '0' && c <= '9'; }) > 1;
+  };
+  const Strings together = pieces_of("fox 123");
+  EXPECT_TRUE(std::any_of(together.begin(), together.end(), has_several_digits));
+  options.split_digits = true;
+  const Strings apart = pieces_of("fox 123");
+  EXPECT_TRUE(std::none_of(apart.begin(), apart.end(), has_several_digits));
+  EXPECT_TRUE(pieces_of("fox dog")[0].starts_with("\u2581"));
+  options.no_dummy_prefix = true;
+  EXPECT_FALSE(pieces_of("fox dog")[0].starts_with("\u2581"));
+  const Tokenizer tokenizer(train_tokenizer(small_text(), options), "test");
+  for (const std::string& line : small_text()) EXPECT_EQ(tokenizer.decode(tokenizer.encode(line)), line);
+}
+
+TEST(TokenizerTest, WordsAreWholeAndEachUnknownOneIsATokenOfItsOwn) {
+  TokenizerTraining options = options_of(TokenizerKind::kWord, 30);
+  const std::string model = train_tokenizer(small_text(), options);
+  const Tokenizer tokenizer(model, "test");
+  EXPECT_EQ(tokenizer.vocab_size(), 30);
+  const int32_t the = tokenizer.find("\u2581the");
+  ASSERT_GT(the, 2);
+  EXPECT_EQ(tokenizer.encode("the blue zebra  the"), (std::vector<int32_t>{the, 0, 0, the}));
+  EXPECT_EQ(tokenizer.pieces("blue zebra the"), (Strings{"\u2581blue", "\u2581zebra", "\u2581the"}));
+  EXPECT_EQ(tokenizer.decode({the, 0, 0, the}), "the <unk> <unk> the");
+  EXPECT_EQ(tokenizer.decode({0}), "<unk>");
+  EXPECT_EQ(tokenizer.decode({}), "");
+  CharacterCounts counts;
+  tokenizer.count_unknown("the blue zebra", counts);
+  EXPECT_TRUE(counts.empty()) << "characters are not what is unknown";
+  options.vocab_size = 30000;  // fewer words than that
+  const Tokenizer all(train_tokenizer(small_text(), options), "test");
+  EXPECT_LT(all.vocab_size(), 500);
+  for (const std::string& line : small_text()) EXPECT_EQ(all.decode(all.encode(line)), line);
+  options.no_dummy_prefix = true;
+  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  options.no_dummy_prefix = false;
+  options.split_digits = true;
+  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+  options.split_digits = false;
+  options.byte_fallback = true;
+  message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
+}
+
+TEST(TokenizerTest, TheCoverageFollowsTheScript) {
+  TokenizerTraining options = options_of(TokenizerKind::kChar, 5000);
+  options.character_coverage = 0.0;
+  Strings japanese;
+  for (int i = 0; i < 400; ++i) {
+    japanese.emplace_back("the small boy reads a book");
+    japanese.emplace_back("少年は本を読みます。毎日学校へ行きます。");
+  }
+  japanese.emplace_back("薔薇");  // two of 27,602 characters
+  const auto unknown_of = [&](const Strings& text, const std::string& line) {
+    const std::string model = train_tokenizer(text, options);
+    CharacterCounts counts;
+    Tokenizer(model, "test").count_unknown(line, counts);
+    const std::string record = training_record(options, model);
+    EXPECT_TRUE(
+        contains(record, counts.empty() ? "\"character_coverage\":1.0" : "\"character_coverage\":0.9995"))
+        << record;
+    return counts.size();
+  };
+  EXPECT_EQ(unknown_of(japanese, "薔薇"), 2u);
+  Strings latin(800, "the small boy reads a book");
+  latin.emplace_back("ßæ");
+  EXPECT_EQ(unknown_of(latin, "ßæ"), 0u);
+  options.character_coverage = 1.0;
+  EXPECT_EQ(unknown_of(japanese, "薔薇"), 0u);
+}
+
+TEST(TokenizerTest, TheRecordHasWhatIsUsed) {
+  TokenizerTraining options = options_of(TokenizerKind::kUnigram, 90);
+  EXPECT_EQ(training_record(options, ""),
+            R"({"kind":"unigram","vocab_size":90,"character_coverage":1.0,"max_sentences":2000000,)"
+            R"("lowercase":false,"identity":false})");
+  options.kind = TokenizerKind::kChar;
+  options.user_symbols = {"<a>"};
+  options.control_symbols = {"b"};
+  options.byte_fallback = options.split_digits = options.no_dummy_prefix = true;
+  EXPECT_EQ(training_record(options, ""),
+            R"({"kind":"char","vocab_size":90,"character_coverage":1.0,"max_sentences":2000000,)"
+            R"("lowercase":false,"identity":false,"user_symbols":["<a>"],"control_symbols":["b"],)"
+            R"("byte_fallback":true,"split_digits":true,"no_dummy_prefix":true})");
+}
+
 class TokenizerFileTest : public FolderTest {};
+
+TEST_F(TokenizerFileTest, AListOfWordsIsAVocabulary) {
+  const auto of_list = [&](const std::string& list) {
+    return Tokenizer::from_file_of_model_or_words(put("dict.txt", list));
+  };
+  const Tokenizer tokenizer = of_list("the 120\n<unk>\ndog\t7\r\n<pad> 0\nÄpfel\n;");
+  EXPECT_EQ(tokenizer.vocab_size(), 7);
+  EXPECT_EQ(tokenizer.encode("the Äpfel dog cat ;  zebra fox"), (std::vector<int32_t>{3, 5, 4, 0, 6, 0, 0}));
+  EXPECT_EQ(tokenizer.decode({3, 5, 4, 0, 6, 2}), "the Äpfel dog <unk> ;");
+  EXPECT_EQ(tokenizer.encode("\uff54\uff48\uff45"), (std::vector<int32_t>{0})) << "text is not normalised";
+  EXPECT_TRUE(tokenizer.has_begin());
+  message_of(ErrorKind::kBadData, [&] { Tokenizer::from_file(put("dict.txt", "the 120\n")); });
+  const auto refusal = [&](const std::string& list) {
+    return message_of(ErrorKind::kBadData, [&] { of_list(list); });
+  };
+  EXPECT_TRUE(contains(refusal("the\na dog\n"), "dict.txt:2: 'a dog' is no line of a list of words"));
+  EXPECT_TRUE(contains(refusal("the\n\ndog\n"), "dict.txt:2: "));
+  EXPECT_TRUE(contains(refusal("the\ndog\nthe 4\n"), "dict.txt:3: the word 'the' is also in line 1"));
+  EXPECT_TRUE(contains(refusal("\u2581the\n"), "U+2581"));
+  EXPECT_TRUE(contains(refusal("<s>\n"), "has no words"));
+  EXPECT_TRUE(contains(refusal("\xff\xfe"), "UTF-8"));
+}
 
 TEST_F(TokenizerFileTest, AModelIsReadFromItsFile) {
   const std::string model = train_tokenizer(small_text(), options_of(TokenizerKind::kUnigram, 90));

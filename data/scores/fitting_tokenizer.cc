@@ -1,0 +1,61 @@
+#include "data/scores/fitting_tokenizer.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "data/error.h"
+#include "data/scores/line_tokenizer.h"
+#include "data/scores/unspaced_text.h"
+#include "data/text/unicode.h"
+
+namespace ventris::data {
+namespace {
+
+constexpr size_t kLines = 1000;
+
+bool is_kana(char32_t c) {
+  return (c >= 0x3041 && c <= 0x309F) || (c >= 0x30A1 && c <= 0x30FF) || (c >= 0x31F0 && c <= 0x31FF) ||
+         (c >= 0xFF66 && c <= 0xFF9F);
+}
+
+bool is_han(char32_t c) {
+  return (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAD9) ||
+         (c >= 0x20000 && c <= 0x323AF);
+}
+
+}  // namespace
+
+FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, bool has_mecab) {
+  if (!words_are_phrases(references, {})) return {};
+  int64_t kana = 0;
+  int64_t han = 0;
+  int64_t unspaced = 0;
+  for (size_t i = 0; i < std::min(references.size(), kLines); ++i) {
+    for (const char32_t c : unicode::decode(references[i])) {
+      kana += is_kana(c) ? 1 : 0;
+      han += is_han(c) ? 1 : 0;
+      unspaced += is_of_unspaced_script(c) ? 1 : 0;
+    }
+  }
+  if (2 * (kana + han) <= unspaced)
+    return {BleuTokenizer::kChar, "the references put no spaces between words"};
+  constexpr int64_t kShareOfKana = 20;  // Chinese text has hardly any, Japanese about two thirds
+  if (kShareOfKana * kana < kana + han) return {BleuTokenizer::kChinese, "the references are Chinese"};
+  if (has_mecab) return {BleuTokenizer::kJapaneseMecab, "the references are Japanese"};
+  return {
+      BleuTokenizer::kChar,
+      "the references are Japanese, and MeCab with its dictionary, which ja-mecab needs, is not installed "
+      "(Debian: libmecab2 and mecab-ipadic-utf8)"};
+}
+
+bool has_japanese_mecab() {
+  BleuOptions options{.tokenizer = BleuTokenizer::kJapaneseMecab};
+  try {
+    load_line_tokenizer(options, "");
+    return true;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
+}  // namespace ventris::data
