@@ -17,7 +17,7 @@ class Decompressor {
   struct Step {
     size_t taken = 0;
     size_t written = 0;
-    bool ended = false;  // the stream is complete
+    bool ended = false;      // the stream is complete
     std::string fault = {};  // why it cannot be read, or empty
   };
 
