@@ -86,13 +86,15 @@ Sample sample_sentences(const PrepareOptions& options, const std::string& standa
   return sample;
 }
 
-/// The pieces of the tags: a tag is a whole word, so that with the mark of the space before it, it is one
-/// token.
-std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora) {
+/// The pieces of the tags: a tag is a whole word, so that with the mark of the space before it, if the
+/// tokenizer puts one before a line, it is one token.
+std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora,
+                                    const TokenizerTraining& training) {
+  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
   std::set<std::string> pieces;
   for (const TrainingCorpus& corpus : corpora) {
     for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
-      if (!tag.empty()) pieces.insert(std::string(kSpaceMark) + tag);
+      if (!tag.empty()) pieces.insert(mark + tag);
     }
   }
   return {pieces.begin(), pieces.end()};
@@ -116,7 +118,7 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
             0};
   }
   TokenizerTraining training = options.tokenizer;
-  const std::vector<std::string> tags = tag_pieces(options.corpora);
+  const std::vector<std::string> tags = tag_pieces(options.corpora, training);
   training.user_symbols.insert(training.user_symbols.end(), tags.begin(), tags.end());
   std::string answer = run_in_child(
       [&](const ProgressCall& progress) {

@@ -4,10 +4,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "data/prepare.h"
+#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 #include "launch/command.h"
 #include "launch/job.h"

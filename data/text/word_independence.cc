@@ -24,7 +24,9 @@
 //    model adds scores along the line, and the rounding of the sums depends on the words before; it is not
 //    covered.) Neighbouring unknown characters become one unknown token; where U+2581 itself is a piece, a
 //    word never begins with an unknown character, so that none are joined across words. Pieces that users
-//    define are matched before all this; models that have any are not covered. Bytes in place of an unknown
+//    define are matched before all this, and joined with nothing: one that begins with U+2581 and has no
+//    other, as the tags of `prepare`, is matched at the beginning of a word alone and ends in that word;
+//    models of other kinds, or with other such pieces, are not covered. Bytes in place of an unknown
 //    character are those of that character.
 //
 //    A model of characters takes them one by one; for its unknown characters the same holds. A model of words
@@ -85,6 +87,7 @@ bool words_are_independent(std::string_view model) {
   std::optional<uint64_t> kind;
   bool normaliser = false;
   bool has_space_mark = false;
+  bool has_tags = false;
   ProtoFields fields(model);
   while (fields.next()) {
     if (fields.number() == kTrainerField) {
@@ -102,13 +105,16 @@ bool words_are_independent(std::string_view model) {
           type = piece.value();
         }
       }
-      if (!piece.ok() || type == kTypeUserDefined || text.find(kSpaceMark, 1) != std::string_view::npos) {
-        return false;
+      if (!piece.ok() || text.find(kSpaceMark, 1) != std::string_view::npos) return false;
+      if (type == kTypeUserDefined) {
+        if (!text.starts_with(kSpaceMark) || text == kSpaceMark) return false;
+        has_tags = true;
       }
       has_space_mark = has_space_mark || (text == kSpaceMark && type == kTypeNormal);
     }
   }
-  return fields.ok() && kind && normaliser && (has_space_mark || *kind == kModelWord);
+  return fields.ok() && kind && normaliser && (has_space_mark || *kind == kModelWord) &&
+         (!has_tags || *kind == kModelBpe);
 }
 
 bool words_are_normalised_apart(std::string_view model) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sentencepiece_trainer.h>
 
+#include <iterator>
 #include <random>
 #include <unordered_map>
 
@@ -93,6 +94,22 @@ TEST(CachedEncoderTest, OddLinesGiveTheIdsOfTheTokenizer) {
 TEST(CachedEncoderTest, ModelsOfWordsAndCharactersAreCovered) {
   for (const char* kind : {"word", "char"}) {
     EXPECT_TRUE(words_are_independent(train_with({{"model_type", kind}, {"vocab_size", "50"}}))) << kind;
+  }
+}
+
+TEST(CachedEncoderTest, ModelsWithTagsAreCovered) {
+  const Tokenizer tokenizer(train_with({{"user_defined_symbols", "\u2581<bt>,\u2581fox"}}), "test");
+  EXPECT_TRUE(words_are_independent(tokenizer.model()));
+  Strings lines;
+  const char* const tags[] = {"<bt> ", "<bt>", "<bt>fox ", " fox", "foxes <bt> ", "<bt><bt>\t", "x<bt>"};
+  for (const std::string& line : odd_lines()) {
+    const std::string tag = tags[lines.size() % std::size(tags)];
+    lines.push_back(lines.size() % 2 == 0 ? tag + line : line + tag + line);
+  }
+  expect_same_ids(tokenizer, lines);
+  const Strings not_covered = {"\u2581", "<bt>", "\u2581a\u2581b"};
+  for (const std::string& symbol : not_covered) {
+    EXPECT_FALSE(words_are_independent(train_with({{"user_defined_symbols", symbol}}))) << symbol;
   }
 }
 
