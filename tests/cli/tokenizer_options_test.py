@@ -63,8 +63,8 @@ class TokenizerOptions(support.CommandLineTest):
     def tokenizer(self, corpus):
         with h5py.File(corpus) as file:
             model, origin = file["tokenizer"][:].tobytes(), json.loads(file.attrs["tokenizer_origin"])
-            tokens, ends = file["source/tokens"][:], file["source/offsets"][:]
-            return pieces(model), origin, [tokens[a:b].tolist() for a, b in zip(ends[:-1], ends[1:])]
+            tokens, ends = file["train/tokens"][:], file["train/offsets"][:]
+            return pieces(model), origin, [tokens[a:b].tolist() for a, b in zip(ends[:-1:2], ends[1::2])]
 
     def train(self, corpus, name, *options, steps=4):
         model = self.path(name)
