@@ -232,7 +232,7 @@ class WrongOptions(support.CommandLineTest):
         self.refuse(64, "train", "--max-step", "5", says="unknown option --max-step")
 
     def test_required_options(self):
-        self.refuse(64, "prepare", "--output", "x", says="--train-sets SRC TGT")
+        self.refuse(64, "prepare", "--output", "x", says="no training files given; pass --train-sets")
         self.refuse(64, "train", "--model-dir", "x", says="--corpus is required")
         self.refuse(64, "inspect", says="FILE_OR_DIR is required")
         self.refuse(64, "average", "--output", "x", says=["--model-dir", "--checkpoints"])

@@ -64,8 +64,7 @@ class TokenizerOptions(support.CommandLineTest):
         with h5py.File(corpus) as file:
             model, origin = file["tokenizer"][:].tobytes(), json.loads(file.attrs["tokenizer_origin"])
             tokens, ends = file["train/tokens"][:], file["train/offsets"][:]
-            sources = zip(ends[:-1:2], ends[1::2])
-            return pieces(model), origin, [tokens[a:b].tolist() for a, b in sources]
+            return pieces(model), origin, [tokens[a:b].tolist() for a, b in zip(ends[:-1:2], ends[1::2])]
 
     def train(self, corpus, name, *options, steps=4):
         model = self.path(name)
