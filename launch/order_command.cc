@@ -153,6 +153,7 @@ void check_is_known(const data::MixPlan& plan, const RecordedStages& recorded, i
 
 int run_order(Options& options, Job& job) {
   TrainOptions& train = options.train.train;
+  if (options.steps.empty()) fail(ExitCode::kUsage, "--steps is required: A:B, the first and the last step");
   const StepRange range = range_of(options.steps);
   if (!options.run.empty()) take_run(options);
   for (const std::string& remark : take_mix(options.train)) say(job, remark);

@@ -176,6 +176,7 @@ class Mix(MixTest):
                     says=["is in stage calm, which lasts until stalled 1", "give it with --model-dir"])  # fmt: skip
         self.refuse(64, "order", "--corpus", self.corpus, "--steps", "5:4", says="expected A:B")
         self.refuse(64, "order", "--steps", "5", says="--corpus is required")
+        self.refuse(64, "order", "--corpus", self.corpus, says="--steps is required")
         self.refuse(64, "order", "--model-dir", self.path("quiet"), "--steps", 1, "--seed", 3, says="leave out --seed")
         plan = self.write("short.txt", "clean 1 until 3 steps\nclean 1 until stalled 1\nbt 1\n")
         short = ["--mix", plan, "--max-steps", 5, "--valid-every", 100]
