@@ -15,6 +15,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 
@@ -36,7 +37,10 @@ static_assert(std::is_trivially_copyable_v<PrepareProgress>);
 
 constexpr int kRepeatMs = 500;
 
-// Of the child alone, for its end by exit().
+constexpr std::string_view kWantOfMemory =
+    "there is not enough memory to train the tokenizer; train it on fewer sentences (--tokenizer-sentences)";
+
+// Of the child alone, for its end by exit() or std::terminate().
 int the_pipe = -1;
 const std::string* the_reason_of_exit = nullptr;
 
@@ -61,6 +65,35 @@ void send_text(int fd, Kind kind, ErrorKind error, const std::string& text) {
   send(fd, kind, error, text.data(), text.size());
 }
 
+void say_want_of_memory() {
+  send(the_pipe, Kind::kError, ErrorKind::kUnavailable, kWantOfMemory.data(), kWantOfMemory.size());
+}
+
+bool is_want_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);  // of the stack of a thread
+  return system != nullptr && system->code() == std::errc::resource_unavailable_try_again;
+}
+
+/// Reports the exception that is being handled.
+void say_exception() {
+  try {
+    throw;
+  } catch (const DataError& error) {
+    send_text(the_pipe, Kind::kError, error.kind(), error.what());
+  } catch (const std::exception& error) {
+    if (is_want_of_memory(error)) return say_want_of_memory();
+    send_text(the_pipe, Kind::kError, ErrorKind::kBadData,
+              fmt::format("the tokenizer could not be trained: {}", error.what()));
+  }
+}
+
+/// For an exception in a thread of the library, or where it must not throw.
+[[noreturn]] void end_by_exception() {
+  if (std::current_exception() != nullptr) say_exception();
+  ::_exit(1);
+}
+
 void end_of_library() {
   send_text(the_pipe, Kind::kError, ErrorKind::kBadData, *the_reason_of_exit);
   ::_exit(1);
@@ -72,11 +105,7 @@ void end_of_library() {
   if (::getppid() != parent) ::_exit(1);
   the_pipe = fd;
   the_reason_of_exit = &reason_of_exit;
-  const auto say_want_of_memory = [fd] {
-    send_text(fd, Kind::kError, ErrorKind::kUnavailable,
-              "there is not enough memory to train the tokenizer; train it on fewer sentences "
-              "(--tokenizer-sentences)");
-  };
+  std::set_terminate(end_by_exception);
   try {
     if (std::atexit(end_of_library) != 0) throw std::bad_alloc();
     const std::string result = work([fd](const PrepareProgress& progress) {
@@ -84,18 +113,8 @@ void end_of_library() {
       send(fd, Kind::kProgress, ErrorKind::kIo, &progress, sizeof(progress));
     });
     send_text(fd, Kind::kResult, ErrorKind::kIo, result);
-  } catch (const DataError& error) {
-    send_text(fd, Kind::kError, error.kind(), error.what());
-  } catch (const std::bad_alloc&) {
-    say_want_of_memory();
-  } catch (const std::exception& error) {
-    const auto* const system = dynamic_cast<const std::system_error*>(&error);
-    if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
-      say_want_of_memory();  // for the stack of a thread
-    } else {
-      send_text(fd, Kind::kError, ErrorKind::kBadData,
-                fmt::format("the tokenizer could not be trained: {}", error.what()));
-    }
+  } catch (...) {
+    say_exception();
   }
   ::_exit(0);
 }
