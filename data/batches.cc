@@ -134,6 +134,7 @@ void BatchSource::expect_lengths(Draws&& draws) const {
     ++draws;
   }
   pairs_.expect_lengths(expected);
+  if (options_.sampled != nullptr) options_.sampled->expect(expected);
 }
 
 GlobalBatch BatchSource::at(const DataPosition& position) const {

@@ -86,6 +86,8 @@ class BatchSource {
   /// With a plan: how many pairs of each corpus were drawn so far.
   std::vector<int64_t> drawn(const DataPosition& position) const;
 
+  /// Whether tokens of pairs are drawn anew in each epoch.
+  bool samples() const { return options_.sampled != nullptr; }
   int64_t shard_source_capacity() const { return source_capacity_; }
   int64_t shard_target_capacity() const { return target_capacity_; }
 

@@ -113,6 +113,10 @@ std::string_view Corpus::train_target_text(int64_t pair) const {
   return impl_->arrays.text.at(2 * pair + 1, *impl_->mapping, impl_->path);
 }
 
+void Corpus::expect_text(std::span<const int64_t> pairs) const {
+  impl_->arrays.text.expect_pairs(pairs, *impl_->mapping);
+}
+
 const Tokenizer& Corpus::tokenizer() const {
   return impl_->tokenizer;
 }

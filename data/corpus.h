@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ class Corpus {
   bool has_text() const;
   std::string_view train_source_text(int64_t pair) const;
   std::string_view train_target_text(int64_t pair) const;
+  /// Tells the system that the text of these pairs will be read soon; a file without text has none.
+  void expect_text(std::span<const int64_t> pairs) const;
   const Tokenizer& tokenizer() const;
   int max_length() const;             // longest side of any pair, without marks
   const std::string& digest() const;  // hexadecimal

@@ -20,6 +20,20 @@ std::string_view StoredText::at(int64_t piece, const MappedFile& file, const std
   return {text, static_cast<size_t>(end - begin)};
 }
 
+void StoredText::expect_pairs(std::span<const int64_t> pairs, const MappedFile& file) const {
+  if (offsets.empty()) return;
+  constexpr size_t kOffsets = 3;  // of both lines and of the end of the second
+  for (const int64_t pair : pairs) file.expect(offsets.data() + 2 * pair, kOffsets * sizeof(int64_t));
+  for (const int64_t pair : pairs) {
+    // Not checked yet, so at worst other bytes of the text are asked for.
+    const int64_t* const at = offsets.data() + 2 * pair;
+    const int64_t begin = *static_cast<const volatile int64_t*>(at);
+    const int64_t end = *static_cast<const volatile int64_t*>(at + kOffsets - 1);
+    if (begin >= 0 && begin < end && end <= std::ssize(bytes))
+      file.expect(bytes.data() + begin, static_cast<size_t>(end - begin));
+  }
+}
+
 int64_t CorpusFile::check_array(const std::string& name, ElementType type, size_t bytes) const {
   const std::vector<int64_t> shape = reader.dimensions(name);
   if (reader.type(name) != type || shape.size() != 1) {

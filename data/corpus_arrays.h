@@ -23,6 +23,8 @@ struct StoredText {
   int64_t size() const { return std::ssize(offsets) - 1; }
   /// What is read is checked as in SentenceArray.
   std::string_view at(int64_t piece, const MappedFile& file, const std::string& path) const;
+  /// Of pieces of which two belong to a pair: asks for those of these pairs ahead of at().
+  void expect_pairs(std::span<const int64_t> pairs, const MappedFile& file) const;
 };
 
 struct CorpusArrays {

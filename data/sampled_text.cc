@@ -50,6 +50,10 @@ SampledText::SampledText(const Corpus& corpus, const SampleOptions& options)
 
 SampledText::~SampledText() = default;
 
+void SampledText::expect(std::span<const int64_t> pairs) const {
+  corpus_.expect_text(pairs);
+}
+
 void SampledText::sample(const DrawnPair& drawn, const MaxLengths& max, PairTokens& tokens) const {
   const auto set = [&](Side* side, uint64_t of_side, const SentenceArray& plain, auto&& text, int64_t most,
                        std::vector<int32_t>& ids) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "data/batches.h"
 
@@ -17,8 +18,8 @@ struct SampleOptions {
 };
 
 /// Subword regularisation: other token ids for the training pairs of a corpus in each of its epochs, from the
-/// text that it keeps. Those of a pair are a function of (corpus, options, pair, epoch), whatever the ranks,
-/// threads and order of calls.
+/// text that it keeps. Those of a pair are a function of (corpus, options, pair, epoch, maxima), whatever the
+/// ranks, threads and order of calls.
 class SampledText {
  public:
   /// The corpus must outlive the object. Throws DataError kBadConfiguration if it keeps no text, or has a
@@ -36,6 +37,8 @@ class SampledText {
   /// Sets both sides. A side that would be longer than its maximum or that of the options has the tokens of
   /// the corpus file. Thread-safe.
   void sample(const DrawnPair& drawn, const MaxLengths& max, PairTokens& tokens) const;
+  /// Tells the system that the text of these pairs will be sampled soon.
+  void expect(std::span<const int64_t> pairs) const;
 
  private:
   struct Side;

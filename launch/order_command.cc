@@ -166,15 +166,27 @@ int run_order(Options& options, Job& job) {
   if (!options.run.empty()) {
     recorded = recorded_stages(options.run, data::to_text(plan));
     at = recorded_position(options.run, range.first - 1);
+    if (!at.corpus_digest.empty() && at.corpus_digest != corpus.digest()) {
+      fail(
+          ExitCode::kBadConfiguration,
+          "{} has digest {}, but the run in {} was trained on a corpus of digest {}: give that one by --corpus",
+          train.corpus, corpus.digest(), options.run, at.corpus_digest);
+    }
   }
-  const data::BatchSource batches(
-      corpus.train(), corpus.parts(),
-      {.source_tokens = train.batch_source_tokens,
-       .target_tokens = train.batch_target_tokens,
-       .shards = resolved_shards(train, {}, 1, Device::kCpu, longest_rows(corpus)),
-       .seed = train.seed,
-       .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix),
-       .sampled = sampled_text(train, corpus)});
+  const int shards = resolved_shards(train, {}, 1, Device::kCpu, longest_rows(corpus));
+  if (train.logical_shards == 0) {
+    say(job,
+        fmt::format("The batches are those of a run with --logical-shards {}, the number of one rank on a "
+                    "CPU; a run with another number has other batches",
+                    shards));
+  }
+  const data::BatchSource batches(corpus.train(), corpus.parts(),
+                                  {.source_tokens = train.batch_source_tokens,
+                                   .target_tokens = train.batch_target_tokens,
+                                   .shards = shards,
+                                   .seed = train.seed,
+                                   .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix),
+                                   .sampled = sampled_text(train, corpus)});
   OrderWriter writer(options, corpus);
   while (at.step < range.last) {
     if (batches.ended(at.position)) {
@@ -205,7 +217,8 @@ Command order_command() {
       "shard from 0, the stage of the plan, the corpus, the number of the pair among those of its corpus in "
       "the file from 1 (those that 'ventris prepare' kept, in their order), how often all of that corpus was "
       "drawn before, and the tokens of both sides without marks. The order follows from the corpus and the "
-      "options alone: no model is needed, and it is the same for any number of ranks.",
+      "options alone: no model is needed, and it is the same for any number of ranks with the same "
+      "--logical-shards.",
       "With --model-dir the options are those of a run, steps are counted from its nearest checkpoint, and "
       "stages end where they ended in the run. Stages that validations end are known for such a run only. "
       "Without it, steps are counted from the first."};

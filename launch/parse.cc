@@ -169,7 +169,7 @@ Values parse_json(const Command& command, const std::string& json, const std::st
          path, command.name);
   }
   Values values;
-  for (const auto& [name, value] : command.options_from_json(json, path)) values[name] = {value};
+  for (const auto& [name, value] : command.options_from_json(json, path)) values[name].push_back(value);
   return values;
 }
 

@@ -363,9 +363,10 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   if (!read.train.mix.empty()) read.mix = path;
   OptionTable table;
   add_train_options(read, table);
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const std::string& glob : read.train.freeze) options.emplace_back("freeze", glob);
   const nlohmann::json given = parse_json(json);
   const nlohmann::json complete = parse_json(to_json(TrainOptions()));
-  std::vector<std::pair<std::string, std::string>> options;
   for (const Option& option : table.options()) {
     std::string key = option.name;
     std::replace(key.begin(), key.end(), '-', '_');

@@ -102,8 +102,9 @@ void BatchFeed::work(data::DataPosition position, int64_t step) {
 void BatchFeed::expect_tokens(const data::GlobalBatch& batch) const {
   std::vector<int64_t> pairs;
   for (int64_t s = share_.begin; s < share_.end; ++s) {
-    for (const data::DrawnPair& drawn : batch.shards[static_cast<size_t>(s)].pairs)
-      pairs.push_back(drawn.pair);
+    const data::Shard& shard = batch.shards[static_cast<size_t>(s)];
+    if (!shard.sampled.empty()) continue;  // read already
+    for (const data::DrawnPair& drawn : shard.pairs) pairs.push_back(drawn.pair);
   }
   corpus_.train().expect_tokens(pairs);
 }

@@ -62,6 +62,7 @@ RecordedPosition recorded_position(const std::string& folder, int64_t steps) {
   if (checkpoints.empty()) return recorded;
   const data::Hdf5Reader reader(checkpoints.back());
   recorded.step = reader.int_attribute("/", "step");
+  recorded.corpus_digest = reader.string_attribute("/", "corpus_digest");
   recorded.position.epoch = reader.int_attribute("/", "epoch");
   recorded.position.index = reader.int_attribute("/", "epoch_index");
   if (reader.has_attribute("/", kMixAttribute)) {

@@ -22,6 +22,7 @@ RecordedStages recorded_stages(const std::string& folder, const std::string& pla
 struct RecordedPosition {
   int64_t step = 0;  // steps done
   data::DataPosition position;
+  std::string corpus_digest = {};  // of the checkpoint; "" without
 };
 
 /// Of the newest checkpoint of the folder with at most `steps` steps done; the begin of the run if there is

@@ -109,6 +109,9 @@ class Freeze(support.CommandLineTest):
                     self.succeed(*self.train(resumed, *words, "--max-steps", 3, case=case))
                     self.succeed(*self.train(resumed, *words, "--max-steps", 6, case=case))
                     self.assert_same_checkpoints(resumed, one, 6)
+                    again = f"{case}-{precision}-again"  # by the recorded options
+                    self.succeed("train", "--config", self.path(one, "config.json"), "--model-dir", self.path(again))
+                    self.assert_same_checkpoints(again, one, 6)
                     if not support.MPIEXEC:
                         continue
                     for ranks, more in ((2, []), (4, []), (2, ["--shard-optimizer"]), (3, ["--shard-optimizer"])):

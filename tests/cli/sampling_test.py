@@ -90,6 +90,20 @@ class Sampling(support.CommandLineTest):
         replayed = self.succeed("replay", "--checkpoint", self.checkpoint("run", 4)).decode()
         self.assertIn(self.digests("run")[STEPS], replayed)
 
+    def test_order_prints_the_tokens_that_a_step_saw(self):
+        self.succeed(*self.words("seen", *BOTH, "--log-every", 1))
+        tokens = dict.fromkeys(range(1, STEPS + 1), 0)
+        plain = dict(tokens)
+        for sampled, counts in (("seen", tokens), (None, plain)):
+            words = ["--model-dir", self.path("seen")] if sampled else ["--corpus", self.corpus, "--logical-shards", 8]
+            for line in self.succeed("order", *words, "--steps", f"1:{STEPS}", "--json").splitlines():
+                pair = json.loads(line)
+                counts[pair["step"]] += pair["target_tokens"] + 1
+        seen = {line["step"]: line["target_tokens"] for line in self.lines("seen") if "target_tokens" in line}
+        self.assertEqual([seen[1], *(seen[step] - seen[step - 1] for step in range(2, STEPS + 1))], list(tokens.values()))
+        self.assertNotEqual(tokens, plain)
+        self.refuse(78, "order", "--model-dir", self.path("seen"), "--corpus", self.plain, "--steps", STEPS, says="digest")
+
     def test_validation_is_never_sampled(self):
         self.train("model")
         validated = []
@@ -114,6 +128,7 @@ class Sampling(support.CommandLineTest):
             self.refuse(
                 78, *self.words("refused", option, 0.1, corpus=self.plain), says=[self.plain, option, "prepare --keep-text"]
             )
+            self.refuse(78, "plan", "--corpus", self.plain, option, 0.1, "--preset", "tiny", says=[option, "prepare --keep-text"])
             for value in (-0.1, 1.5, "much"):
                 self.refuse(64, *self.words("refused", option, value), says=option)
         self.assertFalse(os.path.exists(self.path("refused", "metrics.jsonl")))

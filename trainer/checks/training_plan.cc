@@ -54,7 +54,8 @@ class Planner {
              .target_tokens = options_.batch_target_tokens,
              .shards = shards,
              .seed = options_.seed,
-             .mix = resolved_mix(options_, {}, corpus_)}};
+             .mix = resolved_mix(options_, {}, corpus_),
+             .sampled = sampled_text(options_, corpus_)}};
   }
 
   void plan_memory(TrainingPlan& plan, const data::BatchSource& batches) const {
@@ -165,10 +166,12 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const dat
   data::DataPosition position;
   double source = 0.0;
   double target = 0.0;
+  int64_t drawn = 0;
   while (position.epoch == 0 && position.index < kEnoughPairs && !batches.ended(position)) {
     const data::GlobalBatch batch = batches.at(position);
     source += static_cast<double>(batch.source_tokens);
     target += static_cast<double>(batch.target_tokens);
+    drawn += batch.pairs;
     position = batch.next;
     ++plan.steps_per_epoch;
   }
@@ -176,6 +179,11 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const dat
   plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
   plan.steps_are_exact = position.epoch > 0;
   if (plan.steps_are_exact) return;
+  if (batches.samples()) {
+    plan.steps_per_epoch = std::llround(static_cast<double>(pairs.size()) / static_cast<double>(drawn) *
+                                        static_cast<double>(plan.steps_per_epoch));
+    return;
+  }
   // With end marks, as in batches. More steps than these are of one side only where the other leaves room.
   const auto steps_of = [&](const data::SentenceArray& side, double tokens_of_a_step) {
     return static_cast<double>(side.total_tokens() + side.size()) / tokens_of_a_step;
