@@ -286,7 +286,7 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
   progress.warning(fmt::format(
       "the best checkpoint, of step {} ({} {:.4g}), is not in {}: the search for the best starts again",
       state.best_step, state.valid_metric, state.best_metric, options.model_dir));
-  state.best_step = 0;
+  state.best_step = state.best_due_step = 0;
 }
 
 /// Removes half-written files of earlier processes of the run.
@@ -323,7 +323,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
     progress.warning(
         fmt::format("--valid-metric was {} and is {}: the search for the best checkpoint starts again",
                     loaded.valid_metric, metric));
-    loaded.best_step = 0;
+    loaded.best_step = loaded.best_due_step = 0;
     loaded.validations_without_improvement = 0;
   }
   loaded.valid_metric = metric;
