@@ -132,6 +132,9 @@ class CheckpointSearch {
       } catch (const data::DataError& error) {
         if (error.kind() != data::ErrorKind::kBadData) throw;
         set_aside(newest, error.what());
+      } catch (const Error& error) {  // of what we read in an attribute
+        if (error.code() != ExitCode::kBadData) throw;
+        set_aside(newest, error.what());
       }
     }
     if (options_.resume != "auto") return found(resume_point_of(options_.resume));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "tests/support/mixed_corpus.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/checks/replay.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/recorded_stages.h"
@@ -217,6 +219,33 @@ TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
             "warm: bt 1 until 9 steps\nboth: clean 1 bt 2 until 7 steps\nlater: bt 1\n");
   EXPECT_EQ(plan_as_it_was(last_state(run).state.mix).stages[0].end,
             (data::StageEnd{data::StageEnd::Kind::kSteps, 3}));
+}
+
+TEST_F(StagesTest, ACheckpointWithAnUnsoundRecordOfStagesIsSetAside) {
+  TrainOptions run = options("run", kPlan);
+  run.save_every = 2;
+  run.max_steps = 4;
+  train_alone(run);
+  const LoadedState good = last_state(run);
+  const std::string newest = list_checkpoints(run.model_dir).back();
+  LoadedState last = last_state(run);
+  last.state.position.mix.stage = 7;
+  TransformerConfig config = run.model;
+  config.vocab_size = kTinyVocabulary;
+  Context context({.threads = 1});
+  const auto flat = [](std::vector<float>& values) {
+    return Tensor{values.data(), 1, std::ssize(values), std::ssize(values), DType::kF32};
+  };
+  save_checkpoint(context, run.model_dir, last.state, config, last.store,
+                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizer().model(),
+                  "a test");
+  ::testing::internal::CaptureStderr();
+  train_alone(run);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("its record of a plan of stages has no sound stage"), std::string::npos) << log;
+  EXPECT_TRUE(std::filesystem::exists(newest + ".damaged"));
+  EXPECT_TRUE(last_state(run).values == good.values);
+  EXPECT_EQ(last_state(run).state.position, good.state.position);
 }
 
 TEST_F(StagesTest, ARunHasAPlanFromItsBeginOrNone) {
