@@ -193,6 +193,18 @@ TEST_F(StalledStagesTest, StagesEndWhereTheyEndedAlsoWhenReplayedWithoutValidati
   EXPECT_EQ(agreed, 12 - step_of_checkpoint(checkpoints.front()));
 }
 
+TEST_F(StalledStagesTest, AStageThatHasEndedNeedsNoValidationsAnyMore) {
+  TrainOptions run = stalling("run");
+  run.max_steps = 7;
+  train_alone(run);  // is in the second stage
+  run.max_steps = 9;
+  run.valid_every = 0;
+  EXPECT_NE(refusal_of([&] { train_alone(run); }).find("stage calm lasts until stalled 1, but"),
+            std::string::npos);
+  run.mix = "warm: clean 1 until stalled 2\ncalm: clean 1 bt 1\n";
+  EXPECT_EQ(refusal_of([&] { train_alone(run); }), "accepted");
+}
+
 TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
   TrainOptions run = options("run", kPlan);
   run.max_steps = 4;
