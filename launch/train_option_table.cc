@@ -131,8 +131,8 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   Option& tokenize = table.choice(
       "valid-tokenize", train.valid_tokenize, bleu_tokenizer_names_and_auto(),
       "Tokenizer of that BLEU: one of the values of --tokenize of 'ventris bleu'. auto: in a resumed "
-      "run the one it had; otherwise by the script of the references: ja-mecab (char without MeCab), "
-      "zh, char for other text without spaces between words, or 13a.");
+      "run whose --valid-metric is BLEU the one it had; otherwise by the script of the references: "
+      "ja-mecab (char without MeCab), zh, char for other text without spaces between words, or 13a.");
   list_tokenizers(tokenize, bleu_tokenizer_names_and_auto());
   preset(tokenize);
   table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
