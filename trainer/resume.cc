@@ -277,7 +277,7 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
 void restore_best(const TrainOptions& options, const TrainingState& state) {
   const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
   if (state.best_step == 0 || read_best(options.model_dir) == best || !data::is_there(best)) return;
-  write_best(options.model_dir, best, options.valid_metric, state.best_metric);
+  write_best(options.model_dir, best, metric_of(state.valid_metric), state.best_metric);
 }
 
 /// For a run that moved to another folder, or whose best checkpoint was removed: otherwise no checkpoint
@@ -321,7 +321,9 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
         path, loaded.corpus_digest, state.corpus_digest, path);
   }
   check_nothing_newer(options, path, loaded.step);
-  const std::string metric = recorded_metric(options);
+  // Without validations there is nothing to compare with the best.
+  const std::string metric =
+      options.valid_every > 0 || loaded.valid_metric.empty() ? recorded_metric(options) : loaded.valid_metric;
   if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != metric) {
     progress.warning(
         fmt::format("--valid-metric was {} and is {}: the search for the best checkpoint starts again",

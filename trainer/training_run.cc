@@ -478,7 +478,7 @@ TrainResult TrainingRun::finish() {
                         .step = state_.step,
                         .best_step = state_.best_step,
                         .best_metric = state_.best_metric,
-                        .valid_metric = options_.valid_metric,
+                        .valid_metric = metric_of(state_.valid_metric),
                         .last_checkpoint = last_checkpoint_};
   if (whole_run_.seconds > 0.0) {
     result.target_tokens_per_second = static_cast<double>(whole_run_.target_tokens) / whole_run_.seconds;

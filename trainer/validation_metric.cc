@@ -82,7 +82,7 @@ bool valid_words_are_phrases(const TrainOptions& options, const data::Corpus& co
 
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus) {
   if (options.valid_metric != "auto") return;
-  const std::string before = recorded.substr(0, recorded.find(':'));
+  const std::string before = metric_of(recorded);
   if (!before.empty() && (before != "bleu" || options.valid_bleu)) {
     options.valid_metric = before;
   } else if (options.valid_bleu && !valid_words_are_phrases(options, corpus)) {
@@ -91,6 +91,10 @@ void resolve_valid_metric(TrainOptions& options, const std::string& recorded, co
     options.valid_metric = options.valid_bleu || options.valid_chrf ? "chrf" : "loss";
   }
   options.valid_chrf = options.valid_chrf || options.valid_metric == "chrf";
+}
+
+std::string metric_of(const std::string& recorded) {
+  return recorded.substr(0, recorded.find(':'));
 }
 
 std::string recorded_metric(const TrainOptions& options) {

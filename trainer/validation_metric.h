@@ -31,6 +31,9 @@ bool valid_words_are_phrases(const TrainOptions& options, const data::Corpus& co
 /// not computed, by chrF or else the loss. chrF is computed if chosen. The same on every rank.
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus);
 
+/// The --valid-metric of a recorded_metric().
+std::string metric_of(const std::string& recorded);
+
 /// A text that is equal for comparable values of the metric: "chrf", "bleu" with 13a, "bleu:zh" with another
 /// tokenizer.
 std::string recorded_metric(const TrainOptions& options);

@@ -1,6 +1,5 @@
 #include "trainer/validation_metric.h"
 
-#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <exception>
@@ -13,7 +12,10 @@
 #include "data/prepare.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/support/tiny_run.h"
+#include "tests/trainer/training_fixture.h"
 #include "trainer/agreement.h"
+#include "trainer/checks/replay.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 namespace {
@@ -76,6 +78,33 @@ TEST(ValidTokenizer, RanksWithOtherOptionsAreRefusedAndDoNotWaitForOneAnother) {
     for (const std::exception_ptr& error : errors)
       EXPECT_NE(message_of(error).find("the ranks disagree on option valid_"), std::string::npos);
   }
+}
+
+TEST(ValidTokenizer, AReplayDoesNotWarnOfTheOneThatWasChosen) {
+  const TemporaryFolder folder;
+  TrainOptions run = testing::tiny_run_options(make_chinese_corpus(folder), folder / "run");
+  run.valid_every = 2;
+  run.valid_bleu = true;
+  run.valid_beam_size = 1;
+  run.valid_max_sentences = 1;
+  run.save_every = 2;
+  run.max_steps = 4;
+  EXPECT_EQ(testing::train_alone(run).best_step, 2);
+  const std::string checkpoint = list_checkpoints(run.model_dir).front();
+  Context context({.threads = 1});
+  const auto self = make_self_communicator();
+  ::testing::internal::CaptureStderr();
+  int64_t agreed = 0;
+  replay(context, *self, recorded_run(*self, checkpoint).options, checkpoint, 0, "test",
+         [&](const ReplayedStep& step) { agreed += step.agrees() ? 1 : 0; });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().find("--valid-metric was"), std::string::npos);
+  EXPECT_EQ(agreed, 1);
+  run.max_steps = 6;
+  run.valid_tokenize = "char";
+  ::testing::internal::CaptureStderr();
+  testing::train_alone(run);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("--valid-metric was bleu:zh and is bleu:char"),
+            std::string::npos);
 }
 
 }  // namespace
