@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -116,6 +117,17 @@ TEST_F(StagesTest, TheLogTellsStagesAndPairs) {
   EXPECT_EQ(ends[1].at("end"), "until clean 1");
   EXPECT_GE(metrics_of(run, "pairs").at(static_cast<size_t>(ends[1].at("step")) - 1).at("pairs").at("clean"),
             80);
+}
+
+TEST_F(StagesTest, LinesOfTheLogThatAreNotOursAreNoStageEnds) {
+  TrainOptions run = options("log", kPlan);
+  std::filesystem::create_directory(run.model_dir);
+  std::ofstream(run.model_dir + "/metrics.jsonl")
+      << R"({"step":3,"event":7,"ended_stage":"warm"})" << '\n'
+      << R"({"step":3,"event":"stage_end","ended_stage":["warm"]})" << '\n'
+      << R"({"step":4,"event":"stage_end","ended_stage":"warm"})" << '\n';
+  const RecordedStages recorded = recorded_stages(run.model_dir, kPlan);
+  EXPECT_EQ(recorded.mix.ended, (std::vector<EndedStage>{{"warm", 4}}));
 }
 
 TEST_F(StagesTest, TheEndOfTheLastStageIsTheEndOfTraining) {
