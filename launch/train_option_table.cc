@@ -131,8 +131,8 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   Option& tokenize = table.choice(
       "valid-tokenize", train.valid_tokenize, bleu_tokenizer_names_and_auto(),
       "Tokenizer of that BLEU: one of the values of --tokenize of 'ventris bleu'. auto: in a resumed "
-      "run the one it had; otherwise by the script of the references: ja-mecab (char without MeCab), "
-      "zh, char for other text without spaces between words, or 13a.");
+      "run whose --valid-metric is BLEU the one it had; otherwise by the script of the references: "
+      "ja-mecab (char without MeCab), zh, char for other text without spaces between words, or 13a.");
   list_tokenizers(tokenize, bleu_tokenizer_names_and_auto());
   preset(tokenize);
   table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
@@ -149,8 +149,9 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
       "as in training; perplexity does not. auto: in a resumed run the metric it had; "
       "otherwise BLEU, or chrF if --valid-tokenize finds no words in the references, "
       "because they have no spaces between words (docs/scores.md)."));
-  preset(table.integer("patience", train.patience, {.min = 0, .max = 1000000},
-                       "Stops after N validations in a row without a better one; 0: never."));
+  preset(
+      table.integer("patience", train.patience, {.min = 0, .max = 1000000},
+                    "Stops after N validations by --valid-every in a row without a better one; 0: never."));
   table.number(
       "valid-target", train.valid_target, {.min = 0, .max = 1e9},
       "Ends training, saved and counted as done, once --valid-metric reaches this: "

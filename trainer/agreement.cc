@@ -22,7 +22,7 @@ std::string hash_of(const void* data, size_t bytes) {
 void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions& options,
                                  const data::Corpus& corpus) {
   static const std::set<std::string> kMayDiffer = {"/corpus", "/model_dir", "/threads"};
-  const nlohmann::json flat = nlohmann::json::parse(to_json(options)).flatten();
+  const nlohmann::json flat = flat_options(options);
   std::string keys;
   for (const auto& item : flat.items()) keys += item.key() + " ";
   check_equal_on_all_ranks(communicator, "the names of the options (is it the same program?)", keys);

@@ -34,10 +34,7 @@ bool is_of_validation(const Json& line) {
 
 // The end of a stage that a validation brought, which the validation writes again.
 bool is_of_stall(const Json& line) {
-  const auto text = [&](const char* key) {
-    return line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : "";
-  };
-  return text("event") == kStageEndEvent && text("end").starts_with("until stalled ");
+  return text_in(line, "event") == kStageEndEvent && text_in(line, "end").starts_with("until stalled ");
 }
 
 Json line_of(int64_t step, const char* type) {

@@ -30,8 +30,8 @@ void add_metrics(const std::string& folder, RecordedStages& recorded) {
     if (!object.is_object() || !object.contains("step") || !read_number(object["step"], step)) continue;
     recorded.last_step = std::max(recorded.last_step, step);
     const size_t next = recorded.mix.ended.size();
-    if (step > of_checkpoint && next < plan.stages.size() && object.value("event", "") == kStageEndEvent &&
-        object.value("ended_stage", "") == plan.stages[next].name) {
+    if (step > of_checkpoint && next < plan.stages.size() && text_in(object, "event") == kStageEndEvent &&
+        text_in(object, "ended_stage") == plan.stages[next].name) {
       recorded.mix.ended.push_back({plan.stages[next].name, step});
     }
   }

@@ -132,6 +132,9 @@ class CheckpointSearch {
       } catch (const data::DataError& error) {
         if (error.kind() != data::ErrorKind::kBadData) throw;
         set_aside(newest, error.what());
+      } catch (const Error& error) {  // of what we read in an attribute
+        if (error.code() != ExitCode::kBadData) throw;
+        set_aside(newest, error.what());
       }
     }
     if (options_.resume != "auto") return found(resume_point_of(options_.resume));
@@ -274,7 +277,7 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
 void restore_best(const TrainOptions& options, const TrainingState& state) {
   const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
   if (state.best_step == 0 || read_best(options.model_dir) == best || !data::is_there(best)) return;
-  write_best(options.model_dir, best, options.valid_metric, state.best_metric);
+  write_best(options.model_dir, best, metric_of(state.valid_metric), state.best_metric);
 }
 
 /// For a run that moved to another folder, or whose best checkpoint was removed: otherwise no checkpoint
@@ -286,7 +289,7 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
   progress.warning(fmt::format(
       "the best checkpoint, of step {} ({} {:.4g}), is not in {}: the search for the best starts again",
       state.best_step, state.valid_metric, state.best_metric, options.model_dir));
-  state.best_step = 0;
+  state.best_step = state.best_due_step = 0;
 }
 
 /// Removes half-written files of earlier processes of the run.
@@ -318,12 +321,14 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
         path, loaded.corpus_digest, state.corpus_digest, path);
   }
   check_nothing_newer(options, path, loaded.step);
-  const std::string metric = recorded_metric(options);
+  // Without validations there is nothing to compare with the best.
+  const std::string metric =
+      options.valid_every > 0 || loaded.valid_metric.empty() ? recorded_metric(options) : loaded.valid_metric;
   if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != metric) {
     progress.warning(
         fmt::format("--valid-metric was {} and is {}: the search for the best checkpoint starts again",
                     loaded.valid_metric, metric));
-    loaded.best_step = 0;
+    loaded.best_step = loaded.best_due_step = 0;
     loaded.validations_without_improvement = 0;
   }
   loaded.valid_metric = metric;

@@ -34,7 +34,8 @@ int64_t first_other_stage(const data::MixPlan& ours, const data::MixPlan& theirs
   return -1;
 }
 
-data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint& from) {
+/// `stage` becomes that in which the run is.
+data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint& from, int64_t& stage) {
   if (from.mix.empty()) {
     if (!options.mix.empty()) refuse_other_option(from.path, "--mix", "none", "one");
     return {};
@@ -42,22 +43,26 @@ data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint
   MixState recorded;
   data::MixPosition position;
   read_mix_json(from.mix, from.path, recorded, position);
+  stage = position.stage;
   data::MixPlan theirs = data::parse_mix_plan(recorded.plan, from.path);
   if (options.mix.empty()) return theirs;
   data::MixPlan ours = data::parse_mix_plan(options.mix, "--mix");
-  const int64_t other = first_other_stage(ours, theirs, position.stage);
+  const int64_t other = first_other_stage(ours, theirs, stage);
   if (other >= 0) {
     fail(ExitCode::kBadConfiguration,
          "{} is in stage {} of its plan, whose stage {} is {}; in that of --mix it is {}. What ends a stage "
          "and later stages may change, but not the corpora of these; without --mix the recorded plan "
          "continues",
-         from.path, position.stage + 1, other + 1, line_of(theirs, other), line_of(ours, other));
+         from.path, stage + 1, other + 1, line_of(theirs, other), line_of(ours, other));
   }
   return ours;
 }
 
-void check_ends(const data::MixPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
-  for (const data::MixStage& stage : plan.stages) {
+/// Of the stages from number `first`: those before it have ended.
+void check_ends(const data::MixPlan& plan, int64_t first, const TrainOptions& options,
+                const data::Corpus& corpus) {
+  for (int64_t i = first; i < std::ssize(plan.stages); ++i) {
+    const data::MixStage& stage = plan.stages[static_cast<size_t>(i)];
     if (stage.end.kind != data::StageEnd::Kind::kStalled) continue;
     if (options.valid_every == 0 || corpus.valid().size() == 0) {
       fail(ExitCode::kBadConfiguration, "--mix: stage {} lasts {}, but the run has no validations: {}",
@@ -78,13 +83,14 @@ void check_ends(const data::MixPlan& plan, const TrainOptions& options, const da
 
 data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from, const data::Corpus& corpus) {
   data::MixPlan plan;
+  int64_t stage = 0;
   if (!from.path.empty()) {
-    plan = plan_of_resumed_run(options, from);
+    plan = plan_of_resumed_run(options, from, stage);
   } else if (!options.mix.empty()) {
     plan = data::parse_mix_plan(options.mix, "--mix");
   }
   data::check_corpora(plan, corpus.parts(), options.corpus);
-  check_ends(plan, options, corpus);
+  check_ends(plan, stage, options, corpus);
   return plan;
 }
 

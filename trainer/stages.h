@@ -16,7 +16,7 @@ class Progress;
 /// stage in which the run is, the names and shares of the stages must be those of the checkpoint; what ends a
 /// stage, and later stages, may be others. Throws
 /// Error(kBadConfiguration) for another plan, for corpora that the file does not have, and for a stage that
-/// validations end in a run without them.
+/// has not ended and that validations end in a run without them.
 data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from, const data::Corpus& corpus);
 
 /// Whether as many validations in a row as the end of the present stage says were not better.

@@ -115,15 +115,6 @@ void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
       "NVIDIA_TF32_OVERRIDE is 0, so cuBLASLt computes the products of --precision tf32 in f32. Unset it to use TF32");
 }
 
-/// By path; a list is one text.
-nlohmann::json flat_options(const TrainOptions& options) {
-  nlohmann::json object = nlohmann::json::parse(to_json(options));
-  for (nlohmann::json& value : object) {
-    if (value.is_array()) value = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
-  }
-  return object.flatten();
-}
-
 }  // namespace
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,

@@ -1,6 +1,6 @@
 #include "trainer/train_options_json.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -154,6 +154,14 @@ json json_of(const TrainOptions& options) {
 
 std::string to_json(const TrainOptions& options) {
   return json_text(json_of(options), 2);
+}
+
+json flat_options(const TrainOptions& options) {
+  json object = json::parse(to_json(options));
+  for (json& value : object) {
+    if (value.is_array()) value = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
+  }
+  return object.flatten();
 }
 
 std::string config_json(const TrainOptions& options, const std::string& environment) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "trainer/train_options.h"
@@ -8,8 +9,10 @@ namespace ventris {
 
 /// The options of a run as one JSON object with sorted keys (exact round trip).
 std::string to_json(const TrainOptions& options);
-/// The same as in config.json: with `environment` (trainer/run_environment.h), if there is one, under that
-/// key, and without the options that earlier versions do not know where they have their defaults.
+/// The same by path ("/model/d_model"), without nesting; a list is one text.
+nlohmann::json flat_options(const TrainOptions& options);
+/// The same as to_json() in config.json: with `environment` (trainer/run_environment.h), if there is one,
+/// under that key, and without the options that earlier versions do not know where they have their defaults.
 std::string config_json(const TrainOptions& options, const std::string& environment);
 /// Reads the result of to_json(). Missing options (a file of an older version) have their defaults. Throws
 /// Error(kBadData) naming `origin` and the key that is unknown or of another type, and data::NewerFormat if

@@ -48,6 +48,26 @@ int64_t peak_memory_bytes() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
+/// Whether the parameters of the state are better than the best so far, of best_step (0: none). At step 0
+/// they are those of --init.
+bool are_better(const std::string& valid_metric, double metric, const TrainingState& state, int64_t best_step,
+                double best) {
+  return state.step > 0 && std::isfinite(metric) && (best_step == 0 || is_better(valid_metric, metric, best));
+}
+
+/// Counts a validation that was due for --patience and `until stalled`.
+void count_validation(const std::string& valid_metric, double metric, TrainingState& state) {
+  // Then these are the parameters of the stage before.
+  const bool begins_stage = state.position.mix.stage > 0 && state.position.mix.steps == 0;
+  if (are_better(valid_metric, metric, state, state.best_due_step, state.best_due_metric)) {
+    state.best_due_metric = metric;
+    state.best_due_step = state.step;
+    state.validations_without_improvement = 0;
+  } else if (state.step > 0 && !begins_stage) {
+    ++state.validations_without_improvement;
+  }
+}
+
 /// Whether the best model so far is as good as --valid-target.
 bool target_is_reached(const TrainOptions& options, const TrainingState& state) {
   return options.valid_target > 0.0 && state.best_step > 0 &&
@@ -327,18 +347,14 @@ void TrainingRun::validate() {
   }
   const ValidationMetrics& metrics = *measured;
   const double metric = metrics.of(options_.valid_metric);
-  const bool counts = state_.step > 0;  // otherwise these are the parameters of --init
-  // These are the parameters of the stage before.
-  const bool begins_stage = state_.position.mix.stage > 0 && state_.position.mix.steps == 0;
-  const bool better = counts && std::isfinite(metric) &&
-                      (state_.best_step == 0 || is_better(options_.valid_metric, metric, state_.best_metric));
+  const bool better = are_better(options_.valid_metric, metric, state_, state_.best_step, state_.best_metric);
   if (better) {
     state_.best_metric = metric;
     state_.best_step = state_.step;
-    state_.validations_without_improvement = 0;
-  } else if (counts && !begins_stage) {
-    ++state_.validations_without_improvement;
   }
+  // Others, where a start ended, must not change what a later start does.
+  const bool is_due = validation_is_due();
+  if (is_due) count_validation(options_.valid_metric, metric, state_);
   if (metrics_) metrics_->write(metrics);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
   if (target_is_reached(options_, state_)) {
@@ -346,7 +362,7 @@ void TrainingRun::validate() {
                                   options_.valid_metric, state_.best_metric, state_.best_step,
                                   options_.valid_target));
   }
-  if (stage_has_stalled(batches_, state_)) {
+  if (is_due && stage_has_stalled(batches_, state_)) {
     const int64_t stage = state_.position.mix.stage;
     state_.position = batches_.after_stage(state_.position);
     record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
@@ -462,7 +478,7 @@ TrainResult TrainingRun::finish() {
                         .step = state_.step,
                         .best_step = state_.best_step,
                         .best_metric = state_.best_metric,
-                        .valid_metric = options_.valid_metric,
+                        .valid_metric = metric_of(state_.valid_metric),
                         .last_checkpoint = last_checkpoint_};
   if (whole_run_.seconds > 0.0) {
     result.target_tokens_per_second = static_cast<double>(whole_run_.target_tokens) / whole_run_.seconds;

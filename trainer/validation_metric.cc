@@ -45,16 +45,22 @@ std::string recorded_tokenizer(const std::string& recorded) {
 
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
                                     const data::Corpus& corpus, Communicator& communicator) {
+  const bool chooses = options.valid_tokenize == kAuto && recorded_tokenizer(recorded).empty() &&
+                       options.valid_bleu && options.valid_every > 0;
+  const std::vector<std::string> references = chooses ? first_references(corpus) : std::vector<std::string>();
+  const bool fits_another = chooses && data::words_are_phrases(references, {});
+  // Every rank computes BLEU. On every rank, as their options and corpora may still differ.
+  const std::vector<std::string> missing =
+      communicator.all_gather(fits_another && !data::has_japanese_mecab() ? "MeCab" : "");
   if (options.valid_tokenize != kAuto) return "";
-  options.valid_tokenize = recorded_tokenizer(recorded);
-  if (!options.valid_tokenize.empty()) return "";
-  options.valid_tokenize = kUsual;
-  if (!options.valid_bleu || options.valid_every == 0) return "";
-  const std::vector<std::string> references = first_references(corpus);
-  if (!data::words_are_phrases(references, {})) return "";
-  double missing = data::has_japanese_mecab() ? 0.0 : 1.0;  // every rank computes BLEU
-  communicator.all_reduce_sum({&missing, 1, 1, 1, DType::kF64});
-  const data::FittingTokenizer fitting = data::fitting_tokenizer(references, missing == 0.0);
+  if (!fits_another) {
+    const std::string before = recorded_tokenizer(recorded);
+    options.valid_tokenize = before.empty() ? kUsual : before;
+    return "";
+  }
+  const bool all_have_mecab =
+      std::ranges::all_of(missing, [](const std::string& what) { return what.empty(); });
+  const data::FittingTokenizer fitting = data::fitting_tokenizer(references, all_have_mecab);
   options.valid_tokenize = name_of(fitting.tokenizer);
   return fmt::format("BLEU of the validation is computed with the tokenizer {}: {} (--valid-tokenize)",
                      options.valid_tokenize, fitting.reason);
@@ -76,7 +82,7 @@ bool valid_words_are_phrases(const TrainOptions& options, const data::Corpus& co
 
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus) {
   if (options.valid_metric != "auto") return;
-  const std::string before = recorded.substr(0, recorded.find(':'));
+  const std::string before = metric_of(recorded);
   if (!before.empty() && (before != "bleu" || options.valid_bleu)) {
     options.valid_metric = before;
   } else if (options.valid_bleu && !valid_words_are_phrases(options, corpus)) {
@@ -85,6 +91,10 @@ void resolve_valid_metric(TrainOptions& options, const std::string& recorded, co
     options.valid_metric = options.valid_bleu || options.valid_chrf ? "chrf" : "loss";
   }
   options.valid_chrf = options.valid_chrf || options.valid_metric == "chrf";
+}
+
+std::string metric_of(const std::string& recorded) {
+  return recorded.substr(0, recorded.find(':'));
 }
 
 std::string recorded_metric(const TrainOptions& options) {

@@ -13,7 +13,8 @@ class Communicator;
 /// Replaces --valid-tokenize auto: by the tokenizer of the checkpoint of a resumed run, if it recorded one
 /// (`recorded`, from recorded_metric(); "" for a new run); otherwise by the one that fits the references
 /// (data/scores/fitting_tokenizer.h), or 13a if nothing is validated with BLEU. Returns a message with the
-/// choice and its reason, empty for 13a and for the tokenizer of a checkpoint. The same on every rank.
+/// choice and its reason, empty for 13a and for the tokenizer of a checkpoint. The same on every rank; all
+/// must call it, whatever their options, as they need not have been compared.
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
                                     const data::Corpus& corpus, Communicator& communicator);
 
@@ -29,6 +30,9 @@ bool valid_words_are_phrases(const TrainOptions& options, const data::Corpus& co
 /// recorded_metric(); "" for a new run); otherwise by chrF if valid_words_are_phrases(), or BLEU; if BLEU is
 /// not computed, by chrF or else the loss. chrF is computed if chosen. The same on every rank.
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus);
+
+/// The --valid-metric of a recorded_metric().
+std::string metric_of(const std::string& recorded);
 
 /// A text that is equal for comparable values of the metric: "chrf", "bleu" with 13a, "bleu:zh" with another
 /// tokenizer.

@@ -1,4 +1,5 @@
 // train --valid-metric with --patience: when a run ends, and which checkpoint is the best.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "data/corpus.h"
@@ -102,6 +103,34 @@ TEST_P(EarlyStopping, EndsAtTheTargetAndStaysThere) {
   EXPECT_EQ(train_alone(run).step, expected_step) << "a start after the end went on";
   run.valid_target = 0.0;
   EXPECT_EQ(train_alone(run).step, whole.step);
+}
+
+TEST_P(EarlyStopping, AStartThatEndsBetweenValidationsChangesNothingLater) {
+  TrainOptions run = options();
+  run.warmup_steps = 4000;
+  run.learning_rate_scale = more_is_better() ? 200.0 : 2000.0;
+  run.model_dir = runs_ / "whole";
+  const TrainResult whole = train_alone(run);
+  const LoadedState end(whole.last_checkpoint, run.model, testing::kTinyVocabulary);
+  EXPECT_EQ(end.state.best_due_step, whole.best_step);
+  for (const int64_t step : {whole.best_step - 1, whole.best_step + 1, whole.step - 1}) {
+    SCOPED_TRACE(step);
+    TrainOptions parts = run;
+    parts.model_dir = runs_ / fmt::format("parts-{}", step);
+    parts.max_steps = step;
+    const TrainResult first = train_alone(parts);
+    EXPECT_EQ(metrics_of(parts, "valid_loss").back()["step"], step) << "the end is validated";
+    EXPECT_EQ(LoadedState(first.last_checkpoint, run.model, testing::kTinyVocabulary).state.best_due_step % 2,
+              0);
+    parts.max_steps = run.max_steps;
+    EXPECT_EQ(train_alone(parts).step, whole.step);
+    const LoadedState again(path_of_checkpoint(parts.model_dir, whole.step), run.model,
+                            testing::kTinyVocabulary);
+    EXPECT_TRUE(again.values == end.values);
+    EXPECT_EQ(again.state.best_due_step, end.state.best_due_step);
+    EXPECT_EQ(again.state.best_due_metric, end.state.best_due_metric);
+    EXPECT_EQ(again.state.validations_without_improvement, run.patience);
+  }
 }
 
 /// Makes the checkpoint of the last step one of a run that was stopped in its validation; nothing was better

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "tests/support/mixed_corpus.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/checks/replay.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/recorded_stages.h"
@@ -116,6 +119,17 @@ TEST_F(StagesTest, TheLogTellsStagesAndPairs) {
             80);
 }
 
+TEST_F(StagesTest, LinesOfTheLogThatAreNotOursAreNoStageEnds) {
+  TrainOptions run = options("log", kPlan);
+  std::filesystem::create_directory(run.model_dir);
+  std::ofstream(run.model_dir + "/metrics.jsonl")
+      << R"({"step":3,"event":7,"ended_stage":"warm"})" << '\n'
+      << R"({"step":3,"event":"stage_end","ended_stage":["warm"]})" << '\n'
+      << R"({"step":4,"event":"stage_end","ended_stage":"warm"})" << '\n';
+  const RecordedStages recorded = recorded_stages(run.model_dir, kPlan);
+  EXPECT_EQ(recorded.mix.ended, (std::vector<EndedStage>{{"warm", 4}}));
+}
+
 TEST_F(StagesTest, TheEndOfTheLastStageIsTheEndOfTraining) {
   TrainOptions run = options("short", "clean 1 until 2 steps\nbt 1 until 3 steps\n");
   const TrainResult result = train_alone(run);
@@ -157,15 +171,13 @@ TEST_F(StalledStagesTest, StagesEndWhenValidationsStallAlsoInRunsThatResume) {
     parts.save_every = 1;
     parts.max_steps = step;
     train_alone(parts);
-    if (step % 2 == 1) {  // the end of training is validated: that start does not count
-      std::filesystem::remove(list_checkpoints(parts.model_dir).back());
-    }
     parts.max_steps = run.max_steps;
     train_alone(parts);
     const LoadedState again = last_state(parts);
     EXPECT_TRUE(again.values == whole.values) << step;
     EXPECT_EQ(again.state.mix, whole.state.mix) << step;
     EXPECT_EQ(again.state.position, whole.state.position) << step;
+    EXPECT_EQ(again.state.validations_without_improvement, 2) << step;
   }
 }
 
@@ -191,6 +203,18 @@ TEST_F(StalledStagesTest, StagesEndWhereTheyEndedAlsoWhenReplayedWithoutValidati
   replay(context, *self, recorded_run(*self, checkpoints.front()).options, checkpoints.front(), 0, "test",
          [&](const ReplayedStep& step) { agreed += step.agrees() ? 1 : 0; });
   EXPECT_EQ(agreed, 12 - step_of_checkpoint(checkpoints.front()));
+}
+
+TEST_F(StalledStagesTest, AStageThatHasEndedNeedsNoValidationsAnyMore) {
+  TrainOptions run = stalling("run");
+  run.max_steps = 7;
+  train_alone(run);  // is in the second stage
+  run.max_steps = 9;
+  run.valid_every = 0;
+  EXPECT_NE(refusal_of([&] { train_alone(run); }).find("stage calm lasts until stalled 1, but"),
+            std::string::npos);
+  run.mix = "warm: clean 1 until stalled 2\ncalm: clean 1 bt 1\n";
+  EXPECT_EQ(refusal_of([&] { train_alone(run); }), "accepted");
 }
 
 TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
@@ -219,6 +243,33 @@ TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
             "warm: bt 1 until 9 steps\nboth: clean 1 bt 2 until 7 steps\nlater: bt 1\n");
   EXPECT_EQ(plan_as_it_was(last_state(run).state.mix).stages[0].end,
             (data::StageEnd{data::StageEnd::Kind::kSteps, 3}));
+}
+
+TEST_F(StagesTest, ACheckpointWithAnUnsoundRecordOfStagesIsSetAside) {
+  TrainOptions run = options("run", kPlan);
+  run.save_every = 2;
+  run.max_steps = 4;
+  train_alone(run);
+  const LoadedState good = last_state(run);
+  const std::string newest = list_checkpoints(run.model_dir).back();
+  LoadedState last = last_state(run);
+  last.state.position.mix.stage = 7;
+  TransformerConfig config = run.model;
+  config.vocab_size = kTinyVocabulary;
+  Context context({.threads = 1});
+  const auto flat = [](std::vector<float>& values) {
+    return Tensor{values.data(), 1, std::ssize(values), std::ssize(values), DType::kF32};
+  };
+  save_checkpoint(context, run.model_dir, last.state, config, last.store,
+                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizer().model(),
+                  "a test");
+  ::testing::internal::CaptureStderr();
+  train_alone(run);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("its record of a plan of stages has no sound stage"), std::string::npos) << log;
+  EXPECT_TRUE(std::filesystem::exists(newest + ".damaged"));
+  EXPECT_TRUE(last_state(run).values == good.values);
+  EXPECT_EQ(last_state(run).state.position, good.state.position);
 }
 
 TEST_F(StagesTest, ARunHasAPlanFromItsBeginOrNone) {

@@ -20,6 +20,13 @@ namespace ventris {
 namespace {
 
 constexpr std::string_view kInitialUpdates = "initial_updates";
+constexpr std::string_view kBestDue = "best_due_";  // the begin of the names
+
+/// Whether a number is left out of a file, where it says nothing, as earlier versions do.
+bool is_left_out(std::string_view name, const TrainingState& state) {
+  if (name == kInitialUpdates) return state.initial_updates == 0;
+  return name.starts_with(kBestDue) && state.best_due_step == state.best_step;
+}
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
@@ -150,7 +157,7 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state, [&](const char* name, const auto& value) {
-    if (name != kInitialUpdates || state.initial_updates != 0) writer.write_attribute("/", name, value);
+    if (!is_left_out(name, state)) writer.write_attribute("/", name, value);
   });
   writer.write_attribute("/", "valid_metric", state.valid_metric);
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);
@@ -186,14 +193,20 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   }
   check_same_network(in_file, config, path);
   TrainingState read;
-  for_each_number(read, [&]<typename T>(const char* name, T& value) {
-    // Older files have no pending validation, and few have initial updates.
-    const bool may_lack = name == kInitialUpdates || name == std::string_view("validation_pending");
-    if (may_lack && !reader.has_attribute("/", name)) return;
+  for_each_number(read, [&]<typename T>(const char* key, T& value) {
+    const std::string_view name = key;
+    // Older files have no pending validation.
+    const bool may_lack =
+        name == kInitialUpdates || name == "validation_pending" || name.starts_with(kBestDue);
+    if (may_lack && !reader.has_attribute("/", key)) {
+      if (name == "best_due_metric") read.best_due_metric = read.best_metric;
+      if (name == "best_due_step") read.best_due_step = read.best_step;
+      return;
+    }
     if constexpr (std::is_same_v<T, double>) {
-      value = reader.double_attribute("/", name);
+      value = reader.double_attribute("/", key);
     } else {
-      value = reader.int_attribute("/", name);
+      value = reader.int_attribute("/", key);
     }
   });
   if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not have it

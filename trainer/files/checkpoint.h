@@ -27,10 +27,12 @@ struct TrainingState {
   double elapsed_seconds = 0.0;  // of training so far, over all runs
   double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
   int64_t best_step = 0;
-  int64_t validations_without_improvement = 0;
-  int64_t validation_pending = 0;  // 1: the validation of this step was abandoned for a stop
-  int64_t initial_updates = 0;     // of Adam, before the first step (train --init-optimizer keep)
-  std::string valid_metric;        // train --valid-metric
+  double best_due_metric = 0.0;  // the same of the validations that were due by --valid-every alone
+  int64_t best_due_step = 0;
+  int64_t validations_without_improvement = 0;  // in a row, of those that were due
+  int64_t validation_pending = 0;               // 1: the validation of this step was abandoned for a stop
+  int64_t initial_updates = 0;  // of Adam, before the first step (train --init-optimizer keep)
+  std::string valid_metric;     // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
@@ -50,6 +52,8 @@ void for_each_number(State& state, Each&& each) {
   each("elapsed_seconds", state.elapsed_seconds);
   each("best_metric", state.best_metric);
   each("best_step", state.best_step);
+  each("best_due_metric", state.best_due_metric);
+  each("best_due_step", state.best_due_step);
   each("validations_without_improvement", state.validations_without_improvement);
   each("validation_pending", state.validation_pending);
   each("initial_updates", state.initial_updates);

@@ -32,4 +32,10 @@ std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
+/// The text of a member of an object; "" if it has none with that key, or one that is no text.
+template <typename Json>
+std::string text_in(const Json& object, const char* key) {
+  return object.contains(key) && object[key].is_string() ? object[key].template get<std::string>() : "";
+}
+
 }  // namespace ventris

@@ -45,6 +45,8 @@ std::string fault_in(const TrainingState& state) {
   if (state.elapsed_seconds < 0.0) return "a negative number in elapsed_seconds";
   if (state.best_step > state.step)
     return fmt::format("best_step {} at step {}", state.best_step, state.step);
+  if (state.best_due_step > state.step)
+    return fmt::format("best_due_step {} at step {}", state.best_due_step, state.step);
   if (state.skipped_steps > state.step) {
     return fmt::format("{} skipped steps at step {}", state.skipped_steps, state.step);
   }

@@ -39,6 +39,8 @@ TrainingState some_state() {
   state.elapsed_seconds = 0.1 + 0.2;
   state.best_metric = 27.300000000000001;
   state.best_step = 12000;
+  state.best_due_metric = 27.1;
+  state.best_due_step = 11000;
   state.validations_without_improvement = 1;
   state.corpus_digest = "0123abcd";
   state.resume_signature = "seed: 1\nbatch: 4096\n";
@@ -82,6 +84,8 @@ TEST_F(CheckpointFile, GivesBackParametersMomentsAndStateExactly) {
   EXPECT_EQ(got.elapsed_seconds, state.elapsed_seconds);
   EXPECT_EQ(got.best_metric, state.best_metric);
   EXPECT_EQ(got.best_step, state.best_step);
+  EXPECT_EQ(got.best_due_metric, state.best_due_metric);
+  EXPECT_EQ(got.best_due_step, state.best_due_step);
   EXPECT_EQ(got.validations_without_improvement, state.validations_without_improvement);
   EXPECT_EQ(got.corpus_digest, state.corpus_digest);
   EXPECT_EQ(got.resume_signature, state.resume_signature);
