@@ -172,6 +172,7 @@ bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::stri
 PrepareReport prepare(const PrepareOptions& given) {
   check_options(given);
   PrepareOptions options = given;
+  options.tokenizer = with_tags(given.tokenizer, given.corpora);
   std::optional<AppendedCorpus> appended;
   if (!given.append_to.empty()) {
     appended.emplace(given);

@@ -86,20 +86,6 @@ Sample sample_sentences(const PrepareOptions& options, const std::string& standa
   return sample;
 }
 
-/// The pieces of the tags: a tag is a whole word, so that with the mark of the space before it, if the
-/// tokenizer puts one before a line, it is one token.
-std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora,
-                                    const TokenizerTraining& training) {
-  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
-  std::set<std::string> pieces;
-  for (const TrainingCorpus& corpus : corpora) {
-    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
-      if (!tag.empty()) pieces.insert(mark + tag);
-    }
-  }
-  return {pieces.begin(), pieces.end()};
-}
-
 /// Whether the tokenizer has the tag as one token, with the space before it or after a token of that space.
 bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
   std::vector<int32_t> ids = tokenizer.encode(tag);
@@ -111,15 +97,24 @@ bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
 
 }  // namespace
 
+TokenizerTraining with_tags(TokenizerTraining training, const std::vector<TrainingCorpus>& corpora) {
+  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
+  std::set<std::string> pieces;
+  for (const TrainingCorpus& corpus : corpora) {
+    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
+      if (!tag.empty()) pieces.insert(mark + tag);
+    }
+  }
+  training.user_symbols.insert(training.user_symbols.end(), pieces.begin(), pieces.end());
+  return training;
+}
+
 PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
   if (!options.tokenizer_model.empty()) {
     return {options.tokenizer_bytes.empty() ? Tokenizer::from_file_of_model_or_words(options.tokenizer_model)
                                             : Tokenizer(options.tokenizer_bytes, options.tokenizer_model),
             0};
   }
-  TokenizerTraining training = options.tokenizer;
-  const std::vector<std::string> tags = tag_pieces(options.corpora, training);
-  training.user_symbols.insert(training.user_symbols.end(), tags.begin(), tags.end());
   std::string answer = run_in_child(
       [&](const ProgressCall& progress) {
         const Sample sample = sample_sentences(options, standard_input, progress);
@@ -127,7 +122,7 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
         progress({.phase = "training the tokenizer", .pairs = sentences / 2, .bytes = 0, .all_bytes = 0});
         std::string result(sizeof(sentences), '\0');
         std::memcpy(result.data(), &sentences, sizeof(sentences));
-        return result + train_tokenizer(sample.sentences(), training);
+        return result + train_tokenizer(sample.sentences(), options.tokenizer);
       },
       options.progress,
       "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "

@@ -162,8 +162,12 @@ TEST_F(PrepareTest, AnEmptyLineStaysEmptyWithATagOfOneTokenOrTwo) {
 }
 
 TEST_F(PrepareTest, TheFileTellsWhatItWasMadeOf) {
+  options_.corpora[0].source_tag = "<bt>";
+  options_.tokenizer.user_symbols = {"<news>"};
   const PrepareReport report = prepare(options_);
   const Hdf5Reader reader(options_.output);
+  const std::string origin = reader.string_attribute("/", "tokenizer_origin");
+  EXPECT_TRUE(contains(origin, "\"user_symbols\":[\"<news>\",\"\u2581<bt>\"]")) << origin;
   EXPECT_EQ(reader.string_attribute("/", "format"), "ventris-corpus");
   EXPECT_EQ(reader.int_attribute("/", "format_version"), 2);
   EXPECT_EQ(reader.int_attribute("/", "train_pairs"), 500);
