@@ -190,7 +190,7 @@ PrepareReport prepare(const PrepareOptions& given) {
 
   const PreparedTokenizer prepared = make_tokenizer(options, standard_input.path());
   const Tokenizer& tokenizer = prepared.tokenizer;
-  check_tags(options.corpora, tokenizer, options.tokenizer_model.empty());
+  check_tags(options, tokenizer);
   std::optional<KeySet> held_out;
   if (options.drop_overlap != Likeness::kNone) {
     held_out.emplace(held_out_lines(options, standard_input.path(), appended ? &*appended : nullptr));

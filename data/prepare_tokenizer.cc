@@ -95,6 +95,22 @@ bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
   return std::find(before_text.begin(), before_text.end(), ids[0]) != before_text.end();
 }
 
+std::string advice_on_tag(const std::string& tag, const PrepareOptions& options) {
+  if (!options.append_to.empty()) {
+    return fmt::format(
+        "The tokenizer is that of {}: take a tag that is a piece of it, or prepare all of it again; a tag for "
+        "later is set aside when the first corpus is prepared (--user-symbols '{}')",
+        options.append_to, tag);
+  }
+  if (!options.tokenizer_model.empty()) {
+    return fmt::format(
+        "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a piece of it, or "
+        "leave out --tokenizer-model and --tokenizer-from",
+        tag);
+  }
+  return "Take one that the tokenizer's normalisation leaves as it is, such as <bt>";
+}
+
 }  // namespace
 
 TokenizerTraining with_tags(TokenizerTraining training, const std::vector<TrainingCorpus>& corpora) {
@@ -133,8 +149,8 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
   return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
 }
 
-void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained) {
-  for (const TrainingCorpus& corpus : corpora) {
+void check_tags(const PrepareOptions& options, const Tokenizer& tokenizer) {
+  for (const TrainingCorpus& corpus : options.corpora) {
     for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
       if (tag.empty()) continue;
       if (has_tag(tokenizer, tag)) continue;
@@ -142,12 +158,7 @@ void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tok
       fail(ErrorKind::kBadConfiguration, "the tag '{}' of {} is not one token of the tokenizer, but {}. {}",
            tag, corpus.name,
            ids.size() == 1 ? std::string("unknown to it") : fmt::format("{} tokens", ids.size()),
-           is_trained
-               ? "Take one that the tokenizer's normalisation leaves as it is, such as <bt>"
-               : fmt::format(
-                     "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a "
-                     "piece of it, or leave out --tokenizer-model and --tokenizer-from",
-                     tag));
+           advice_on_tag(tag, options));
     }
   }
 }

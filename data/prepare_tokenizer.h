@@ -25,8 +25,9 @@ TokenizerTraining with_tags(TokenizerTraining training, const std::vector<Traini
 /// path of a copy of it. Errors: those of PairReader, clean_line() and train_tokenizer().
 PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input);
 
-/// Throws DataError kBadConfiguration for a tag that the tokenizer does not encode as one token.
-void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained);
+/// Throws DataError kBadConfiguration for a tag of the corpora that the tokenizer does not encode as one
+/// token.
+void check_tags(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 /// Bytes of the files on the disk; that of the standard input is `standard_input`.
 int64_t bytes_of(const std::vector<PairFiles>& files, const std::string& standard_input);

@@ -316,7 +316,7 @@ class PrepareCorpora(support.CommandLineTest):
         self.refused(64, "--append", base, *third, "--tokenizer-model", self.model, says="--tokenizer-model")
         self.refused(64, "--append", base, *third, "--valid-sets", *valid, says="20 validation pairs, which stay")
         self.refused(64, "--append", self.corpus, *third, "--keep-text", says="without its text")
-        self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says="not one token")
+        self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says=["not one token", base, "--user-symbols '<new>'"])
         self.refused(66, "--append", self.path("none.h5"), *third, says="none.h5")
         self.refused(65, "--append", first[0], *third, says=first[0])
         # Lines of the validation pairs of the file are held out, too.
