@@ -1,5 +1,6 @@
 #include "data/corpus_format.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -27,23 +28,37 @@ std::string text_of(const Json& json) {
 }
 
 int64_t number(const Json& json, const char* key, int64_t max) {
-  const auto value = json.at(key).get<int64_t>();
-  if (!json.at(key).is_number_integer() || value < 0 || value > max)
-    throw std::out_of_range(fmt::format("{} is {}", key, value));
-  return value;
+  const Json& value = json.at(key);
+  if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > max)
+    throw std::out_of_range(fmt::format("{} is {}", key, text_of(value)));
+  return value.get<int64_t>();
 }
 
-CorpusPart part_of(const Json& json) {
-  constexpr int64_t kAny = std::numeric_limits<int64_t>::max() / 4;  // sums of two do not overflow
+/// A count, which is added to a sum. Their limit is such that twice the pairs, and the tokens of both sides,
+/// do not overflow; whether the file has as many is checked with its arrays.
+int64_t added(const Json& json, const char* key, int64_t& sum) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;
+  const int64_t count = number(json, key, kMost - sum);
+  sum += count;
+  return count;
+}
+
+/// The part that follows those of which `before` has the sums, and is added to them.
+CorpusPart part_of(const Json& json, CorpusPart& before) {
   constexpr int64_t kLongest = std::numeric_limits<int>::max() - 1;
-  return {.name = json.at("name").get<std::string>(),
-          .first = number(json, "first", kAny),
-          .pairs = number(json, "pairs", kAny),
-          .source_tokens = number(json, "source_tokens", kAny),
-          .target_tokens = number(json, "target_tokens", kAny),
-          .longest_source = static_cast<int>(number(json, "longest_source", kLongest)),
-          .longest_target = static_cast<int>(number(json, "longest_target", kLongest)),
-          .details = text_of(json.at("details"))};
+  CorpusPart part{.name = json.at("name").get<std::string>()};
+  part.first = number(json, "first", std::numeric_limits<int64_t>::max());
+  if (part.first != before.pairs)
+    throw std::out_of_range(fmt::format("{} begins at pair {}, not {}", part.name, part.first, before.pairs));
+  part.pairs = added(json, "pairs", before.pairs);
+  part.source_tokens = added(json, "source_tokens", before.source_tokens);
+  part.target_tokens = added(json, "target_tokens", before.target_tokens);
+  part.longest_source =
+      static_cast<int>(number(json, "longest_source", std::min(kLongest, part.source_tokens)));
+  part.longest_target =
+      static_cast<int>(number(json, "longest_target", std::min(kLongest, part.target_tokens)));
+  part.details = text_of(json.at("details"));
+  return part;
 }
 
 template <typename Read>
@@ -71,22 +86,18 @@ std::string part_json(const CorpusPart& part) {
 std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path) {
   return parsed(json, kPartsAttribute, path, [](const Json& list) {
     std::vector<CorpusPart> parts;
-    int64_t next = 0;
-    for (const Json& each : list) {
-      parts.push_back(part_of(each));
-      if (parts.back().first != next) {
-        throw std::out_of_range(
-            fmt::format("{} begins at pair {}, not {}", parts.back().name, parts.back().first, next));
-      }
-      next += parts.back().pairs;
-    }
+    CorpusPart sum;
+    for (const Json& each : list) parts.push_back(part_of(each, sum));
     if (parts.empty()) throw std::out_of_range("there is no corpus");
     return parts;
   });
 }
 
 CorpusPart part_of_json(const std::string& json, const std::string& path) {
-  return parsed(json, kValidAttribute, path, [](const Json& each) { return part_of(each); });
+  return parsed(json, kValidAttribute, path, [](const Json& each) {
+    CorpusPart none;
+    return part_of(each, none);
+  });
 }
 
 }  // namespace ventris::data

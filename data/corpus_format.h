@@ -20,8 +20,9 @@ inline constexpr char kValidAttribute[] = "valid";
 
 std::string parts_json(const std::vector<CorpusPart>& parts);
 std::string part_json(const CorpusPart& part);
-/// The inverse. Throws DataError kBadData, naming `path`, for text that is not of this form, numbers below 0,
-/// and parts that do not follow each other.
+/// The inverse. Throws DataError kBadData, naming `path`, for text that is not of this form, numbers below 0
+/// or with too large sums, a sentence longer than its part, and parts that do not follow each other, the
+/// first of them from pair 0 on.
 std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path);
 CorpusPart part_of_json(const std::string& json, const std::string& path);
 

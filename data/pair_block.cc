@@ -39,10 +39,23 @@ std::string encoded_text(std::string_view line, const std::string& tag, Variant 
   return tag.empty() ? text : tag + " " + text;
 }
 
-/// Of the ids of a text with a tag: the tag is one token (check_tags).
-size_t tag_tokens(const std::string& tag, const std::vector<int32_t>& ids) {
-  return tag.empty() ? 0 : std::min<size_t>(1, ids.size());
-}
+/// Counts the tokens of a line in those of encoded_text(): without its tag, which is the token check_tags()
+/// found, or two where the tokenizer has the space before it as a token.
+class LineTokens {
+ public:
+  LineTokens(const Tokenizer& tokenizer, const std::string& tag) {
+    if (tag.empty()) return;
+    of_tag_ = tokenizer.encode(tag).size();
+    before_nothing_ = tokenizer.encode(tag + " ");
+  }
+  size_t in(const std::vector<int32_t>& ids) const {
+    return ids == before_nothing_ ? 0 : ids.size() - std::min(of_tag_, ids.size());
+  }
+
+ private:
+  size_t of_tag_ = 0;
+  std::vector<int32_t> before_nothing_;  // with the space after the tag, if the tokenizer keeps it
+};
 
 void add_characters(CharacterCounts& sum, const CharacterCounts& counts) {
   for (const auto& [character, count] : counts) sum[character] += count;
@@ -108,6 +121,8 @@ void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
   const std::string source_tag = set.corpus == nullptr ? "" : set.corpus->source_tag;
   const std::string target_tag = set.corpus == nullptr ? "" : set.corpus->target_tag;
   const VariantChoice variants(set.corpus == nullptr ? TrainingCorpus{} : *set.corpus, options.seed);
+  const LineTokens source_tokens(encoder.tokenizer(), source_tag);
+  const LineTokens target_tokens(encoder.tokenizer(), target_tag);
   const auto max_length = static_cast<size_t>(options.max_length);
   const int32_t unknown_id = encoder.tokenizer().unknown_id();
   const bool keeps_text = !set.drop || options.keep_text;
@@ -132,8 +147,7 @@ void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
     encoder.encode(encoded_source, source_ids);
     encoder.encode(encoded_target, target_ids);
     ++counts_.read;
-    const size_t shorter = std::min(source_ids.size() - tag_tokens(source_tag, source_ids),
-                                    target_ids.size() - tag_tokens(target_tag, target_ids));
+    const size_t shorter = std::min(source_tokens.in(source_ids), target_tokens.in(target_ids));
     const size_t longer = std::max(source_ids.size(), target_ids.size());
     const auto lengths = [&] {
       return fmt::format("{} source and {} target tokens", source_ids.size(), target_ids.size());

@@ -172,6 +172,7 @@ bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::stri
 PrepareReport prepare(const PrepareOptions& given) {
   check_options(given);
   PrepareOptions options = given;
+  options.tokenizer = with_tags(given.tokenizer, given.corpora);
   std::optional<AppendedCorpus> appended;
   if (!given.append_to.empty()) {
     appended.emplace(given);
@@ -189,7 +190,7 @@ PrepareReport prepare(const PrepareOptions& given) {
 
   const PreparedTokenizer prepared = make_tokenizer(options, standard_input.path());
   const Tokenizer& tokenizer = prepared.tokenizer;
-  check_tags(options.corpora, tokenizer, options.tokenizer_model.empty());
+  check_tags(options, tokenizer);
   std::optional<KeySet> held_out;
   if (options.drop_overlap != Likeness::kNone) {
     held_out.emplace(held_out_lines(options, standard_input.path(), appended ? &*appended : nullptr));

@@ -1,9 +1,11 @@
 #include "data/prepare_checks.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -86,15 +88,19 @@ void check_outputs(const PrepareOptions& options) {
   }
 }
 
+/// "valid" is the name of the validation pairs; the others have a meaning in a plan (data/mix_plan.h).
 void check_name(const std::string& name) {
   constexpr size_t kLongest = 64;
+  constexpr std::array<std::string_view, 4> kReserved = {"valid", "until", "steps", "stalled"};
   const bool is_plain = std::ranges::all_of(
       name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
-  if (name.empty() || name.size() > kLongest || !is_plain || name == "valid") {
-    fail(ErrorKind::kUsage,
-         "'{}' cannot be the name of a corpus: expected 1 to {} of the characters a-z, 0-9, _ and -, and not "
-         "'valid'",
-         name, kLongest);
+  if (name.empty() || name.size() > kLongest || !is_plain ||
+      std::ranges::find(kReserved, name) != kReserved.end()) {
+    fail(
+        ErrorKind::kUsage,
+        "'{}' cannot be the name of a corpus: expected 1 to {} of the characters a-z, 0-9, _ and -, and none "
+        "of {}",
+        name, kLongest, fmt::join(kReserved, ", "));
   }
 }
 

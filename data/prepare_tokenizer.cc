@@ -86,20 +86,6 @@ Sample sample_sentences(const PrepareOptions& options, const std::string& standa
   return sample;
 }
 
-/// The pieces of the tags: a tag is a whole word, so that with the mark of the space before it, if the
-/// tokenizer puts one before a line, it is one token.
-std::vector<std::string> tag_pieces(const std::vector<TrainingCorpus>& corpora,
-                                    const TokenizerTraining& training) {
-  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
-  std::set<std::string> pieces;
-  for (const TrainingCorpus& corpus : corpora) {
-    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
-      if (!tag.empty()) pieces.insert(mark + tag);
-    }
-  }
-  return {pieces.begin(), pieces.end()};
-}
-
 /// Whether the tokenizer has the tag as one token, with the space before it or after a token of that space.
 bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
   std::vector<int32_t> ids = tokenizer.encode(tag);
@@ -109,7 +95,35 @@ bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
   return std::find(before_text.begin(), before_text.end(), ids[0]) != before_text.end();
 }
 
+std::string advice_on_tag(const std::string& tag, const PrepareOptions& options) {
+  if (!options.append_to.empty()) {
+    return fmt::format(
+        "The tokenizer is that of {}: take a tag that is a piece of it, or prepare all of it again; a tag for "
+        "later is set aside when the first corpus is prepared (--user-symbols '{}')",
+        options.append_to, tag);
+  }
+  if (!options.tokenizer_model.empty()) {
+    return fmt::format(
+        "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a piece of it, or "
+        "leave out --tokenizer-model and --tokenizer-from",
+        tag);
+  }
+  return "Take one that the tokenizer's normalisation leaves as it is, such as <bt>";
+}
+
 }  // namespace
+
+TokenizerTraining with_tags(TokenizerTraining training, const std::vector<TrainingCorpus>& corpora) {
+  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
+  std::set<std::string> pieces;
+  for (const TrainingCorpus& corpus : corpora) {
+    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
+      if (!tag.empty()) pieces.insert(mark + tag);
+    }
+  }
+  training.user_symbols.insert(training.user_symbols.end(), pieces.begin(), pieces.end());
+  return training;
+}
 
 PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
   if (!options.tokenizer_model.empty()) {
@@ -117,9 +131,6 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
                                             : Tokenizer(options.tokenizer_bytes, options.tokenizer_model),
             0};
   }
-  TokenizerTraining training = options.tokenizer;
-  const std::vector<std::string> tags = tag_pieces(options.corpora, training);
-  training.user_symbols.insert(training.user_symbols.end(), tags.begin(), tags.end());
   std::string answer = run_in_child(
       [&](const ProgressCall& progress) {
         const Sample sample = sample_sentences(options, standard_input, progress);
@@ -127,7 +138,7 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
         progress({.phase = "training the tokenizer", .pairs = sentences / 2, .bytes = 0, .all_bytes = 0});
         std::string result(sizeof(sentences), '\0');
         std::memcpy(result.data(), &sentences, sizeof(sentences));
-        return result + train_tokenizer(sample.sentences(), training);
+        return result + train_tokenizer(sample.sentences(), options.tokenizer);
       },
       options.progress,
       "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "
@@ -138,8 +149,8 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
   return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
 }
 
-void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tokenizer, bool is_trained) {
-  for (const TrainingCorpus& corpus : corpora) {
+void check_tags(const PrepareOptions& options, const Tokenizer& tokenizer) {
+  for (const TrainingCorpus& corpus : options.corpora) {
     for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
       if (tag.empty()) continue;
       if (has_tag(tokenizer, tag)) continue;
@@ -147,12 +158,7 @@ void check_tags(const std::vector<TrainingCorpus>& corpora, const Tokenizer& tok
       fail(ErrorKind::kBadConfiguration, "the tag '{}' of {} is not one token of the tokenizer, but {}. {}",
            tag, corpus.name,
            ids.size() == 1 ? std::string("unknown to it") : fmt::format("{} tokens", ids.size()),
-           is_trained
-               ? "Take one that the tokenizer's normalisation leaves as it is, such as <bt>"
-               : fmt::format(
-                     "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a "
-                     "piece of it, or leave out --tokenizer-model and --tokenizer-from",
-                     tag));
+           advice_on_tag(tag, options));
     }
   }
 }

@@ -131,9 +131,11 @@ void add_corpus_options(OptionTable& table, Options& options) {
   table.group("Text");
   table.texts("train-sets", "SRC TGT...", sets.train_sets,
               "Files to train on: source, target; several pairs may be given. They are one corpus, 'train'.");
-  table.texts("train-set", "NAME SRC TGT", sets.train_set,
-              "A corpus of its own, with a name of a-z, 0-9, _ and -; may be given several times. "
-              "- is the standard input.");
+  table.texts(
+      "train-set", "NAME SRC TGT", sets.train_set,
+      "A corpus of its own, with a name of a-z, 0-9, _ and - (but not valid, until, steps or stalled); may be "
+      "given several times. "
+      "- is the standard input.");
   table.texts(
       "train-tsv", "NAME FILE", sets.train_tsv,
       "The same in one file: source TAB target in each line. If the first line has a third column, all "

@@ -73,6 +73,19 @@ void set_object_properties(hid_t properties, bool group) {
   }
 }
 
+/// The digest that the bytes of a file give.
+std::string digest_in(int fd, int64_t bytes, const std::string& path, FileDigest kind) {
+  if (kind == FileDigest::kOfAll) return hexadecimal(digest_of_range(fd, kUserBlockBytes, bytes, path));
+  try {
+    const DigestTree tree(fd, bytes, path);
+    tree.check_all(1);
+    return tree.root();
+  } catch (const DataError& error) {
+    if (error.kind() != ErrorKind::kBadData) throw;
+    return "that of other bytes";
+  }
+}
+
 }  // namespace
 
 Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes, FileDigest digests)
@@ -214,7 +227,7 @@ void Hdf5Writer::Impl::verify() const {
   // The data are on the disk, so nothing is lost. If the advice is not followed, the cache is read.
   ::posix_fadvise(opened.fd(), 0, 0, POSIX_FADV_DONTNEED);
   const int64_t bytes = std::max<int64_t>(status.st_size, kUserBlockBytes);
-  const std::string present = hexadecimal(digest_of_range(opened.fd(), kUserBlockBytes, bytes, path));
+  const std::string present = digest_in(opened.fd(), bytes, path, kind);
   if (present != digest) {
     fail(ErrorKind::kIo,
          "{}: differs from what was written: its digest is {}, not {}. "

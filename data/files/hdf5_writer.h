@@ -41,7 +41,7 @@ class Hdf5Writer {
 
   void commit();
   /// Reads the committed file again, from the disk if the system follows the advice, and compares digests.
-  /// Throws DataError kIo if they differ. Not of a file with a tree.
+  /// Throws DataError kIo if they differ.
   void verify() const;
   /// Hexadecimal, of the committed file: XXH3-128, or the root of the tree.
   const std::string& digest() const;

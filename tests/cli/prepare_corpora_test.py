@@ -316,7 +316,7 @@ class PrepareCorpora(support.CommandLineTest):
         self.refused(64, "--append", base, *third, "--tokenizer-model", self.model, says="--tokenizer-model")
         self.refused(64, "--append", base, *third, "--valid-sets", *valid, says="20 validation pairs, which stay")
         self.refused(64, "--append", self.corpus, *third, "--keep-text", says="without its text")
-        self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says="not one token")
+        self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says=["not one token", base, "--user-symbols '<new>'"])
         self.refused(66, "--append", self.path("none.h5"), *third, says="none.h5")
         self.refused(65, "--append", first[0], *third, says=first[0])
         # Lines of the validation pairs of the file are held out, too.
@@ -326,7 +326,7 @@ class PrepareCorpora(support.CommandLineTest):
 
     def test_names_and_groups(self):
         files = self.side_files("some", 0, 20)
-        for name in ("Upper", "with space", "valid", "ä", "x" * 65):
+        for name in ("Upper", "with space", "valid", "until", "steps", "stalled", "ä", "x" * 65):
             self.refused(64, "--train-set", name, *files, says="cannot be the name of a corpus")
         self.refused(64, "--train-set", "a", *files, "--train-set", "a", *files, says="two corpora have the name a")
         self.refused(64, "--train-sets", *files, "--train-set", "train", *files, says="two corpora have the name train")

@@ -1,5 +1,6 @@
 #include "data/corpus.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -253,10 +254,32 @@ TEST_F(Corpus2Test, CountsThatAreNotThoseOfTheArraysAreRefused) {
   content2_.weights.pop_back();
   refused_at_once("/train/weights has 1 elements, expected 2");
   // These are seen only where everything is read.
-  changed(R"("longest_source":3)", R"("longest_source":9)");
+  changed(R"("longest_source":3)", R"("longest_source":4)");
   write2();
   EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { Corpus(path_).check_all(1); }),
-                       "at most 3 a sentence, but 4 and 9 are recorded"));
+                       "at most 3 a sentence, but 4 and 4 are recorded"));
+}
+
+TEST_F(Corpus2Test, ForgedCountsNeitherOverflowNorLeadOutOfTheFile) {
+  content2_.valid.replace(content2_.valid.find(R"("first":0)"), 9, R"("first":1)");
+  refused_at_once("valid begins at pair 1, not 0");
+  constexpr int64_t kLarge = (int64_t{1} << 61) - 1;
+  const auto part = [](const char* name, int64_t first, int64_t pairs, int64_t source_tokens) {
+    return fmt::format(R"({{"name":"{}","first":{},"pairs":{},"source_tokens":{},"target_tokens":0,)"
+                       R"("longest_source":0,"longest_target":0,"details":{{}}}},)",
+                       name, first, pairs, source_tokens);
+  };
+  const auto before_the_part = [&](const std::string& others) { content2_.parts.insert(1, others); };
+  std::string wrapping;  // 8 kLarge + 12 is 4 in 64 bits, which the array has
+  for (const char* const name : {"b", "c", "d", "e", "f", "g", "h", "i"})
+    wrapping += part(name, 0, 0, kLarge);
+  content2_.parts.replace(content2_.parts.find(R"("source_tokens":4)"), 17, R"("source_tokens":12)");
+  before_the_part(wrapping);
+  refused_at_once(fmt::format("source_tokens is {}", kLarge));
+  before_the_part(part("b", 0, kLarge, 0) + part("c", kLarge, kLarge, 0));
+  refused_at_once(fmt::format("pairs is {}", kLarge));
+  content2_.parts.replace(content2_.parts.find(R"("longest_source":3)"), 18, R"("longest_source":5)");
+  refused_at_once("longest_source is 5");
 }
 
 TEST_F(Corpus2Test, ALargeVocabularyTakesFourBytes) {

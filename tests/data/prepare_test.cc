@@ -137,9 +137,37 @@ TEST_F(PrepareTest, AGivenTokenizerIsUsed) {
   EXPECT_EQ(Hdf5Reader(options_.output).string_attribute("/", "tokenizer_origin"), R"({"given":"t.model"})");
 }
 
+TEST_F(PrepareTest, AnEmptyLineStaysEmptyWithATagOfOneTokenOrTwo) {
+  const auto texts = [](const std::string& blank) { return blank + "\na\n" + text_of(english, 0, 20); };
+  for (const std::vector<std::string>& symbols : {std::vector<std::string>{}, {"<bt>"}}) {
+    options_.tokenizer_model.clear();
+    options_.tokenizer.user_symbols = symbols;
+    options_.corpora[0].source_tag = symbols.empty() ? "<bt>" : "";
+    prepare(options_);
+    const Corpus trained(options_.output);
+    ASSERT_EQ(trained.tokenizer().encode("<bt>").size(), 1 + symbols.size());
+    PrepareOptions tagged = options_;
+    tagged.tokenizer_model = put("t.model", trained.tokenizer().model());
+    tagged.max_length_ratio = 0;
+    tagged.output = in_folder("tagged.h5");
+    tagged.corpora = {{.name = "bt",
+                       .files = {{put("bt.en", texts(" ")), put("bt.de", texts("ein"))},
+                                 {put("bt2.en", texts("a")), put("bt2.de", texts(""))}},
+                       .source_tag = "<bt>",
+                       .target_tag = "<bt>"}};
+    const PrepareReport report = prepare(tagged);
+    EXPECT_EQ(report.train.empty, 2) << symbols.size();
+    EXPECT_EQ(report.train.kept, 42) << "a line of one token and a tag is not empty";
+  }
+}
+
 TEST_F(PrepareTest, TheFileTellsWhatItWasMadeOf) {
+  options_.corpora[0].source_tag = "<bt>";
+  options_.tokenizer.user_symbols = {"<news>"};
   const PrepareReport report = prepare(options_);
   const Hdf5Reader reader(options_.output);
+  const std::string origin = reader.string_attribute("/", "tokenizer_origin");
+  EXPECT_TRUE(contains(origin, "\"user_symbols\":[\"<news>\",\"\u2581<bt>\"]")) << origin;
   EXPECT_EQ(reader.string_attribute("/", "format"), "ventris-corpus");
   EXPECT_EQ(reader.int_attribute("/", "format_version"), 2);
   EXPECT_EQ(reader.int_attribute("/", "train_pairs"), 500);

@@ -67,6 +67,23 @@ TEST_F(Hdf5FileTest, AFileThatIsRemovedWhileItIsReadIsReadToItsEnd) {
   EXPECT_NE(contents.find_attribute("/", "step"), nullptr);
 }
 
+TEST_F(Hdf5FileTest, AWrittenFileIsComparedWithItsDigestOfEitherKind) {
+  const std::vector<int32_t> tokens(5000, 7);
+  const int64_t size = std::ssize(tokens);
+  for (const FileDigest kind : {FileDigest::kOfAll, FileDigest::kTree}) {
+    const std::string path = in_folder("sample.h5");
+    Hdf5Writer writer(path, 0, kind);
+    writer.write("/tokens", ElementType::kI32, {&size, 1}, tokens.data());
+    writer.commit();
+    writer.verify();
+    std::string bytes = bytes_of(path);
+    bytes[bytes.size() / 2] ^= 1;
+    put("sample.h5", bytes);
+    const std::string message = message_of(ErrorKind::kIo, [&] { writer.verify(); });
+    EXPECT_TRUE(contains(message, path) && contains(message, writer.digest())) << message;
+  }
+}
+
 TEST_F(Hdf5FileTest, AFileThatIsThereAndCannotBeOpenedIsNotMissing) {
   write_sample(in_folder("sample.h5"));
   const NoDescriptors none;
