@@ -376,7 +376,7 @@ class Progress(support.CommandLineTest):
             r"writing  [\d,]+ pairs",
         ):
             self.assertTrue([line for line in lines if re.match(pattern, line)], (pattern, lines))
-        self.assertRegex(result.stdout.decode(), r"tokenizer: trained on \d+ sentences\n")
+        self.assertRegex(result.stdout.decode(), r"tokenizer: trained on [\d,]+ sentences\n")
         silent = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 0)
         self.assertNotIn("pairs/s", silent.stderr.decode())
 
