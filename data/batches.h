@@ -85,7 +85,6 @@ class BatchSource {
   DataPosition after_stage(const DataPosition& position) const;
   /// With a plan: how many pairs of each corpus were drawn so far.
   std::vector<int64_t> drawn(const DataPosition& position) const;
-
   /// Whether tokens of pairs are drawn anew in each epoch.
   bool samples() const { return options_.sampled != nullptr; }
   int64_t shard_source_capacity() const { return source_capacity_; }

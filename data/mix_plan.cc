@@ -120,6 +120,8 @@ void check_stage(const MixStage& stage, const std::string& origin) {
 
 MixPlan parse_mix_plan(std::string_view text, const std::string& origin) {
   MixPlan plan;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of some editors
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::istringstream in{std::string(text)};
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {

@@ -229,6 +229,7 @@ PrepareReport prepare(const PrepareOptions& given) {
   writing.phase = "writing";
   if (options.progress) options.progress(writing);
   write_attributes(writer, options, tokenizer, train, valid);
+  if (appended) appended->check_still_there();
   report.commit();
   writer.commit();
   result.train = train.counts;

@@ -1,7 +1,13 @@
 #include "data/prepare_append.h"
 
+#include <sys/file.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "data/corpus_writer.h"
@@ -62,10 +68,24 @@ void write_part(CorpusWriter& writer, const Corpus& corpus, const CorpusPart& pa
   writer.end_part(part.details);
 }
 
+/// The file, locked if it will be replaced; a file system without locks has none.
+FileHandle opened(const PrepareOptions& options) {
+  const std::string& path = options.append_to;
+  FileHandle file = open_to_read(path);
+  if (!file.valid()) fail_opening(path, errno);
+  std::error_code error;  // of an output that does not exist
+  if (!std::filesystem::equivalent(path, options.output, error)) return file;
+  if (::flock(file.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    fail(ErrorKind::kUnavailable, "{}: another process appends to it; start again when that has ended", path);
+  return file;
+}
+
 }  // namespace
 
-AppendedCorpus::AppendedCorpus(const PrepareOptions& options) : corpus_(options.append_to) {
+AppendedCorpus::AppendedCorpus(const PrepareOptions& options)
+    : file_(opened(options)), corpus_(options.append_to) {
   const std::string& path = options.append_to;
+  check_still_there();
   for (const CorpusPart& part : corpus_.parts()) {
     const bool is_taken = std::ranges::any_of(
         options.corpora, [&](const TrainingCorpus& corpus) { return corpus.name == part.name; });
@@ -91,6 +111,18 @@ AppendedCorpus::AppendedCorpus(const PrepareOptions& options) : corpus_(options.
   }
 }
 
+void AppendedCorpus::check_still_there() const {
+  struct stat ours {
+  }, now{};
+  if (::fstat(file_.fd(), &ours) == 0 && ::stat(corpus_.path().c_str(), &now) == 0 &&
+      ours.st_dev == now.st_dev && ours.st_ino == now.st_ino)
+    return;
+  fail(ErrorKind::kUnavailable,
+       "{}: it was replaced while text was added to it; nothing was written. Start again, to add to the new "
+       "file",
+       corpus_.path());
+}
+
 void AppendedCorpus::write_parts(CorpusWriter& writer) const {
   for (const CorpusPart& part : corpus_.parts()) write_part(writer, corpus_, part);
 }
@@ -109,9 +141,7 @@ void AppendedCorpus::write_valid(CorpusWriter& writer) const {
 
 void AppendedCorpus::add_valid_lines(KeySet& keys, Likeness likeness) const {
   for (int64_t i = 0; i < corpus_.valid().size(); ++i) {
-    const TokenView ids = corpus_.valid().source[i];
     keys.find_or_add(key_of_line(corpus_.valid_reference(i), likeness));
-    keys.find_or_add(key_of_line(corpus_.tokenizer().decode({ids.begin(), ids.end()}), likeness));
   }
 }
 

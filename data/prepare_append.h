@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/corpus.h"
+#include "data/files/file_io.h"
 #include "data/pair_keys.h"
 #include "data/prepare.h"
 
@@ -17,18 +18,21 @@ class CorpusWriter;
 class AppendedCorpus {
  public:
   /// Throws DataError kUsage for options that contradict the file: a name of one of its parts, validation
-  /// pairs if it has some, keep_text if it has no text, another tokenizer.
+  /// pairs if it has some, keep_text if it has no text, another tokenizer. If the output is the file itself,
+  /// kUnavailable while another process appends to it.
   explicit AppendedCorpus(const PrepareOptions& options);
 
   const Corpus& corpus() const { return corpus_; }
+  /// Throws DataError kUnavailable if the path has another file by now.
+  void check_still_there() const;
   /// Each with its name and its record, then the validation pairs.
   void write_parts(CorpusWriter& writer) const;
   void write_valid(CorpusWriter& writer) const;
-  /// Adds the keys of the lines of its validation pairs: the references, and the source lines as the
-  /// tokenizer decodes them.
+  /// Adds the keys of the target lines of its validation pairs; it has no others.
   void add_valid_lines(KeySet& keys, Likeness likeness) const;
 
  private:
+  FileHandle file_;  // locked while it will be replaced
   Corpus corpus_;
 };
 

@@ -167,6 +167,13 @@ void check_options(const PrepareOptions& options) {
          "files of lines to leave out are given, but not how lines are compared: pass "
          "--drop-overlap exact or near");
   }
+  if (options.drop_overlap != Likeness::kNone && options.held_out.empty() && options.valid.empty()) {
+    fail(ErrorKind::kUsage,
+         "--drop-overlap compares with the lines of --valid-sets and --overlap-files; give one of them{}",
+         options.append_to.empty()
+             ? ""
+             : ", also for the validation pairs of the corpus, of which it keeps the target lines alone");
+  }
   check_outputs(options);
   const TemporaryFile creatable(options.output);  // before the text is read
 }

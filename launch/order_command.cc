@@ -34,6 +34,8 @@ struct StepRange {
   int64_t last;
 };
 
+constexpr int64_t kMaxSteps = 4294967295;  // as of --max-steps
+
 StepRange range_of(const std::string& text) {
   const size_t colon = std::min(text.find(':'), text.size());
   const auto number = [&](std::string_view digits) -> int64_t {
@@ -44,9 +46,10 @@ StepRange range_of(const std::string& text) {
   const std::string_view whole = text;
   const int64_t first = number(whole.substr(0, colon));
   const int64_t last = colon == text.size() ? first : number(whole.substr(colon + 1));
-  if (first < 1 || last < first) {
-    fail(ExitCode::kUsage, "--steps '{}': expected A:B, the first and the last step, or one step, from 1",
-         text);
+  if (first < 1 || last < first || last > kMaxSteps) {
+    fail(ExitCode::kUsage,
+         "--steps '{}': expected A:B, the first and the last step, or one step, from 1 to {}", text,
+         kMaxSteps);
   }
   return {first, last};
 }
@@ -166,11 +169,11 @@ int run_order(Options& options, Job& job) {
   if (!options.run.empty()) {
     recorded = recorded_stages(options.run, data::to_text(plan));
     at = recorded_position(options.run, range.first - 1);
-    if (!at.corpus_digest.empty() && at.corpus_digest != corpus.digest()) {
+    if (!recorded.corpus_digest.empty() && recorded.corpus_digest != corpus.digest()) {
       fail(
           ExitCode::kBadConfiguration,
           "{} has digest {}, but the run in {} was trained on a corpus of digest {}: give that one by --corpus",
-          train.corpus, corpus.digest(), options.run, at.corpus_digest);
+          train.corpus, corpus.digest(), options.run, recorded.corpus_digest);
     }
   }
   const int shards = resolved_shards(train, {}, 1, Device::kCpu, longest_rows(corpus));

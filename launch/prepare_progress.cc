@@ -68,7 +68,8 @@ void PrepareProgressLine::show(const data::PrepareProgress& progress) {
 
 std::string prepare_progress_text(const data::PrepareProgress& progress, double seconds) {
   std::string text = fmt::format("{}  {} pairs", progress.phase, grouped(progress.pairs));
-  if (progress.all_bytes <= 0 || progress.bytes <= 0 || seconds <= 0.0) {
+  constexpr double kFewSeconds = 0.02;  // too few for a rate
+  if (progress.all_bytes <= 0 || progress.bytes <= 0 || seconds < kFewSeconds) {
     return text + fmt::format("  for {}", duration_text(seconds));
   }
   text += fmt::format("  {} pairs/s", grouped(std::llround(static_cast<double>(progress.pairs) / seconds)));

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <system_error>
 
 #include "backend/error.h"
@@ -85,7 +86,12 @@ std::vector<data::TrainingCorpus> training_corpora(const SetOptions& options) {
   const auto set = [&](const std::string& option, const std::string& form,
                        const std::vector<std::string>& values,
                        const std::function<void(data::TrainingCorpus&, const std::string& value)>& store) {
+    std::set<std::string> given;
     for_each_group(option, form, values, [&](const std::string* group) {
+      if (!given.insert(group[0]).second) {
+        fail(ExitCode::kUsage, "--{} {} {}: {} has one already; give it once", option, group[0], group[1],
+             group[0]);
+      }
       const auto named = std::ranges::find(corpora, group[0], &data::TrainingCorpus::name);
       if (named == corpora.end()) {
         fail(ExitCode::kUsage,

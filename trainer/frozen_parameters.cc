@@ -13,8 +13,7 @@ namespace {
 constexpr const char* kFileGroup = "/model/";  // of parameters, as 'ventris inspect' prints them
 
 bool matches(const std::string& glob, const std::string& name) {
-  return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
-         fnmatch(glob.c_str(), (kFileGroup + name).c_str(), 0) == 0;
+  return fnmatch(glob.c_str(), (glob.starts_with('/') ? kFileGroup + name : name).c_str(), 0) == 0;
 }
 
 /// Characters that both have at their begin and at their end.

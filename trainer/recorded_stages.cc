@@ -20,7 +20,8 @@ void add_metrics(const std::string& folder, RecordedStages& recorded) {
   const std::string path = folder + "/metrics.jsonl";
   std::error_code not_there;
   if (!std::filesystem::is_regular_file(path, not_there)) return;  // a pipe would block
-  const data::MixPlan plan = data::parse_mix_plan(recorded.mix.plan, "--mix");
+  const data::MixPlan plan =
+      recorded.mix.plan.empty() ? data::MixPlan{} : data::parse_mix_plan(recorded.mix.plan, "--mix");
   const int64_t of_checkpoint = recorded.last_step;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -44,6 +45,7 @@ RecordedStages recorded_stages(const std::string& folder, const std::string& pla
   const std::vector<std::string> checkpoints = list_checkpoints(folder);
   if (!checkpoints.empty()) {
     const data::Hdf5Reader reader(checkpoints.back());
+    recorded.corpus_digest = reader.string_attribute("/", "corpus_digest");
     recorded.last_step = reader.int_attribute("/", "step");
     if (reader.has_attribute("/", kMixAttribute)) {
       data::MixPosition position;
@@ -62,7 +64,6 @@ RecordedPosition recorded_position(const std::string& folder, int64_t steps) {
   if (checkpoints.empty()) return recorded;
   const data::Hdf5Reader reader(checkpoints.back());
   recorded.step = reader.int_attribute("/", "step");
-  recorded.corpus_digest = reader.string_attribute("/", "corpus_digest");
   recorded.position.epoch = reader.int_attribute("/", "epoch");
   recorded.position.index = reader.int_attribute("/", "epoch_index");
   if (reader.has_attribute("/", kMixAttribute)) {

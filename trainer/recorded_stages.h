@@ -11,7 +11,8 @@ namespace ventris {
 /// Where a run ended its stages, by its newest checkpoint and the lines after it in metrics.jsonl.
 struct RecordedStages {
   MixState mix;
-  int64_t last_step = 0;  // up to which the record reaches
+  int64_t last_step = 0;           // up to which the record reaches
+  std::string corpus_digest = {};  // of the newest checkpoint; "" without one
 };
 
 /// For the run in the folder with this plan (data::to_text()). Errors: those of data::Hdf5Reader, and
@@ -22,7 +23,6 @@ RecordedStages recorded_stages(const std::string& folder, const std::string& pla
 struct RecordedPosition {
   int64_t step = 0;  // steps done
   data::DataPosition position;
-  std::string corpus_digest = {};  // of the checkpoint; "" without
 };
 
 /// Of the newest checkpoint of the folder with at most `steps` steps done; the begin of the run if there is

@@ -59,6 +59,8 @@ void SpoolFile::copy_to(Hdf5Writer& writer, const std::string& name) {
     const int64_t bytes = std::min<int64_t>(written_ - at, static_cast<int64_t>(kBufferBytes));
     read_all(file_.fd(), piece.data(), bytes, at, output_);
     writer.append(name, piece.data(), bytes / width_);
+    // What was copied is not needed twice; a file system without holes keeps it.
+    static_cast<void>(::fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes));
     at += bytes;
   }
 }

@@ -21,7 +21,7 @@ class SpoolFile {
 
   void append(const void* data, int64_t count);
   int64_t size() const { return written_ / width_ + static_cast<int64_t>(buffer_.size()) / width_; }
-  /// Writes all elements as a new dataset.
+  /// Writes all elements as a new dataset, and gives their room on the disk back as they are copied: once.
   void copy_to(Hdf5Writer& writer, const std::string& name);
 
  private:

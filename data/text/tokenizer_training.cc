@@ -102,7 +102,15 @@ void check_symbols(const TokenizerTraining& options) {
     if (!seen.insert(symbol).second) refuse("it is given twice");
   };
   for (const std::string& symbol : options.user_symbols) check("--user-symbols", symbol);
-  for (const std::string& symbol : options.control_symbols) check("--control-symbols", symbol);
+  for (const std::string& symbol : options.control_symbols) {
+    check("--control-symbols", symbol);
+    if (unicode::decode(symbol).size() == 1) {
+      fail(ErrorKind::kBadConfiguration,
+           "--control-symbols: '{}' cannot be a symbol: a line with this character could not be tokenized; "
+           "give it more characters, such as <{}>",
+           symbol, symbol);
+    }
+  }
 }
 
 void check_options(const TokenizerTraining& options) {
@@ -166,7 +174,15 @@ std::unordered_map<std::string, std::string> arguments_of(const TokenizerTrainin
       {"minloglevel", "3"},  // no output on the standard error
   };
   // Not given if not used: the bytes of the model stay those of earlier versions.
-  if (!options.user_symbols.empty()) arguments["user_defined_symbols"] = as_csv(options.user_symbols);
+  if (!options.user_symbols.empty()) {
+    std::vector<std::string> symbols = options.user_symbols;
+    // A word of the vocabulary has the space before it.
+    for (std::string& symbol : symbols) {
+      if (options.kind == TokenizerKind::kWord && !symbol.starts_with(kSpaceMark))
+        symbol = std::string(kSpaceMark) + symbol;
+    }
+    arguments["user_defined_symbols"] = as_csv(symbols);
+  }
   if (!options.control_symbols.empty()) arguments["control_symbols"] = as_csv(options.control_symbols);
   if (options.byte_fallback) arguments["byte_fallback"] = "true";
   if (options.split_digits) arguments["split_digits"] = "true";

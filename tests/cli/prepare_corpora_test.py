@@ -1,5 +1,6 @@
 """ventris prepare with several corpora: names, forms of input, tags, weights, variants, what is left out, --append."""
 
+import fcntl
 import gzip
 import json
 import lzma
@@ -319,8 +320,14 @@ class PrepareCorpora(support.CommandLineTest):
         self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says=["not one token", base, "--user-symbols '<new>'"])
         self.refused(66, "--append", self.path("none.h5"), *third, says="none.h5")
         self.refused(65, "--append", first[0], *third, says=first[0])
-        # Lines of the validation pairs of the file are held out, too.
-        text = support.run("prepare", "--append", base, "--train-set", "leak", *valid, *third, "--drop-overlap", "exact", "--output", self.path("out.h5"))
+        with open(base, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.refuse(69, "prepare", "--append", base, *third, "--output", base, says="another process appends to it")
+            self.succeed("prepare", "--append", base, *third, "--output", self.path("out.h5"))
+        # The file has no source lines of its validation pairs, which must be given.
+        leak = ("prepare", "--append", base, "--train-set", "leak", *valid, *third, "--drop-overlap", "exact")
+        self.refuse(64, *leak, "--output", self.path("out.h5"), says="--overlap-files")
+        text = support.run(*leak, "--overlap-files", *valid, "--output", self.path("out.h5"))
         self.assertEqual(text.returncode, 65, "nothing of the corpus leak remains")
         self.assertIn(b"none of the 20 training pairs of leak remains", text.stderr)
 
@@ -357,7 +364,9 @@ class FixedBits(support.CommandLineTest):
 class Progress(support.CommandLineTest):
     def test_lines_tell_phase_rate_and_time_left(self):
         self.prepare_demo()
-        text = ["--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--vocab-size", 200]
+        # Several blocks of pairs that are written one after the other: the first line of a phase is too early for a rate.
+        files = [self.demo_path("train.en"), self.demo_path("train.de")] * 100
+        text = ["--train-sets", *files, "--vocab-size", 200, "--threads", 1]
         result = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 1e-6)
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stderr.decode().splitlines()
@@ -367,7 +376,7 @@ class Progress(support.CommandLineTest):
             r"writing  [\d,]+ pairs",
         ):
             self.assertTrue([line for line in lines if re.match(pattern, line)], (pattern, lines))
-        self.assertRegex(result.stdout.decode(), r"tokenizer: trained on \d+ sentences\n")
+        self.assertRegex(result.stdout.decode(), r"tokenizer: trained on [\d,]+ sentences\n")
         silent = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 0)
         self.assertNotIn("pairs/s", silent.stderr.decode())
 

@@ -151,6 +151,7 @@ class TokenizerOptions(support.CommandLineTest):
             (("--byte-fallback", "--vocab-size", 200), 78, "--vocab-size"),
             (("--tokenizer", "word", "--no-dummy-prefix"), 78, "--no-dummy-prefix"),
             (("--tokenizer", "word", "--split-digits"), 78, "--split-digits"),
+            (("--control-symbols", "\u672c"), 78, "\u672c"),
             (("--tokenizer", "word", "--byte-fallback"), 78, "--byte-fallback"),
         ):
             self.refuse(code, *words, *options, says=says)
@@ -159,6 +160,15 @@ class TokenizerOptions(support.CommandLineTest):
         for option in (("--user-symbols", "a"), ("--control-symbols", "a"), ("--byte-fallback",), ("--split-digits",)):
             says = f"{option[0]} is for a tokenizer that is trained here"
             self.refuse(64, *words, "--tokenizer-model", given, *option, says=says)
+
+    def test_a_symbol_is_a_word_of_words(self):
+        marked = [self.path(name) for name in ("marked.en", "marked.de")]
+        for path, name in zip(marked, ("valid.en", "valid.de")):
+            with open(path, "wb") as file:
+                file.writelines(b"<x> " + line for line in self.read(self.demo_path(name)).splitlines(keepends=True)[:50])
+        corpus, _ = self.prepare("--tokenizer", "word", "--vocab-size", 60, "--user-symbols", "<x>", train=marked)
+        vocabulary, _, sources = self.tokenizer(corpus)
+        self.assertEqual({vocabulary[ids[0]] for ids in sources}, {"\u2581<x>"})
 
     def test_words(self):
         corpus, result = self.prepare("--tokenizer", "word", "--vocab-size", 60)
