@@ -289,7 +289,7 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
   progress.warning(fmt::format(
       "the best checkpoint, of step {} ({} {:.4g}), is not in {}: the search for the best starts again",
       state.best_step, state.valid_metric, state.best_metric, options.model_dir));
-  state.best_step = state.best_due_step = 0;
+  state.best_step = 0;  // not best_due_step: what comes later must not depend on files
 }
 
 /// Removes half-written files of earlier processes of the run.
