@@ -122,7 +122,8 @@ TEST(PredictedStepTest, OwnersSumTheirSegmentsAndSendTheirParameters) {
   ParameterStore store;
   declare_transformer(run.model, store);
   const auto parameters = static_cast<double>(store.flat_size());
-  const auto buckets = static_cast<double>((store.flat_size() + (1 << 20) - 1) / (1 << 20));
+  const int64_t whole_buckets = (store.flat_size() + (1 << 20) - 1) / (1 << 20);
+  const auto buckets = static_cast<double>(whole_buckets);
   // Three quarters of all gradients, in f32, and then of all parameters, in bf16; three messages a bucket.
   EXPECT_NEAR(step.sums, 0.75 * 4e-9 * parameters + 3 * buckets * kLink.latency + 8 * kLink.latency, 1e-5);
   EXPECT_NEAR(step.sharing, 0.75 * 2e-9 * parameters + 3 * buckets * kLink.latency + 4 * kLink.latency, 1e-3);
