@@ -55,7 +55,8 @@ Verified verify(int fd, int64_t bytes, const std::string& path) {
   }
   if (DigestTree::is_in(fd, bytes, path)) {
     DigestTree tree(fd, bytes, path);
-    return {.digest = tree.root(), .tree = std::move(tree)};
+    std::string root = tree.root();
+    return {.digest = std::move(root), .tree = std::move(tree)};
   }
   std::array<char, kUserBlockBytes> block{};
   read_all(fd, block.data(), kUserBlockBytes, 0, path);

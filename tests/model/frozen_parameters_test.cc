@@ -113,8 +113,8 @@ TEST(FrozenParameters, LeaveTheGradientsOfTheOthersAsTheyAre) {
   const auto sentences = random_sentences({{3, 4}, {5, 1}, {2, 6}}, 19, 1);
   for (const bool marian : {false, true}) {
     for (const bool pre_norm : {false, true}) {
-      const TransformerConfig config =
-          marian ? testing::marian_config(pre_norm) : testing::tiny_config(pre_norm, /*learned=*/true);
+      const TransformerConfig config = marian ? testing::marian_config(pre_norm)
+                                              : testing::tiny_config(pre_norm, /*learned_positions=*/true);
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
         TinyModel whole(config, dtype);
         whole.zero_gradients();
