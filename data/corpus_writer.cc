@@ -108,6 +108,18 @@ class TextSpool {
 
 }  // namespace
 
+CorpusRows rows_of(const CorpusSide& source, const CorpusSide& target, const std::vector<float>& weights) {
+  return {.source_tokens = source.tokens,
+          .target_tokens = target.tokens,
+          .source_lengths = source.lengths,
+          .target_lengths = target.lengths,
+          .weights = weights,
+          .source_text = source.text,
+          .target_text = target.text,
+          .source_text_lengths = source.text_lengths,
+          .target_text_lengths = target.text_lengths};
+}
+
 struct CorpusWriter::Impl {
   std::string output;
   const Tokenizer& tokenizer;

@@ -26,6 +26,28 @@ struct CorpusRows {
   std::span<const int64_t> target_text_lengths;
 };
 
+/// One side of some pairs, end to end.
+struct CorpusSide {
+  std::vector<int32_t> tokens;
+  std::vector<int64_t> lengths;
+  std::string text;
+  std::vector<int64_t> text_lengths;
+
+  /// `Tokens` are a TokenView or a range of ids.
+  template <typename Tokens>
+  void add(const Tokens& ids) {
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+    lengths.push_back(static_cast<int64_t>(ids.size()));
+  }
+  void add_text(std::string_view line) {
+    text.append(line);
+    text_lengths.push_back(static_cast<int64_t>(line.size()));
+  }
+};
+
+/// Views of both sides and the weights, which may be empty.
+CorpusRows rows_of(const CorpusSide& source, const CorpusSide& target, const std::vector<float>& weights);
+
 /// Arrays of a corpus file beside the tokens.
 struct CorpusContents {
   bool weights;

@@ -240,8 +240,10 @@ void PairBlock::finish(KeySet* seen, const PairSet& set, int32_t unknown_id) {
 }
 
 void PairBlock::remove_pairs(const std::vector<bool>& removed) {
-  source_.remove(removed);
-  target_.remove(removed);
+  for (CorpusSide* const side : {&source_, &target_}) {
+    remove_pieces(side->tokens, side->lengths, removed);
+    if (!side->text_lengths.empty()) remove_pieces(side->text, side->text_lengths, removed);
+  }
   size_t kept = 0;
   for (size_t i = 0; i < pairs_.size(); ++i) {
     if (removed[i]) continue;
@@ -261,36 +263,13 @@ void PairBlock::report_line(const PairSet& set, int64_t line, const std::string&
 }
 
 CorpusRows PairBlock::rows() const {
-  return {.source_tokens = source_.tokens,
-          .target_tokens = target_.tokens,
-          .source_lengths = source_.lengths,
-          .target_lengths = target_.lengths,
-          .weights = weights_,
-          .source_text = source_.text,
-          .target_text = target_.text,
-          .source_text_lengths = source_.text_lengths,
-          .target_text_lengths = target_.text_lengths};
+  return rows_of(source_, target_, weights_);
 }
 
 std::string PairBlock::report() const {
   std::string text;
   for (const auto& [line, entry] : reported_) text += entry;
   return text;
-}
-
-void PairBlock::Side::add(const std::vector<int32_t>& ids) {
-  tokens.insert(tokens.end(), ids.begin(), ids.end());
-  lengths.push_back(static_cast<int64_t>(ids.size()));
-}
-
-void PairBlock::Side::add_text(std::string_view line) {
-  text.append(line);
-  text_lengths.push_back(static_cast<int64_t>(line.size()));
-}
-
-void PairBlock::Side::remove(const std::vector<bool>& removed) {
-  remove_pieces(tokens, lengths, removed);
-  if (!text_lengths.empty()) remove_pieces(text, text_lengths, removed);
 }
 
 void add(PrepareCounts& sum, const PrepareCounts& counts) {

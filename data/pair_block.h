@@ -77,17 +77,6 @@ class PairBlock {
   int64_t pairs_read() const { return pairs_read_; }
 
  private:
-  /// One side of the kept pairs, end to end.
-  struct Side {
-    std::vector<int32_t> tokens;
-    std::vector<int64_t> lengths;
-    std::string text;
-    std::vector<int64_t> text_lengths;
-
-    void add(const std::vector<int32_t>& ids);
-    void add_text(std::string_view line);
-    void remove(const std::vector<bool>& removed);
-  };
   /// A kept pair.
   struct Pair {
     int64_t line;
@@ -109,8 +98,8 @@ class PairBlock {
   Lines target_lines_;
   std::vector<float> read_weights_;
 
-  Side source_;
-  Side target_;
+  CorpusSide source_;  // of the kept pairs
+  CorpusSide target_;
   std::vector<float> weights_;
   std::vector<Pair> pairs_;
   std::vector<std::pair<size_t, CharacterCounts>> unknown_;  // of pairs_

@@ -19,41 +19,12 @@ namespace {
 
 constexpr int64_t kPairsAtOnce = 4096;
 
-/// One side of some pairs.
-struct Side {
-  std::vector<int32_t> tokens;
-  std::vector<int64_t> lengths;
-  std::string text;
-  std::vector<int64_t> text_lengths;
-
-  void add(const TokenView& ids) {
-    tokens.insert(tokens.end(), ids.begin(), ids.end());
-    lengths.push_back(static_cast<int64_t>(ids.size()));
-  }
-  void add_text(std::string_view line) {
-    text.append(line);
-    text_lengths.push_back(static_cast<int64_t>(line.size()));
-  }
-};
-
-CorpusRows rows_of(const Side& source, const Side& target, const std::vector<float>& weights) {
-  return {.source_tokens = source.tokens,
-          .target_tokens = target.tokens,
-          .source_lengths = source.lengths,
-          .target_lengths = target.lengths,
-          .weights = weights,
-          .source_text = source.text,
-          .target_text = target.text,
-          .source_text_lengths = source.text_lengths,
-          .target_text_lengths = target.text_lengths};
-}
-
 void write_part(CorpusWriter& writer, const Corpus& corpus, const CorpusPart& part) {
   const SentencePairs& pairs = corpus.train();
   writer.begin_part(part.name);
   for (int64_t first = part.first; first < part.first + part.pairs; first += kPairsAtOnce) {
-    Side source;
-    Side target;
+    CorpusSide source;
+    CorpusSide target;
     std::vector<float> weights;
     for (int64_t i = first; i < std::min(first + kPairsAtOnce, part.first + part.pairs); ++i) {
       source.add(pairs.source[i]);
@@ -130,8 +101,8 @@ void AppendedCorpus::write_parts(CorpusWriter& writer) const {
 void AppendedCorpus::write_valid(CorpusWriter& writer) const {
   const SentencePairs& pairs = corpus_.valid();
   for (int64_t i = 0; i < pairs.size(); ++i) {
-    Side source;
-    Side target;
+    CorpusSide source;
+    CorpusSide target;
     source.add(pairs.source[i]);
     target.add(pairs.target[i]);
     target.add_text(corpus_.valid_reference(i));

@@ -21,6 +21,7 @@
 
 #include "data/error.h"
 #include "data/files/file_io.h"
+#include "data/files/read_stream.h"
 
 namespace ventris::data {
 
@@ -119,22 +120,13 @@ void end_of_library() {
   ::_exit(0);
 }
 
-/// Reads exactly `bytes`; false at the end of the pipe.
+/// Reads exactly `bytes`, with calls of `waiting` meanwhile; false at the end of the pipe.
 bool receive(int fd, void* data, size_t bytes, const std::function<void()>& waiting) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
+  return read_stream(fd, data, bytes, [&] {
     pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, kRepeatMs) == 0) {
-      waiting();
-      continue;
-    }
-    const ssize_t done = ::read(fd, at, bytes);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    at += done;
-    bytes -= static_cast<size_t>(done);
-  }
-  return true;
+    while (::poll(&ready, 1, kRepeatMs) == 0) waiting();
+    return true;
+  });
 }
 
 /// Ends the child with this object.

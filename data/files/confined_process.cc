@@ -19,6 +19,7 @@
 
 #include "data/error.h"
 #include "data/files/file_io.h"
+#include "data/files/read_stream.h"
 
 namespace ventris::data {
 namespace {
@@ -142,20 +143,15 @@ bool write_answer(const void* data, size_t bytes) {
 
 /// Reads exactly `bytes`; false at the end of the pipe, and after the deadline.
 bool read_answer(int fd, void* data, size_t bytes, Clock::time_point deadline) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return read_stream(fd, data, bytes, [&] {
     pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
-    const ssize_t done = ::read(fd, at, bytes);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    at += done;
-    bytes -= static_cast<size_t>(done);
-  }
-  return true;
+    int ready = -1;
+    do {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+  });
 }
 
 std::string reason_of_death(int status) {

@@ -22,6 +22,7 @@
 #include "data/error.h"
 #include "data/files/hdf5_handle.h"
 #include "data/files/hdf5_listing.h"
+#include "data/files/read_stream.h"
 
 namespace ventris::data {
 namespace {
@@ -62,15 +63,7 @@ bool send_all(int socket, const void* data, size_t bytes) {
 }
 
 bool receive_all(int socket, void* data, size_t bytes) {
-  char* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t done = ::recv(socket, at, bytes, 0);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    at += done;
-    bytes -= static_cast<size_t>(done);
-  }
-  return true;
+  return read_stream(socket, data, bytes, [] { return true; });
 }
 
 /// A request as a message with room for one descriptor.

@@ -1,21 +1,20 @@
 #include "data/text/cached_encoder.h"
 
 #include <gtest/gtest.h>
-#include <sentencepiece_trainer.h>
 
 #include <iterator>
 #include <random>
-#include <unordered_map>
+#include <utility>
 
 #include "data/text/tokenizer_training.h"
 #include "data/text/word_independence.h"
 #include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_training.h"
 
 namespace ventris::data {
 namespace {
 
 using Strings = std::vector<std::string>;
-using Arguments = std::unordered_map<std::string, std::string>;
 
 Strings training_text() {
   Strings text;
@@ -28,26 +27,10 @@ Strings training_text() {
   return text;
 }
 
-class Sentences : public sentencepiece::SentenceIterator {
- public:
-  bool done() const override { return at_ >= sentences_.size(); }
-  void Next() override { ++at_; }
-  const std::string& value() const override { return sentences_[at_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  Strings sentences_ = training_text();
-  size_t at_ = 0;
-};
-
 /// A model with any of SentencePiece's training options, not only those that we offer.
-std::string train_with(Arguments arguments) {
-  arguments.insert({{"model_type", "bpe"}, {"vocab_size", "160"}, {"minloglevel", "3"}});
-  Sentences sentences;
-  std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &sentences, &model);
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  return model;
+std::string train_with(SentencePieceArguments arguments) {
+  arguments.insert({{"vocab_size", "160"}});
+  return train_sentencepiece(training_text(), std::move(arguments));
 }
 
 /// Lines of parts that try every rule about spaces: white space of all kinds, combining marks, characters
@@ -114,7 +97,7 @@ TEST(CachedEncoderTest, ModelsWithTagsAreCovered) {
 }
 
 TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
-  const std::vector<Arguments> all = {
+  const std::vector<SentencePieceArguments> all = {
       {{"model_type", "unigram"}, {"vocab_size", "100"}},
       {{"add_dummy_prefix", "false"}},
       {{"remove_extra_whitespaces", "false"}},
@@ -122,7 +105,7 @@ TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
       {{"user_defined_symbols", "quick,fox jumps"}},
       {{"model_type", "word"}, {"vocab_size", "50"}, {"add_dummy_prefix", "false"}},
   };
-  for (const Arguments& arguments : all) {
+  for (const SentencePieceArguments& arguments : all) {
     SCOPED_TRACE(arguments.begin()->first);
     const Tokenizer tokenizer(train_with(arguments), "test");
     EXPECT_FALSE(words_are_independent(tokenizer.model()));
@@ -131,7 +114,7 @@ TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
 }
 
 TEST(CachedEncoderTest, OtherTrainingOptionsGiveTheIdsOfTheTokenizer) {
-  const std::vector<Arguments> all = {
+  const std::vector<SentencePieceArguments> all = {
       {{"split_by_whitespace", "false"}, {"vocab_size", "400"}},
       {{"byte_fallback", "true"}, {"vocab_size", "420"}},
       {{"split_digits", "true"}},
@@ -142,7 +125,7 @@ TEST(CachedEncoderTest, OtherTrainingOptionsGiveTheIdsOfTheTokenizer) {
       {{"split_by_unicode_script", "false"}},
       {{"character_coverage", "0.98"}},
   };
-  for (const Arguments& arguments : all) {
+  for (const SentencePieceArguments& arguments : all) {
     SCOPED_TRACE(arguments.begin()->first);
     expect_same_ids(Tokenizer(train_with(arguments), "test"), odd_lines());
   }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
-#include <sentencepiece_trainer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "data/text/subword_model.h"
@@ -18,13 +17,13 @@
 #include "data/text/unigram_sampling.h"
 #include "tests/data/test_files.h"
 #include "tests/data/text/sentencepiece_model.h"
+#include "tests/data/text/sentencepiece_training.h"
 
 namespace ventris::data {
 namespace {
 
 using Ids = std::vector<int32_t>;
 using Strings = std::vector<std::string>;
-using Arguments = std::unordered_map<std::string, std::string>;
 
 /// Words of syllables, so that most can be cut in several ways, and some punctuation.
 Strings training_text() {
@@ -43,26 +42,9 @@ Strings training_text() {
   return text;
 }
 
-class Sentences : public sentencepiece::SentenceIterator {
- public:
-  bool done() const override { return at_ >= sentences_.size(); }
-  void Next() override { ++at_; }
-  const std::string& value() const override { return sentences_[at_]; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  Strings sentences_ = training_text();
-  size_t at_ = 0;
-};
-
-std::string train_with(Arguments arguments) {
-  arguments.insert(
-      {{"model_type", "bpe"}, {"vocab_size", "300"}, {"hard_vocab_limit", "false"}, {"minloglevel", "3"}});
-  Sentences sentences;
-  std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &sentences, &model);
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  return model;
+std::string train_with(SentencePieceArguments arguments) {
+  arguments.insert({{"vocab_size", "300"}, {"hard_vocab_limit", "false"}});
+  return train_sentencepiece(training_text(), std::move(arguments));
 }
 
 /// Lines with unknown characters, white space of all kinds, characters that normalise to others or to
@@ -91,7 +73,7 @@ Strings odd_lines() {
 /// Kinds of models, and the alpha with which the sampler must give the deterministic encoding.
 struct Kind {
   const char* name;
-  Arguments arguments;
+  SentencePieceArguments arguments;
   double deterministic;
 };
 // With such a power no segmentation but the most probable one is ever drawn.
