@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -57,8 +58,11 @@ bool send_bytes(int fd, const void* data, size_t bytes) {
   return true;
 }
 
+/// One message at a time: threads of the library that run short of memory together report it together.
 void send(int fd, Kind kind, ErrorKind error, const void* data, size_t bytes) {
+  static std::mutex one_message;
   const Header header{kind, static_cast<int32_t>(error), static_cast<int64_t>(bytes)};
+  const std::lock_guard lock(one_message);
   if (!send_bytes(fd, &header, sizeof(header)) || !send_bytes(fd, data, bytes)) ::_exit(1);
 }
 
