@@ -242,8 +242,11 @@ bool BatchSource::ends_stage(const DataPosition& position) const {
   return false;
 }
 
-Packer::Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed)
-    : begin_id_(begin_id), end_id_(end_id), packed_(packed) {
+Packer::Packer(const TokenizerPair& tokenizers, PackedBatch& packed)
+    : source_end_id_(tokenizers.source().end_id()),
+      begin_id_(tokenizers.target().begin_id()),
+      end_id_(tokenizers.target().end_id()),
+      packed_(packed) {
   for (auto* array : {&packed.source_ids, &packed.source_position, &packed.source_offsets, &packed.target_ids,
                       &packed.target_position, &packed.target_offsets, &packed.labels}) {
     array->clear();
@@ -254,7 +257,7 @@ Packer::Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed)
 }
 
 void Packer::end_pair() {
-  packed_.source_ids.push_back(end_id_);
+  packed_.source_ids.push_back(source_end_id_);
   packed_.labels.push_back(end_id_);
   const auto end_side = [](std::vector<int32_t>& positions, std::vector<int32_t>& offsets, size_t rows) {
     const size_t count = rows - positions.size();

@@ -127,7 +127,7 @@ struct PackedBatch {
 /// labels with their end mark. Overwrites `packed`, keeping its memory. Throws what reading a TokenView does.
 class Packer {
  public:
-  Packer(int32_t begin_id, int32_t end_id, PackedBatch& packed);
+  Packer(const TokenizerPair& tokenizers, PackedBatch& packed);
   /// Appends a pair whose loss has the weight. `Tokens` are a TokenView or a range of ids.
   template <typename Tokens>
   void add(const Tokens& source, const Tokens& target, float weight = 1.0F) {
@@ -142,6 +142,7 @@ class Packer {
  private:
   void end_pair();
 
+  const int32_t source_end_id_;
   const int32_t begin_id_;
   const int32_t end_id_;
   PackedBatch& packed_;

@@ -21,9 +21,9 @@ int longest_of(const SentenceArray& side) {
   return longest;
 }
 
-Tokenizer tokenizer_of(const Hdf5Reader& reader) {
+TokenizerPair tokenizers_of(const Hdf5Reader& reader) {
   const std::vector<uint8_t> bytes = reader.read_bytes("/tokenizer");
-  return {{bytes.begin(), bytes.end()}, reader.path()};
+  return TokenizerPair(Tokenizer({bytes.begin(), bytes.end()}, reader.path()));
 }
 
 /// The version of the file.
@@ -51,7 +51,7 @@ struct Corpus::Impl {
   std::string path;
   std::string digest;
   std::unique_ptr<const MappedFile> mapping;
-  Tokenizer tokenizer;
+  TokenizerPair tokenizers;
   TokenFormat format;
   CorpusArrays arrays;
 
@@ -59,9 +59,9 @@ struct Corpus::Impl {
       : path(reader.path()),
         digest(reader.digest()),
         mapping(reader.map()),
-        tokenizer(tokenizer_of(reader)),
-        format{.bytes = bytes_of_an_id(version, tokenizer.vocab_size()),
-               .vocab_size = static_cast<uint32_t>(tokenizer.vocab_size()),
+        tokenizers(tokenizers_of(reader)),
+        format{.bytes = bytes_of_an_id(version, tokenizers.target().vocab_size()),
+               .vocab_size = static_cast<uint32_t>(tokenizers.target().vocab_size()),
                .path = path} {
     const CorpusFile file{reader, *mapping, format};
     arrays = version == 1 ? corpus_arrays_1(file) : corpus_arrays_2(file);
@@ -117,8 +117,8 @@ void Corpus::expect_text(std::span<const int64_t> pairs) const {
   impl_->arrays.text.expect_pairs(pairs, *impl_->mapping);
 }
 
-const Tokenizer& Corpus::tokenizer() const {
-  return impl_->tokenizer;
+const TokenizerPair& Corpus::tokenizers() const {
+  return impl_->tokenizers;
 }
 int Corpus::max_length() const {
   return impl_->arrays.max_length;

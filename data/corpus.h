@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/sentence_pairs.h"
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_pair.h"
 
 namespace ventris::data {
 
@@ -49,7 +49,7 @@ class Corpus {
   std::string_view train_target_text(int64_t pair) const;
   /// Tells the system that the text of these pairs will be read soon; a file without text has none.
   void expect_text(std::span<const int64_t> pairs) const;
-  const Tokenizer& tokenizer() const;
+  const TokenizerPair& tokenizers() const;
   int max_length() const;             // longest side of any pair, without marks
   const std::string& digest() const;  // hexadecimal
 

@@ -177,7 +177,7 @@ PrepareReport prepare(const PrepareOptions& given) {
   if (!given.append_to.empty()) {
     appended.emplace(given);
     options.tokenizer_model = given.append_to;
-    options.tokenizer_bytes = appended->corpus().tokenizer().model();
+    options.tokenizer_bytes = appended->corpus().tokenizers().target().model();
     options.keep_text = appended->corpus().has_text();
   }
   DroppedReport report(options.dropped_report);

@@ -36,10 +36,12 @@ constexpr uint64_t kTargetSide = 0x7461726765740000ull;
 SampledText::SampledText(const Corpus& corpus, const SampleOptions& options)
     : corpus_(corpus),
       options_(options),
-      source_(options.source_alpha > 0.0 ? std::make_unique<Side>(corpus.tokenizer(), options.source_alpha)
-                                         : nullptr),
-      target_(options.target_alpha > 0.0 ? std::make_unique<Side>(corpus.tokenizer(), options.target_alpha)
-                                         : nullptr) {
+      source_(options.source_alpha > 0.0
+                  ? std::make_unique<Side>(corpus.tokenizers().source(), options.source_alpha)
+                  : nullptr),
+      target_(options.target_alpha > 0.0
+                  ? std::make_unique<Side>(corpus.tokenizers().target(), options.target_alpha)
+                  : nullptr) {
   if ((source_ || target_) && !corpus.has_text()) {
     fail(ErrorKind::kBadConfiguration,
          "{} keeps no text, which {} needs to draw other tokens for it; make the corpus again with 'ventris "

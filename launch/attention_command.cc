@@ -8,6 +8,7 @@
 #include "launch/output.h"
 #include "trainer/files/model_files.h"
 #include "trainer/inference/translation.h"
+#include "trainer/marks.h"
 
 namespace ventris {
 
@@ -23,9 +24,10 @@ struct Options {
   std::string output;
 };
 
-std::vector<int32_t> tokens_of(const ModelSet& models, const std::string& text, const char* option) {
-  const std::vector<int32_t> tokens = models.tokenizer().encode(text);
-  const size_t max = std::min(kMaxTokens, models.longest_sentence());
+std::vector<int32_t> tokens_of(const data::Tokenizer& tokenizer, size_t longest, const std::string& text,
+                               const char* option) {
+  const std::vector<int32_t> tokens = tokenizer.encode(text);
+  const size_t max = std::min(kMaxTokens, longest);
   if (tokens.size() > max) {
     fail(ExitCode::kBadData, "{} has {} tokens of the vocabulary; a page of this model holds at most {}",
          option, tokens.size(), max);
@@ -51,8 +53,9 @@ int run_attention(Options& options, Job& job) {
     fail(ExitCode::kUsage, "--model takes one model here: each has its own attention");
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
-  const data::Tokenizer& tokenizer = models.tokenizer();
-  const std::vector<int32_t> source_tokens = tokens_of(models, source, "--source");
+  const data::TokenizerPair& tokenizers = models.tokenizers();
+  const std::vector<int32_t> source_tokens =
+      tokens_of(tokenizers.source(), models.longest_sentence(), source, "--source");
   if (source_tokens.empty()) fail(ExitCode::kBadData, "--source has no tokens");
   std::vector<int32_t> target_tokens;
   if (translates) {
@@ -61,23 +64,22 @@ int run_attention(Options& options, Job& job) {
     target = best.text;
     target_tokens = best.tokens;
   } else {
-    target_tokens = tokens_of(models, target, "--target");
+    target_tokens = tokens_of(tokenizers.target(), models.longest_sentence(), target, "--target");
   }
   const SearchModel model = models.search_models().front();
-  AttentionMapper mapper(*context, model.config, model.store, model.ids,
-                         {.begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()});
+  AttentionMapper mapper(*context, model.config, model.store, model.ids, marks_of(tokenizers));
   AttentionPage page = {.model = models.path(),
                         .source = source,
                         .target = target,
                         .translated = translates,
                         .source_tokens = {},
-                        .target_tokens = {tokenizer.piece(tokenizer.begin_id())},
+                        .target_tokens = {tokenizers.target().piece(tokenizers.target().begin_id())},
                         .heads = model.config.heads,
                         .maps = mapper.all_maps({source_tokens, target_tokens})};
-  for (const int32_t token : source_tokens) page.source_tokens.push_back(tokenizer.piece(token));
-  for (const int32_t token : target_tokens) page.target_tokens.push_back(tokenizer.piece(token));
-  page.source_tokens.push_back(tokenizer.piece(tokenizer.end_id()));
-  page.target_tokens.push_back(tokenizer.piece(tokenizer.end_id()));
+  for (const int32_t token : source_tokens) page.source_tokens.push_back(tokenizers.source().piece(token));
+  for (const int32_t token : target_tokens) page.target_tokens.push_back(tokenizers.target().piece(token));
+  page.source_tokens.push_back(tokenizers.source().piece(tokenizers.source().end_id()));
+  page.target_tokens.push_back(tokenizers.target().piece(tokenizers.target().end_id()));
   write_file_atomically(options.output, attention_page(page));
   size_t maps = 0;
   for (const auto& of_kind : page.maps) maps += of_kind.size();

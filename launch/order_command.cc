@@ -108,8 +108,6 @@ class OrderWriter {
     return {.source = {source.begin(), source.end()}, .target = {target.begin(), target.end()}};
   }
 
-  std::string text_of(const std::vector<int32_t>& tokens) const { return corpus_.tokenizer().decode(tokens); }
-
   std::string line_of(int64_t step, int64_t shard, const std::string& stage, const data::DrawnPair& drawn,
                       const data::PairTokens& tokens) const {
     const data::CorpusPart& part = part_of(drawn.pair);
@@ -118,7 +116,9 @@ class OrderWriter {
     if (!options_.json) {
       std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", step, shard, stage, part.name, pair,
                                      drawn.epoch, source.size(), target.size());
-      if (options_.text) line += fmt::format("\t{}\t{}", text_of(source), text_of(target));
+      if (options_.text)
+        line += fmt::format("\t{}\t{}", corpus_.tokenizers().source().decode(source),
+                            corpus_.tokenizers().target().decode(target));
       return line + "\n";
     }
     nlohmann::ordered_json object = {{"step", step},
@@ -129,7 +129,9 @@ class OrderWriter {
                                      {"source_tokens", source.size()},
                                      {"target_tokens", target.size()}};
     if (!stage.empty()) object["stage"] = stage;
-    if (options_.text) object.update({{"source", text_of(source)}, {"target", text_of(target)}});
+    if (options_.text)
+      object.update({{"source", corpus_.tokenizers().source().decode(source)},
+                     {"target", corpus_.tokenizers().target().decode(target)}});
     return json_text(object) + "\n";
   }
 

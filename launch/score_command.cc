@@ -67,7 +67,7 @@ int run_score(const Options& options, Job& job) {
   if (!job.speaks()) return 0;
 
   CutSentences cut(job, "score", models.longest_sentence());
-  const data::Tokenizer& tokenizer = models.tokenizer();
+  const data::Tokenizer& tokenizer = models.tokenizers().target();
   std::string text;
   double total = 0.0;
   int64_t tokens = 0;

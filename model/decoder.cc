@@ -5,9 +5,9 @@
 namespace ventris {
 
 Decoder::Decoder(const TransformerIds& ids, ConstTensor positions)
-    : embedding_(Stack::kDecoder, ids.embedding, ids.target_positions, positions),
+    : embedding_(Stack::kDecoder, ids.target_embedding, ids.target_positions, positions),
       key_value_(ids.memory_key_value),
-      key_value_first_(ids.memory_key_value.weight),
+      first_(ids.first_of_decoder()),
       norm_first_(ids.decoder_norm.gamma) {
   for (const DecoderLayerIds& layer : ids.decoder) {
     const auto index = static_cast<int>(layers_.size());
@@ -91,9 +91,9 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
   embedding_.backward(pass, gradients.residual);
   key_value_.backward_parameters(pass, saved.memory, d_key_value,
                                  {.first = pair / 2, .count = pair / 2, .period = pair});
-  const bool encoder_trains = pass.store.trains_before(key_value_first_);
+  const bool encoder_trains = pass.store.trains_before(first_);
   if (encoder_trains) key_value_.backward_input(pass, d_key_value, d_memory, /*accumulate=*/false);
-  if (ready) ready(pass.store.gradient_begin(key_value_first_));
+  if (ready) ready(pass.store.gradient_begin(first_));
 }
 
 }  // namespace ventris

@@ -54,7 +54,7 @@ class Decoder {
 
   EmbeddingLayer embedding_;
   Linear key_value_;
-  ParameterId key_value_first_;
+  ParameterId first_;  // of the decoder
   std::vector<Layer> layers_;
   std::optional<ResidualNorm> norm_;
   ParameterId norm_first_;

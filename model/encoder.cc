@@ -5,7 +5,7 @@
 namespace ventris {
 
 Encoder::Encoder(const TransformerIds& ids, ConstTensor positions)
-    : embedding_(Stack::kEncoder, ids.embedding, ids.source_positions, positions),
+    : embedding_(Stack::kEncoder, ids.source_embedding, ids.source_positions, positions),
       norm_first_(ids.encoder_norm.gamma) {
   for (const EncoderLayerIds& layer : ids.encoder) {
     const auto index = static_cast<int>(layers_.size());

@@ -59,8 +59,8 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                                  .loss = memory.loss.col_range(begin, rows),
                                  .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
-    gemm(pass.context, {.a = z, .b = pass.store.value(embedding_), .c = d_hidden.row_range(begin, rows)});
-    if (const Tensor d_table = pass.store.gradient(embedding_)) {
+    gemm(pass.context, {.a = z, .b = pass.store.value(table_), .c = d_hidden.row_range(begin, rows)});
+    if (const Tensor d_table = pass.store.gradient(table_)) {
       gemm(pass.context,
            {.a = z, .b = h, .c = d_table, .transpose_a = true, .accumulate = !pass.overwrites || begin > 0});
     }
@@ -87,11 +87,11 @@ void OutputLayer::log_probabilities(Pass& pass, ConstTensor hidden, float* out, 
 void OutputLayer::logits(Pass& pass, ConstTensor hidden, Tensor logits) const {
   ConstTensor bias;
   if (bias_ >= 0) bias = logits.dtype == hidden.dtype ? pass.store.bias(bias_) : pass.store.value(bias_);
-  if (const PackedMatrix table = pass.store.packed(embedding_)) {
+  if (const PackedMatrix table = pass.store.packed(table_)) {
     return packed_gemm(pass.context, {.a = hidden, .b = table, .c = logits, .bias = bias});
   }
   gemm(pass.context,
-       {.a = hidden, .b = pass.store.value(embedding_), .c = logits, .transpose_b = true, .bias = bias});
+       {.a = hidden, .b = pass.store.value(table_), .c = logits, .transpose_b = true, .bias = bias});
 }
 
 }  // namespace ventris

@@ -8,9 +8,9 @@
 
 namespace ventris {
 
-/// Output projection with the shared embedding E and label-smoothed cross-entropy: logits = h E^T + b, b only
-/// with config.output_bias. Processes a fixed number of rows at a time, forward and backward at once, so that
-/// the memory of logits and their gradient is bounded.
+/// Output projection with the table E of ids.output and label-smoothed cross-entropy: logits = h E^T + b, b
+/// only with config.output_bias. Processes a fixed number of rows at a time, forward and backward at once, so
+/// that the memory of logits and their gradient is bounded.
 class OutputLayer {
  public:
   struct Memory {
@@ -20,14 +20,14 @@ class OutputLayer {
     double* totals;  // [2] sums of loss and nll over micro-batches
   };
 
-  explicit OutputLayer(const TransformerIds& ids) : embedding_(ids.embedding), bias_(ids.output_bias) {}
+  explicit OutputLayer(const TransformerIds& ids) : table_(ids.output), bias_(ids.output_bias) {}
 
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
                      int64_t capacity);
 
   /// hidden: [target rows, d_model] T. Adds the loss, weighted where batch.weights are given, to
   /// memory.totals. With d_hidden, [target rows, d_model] T, it is overwritten by the gradient of
-  /// *batch.gradient_scale times the summed loss, and the gradients of embedding and bias are accumulated.
+  /// *batch.gradient_scale times the summed loss, and the gradients of table and bias are accumulated.
   void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
@@ -37,7 +37,7 @@ class OutputLayer {
   void logits(Pass& pass, ConstTensor hidden, Tensor logits) const;
 
  private:
-  ParameterId embedding_;
+  ParameterId table_;
   ParameterId bias_;  // [padded_vocab], or -1
 };
 

@@ -7,7 +7,7 @@ void PackedPairs::add(std::span<const int32_t> source, std::span<const int32_t> 
     for (size_t i = 0; i < rows; ++i) position.push_back(static_cast<int32_t>(i));
   };
   source_ids_.insert(source_ids_.end(), source.begin(), source.end());
-  source_ids_.push_back(marks_.end_id);
+  source_ids_.push_back(marks_.source_end_id);
   count(source.size() + 1, source_position_);
   source_offsets_.push_back(static_cast<int32_t>(source_ids_.size()));
   target_ids_.push_back(marks_.begin_id);

@@ -8,10 +8,11 @@
 
 namespace ventris {
 
-/// Tokens that are not text: the first token of a target, and the one after the last token of both sides.
+/// Tokens that are not text: those after the last token of both sides, and the first token of a target.
 struct Marks {
-  int32_t begin_id = 1;
-  int32_t end_id = 2;
+  int32_t source_end_id;
+  int32_t begin_id;  // of targets, as is
+  int32_t end_id;
 };
 
 /// Sentence pairs with given targets, packed end to end in host memory as in model/micro_batch.h.

@@ -27,12 +27,12 @@ bool can_pack(const Context& context, const ParameterStore& store) {
 }
 
 void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store, Packing packing) {
-  store = store.packed_copy(context, packing, weights_of(ids), ids.embedding, &store);
+  store = store.packed_copy(context, packing, weights_of(ids), ids.tables(), &store);
 }
 
 ParameterStore packed_copy(Context& context, const TransformerIds& ids, const ParameterStore& store,
                            Packing packing) {
-  return store.packed_copy(context, packing, weights_of(ids), ids.embedding, nullptr);
+  return store.packed_copy(context, packing, weights_of(ids), ids.tables(), nullptr);
 }
 
 }  // namespace ventris

@@ -150,13 +150,14 @@ int64_t ParameterStore::frozen_count() const {
 }
 
 ParameterStore ParameterStore::packed_copy(Context& context, Packing packing,
-                                           const std::vector<ParameterId>& weights, ParameterId table,
+                                           const std::vector<ParameterId>& weights,
+                                           const std::vector<ParameterId>& tables,
                                            ParameterStore* emptied) const {
   VENTRIS_CHECK(flat_values_ && !on_cuda_ && dtype_ == factor_dtype(packing),
                 "a store of {} cannot be packed as {}", name_of(dtype_), name_of(packing));
   VENTRIS_CHECK(emptied == nullptr || emptied == this, "another store would be emptied");
-  const auto is_weight = [&](size_t id) {
-    return std::find(weights.begin(), weights.end(), static_cast<ParameterId>(id)) != weights.end();
+  const auto is_in = [](const std::vector<ParameterId>& ids, size_t id) {
+    return std::find(ids.begin(), ids.end(), static_cast<ParameterId>(id)) != ids.end();
   };
   ParameterStore copy;
   copy.tensors_ = tensors_;
@@ -168,8 +169,8 @@ ParameterStore ParameterStore::packed_copy(Context& context, Packing packing,
     copy.packed_.assign(tensors_.size(), {});
     for (size_t id = 0; id < tensors_.size(); ++id) {
       const Stored& stored = tensors_[id];
-      const bool is_table = static_cast<ParameterId>(id) == table;
-      if (!is_weight(id) && !is_table) {
+      const bool is_table = is_in(tables, id);
+      if (!is_in(weights, id) && !is_table) {
         copy.kept_[id] = arena.allocate(stored.rows, stored.cols, master_dtype(dtype_));
         continue;
       }
@@ -187,7 +188,7 @@ ParameterStore ParameterStore::packed_copy(Context& context, Packing packing,
     const Stored& stored = tensors_[id];
     const Tensor from = block(flat_values_, stored.offset, stored.rows, stored.cols);
     if (copy.packed_[id]) {
-      pack(context, {.source = from, .transpose = !is_weight(id), .to = copy.packed_[id]});
+      pack(context, {.source = from, .transpose = is_in(tables, id), .to = copy.packed_[id]});
     } else {
       cast(context, {.source = from, .destination = copy.kept_[id]});
     }

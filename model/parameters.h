@@ -46,13 +46,13 @@ class ParameterStore {
   /// written from outside.
   void refresh_compute_copy(Context& context);
 
-  /// A store for inference with the current values: `weights` and the transpose of `table` only in packed
+  /// A store for inference with the current values: `weights` and the transposes of `tables` only in packed
   /// form, all others as masters. With `emptied`, which is this store, the memory of each tensor is freed
   /// after it was copied. dtype() is the factor_dtype() of `packing`.
   ParameterStore packed_copy(Context& context, Packing packing, const std::vector<ParameterId>& weights,
-                             ParameterId table, ParameterStore* emptied) const;
+                             const std::vector<ParameterId>& tables, ParameterStore* emptied) const;
   bool is_packed() const { return !kept_.empty(); }
-  /// The packed form of a weight, or of the transpose of the table; empty if the store is not packed.
+  /// The packed form of a weight, or of the transpose of a table; empty if the store is not packed.
   PackedMatrix packed(ParameterId id) const {
     return is_packed() ? packed_[static_cast<size_t>(id)] : PackedMatrix{};
   }

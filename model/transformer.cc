@@ -105,7 +105,7 @@ struct Transformer::Impl {
     const ConstTensor memory = encode(pass);
     const ProfileRange range(context, kDecoderForward);
     std::optional<SearchAttention> search;
-    if (pass.weights == nullptr && store.packed(ids.embedding).packing == Packing::kInt8) {
+    if (pass.weights == nullptr && store.packed(ids.output).packing == Packing::kInt8) {
       pass.search = &search.emplace(pass.batch);
     }
     return decoder.forward(pass, memory, activations.decoder);
@@ -167,7 +167,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
       const ProfileRange range(impl_->context, kDecoderBackward);
       impl_->decoder.backward(pass, target, source.input_gradient(pre_norm), activations.decoder, complete);
     }
-    if (impl_->store.trains_before(impl_->ids.memory_key_value.weight)) {
+    if (impl_->store.trains_before(impl_->ids.first_of_decoder())) {
       const ProfileRange range(impl_->context, kEncoderBackward);
       impl_->encoder.backward(pass, source, activations.encoder, complete);
     }
@@ -176,7 +176,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     if (loss_ready) loss_ready();
   }
   complete_column_sums(impl_->context);
-  clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.embedding));
+  clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
   if (ready) ready(0);
 }
 
@@ -223,7 +223,7 @@ std::vector<FlatRange> Transformer::gradients_to_clear() const {
   const ParameterStore& store = impl_->store;
   if (impl_->context.device() == Device::kCpu) return {{0, store.trained_size()}};
   const TransformerIds& ids = impl_->ids;
-  std::vector<ParameterId> written = {ids.embedding, ids.memory_key_value.weight};  // by products
+  std::vector<ParameterId> written = {ids.output, ids.memory_key_value.weight};  // by products
   const auto add_layer = [&](const SelfAttentionIds& attention, const FeedForwardIds& feed_forward) {
     written.insert(written.end(), {attention.query_key_value.weight, attention.output.weight,
                                    feed_forward.inner.weight, feed_forward.outer.weight});

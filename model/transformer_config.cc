@@ -19,7 +19,19 @@ void check_rate(const char* option, float value) {
   }
 }
 
+constexpr Tie kTies[] = {Tie::kAll, Tie::kDecoder, Tie::kNone};
+
 }  // namespace
+
+const char* name_of(Tie tie) {
+  return tie == Tie::kAll ? "all" : tie == Tie::kDecoder ? "decoder" : "none";
+}
+
+std::optional<Tie> tie_named(std::string_view name) {
+  for (const Tie tie : kTies)
+    if (name == name_of(tie)) return tie;
+  return std::nullopt;
+}
 
 void TransformerConfig::validate() const {
   check_range("encoder-layers", encoder_layers, 1, 256);
@@ -28,6 +40,13 @@ void TransformerConfig::validate() const {
   check_range("d-ff", d_ff, 1, 65536);
   check_range("heads", heads, 1, 256);
   check_range("vocab-size", vocab_size, 4, int64_t{1} << 24);
+  if (source_vocab_size != 0) check_range("source-vocab-size", source_vocab_size, 4, int64_t{1} << 24);
+  if (source_vocab_size != 0 && tie == Tie::kAll) {
+    fail(ExitCode::kBadConfiguration,
+         "--tie is all, but there is a vocabulary of sources, {} tokens, and one of targets, {} tokens: give "
+         "--tie decoder or --tie none, or prepare the corpus with one vocabulary",
+         source_vocab_size, vocab_size);
+  }
   check_range("begin-embedding token", zero_word, -1, vocab_size - 1);
   check_range("max-positions", max_positions, 2, 1 << 20);
   if (d_model % 2 != 0) {

@@ -1,8 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace ventris {
+
+/// Which of the three tables of a model are one: all, as in the paper (section 3.4); those of the decoder,
+/// its embedding and the output layer; or none.
+enum class Tie { kAll, kDecoder, kNone };
+
+const char* name_of(Tie tie);  // all, decoder, none
+std::optional<Tie> tie_named(std::string_view name);
 
 /// The shape of a Transformer (section 3 and table 3 of the paper). Defaults are the base model.
 struct TransformerConfig {
@@ -11,7 +20,7 @@ struct TransformerConfig {
   int d_model = 512;
   int d_ff = 2048;
   int heads = 8;
-  int64_t vocab_size = 37000;      // tokens of the shared vocabulary
+  int64_t vocab_size = 37000;      // tokens of the vocabulary of targets; of sources too if they share it
   bool pre_norm = false;           // LayerNorm before each sublayer, and once after the last layer
   bool learned_positions = false;  // otherwise sinusoids
   int max_positions = 1024;        // longest sentence, with its end mark
@@ -24,15 +33,21 @@ struct TransformerConfig {
   bool zero_start = false;        // the decoder starts with the position alone, without the begin mark
   bool swish = false;             // x * sigmoid(x) in the feed-forward layers, otherwise ReLU
   bool output_bias = false;       // a bias for every token in the output layer
+  Tie tie = Tie::kAll;
+  int64_t source_vocab_size = 0;  // tokens of the vocabulary of sources; 0: that of targets
 
   int d_head() const { return d_model / heads; }
-  /// Rows of the embedding table in memory: the vocabulary padded to a multiple of 128. Padding is never
-  /// predicted.
-  int64_t padded_vocab() const { return (vocab_size + 127) / 128 * 128; }
+  int64_t source_vocab() const { return source_vocab_size > 0 ? source_vocab_size : vocab_size; }
+  /// Rows of a table in memory: the vocabulary padded to a multiple of 128. Padding is never predicted.
+  int64_t padded_vocab() const { return padded(vocab_size); }
+  int64_t padded_source_vocab() const { return padded(source_vocab()); }
   /// Throws Error(kBadConfiguration) naming the option, its value and what is allowed.
   void validate() const;
 
   bool operator==(const TransformerConfig&) const = default;
+
+ private:
+  static int64_t padded(int64_t rows) { return (rows + 127) / 128 * 128; }
 };
 
 }  // namespace ventris

@@ -67,12 +67,26 @@ class Declarer {
 
 }  // namespace
 
+bool is_table(std::string_view name) {
+  return name == kEmbedding || name == kSourceEmbedding || name == kTargetEmbedding || name == kOutputWeight;
+}
+
+std::vector<ParameterId> TransformerIds::tables() const {
+  std::vector<ParameterId> ids = {source_embedding, target_embedding, output};
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store) {
   config.validate();
   Declarer declare(config, store);
   TransformerIds ids;
-  ids.embedding = store.declare_matrix("embedding", config.vocab_size, config.d_model, Initializer::kNormal,
-                                       config.padded_vocab());
+  const auto table = [&](const char* name, int64_t tokens, int64_t padded) {
+    return store.declare_matrix(name, tokens, config.d_model, Initializer::kNormal, padded);
+  };
+  const bool one_table = config.tie == Tie::kAll;
+  ids.source_embedding =
+      table(one_table ? kEmbedding : kSourceEmbedding, config.source_vocab(), config.padded_source_vocab());
   if (config.learned_positions) {
     ids.source_positions =
         store.declare_matrix("source_positions", config.max_positions, config.d_model, Initializer::kNormal);
@@ -87,6 +101,8 @@ TransformerIds declare_transformer(const TransformerConfig& config, ParameterSto
     ids.encoder.push_back(layer_ids);
   }
   if (config.pre_norm) ids.encoder_norm = declare.norm("encoder/norm");
+  ids.target_embedding =
+      one_table ? ids.source_embedding : table(kTargetEmbedding, config.vocab_size, config.padded_vocab());
   std::vector<std::string> memory_names;
   for (int i = 0; i < config.decoder_layers; ++i) {
     memory_names.push_back(fmt::format("decoder/layers/{}/cross_attention/key", i));
@@ -102,6 +118,8 @@ TransformerIds declare_transformer(const TransformerConfig& config, ParameterSto
     ids.decoder.push_back(layer_ids);
   }
   if (config.pre_norm) ids.decoder_norm = declare.norm("decoder/norm");
+  ids.output = config.tie == Tie::kNone ? table(kOutputWeight, config.vocab_size, config.padded_vocab())
+                                        : ids.target_embedding;
   if (config.output_bias) {
     ids.output_bias =
         store.declare_vector(kOutputBias, config.vocab_size, Initializer::kZero, config.padded_vocab());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "model/parameters.h"
@@ -7,8 +8,21 @@
 
 namespace ventris {
 
-/// The logical name of the bias of the output layer.
+/// The logical names of the tables, [tokens, d_model]: of all three in one, or by Tie of those that the
+/// decoder's embedding and the output layer share, or of each.
+inline constexpr const char* kEmbedding = "embedding";
+inline constexpr const char* kSourceEmbedding = "source_embedding";
+inline constexpr const char* kTargetEmbedding = "target_embedding";
+inline constexpr const char* kOutputWeight = "output/weight";
+/// That of the bias of the output layer.
 inline constexpr const char* kOutputBias = "output/bias";
+
+/// The name of the decoder's embedding.
+inline const char* name_of_target_embedding(Tie tie) {
+  return tie == Tie::kAll ? kEmbedding : kTargetEmbedding;
+}
+/// Whether it is the name of a table.
+bool is_table(std::string_view name);
 
 struct LinearIds {
   ParameterId weight;  // [in, out]: y = x weight + bias
@@ -52,7 +66,10 @@ struct DecoderLayerIds {
 /// The ids of all parameters of a Transformer, in forward order of declaration. In a post-norm model `norm`
 /// belongs to the end of its sublayer, in a pre-norm model to its start.
 struct TransformerIds {
-  ParameterId embedding;              // [padded_vocab, d_model], shared by source, target and output
+  // The tables; those that are one have the same id:
+  ParameterId source_embedding;       // [padded_source_vocab, d_model]
+  ParameterId target_embedding;       // [padded_vocab, d_model]
+  ParameterId output;                 // [padded_vocab, d_model]
   ParameterId source_positions = -1;  // [max_positions, d_model] if learned
   ParameterId target_positions = -1;
   std::vector<EncoderLayerIds> encoder;
@@ -62,25 +79,34 @@ struct TransformerIds {
   std::vector<DecoderLayerIds> decoder;
   NormIds decoder_norm = {-1, -1};  // pre-norm only
   ParameterId output_bias = -1;     // [padded_vocab] if there is one
+
+  /// Of those that only the decoder has, the one that is declared first.
+  ParameterId first_of_decoder() const {
+    return target_embedding == source_embedding ? memory_key_value.weight : target_embedding;
+  }
+  /// Each table once.
+  std::vector<ParameterId> tables() const;
 };
 
 /// Declares all parameters of the model. Logical names:
-///   embedding; source_positions and target_positions if learned;
+///   embedding, or source_embedding; source_positions and target_positions if learned;
 ///   encoder/layers/N/self_attention/{query,key,value,output}/{weight,bias};
 ///   encoder/layers/N/self_attention/norm/{gamma,beta};
 ///   encoder/layers/N/feed_forward/{inner,outer}/{weight,bias};
 ///   encoder/layers/N/feed_forward/norm/{gamma,beta};
+///   target_embedding unless all tables are one;
 ///   decoder/layers/N/... the same, and cross_attention/...;
 ///   encoder/norm/{gamma,beta} and decoder/norm/{gamma,beta} in a pre-norm model;
-///   output/bias with an output bias.
+///   output/weight if no tables are one; output/bias with an output bias.
 TransformerIds declare_transformer(const TransformerConfig& config, ParameterStore& store);
 
 /// The end of the embeddings at the begin of the gradients: backward completes their gradients last, all
-/// at once, as the encoder's input adds to them. 0 if the store is not that of a Transformer.
+/// at once, as the encoder's input adds to them. The decoder's own, if it has one, follows the encoder. 0 if
+/// the store is not that of a Transformer.
 int64_t end_of_embeddings(const ParameterStore& store);
 
-/// If config.zero_word is a token, clears its row of `table`, the embedding or its gradient, which may be
-/// empty.
+/// If config.zero_word is a token, clears its row of `table`, the decoder's embedding or its gradient, which
+/// may be empty.
 void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table);
 
 }  // namespace ventris

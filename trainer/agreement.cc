@@ -30,9 +30,9 @@ void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions&
     if (kMayDiffer.contains(item.key())) continue;
     check_equal_on_all_ranks(communicator, "option " + item.key().substr(1), item.value().dump());
   }
-  const std::string& tokenizer = corpus.tokenizer().model();
+  const std::string& tokenizer = corpus.tokenizers().target().model();
   check_equal_on_all_ranks(communicator, "the vocabulary size",
-                           std::to_string(corpus.tokenizer().vocab_size()));
+                           std::to_string(corpus.tokenizers().target().vocab_size()));
   check_equal_on_all_ranks(communicator, "the tokenizer", hash_of(tokenizer.data(), tokenizer.size()));
   check_equal_on_all_ranks(communicator, "the digest of the corpus", corpus.digest());
 }

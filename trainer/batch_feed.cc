@@ -110,7 +110,7 @@ void BatchFeed::expect_tokens(const data::GlobalBatch& batch) const {
 }
 
 void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, int64_t step) {
-  data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed_);
+  data::Packer packer(corpus_.tokenizers(), packed_);
   const data::SentencePairs& pairs = corpus_.train();
   for (size_t i = 0; i < shard.pairs.size(); ++i) {
     const int64_t pair = shard.pairs[i].pair;

@@ -125,7 +125,7 @@ void CheckpointSaver::write_sound(const std::string& provenance) {
   require_memory_room(kRoomForSaving, "saving a checkpoint");
   // A start from the checkpoint continues after its lines, and would never write them again.
   data::sync_file(run_.model_dir + "/metrics.jsonl");
-  written_ = write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizer_model, provenance);
+  written_ = write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizers, provenance);
 }
 
 }  // namespace ventris

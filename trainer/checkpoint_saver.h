@@ -29,7 +29,7 @@ class CheckpointSaver {
   struct Run {
     std::string model_dir;
     TransformerConfig config;
-    std::string tokenizer_model;
+    data::TokenizerModels tokenizers;
     int keep = 2;                              // newest checkpoints; at least two
     double limit_seconds = 0;                  // of one save, from its beginning to its end; 0: none
     std::string begun_from = {};               // the checkpoint from which the run resumes, or ""

@@ -80,8 +80,8 @@ void add_reference_warnings(const TrainOptions& options, const data::Corpus& cor
   data::CharacterCounts unknown;
   for (int64_t i = 0; i < corpus.valid().size(); ++i) {
     const auto tokens = corpus.valid().target[i];
-    if (std::find(tokens.begin(), tokens.end(), corpus.tokenizer().unknown_id()) != tokens.end())
-      corpus.tokenizer().count_unknown(corpus.valid_reference(i), unknown);
+    if (std::find(tokens.begin(), tokens.end(), corpus.tokenizers().target().unknown_id()) != tokens.end())
+      corpus.tokenizers().target().count_unknown(corpus.valid_reference(i), unknown);
   }
   if (!unknown.empty()) {
     warnings.push_back(fmt::format(
@@ -100,7 +100,7 @@ double steps_per_epoch(const TrainOptions& options, const data::SentencePairs& p
 
 std::vector<std::string> corpus_warnings(const TrainOptions& options, const data::Corpus& corpus) {
   const data::SentencePairs& train = corpus.train();
-  const int vocab_size = corpus.tokenizer().vocab_size();
+  const int vocab_size = corpus.tokenizers().target().vocab_size();
   std::vector<std::string> warnings;
   if (const double steps = steps_per_epoch(options, train); steps < 1.0) {
     warnings.push_back(fmt::format(

@@ -91,8 +91,8 @@ const std::string& InitialModel::path() const {
 }
 
 void InitialModel::match_tokens(const TrainOptions& options, const data::Corpus& corpus) {
-  const data::Tokenizer& theirs = *model_->tokenizer;
-  const data::Tokenizer& ours = corpus.tokenizer();
+  const data::Tokenizer& theirs = model_->tokenizers->target();
+  const data::Tokenizer& ours = corpus.tokenizers().target();
   rows_ = matching_tokens(ours, theirs);
   std::vector<bool> used(static_cast<size_t>(theirs.vocab_size()));
   for (int32_t id = 0; id < ours.vocab_size(); ++id) {

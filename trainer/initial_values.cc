@@ -39,10 +39,10 @@ void InitialValues::take_embeddings(const TransformerIds& ids, ParameterStore& s
   const int64_t d_model = options_.model.d_model;
   std::vector<float> rows(static_cast<size_t>(options_.model.vocab_size * d_model));
   const size_t bytes = rows.size() * sizeof(float);
-  float* const on_device = store.values().as<float>() + store.offset(ids.embedding);
+  float* const on_device = store.values().as<float>() + store.offset(ids.target_embedding);
   copy_to_host(context_, rows.data(), on_device, bytes);
   const EmbeddingCoverage coverage =
-      read_embeddings(options_.initial_embeddings, corpus_.tokenizer(),
+      read_embeddings(options_.initial_embeddings, corpus_.tokenizers().target(),
                       {rows.data(), options_.model.vocab_size, d_model, d_model, DType::kF32});
   copy_to_device(context_, on_device, rows.data(), bytes);
   progress_.message(fmt::format(
@@ -66,7 +66,7 @@ void InitialValues::report_tokens() {
   const std::vector<std::string>& added = model_->new_tokens();
   const std::string path = path_of_new_tokens(options_.model_dir);
   write_file_atomically(path, fmt::format("{}{}", fmt::join(added, "\n"), added.empty() ? "" : "\n"));
-  const size_t all = static_cast<size_t>(corpus_.tokenizer().vocab_size());
+  const size_t all = static_cast<size_t>(corpus_.tokenizers().target().vocab_size());
   progress_.message(fmt::format(
       "{} of {} tokens keep their embedding, {} are new and initialised ({}), and {} of the model are left "
       "out",

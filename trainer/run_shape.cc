@@ -24,7 +24,7 @@ constexpr int64_t kMinReproducibleTokens = 512;
 std::string resolve_begin_embedding(TrainOptions& options, const std::string& recorded,
                                     const data::Corpus& corpus) {
   if (options.begin_embedding != "auto") return "";
-  const bool has_begin = corpus.tokenizer().has_begin();
+  const bool has_begin = corpus.tokenizers().target().has_begin();
   options.begin_embedding = !recorded.empty() ? recorded : has_begin ? "learned" : "none";
   if (!recorded.empty() || has_begin) return "";
   return "the vocabulary has no begin mark, so the decoder begins without an embedding, from zeros "
@@ -32,8 +32,10 @@ std::string resolve_begin_embedding(TrainOptions& options, const std::string& re
 }
 
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus) {
-  model.vocab_size = corpus.tokenizer().vocab_size();
-  if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizer().begin_id();
+  const data::TokenizerPair& tokenizers = corpus.tokenizers();
+  model.vocab_size = tokenizers.target().vocab_size();
+  model.source_vocab_size = tokenizers.shared() ? 0 : tokenizers.source().vocab_size();
+  if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizers().target().begin_id();
   model.zero_start = options.begin_embedding == "none";
   model.validate();
   if (corpus.max_length() >= model.max_positions) {

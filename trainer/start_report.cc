@@ -67,7 +67,7 @@ std::string corpus_text(const data::Corpus& corpus) {
   return fmt::format(
       "{} pairs to train on, {} to validate; {} source and {} target tokens of a vocabulary of {}",
       thousands(train.size()), thousands(corpus.valid().size()), thousands(train.source.total_tokens()),
-      thousands(train.target.total_tokens()), thousands(corpus.tokenizer().vocab_size()));
+      thousands(train.target.total_tokens()), thousands(corpus.tokenizers().target().vocab_size()));
 }
 
 // "warm: bt 1 until bt 2; clean 1".
@@ -143,7 +143,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
       (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
       row("training", limits_text(options, steps, first_step)) +
-      row("exports", describe_exports(model, corpus.tokenizer().begin_id())));
+      row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
   warn_of_differing_products(progress, libraries);
   warn_of_tf32_that_is_off(progress, options);

@@ -143,7 +143,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,
-                                        .tokenizer_model = corpus_.tokenizer().model(),
+                                        .tokenizers = corpus_.tokenizers().models(),
                                         .keep = options_.keep_checkpoints,
                                         .limit_seconds = options_.save_timeout,
                                         .begun_from = resume_point_.path,
@@ -182,7 +182,8 @@ void TrainingRun::make_model(InitialValues& initial) {
   store_.allocate(context_.device(), dtype_of(options_.precision), /*gradients=*/true);
   store_.initialize(context_, options_.seed);
   initial.take_parameters(ids_, store_);
-  clear_zero_word(context_, options_.model, store_.logical_value(*store_.find("embedding")));
+  clear_zero_word(context_, options_.model,
+                  store_.logical_value(*store_.find(name_of_target_embedding(options_.model.tie))));
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,

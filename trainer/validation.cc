@@ -81,7 +81,7 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
       sums.back() = 1.0;
       break;
     }
-    data::Packer packer(corpus_.tokenizer().begin_id(), corpus_.tokenizer().end_id(), packed);
+    data::Packer packer(corpus_.tokenizers(), packed);
     for (const int64_t pair : batches_[b]) packer.add(pairs.source[pair], pairs.target[pair]);
     stage_.wait_until_sent();
     stage_.fill(host_batch_of(packed));
@@ -107,7 +107,7 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
 bool Validation::add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
                             ValidationMetrics& metrics, const std::function<bool()>& stops) {
   const data::SentencePairs& pairs = corpus_.valid();
-  const data::Tokenizer& tokenizer = corpus_.tokenizer();
+  const data::Tokenizer& tokenizer = corpus_.tokenizers().target();
   const int64_t limit = options_.valid_max_sentences;
   const int64_t count = limit > 0 ? std::min(limit, pairs.size()) : pairs.size();
   std::vector<SourceSentence> sources;
@@ -121,6 +121,7 @@ bool Validation::add_scores(const TransformerConfig& config, ParameterStore& sto
                     {.beam_size = options_.valid_beam_size,
                      .length_penalty = options_.valid_length_penalty,
                      .batch_rows = rows_.search,
+                     .source_end_id = corpus_.tokenizers().source().end_id(),
                      .begin_id = tokenizer.begin_id(),
                      .end_id = tokenizer.end_id(),
                      .unknown_id = tokenizer.unknown_id()});

@@ -32,6 +32,7 @@ BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& co
   check("batch-rows", static_cast<double>(options.batch_rows), 1, 1 << 24);
   check("batch-sentences", static_cast<double>(options.batch_sentences), 0, 1 << 24);
   check("end mark", options.end_id, 0, static_cast<double>(config.vocab_size - 1));
+  check("end mark of sources", options.source_end_id, 0, static_cast<double>(config.source_vocab() - 1));
   check("begin mark", options.begin_id, 0, static_cast<double>(config.vocab_size - 1));
   return options;
 }
@@ -82,7 +83,7 @@ void BeamSearch::Impl::begin(std::span<const SourceSentence> sources, std::span<
   for (const size_t index : batch) {
     const std::vector<int32_t>& tokens = sources[index].tokens;
     ids.insert(ids.end(), tokens.begin(), tokens.end());
-    ids.push_back(options.end_id);
+    ids.push_back(options.source_end_id);
     for (size_t i = 0; i <= tokens.size(); ++i) position.push_back(static_cast<int32_t>(i));
     offsets.push_back(static_cast<int32_t>(ids.size()));
   }

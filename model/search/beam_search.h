@@ -30,7 +30,8 @@ struct BeamSearchOptions {
   SamplingOptions sampling = {};
   int64_t batch_rows = 0;  // maximum source rows translated together (one sentence may have more); 0: default
   int64_t batch_sentences = 0;  // and maximum sentences; 0: no limit
-  int32_t begin_id = 1;
+  int32_t source_end_id = 2;
+  int32_t begin_id = 1;  // of targets, as are the next two
   int32_t end_id = 2;
   int32_t unknown_id = 0;  // never produced, except in a prefix
 };

@@ -36,7 +36,7 @@ IncrementalDecoder::IncrementalDecoder(Context& context, const TransformerConfig
       config_(config),
       store_(store),
       sinusoids_(make_sinusoids(sinusoid_memory_, context, config, store.dtype())),
-      embedding_(Stack::kDecoder, ids.embedding, ids.target_positions,
+      embedding_(Stack::kDecoder, ids.target_embedding, ids.target_positions,
                  positions_of(store, "target_positions", sinusoids_)),
       memory_projection_(ids.memory_key_value),
       output_(ids),

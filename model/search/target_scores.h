@@ -19,7 +19,7 @@ struct SentencePair {
 
 struct TargetScoreOptions {
   int64_t batch_rows = 2048;  // rows of a side computed together, unless one sentence has more
-  Marks marks = {};
+  Marks marks;
 };
 
 /// The probability of given translations under one or several models (forced decoding). Several models make

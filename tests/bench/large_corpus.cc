@@ -59,8 +59,8 @@ CorpusRows rows_of(const Side& source, const Side& target, const std::string& te
 void write(const std::string& from, int64_t pairs, const std::string& output) {
   constexpr int64_t kBlock = 4096;
   const Corpus corpus(from);
-  const int32_t vocab_size = corpus.tokenizer().vocab_size();
-  CorpusWriter writer(output, corpus.tokenizer(), {.weights = false, .text = false});
+  const int32_t vocab_size = corpus.tokenizers().target().vocab_size();
+  CorpusWriter writer(output, corpus.tokenizers().target(), {.weights = false, .text = false});
   std::mt19937_64 random(1);
   Side source;
   Side target;

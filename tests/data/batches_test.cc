@@ -11,6 +11,8 @@
 #include "data/error.h"
 #include "data/mix_plan.h"
 #include "data/permutation.h"
+#include "data/text/tokenizer_pair.h"
+#include "tests/data/text/sentencepiece_model.h"
 
 namespace ventris::data {
 namespace {
@@ -54,7 +56,8 @@ std::vector<int64_t> pairs_of(const GlobalBatch& batch) {
 }
 
 void pack(const SentencePairs& pairs, const std::vector<int64_t>& indices, PackedBatch& packed) {
-  Packer packer(1, 2, packed);
+  static const TokenizerPair tokenizers(Tokenizer(marks() + piece("a"), "a test"));  // begin 1, end 2
+  Packer packer(tokenizers, packed);
   for (const int64_t pair : indices)
     packer.add(pairs.source[pair], pairs.target[pair], 0.5F * static_cast<float>(pair));
 }

@@ -89,7 +89,7 @@ TEST_F(CorpusTest, WhatAFileHoldsIsMapped) {
   EXPECT_EQ(corpus.train().source.total_tokens(), 4);
   EXPECT_EQ(corpus.max_length(), 3);
   EXPECT_EQ(corpus.valid_reference(0), "größer");
-  EXPECT_EQ(corpus.tokenizer().vocab_size(), 16);
+  EXPECT_EQ(corpus.tokenizers().target().vocab_size(), 16);
   EXPECT_EQ(corpus.digest(), Hdf5Reader(path_).digest());
 }
 

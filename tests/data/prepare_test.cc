@@ -80,8 +80,8 @@ TEST_F(PrepareTest, ACorpusHoldsTheTextAsTokens) {
   int longest = 0;
   const auto check = [&](const SentenceArray& side, int64_t i, const std::string& line) {
     const std::vector<int32_t> ids(side[i].begin(), side[i].end());
-    EXPECT_EQ(corpus.tokenizer().decode(ids), line);
-    EXPECT_EQ(ids, corpus.tokenizer().encode(line));
+    EXPECT_EQ(corpus.tokenizers().target().decode(ids), line);
+    EXPECT_EQ(ids, corpus.tokenizers().target().encode(line));
     longest = std::max(longest, side.length(i));
   };
   for (int i = 0; i < 500; ++i) {
@@ -129,11 +129,11 @@ TEST_F(PrepareTest, SeveralFilesASideAreReadInOrder) {
 
 TEST_F(PrepareTest, AGivenTokenizerIsUsed) {
   prepare(options_);
-  const std::string model = Corpus(options_.output).tokenizer().model();
+  const std::string model = Corpus(options_.output).tokenizers().target().model();
   options_.tokenizer_model = put("t.model", model);
   options_.tokenizer.vocab_size = 7;  // of no account now
   EXPECT_EQ(prepare(options_).vocab_size, 100);
-  EXPECT_EQ(Corpus(options_.output).tokenizer().model(), model);
+  EXPECT_EQ(Corpus(options_.output).tokenizers().target().model(), model);
   EXPECT_EQ(Hdf5Reader(options_.output).string_attribute("/", "tokenizer_origin"), R"({"given":"t.model"})");
 }
 
@@ -145,9 +145,9 @@ TEST_F(PrepareTest, AnEmptyLineStaysEmptyWithATagOfOneTokenOrTwo) {
     options_.corpora[0].source_tag = symbols.empty() ? "<bt>" : "";
     prepare(options_);
     const Corpus trained(options_.output);
-    ASSERT_EQ(trained.tokenizer().encode("<bt>").size(), 1 + symbols.size());
+    ASSERT_EQ(trained.tokenizers().target().encode("<bt>").size(), 1 + symbols.size());
     PrepareOptions tagged = options_;
-    tagged.tokenizer_model = put("t.model", trained.tokenizer().model());
+    tagged.tokenizer_model = put("t.model", trained.tokenizers().target().model());
     tagged.max_length_ratio = 0;
     tagged.output = in_folder("tagged.h5");
     tagged.corpora = {{.name = "bt",
@@ -213,7 +213,7 @@ TEST_F(PrepareTest, DroppedPairsAreCountedAndReported) {
   EXPECT_TRUE(lines[3].starts_with("train\t" + path + ":404\tbad_ratio\t")) << lines[3];
   const Corpus corpus(options_.output);
   const TokenView last = corpus.train().source[400];
-  EXPECT_EQ(corpus.tokenizer().decode({last.begin(), last.end()}), "the old dog");
+  EXPECT_EQ(corpus.tokenizers().target().decode({last.begin(), last.end()}), "the old dog");
 }
 
 TEST_F(PrepareTest, ARatioOfZeroKeepsAllRatios) {
@@ -282,7 +282,7 @@ TEST_F(PrepareTest, NulBytesAreRepairedAndCounted) {
   EXPECT_EQ(counts.repaired_crlf, 1);
   const Corpus corpus(options_.output);
   const TokenView last = corpus.train().source[500];
-  EXPECT_EQ(corpus.tokenizer().decode({last.begin(), last.end()}), "the old dog");
+  EXPECT_EQ(corpus.tokenizers().target().decode({last.begin(), last.end()}), "the old dog");
   EXPECT_TRUE(contains(bytes_of(options_.dropped_report), ":501\trepaired_crlf,repaired_nul\tkept\n"));
 }
 
@@ -297,7 +297,7 @@ TEST_F(PrepareTest, UnequalLineCountsNameBothNumbers) {
 
 TEST_F(PrepareTest, UnequalLineCountsOfTheValidationSetAreToldWithAGivenTokenizerToo) {
   prepare(options_);
-  options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizer().model());
+  options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizers().target().model());
   options_.output = in_folder("other.h5");
   options_.dropped_report = in_folder("other.tsv");
   valid().target = put("valid.de", text_of(german, 0, 19));
@@ -318,7 +318,7 @@ TEST_F(PrepareTest, InvalidUtf8NamesFileLineAndByte) {
   // With a given tokenizer the text is read only once, by the workers.
   train().target = put("train.de", text_of(german, 0, 500));
   prepare(options_);
-  options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizer().model());
+  options_.tokenizer_model = put("t.model", Corpus(options_.output).tokenizers().target().model());
   check();
 }
 

@@ -234,7 +234,7 @@ TEST_F(CudaLaunches, OfScoring) {
     TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(), /*training=*/false,
                    StagedRows::kExact);
     const SearchModel model = {tiny.config(), tiny.store(), tiny.ids()};
-    TargetScores scores(tiny.context(), {&model, 1}, {.batch_rows = 64});
+    TargetScores scores(tiny.context(), {&model, 1}, {.batch_rows = 64, .marks = testing::kTinyMarks});
     const std::vector<SentencePair> pairs = {{{4, 9, 17, 5}, {8, 3}}, {{8, 3}, {5}}};
     expect_launches("scoring a batch", launches_of([&] { scores.score(pairs); }), kScoring, column++);
   }

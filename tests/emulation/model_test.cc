@@ -241,7 +241,7 @@ TEST(CudaModel, AttentionMapsAreThoseOfTheCpu) {
   TinyModel cpu(config, DType::kF32);
   TinyModel device(config, DType::kF32, cuda());
   const auto maps_of = [&](TinyModel& tiny) {
-    return AttentionMapper(tiny.context(), config, tiny.store(), tiny.ids(), {.begin_id = 1, .end_id = 2})
+    return AttentionMapper(tiny.context(), config, tiny.store(), tiny.ids(), testing::kTinyMarks)
         .all_maps({source, target});
   };
   const AttentionMapper::AllMaps expected = maps_of(cpu);

@@ -208,7 +208,7 @@ TEST_F(ImportedModel, OfAnyFormatTakesNoMoreThanThreeTimesItsSize) {
     testing::SmallModel model(config);
     const Tensor zero = model.store.logical_value(*model.store.find("embedding"));
     std::fill_n(zero.row<float>(1), config.d_model, 0.0F);
-    save_weights(context, path("w.h5"), config, model.store, testing::small_tokenizer_model(), "");
+    save_weights(context, path("w.h5"), config, model.store, testing::small_tokenizer_models(), "");
     const auto loaded = load_model(context, path("w.h5"), DType::kF32);
     export_model(context, *loaded, ExportFormat::kSafetensors, path("w.safetensors"), "");
     export_model(context, *loaded, ExportFormat::kMarian, path("marian"), "");

@@ -13,6 +13,7 @@
 namespace ventris {
 namespace {
 
+using testing::kTinyMarks;
 using testing::TinyModel;
 
 using Row = std::vector<double>;
@@ -157,7 +158,7 @@ struct Tokens {
 const Tokens kPair = {{4, 9, 17, 5, 9}, {8, 3, 12}};
 
 AttentionMapper mapper_of(TinyModel& tiny) {
-  return {tiny.context(), tiny.config(), tiny.store(), tiny.ids(), {.begin_id = 1, .end_id = 2}};
+  return {tiny.context(), tiny.config(), tiny.store(), tiny.ids(), kTinyMarks};
 }
 
 class AttentionMaps : public ::testing::TestWithParam<bool> {

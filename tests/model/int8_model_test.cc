@@ -16,6 +16,7 @@ namespace ventris {
 namespace {
 
 using testing::PackedBatch;
+using testing::kTinyMarks;
 using testing::TinyModel;
 
 struct Variant {
@@ -123,8 +124,9 @@ TEST_P(Int8Model, ScoresAreThoseOfTheSearchAndDoNotDependOnTheBatch) {
     for (const Hypothesis& hypothesis : found[s]) pairs.push_back({sources()[s], hypothesis.tokens});
   }
   const SearchModel models[] = {{model.config(), model.store(), model.ids()}};
-  const auto together = TargetScores(model.context(), models, {}).score(pairs);
-  EXPECT_EQ(TargetScores(model.context(), models, {.batch_rows = 1}).score(pairs), together);
+  const auto together = TargetScores(model.context(), models, {.marks = kTinyMarks}).score(pairs);
+  EXPECT_EQ(TargetScores(model.context(), models, {.batch_rows = 1, .marks = kTinyMarks}).score(pairs),
+            together);
   size_t pair = 0;
   for (const auto& hypotheses : found) {
     for (const Hypothesis& hypothesis : hypotheses) {
@@ -139,7 +141,7 @@ TEST_P(Int8Model, ScoresAreThoseOfTheSearchAndDoNotDependOnTheBatch) {
 TEST_P(Int8Model, TakesAQuarterOfTheMemoryAndNeedsF32) {
   TinyModel model = tiny(1);
   const ParameterStore packed = packed_copy(model.context(), model.ids(), model.store(), Packing::kInt8);
-  const PackedMatrix table = packed.packed(model.ids().embedding);
+  const PackedMatrix table = packed.packed(model.ids().output);
   EXPECT_EQ(table.packing, Packing::kInt8);
   EXPECT_EQ(packed.packed(model.ids().memory_key_value.weight).packing, Packing::kInt8);
   EXPECT_EQ(packed.dtype(), DType::kF32);

@@ -90,7 +90,7 @@ TEST_P(PackedParameters, KeepNoOtherFormOfAWeight) {
   EXPECT_TRUE(store.packed(layer.feed_forward.inner.weight));
   EXPECT_THROW(store.value(layer.feed_forward.inner.weight), Error);
   EXPECT_EQ(store.value(layer.feed_forward.inner.bias).dtype, DType::kF32);
-  EXPECT_TRUE(store.packed(model.ids().embedding));
+  EXPECT_TRUE(store.packed(model.ids().output));
   EXPECT_THROW(packed_copy(model.context(), model.ids(), store, packing_of(dtype())), Error);
 }
 

@@ -10,6 +10,7 @@
 #include "backend/transfer.h"
 #include "model/batch_stage.h"
 #include "model/gradients_ready.h"
+#include "model/packed_pairs.h"
 #include "model/parameters.h"
 #include "model/transformer.h"
 #include "model/transformer_config.h"
@@ -43,6 +44,8 @@ inline TransformerConfig marian_config(bool pre_norm) {
   config.output_bias = true;
   return config;
 }
+
+inline constexpr Marks kTinyMarks{.source_end_id = 2, .begin_id = 1, .end_id = 2};
 
 /// A model with its parameters, on any device. After initialize() biases and norms are random too, so that no
 /// gradient is trivial.

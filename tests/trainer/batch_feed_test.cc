@@ -43,7 +43,7 @@ class BatchFeedTest : public ::testing::Test {
   void expect_shard(const BatchFeed::Piece& piece, const data::GlobalBatch& batch, int64_t s, uint32_t step) {
     const data::Shard& shard = batch.shards[static_cast<size_t>(s)];
     data::PackedBatch packed;
-    data::Packer packer(corpus_->tokenizer().begin_id(), corpus_->tokenizer().end_id(), packed);
+    data::Packer packer(corpus_->tokenizers(), packed);
     for (const data::DrawnPair& drawn : shard.pairs)
       packer.add(corpus_->train().source[drawn.pair], corpus_->train().target[drawn.pair]);
     const MicroBatch& got = piece.batch;

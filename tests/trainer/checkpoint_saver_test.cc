@@ -23,7 +23,7 @@ namespace {
 using testing::cpu_context;
 using testing::expect_failure;
 using testing::small_config;
-using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 class Saver : public testing::FolderTest {
@@ -35,11 +35,9 @@ class Saver : public testing::FolderTest {
         average_(m_.size()) {}
 
   CheckpointSaver make_saver(const std::string& folder, int keep = 2, bool with_average = false) {
-    return CheckpointSaver(cpu_context(), model_.store, with_average,
-                           {.model_dir = folder,
-                            .config = model_.config,
-                            .tokenizer_model = small_tokenizer_model(),
-                            .keep = keep});
+    return CheckpointSaver(
+        cpu_context(), model_.store, with_average,
+        {.model_dir = folder, .config = model_.config, .tokenizers = small_tokenizer_models(), .keep = keep});
   }
   static Tensor flat(std::vector<float>& values) {
     const auto size = static_cast<int64_t>(values.size());
@@ -104,7 +102,7 @@ TEST_F(Saver, WritesTheSameBytesAsOneCallThatWaits) {
   const std::string bytes = content(file);
   std::filesystem::create_directories(path("other"));
   const std::string other = save_checkpoint(cpu_context(), path("other"), at(7), model_.config, model_.store,
-                                            all, small_tokenizer_model(), "a test");
+                                            all, small_tokenizer_models(), "a test");
   EXPECT_EQ(content(other), bytes);
 }
 

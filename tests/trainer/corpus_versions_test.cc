@@ -52,7 +52,7 @@ void write_version_1(const data::Corpus& corpus, const std::string& path) {
   }
   put(writer, "/valid/reference_text", text);
   put(writer, "/valid/reference_offsets", offsets);
-  const std::string& model = corpus.tokenizer().model();
+  const std::string& model = corpus.tokenizers().target().model();
   put(writer, "/tokenizer", std::vector<uint8_t>(model.begin(), model.end()));
   writer.commit();
 }

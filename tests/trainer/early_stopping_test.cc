@@ -147,7 +147,7 @@ void put_off_the_last_validation(const TrainOptions& run, const std::string& che
     return Tensor{values.data(), 1, size, size, DType::kF32};
   };
   save_checkpoint(context, run.model_dir, last.state, config, last.store,
-                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizer().model(),
+                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizers().models(),
                   "a test");
 }
 

@@ -104,7 +104,7 @@ TEST(Optimizer, MomentsAreCorrectedByTheNumberOfTheUpdate) {
   problem.update(0.01);
   // With one gradient again and again every corrected update is the learning rate against its sign.
   const Tensor embedding = problem.store.logical_value(problem.store.logical().front());
-  const auto offset = static_cast<size_t>(problem.store.offset(problem.ids.embedding));
+  const auto offset = static_cast<size_t>(problem.store.offset(problem.ids.target_embedding));
   EXPECT_NEAR(embedding.as<float>()[0], before[offset] - 0.02F, 1e-5F);
 }
 

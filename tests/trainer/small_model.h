@@ -11,6 +11,7 @@
 
 #include "backend/context.h"
 #include "data/demo_corpus/numbers.h"
+#include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
@@ -27,6 +28,11 @@ inline const std::string& small_tokenizer_model() {
     return data::train_tokenizer(sentences, options);
   }();
   return model;
+}
+
+/// That of both sides.
+inline data::TokenizerModels small_tokenizer_models() {
+  return {.target = small_tokenizer_model(), .source = {}};
 }
 
 inline TransformerConfig small_config(bool pre_norm = false, bool learned_positions = false) {

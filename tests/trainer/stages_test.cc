@@ -263,7 +263,7 @@ TEST_F(StagesTest, ACheckpointWithAnUnsoundRecordOfStagesIsSetAside) {
     return Tensor{values.data(), 1, std::ssize(values), std::ssize(values), DType::kF32};
   };
   save_checkpoint(context, run.model_dir, last.state, config, last.store,
-                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizer().model(),
+                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizers().models(),
                   "a test");
   ::testing::internal::CaptureStderr();
   train_alone(run);

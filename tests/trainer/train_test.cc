@@ -226,7 +226,7 @@ std::string write_changed(const std::string& checkpoint, const TrainOptions& run
   config.vocab_size = kTinyVocabulary;
   return save_checkpoint(context, run.model_dir, loaded.state, config, loaded.store,
                          {.m = flat(loaded.m), .v = flat(loaded.v)},
-                         data::Corpus(run.corpus).tokenizer().model(), "a test");
+                         data::Corpus(run.corpus).tokenizers().models(), "a test");
 }
 
 TEST_F(TrainTest, CheckpointsOfAnUnsoundStateArePassedOverByName) {

@@ -110,7 +110,7 @@ class Planner {
     const auto four_bytes = static_cast<int64_t>(sizeof(float));
     const int64_t models = options_.ema > 0.0 ? 2 : 1;
     return four_bytes * (models * store_.parameter_count() + 2 * store_.flat_size()) +
-           static_cast<int64_t>(corpus_.tokenizer().model().size()) + kFileHeader +
+           static_cast<int64_t>(corpus_.tokenizers().target().model().size()) + kFileHeader +
            kDatasetHeader * (models * std::ssize(store_.logical()) + 3);
   }
 
@@ -262,7 +262,7 @@ void try_embeddings(const TrainOptions& options, const data::Corpus& corpus) {
   const int64_t rows = options.model.vocab_size;
   const int64_t cols = options.model.d_model;
   std::vector<float> table(static_cast<size_t>(rows * cols));
-  read_embeddings(options.initial_embeddings, corpus.tokenizer(),
+  read_embeddings(options.initial_embeddings, corpus.tokenizers().target(),
                   {table.data(), rows, cols, cols, DType::kF32});
 }
 

@@ -65,8 +65,8 @@ std::vector<std::string> write_folder(Context& context, const LoadedModel& model
 void check_symbols(const LoadedModel& model) {
   constexpr std::string_view kBegin = ">>";
   constexpr std::string_view kEnd = "<<";
-  for (int32_t id = 0; id < model.tokenizer->vocab_size(); ++id) {
-    const std::string piece = model.tokenizer->piece(id);
+  for (int32_t id = 0; id < model.tokenizers->target().vocab_size(); ++id) {
+    const std::string piece = model.tokenizers->target().piece(id);
     if (piece.size() <= kBegin.size() + kEnd.size() || !piece.starts_with(kBegin) || !piece.ends_with(kEnd))
       continue;
     fail(
@@ -79,7 +79,8 @@ void check_symbols(const LoadedModel& model) {
 
 void check_expressible(const LoadedModel& model, ExportFormat format) {
   std::string all;
-  for (const ExportLimit& limit : export_limits(format, model.config, model.tokenizer->begin_id())) {
+  for (const ExportLimit& limit :
+       export_limits(format, model.config, model.tokenizers->target().begin_id())) {
     all += fmt::format("{}{} (train with {})", all.empty() ? "" : "; ", limit.what, limit.remedy);
   }
   if (all.empty()) {
@@ -87,7 +88,8 @@ void check_expressible(const LoadedModel& model, ExportFormat format) {
     return;
   }
   fail(ExitCode::kBadConfiguration, "{}: the format '{}' cannot express this model: it has {}. Formats: {}",
-       model.path, name_of(format), all, describe_exports(model.config, model.tokenizer->begin_id()));
+       model.path, name_of(format), all,
+       describe_exports(model.config, model.tokenizers->target().begin_id()));
 }
 
 void check_has_precision(ExportFormat format, FilePrecision precision) {
@@ -114,7 +116,7 @@ std::vector<std::string> export_model(Context& context, LoadedModel& model, Expo
   round_parameters(context, model.store, precision, model.path);
   const std::string probes = to_json(make_probes(context, model));
   if (format == ExportFormat::kHdf5) {
-    save_weights(context, output, model.config, model.store, model.tokenizer->model(), provenance, probes,
+    save_weights(context, output, model.config, model.store, model.tokenizers->models(), provenance, probes,
                  model.averaged_checkpoints, precision);
     return {output};
   }

@@ -215,7 +215,7 @@ void write_model_file(const std::string& path, const ModelArrays& arrays, const 
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
                                             const std::string& folder, FilePrecision precision) {
   using nlohmann::json;
-  const data::Tokenizer& tokenizer = *model.tokenizer;
+  const data::Tokenizer& tokenizer = model.tokenizers->target();
   const ModelArrays arrays(context, model.store, ChannelOrder::kPairs);
   const std::string model_file = folder + "/model.bin";
   write_model_file(model_file, arrays, model.config, precision);

@@ -154,7 +154,7 @@ ordered_json generation_config(const TransformerConfig& config, const data::Toke
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,
                                             const std::string& folder, FilePrecision precision) {
   const TransformerConfig& config = model.config;
-  const data::Tokenizer& tokenizer = *model.tokenizer;
+  const data::Tokenizer& tokenizer = model.tokenizers->target();
   std::vector<std::string> files;
   files.push_back(write_tensors(folder + "/model.safetensors", context, model, precision));
   const auto write = [&](const char* name, const ordered_json& content) {

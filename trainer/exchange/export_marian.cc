@@ -117,7 +117,7 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
   std::vector<std::string> files = {write_arrays(folder + "/model.npz", context, model)};
   std::string vocabulary;
   int id = 0;
-  for (const std::string& piece : pieces_of(*model.tokenizer)) {
+  for (const std::string& piece : pieces_of(model.tokenizers->target())) {
     vocabulary += fmt::format("{}: {}\n", yaml_quoted(piece), id++);
   }
   files.push_back(write_in_folder(folder, "vocab.yml", vocabulary));
@@ -130,8 +130,8 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
                                   "  - target.spm\n"
                                   "beam-size: 4\n"
                                   "normalize: 0.6\n"));
-  files.push_back(write_in_folder(folder, "source.spm", model.tokenizer->model()));
-  files.push_back(write_in_folder(folder, "target.spm", model.tokenizer->model()));
+  files.push_back(write_in_folder(folder, "source.spm", model.tokenizers->target().model()));
+  files.push_back(write_in_folder(folder, "target.spm", model.tokenizers->target().model()));
   return files;
 }
 

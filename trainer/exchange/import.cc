@@ -79,10 +79,11 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   TransformerConfig config = marian_config(text_of(file.read(kMarianConfig).data), options.input);
   const std::vector<float> bias = output_bias(file, config);
   config.output_bias = !bias.empty();
-  std::string tokenizer = text_of(
+  const std::string tokenizer = text_of(
       data::read_file(beside(options.tokenizer, options.input, "source.spm"), data::kMaxTokenizerBytes));
-  begin_loading(*model, context, config, std::move(tokenizer), DType::kF32, file.array_bytes());
-  const std::vector<int32_t> ids = token_ids(options, *model->tokenizer);
+  begin_loading(*model, context, config, {.target = tokenizer, .source = {}}, DType::kF32,
+                file.array_bytes());
+  const std::vector<int32_t> ids = token_ids(options, model->tokenizers->target());
   fill_parameters(
       context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
@@ -127,9 +128,9 @@ std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions&
 std::string tokenizer_model_of(const std::string& path) {
   std::error_code error;  // of a missing file
   const std::string file = fs::is_directory(path, error) ? resolve_model_file(path) : path;
-  if (!is_npz(file) && !is_safetensors(file)) return read_tokenizer_model(data::Hdf5Reader(file));
+  if (!is_npz(file) && !is_safetensors(file)) return read_tokenizer_models(data::Hdf5Reader(file)).target;
   Context host(ContextOptions{.threads = 1});
-  return import_model(host, {.input = file})->tokenizer->model();
+  return import_model(host, {.input = file})->tokenizers->target().model();
 }
 
 }  // namespace ventris

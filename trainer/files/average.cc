@@ -21,7 +21,7 @@ namespace {
 /// A model to average, from a file: of a checkpoint the parameters, not their moving average.
 struct AveragedModel {
   TransformerConfig config;
-  std::string tokenizer;
+  data::TokenizerModels tokenizers;
   std::unique_ptr<LoadedModel> loaded;       // of a safetensors file, or
   std::unique_ptr<data::Hdf5Reader> reader;  // of a file whose parameters are not read yet
 
@@ -29,11 +29,11 @@ struct AveragedModel {
     if (is_safetensors(path)) {
       loaded = load_model(context, path, DType::kF32);
       config = loaded->config;
-      tokenizer = loaded->tokenizer->model();
+      tokenizers = loaded->tokenizers->models();
     } else {
       reader = std::make_unique<data::Hdf5Reader>(path);
       config = read_config(*reader);
-      tokenizer = read_tokenizer_model(*reader);
+      tokenizers = read_tokenizer_models(*reader);
     }
   }
 
@@ -45,11 +45,11 @@ struct AveragedModel {
   }
 };
 
-void check_same_tokenizer(const AveragedModel& model, const std::string& path, const std::string& tokenizer,
-                          const std::string& first_path) {
-  if (model.tokenizer == tokenizer) return;
-  const std::string difference =
-      vocabulary_difference(data::Tokenizer(tokenizer, first_path), data::Tokenizer(model.tokenizer, path));
+void check_same_tokenizers(const AveragedModel& model, const std::string& path,
+                           const data::TokenizerModels& tokenizers, const std::string& first_path) {
+  if (model.tokenizers == tokenizers) return;
+  const std::string difference = vocabulary_difference(data::TokenizerPair(tokenizers, first_path),
+                                                       data::TokenizerPair(model.tokenizers, path));
   fail(ExitCode::kBadData, "{}: has another tokenizer than {}, so their parameters cannot be averaged: {}",
        path, first_path,
        difference.empty() ? "the tokens are the same, but text is tokenized differently" : difference);
@@ -63,19 +63,19 @@ void average_checkpoints(const std::vector<std::string>& paths, const std::strin
   check_is_no_file_of_a_run(output);
   Context cpu(ContextOptions{});
   TransformerConfig config;
-  std::string tokenizer;
+  data::TokenizerModels tokenizers;
   ParameterStore store;
   std::vector<double> sums;
   for (const std::string& path : paths) {
     const AveragedModel model(cpu, path);
     if (sums.empty()) {
       config = model.config;
-      tokenizer = model.tokenizer;
+      tokenizers = model.tokenizers;
       declare_transformer(config, store);
       store.allocate(cpu.device(), DType::kF32, /*gradients=*/false);
       sums.assign(static_cast<size_t>(store.flat_size()), 0.0);
     }
-    check_same_tokenizer(model, path, tokenizer, paths.front());
+    check_same_tokenizers(model, path, tokenizers, paths.front());
     check_same_network(model.config, config, path);
     const float* values = model.values(cpu, store);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(values[i]);
@@ -83,7 +83,7 @@ void average_checkpoints(const std::vector<std::string>& paths, const std::strin
   float* values = store.values().as<float>();
   const double count = static_cast<double>(paths.size());
   for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i] / count);
-  save_weights(cpu, output, config, store, tokenizer, provenance, /*probes=*/"", std::ssize(paths));
+  save_weights(cpu, output, config, store, tokenizers, provenance, /*probes=*/"", std::ssize(paths));
 }
 
 }  // namespace ventris

@@ -40,14 +40,15 @@ void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
 }
 
 /// The bytes of a checkpoint: its arrays, and a little metadata for each.
-int64_t expected_bytes(const CheckpointSnapshot& snapshot, const std::string& tokenizer_model) {
+int64_t expected_bytes(const CheckpointSnapshot& snapshot, const data::TokenizerModels& tokenizers) {
   constexpr int64_t kBytesToDescribe = 512;
   constexpr int64_t kBytesOfNumbers = 4096;  // of the state, and of the names of all attributes
   const ParameterStore& store = snapshot.store();
   const int64_t copies = snapshot.average() ? 2 : 1;
   const TrainingState& state = snapshot.state();
-  const size_t texts = tokenizer_model.size() + state.resume_signature.size() + state.environment.size() +
-                       state.product_choices.size() + mix_json(state.mix, state.position.mix).size();
+  const size_t texts = tokenizers.target.size() + tokenizers.source.size() + state.resume_signature.size() +
+                       state.environment.size() + state.product_choices.size() +
+                       mix_json(state.mix, state.position.mix).size();
   const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
   return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(texts) + kBytesOfNumbers +
          (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
@@ -144,13 +145,13 @@ OptimizerState CheckpointSnapshot::room() {
 }
 
 std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
-                             const TransformerConfig& config, const std::string& tokenizer_model,
+                             const TransformerConfig& config, const data::TokenizerModels& tokenizers,
                              const std::string& provenance) {
   const ParameterStore& store = snapshot.store();
   const TrainingState& state = snapshot.state();
   const std::string path = path_of_checkpoint(model_dir, state.step);
-  data::Hdf5Writer writer(path, expected_bytes(snapshot, tokenizer_model));
-  write_model(writer, config, ModelArrays(store, snapshot.values(), ChannelOrder::kPairs), tokenizer_model);
+  data::Hdf5Writer writer(path, expected_bytes(snapshot, tokenizers));
+  write_model(writer, config, ModelArrays(store, snapshot.values(), ChannelOrder::kPairs), tokenizers);
   write_moment(writer, kFirstMoment, store, snapshot.m());
   write_moment(writer, kSecondMoment, store, snapshot.v());
   if (snapshot.average()) write_average(writer, snapshot);
@@ -173,11 +174,11 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
 
 std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
                             const TransformerConfig& config, const ParameterStore& store,
-                            const OptimizerState& optimizer, const std::string& tokenizer_model,
+                            const OptimizerState& optimizer, const data::TokenizerModels& tokenizers,
                             const std::string& provenance) {
   CheckpointSnapshot snapshot(context, store, static_cast<bool>(optimizer.average));
   snapshot.take(state, optimizer);
-  return write_checkpoint(model_dir, snapshot, config, tokenizer_model, provenance);
+  return write_checkpoint(model_dir, snapshot, config, tokenizers, provenance);
 }
 
 void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,

@@ -104,13 +104,13 @@ class CheckpointSnapshot {
 /// /ema if there is an average (named as /model), the state, the configuration and the tokenizer; atomic.
 /// Reads it again to verify it. Returns its path.
 std::string write_checkpoint(const std::string& model_dir, const CheckpointSnapshot& snapshot,
-                             const TransformerConfig& config, const std::string& tokenizer_model,
+                             const TransformerConfig& config, const data::TokenizerModels& tokenizers,
                              const std::string& provenance);
 
 /// The same from the live training state, in one call.
 std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
                             const TransformerConfig& config, const ParameterStore& store,
-                            const OptimizerState& optimizer, const std::string& tokenizer_model,
+                            const OptimizerState& optimizer, const data::TokenizerModels& tokenizers,
                             const std::string& provenance);
 
 /// Fills store (masters, on the context's device), optimizer and state, in one read of the file. Throws

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -19,7 +20,8 @@ namespace {
 using nlohmann::json;
 
 /// Written only if it is not the default, as older files do not have it.
-constexpr const char* kLaterKeys[] = {"zero_word", "marian_positions", "zero_start", "swish", "output_bias"};
+constexpr const char* kLaterKeys[] = {"zero_word", "marian_positions", "zero_start", "swish", "output_bias",
+                                      "tie",       "source_vocab_size"};
 
 bool is_later(std::string_view key) {
   return std::find(std::begin(kLaterKeys), std::end(kLaterKeys), key) != std::end(kLaterKeys);
@@ -46,11 +48,40 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("zero_start", config.zero_start);
   visit("swish", config.swish);
   visit("output_bias", config.output_bias);
+  visit("tie", config.tie);
+  visit("source_vocab_size", config.source_vocab_size);
+}
+
+template <typename T>
+json to_value(const T& field) {
+  return to_json_value<json>(field);
+}
+json to_value(const Tie& tie) {
+  return name_of(tie);
+}
+
+template <typename T>
+bool read_value(const json& from, T& field) {
+  return read_json_value(from, field);
+}
+bool read_value(const json& from, Tie& tie) {
+  const std::optional<Tie> read = from.is_string() ? tie_named(from.get<std::string>()) : std::nullopt;
+  tie = read.value_or(tie);
+  return read.has_value();
+}
+
+template <typename T>
+std::string expected_value() {
+  if constexpr (std::is_same_v<T, Tie>) {
+    return "all or decoder or none";
+  } else {
+    return expected_json_value<T>();
+  }
 }
 
 json all_keys(const TransformerConfig& config) {
   json object = json::object();
-  visit_fields(config, [&](const char* key, const auto& field) { object[key] = to_json_value<json>(field); });
+  visit_fields(config, [&](const char* key, const auto& field) { object[key] = to_value(field); });
   return object;
 }
 
@@ -74,7 +105,12 @@ std::string lines_of(const TransformerConfig& config) {
   std::string lines;
   const json written = model_json(config);
   visit_fields(config, [&](const char* key, const auto& field) {
-    if (written.contains(key)) lines += fmt::format("{}: {}\n", key, field);
+    if (!written.contains(key)) return;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Tie>) {
+      lines += fmt::format("{}: {}\n", key, name_of(field));
+    } else {
+      lines += fmt::format("{}: {}\n", key, field);
+    }
   });
   return lines;
 }
@@ -109,9 +145,9 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
     if (found == object.end()) {
       fail(ExitCode::kBadData, "{}: the model's configuration lacks the key {}", origin, key);
     }
-    if (!read_json_value(*found, field)) {
+    if (!read_value(*found, field)) {
       fail(ExitCode::kBadData, "{}: {} of the model's configuration is {}; expected is {}", origin, key,
-           found->dump(), expected_json_value<Field>());
+           found->dump(), expected_value<Field>());
     }
     ++known;
   });

@@ -7,14 +7,13 @@
 
 #include "backend/error.h"
 #include "backend/int8_scale.h"
+#include "model/transformer_parameters.h"
 
 namespace ventris {
 namespace {
 
-constexpr const char* kEmbedding = "embedding";
-
 bool is_multiplied(const LogicalParameter& parameter) {
-  return parameter.name == kEmbedding || parameter.name.ends_with("/weight");
+  return is_table(parameter.name) || parameter.name.ends_with("/weight");
 }
 
 size_t size_of(FilePrecision precision) {
@@ -84,7 +83,7 @@ int64_t bytes_in_file(const LogicalParameter& parameter, FilePrecision file) {
 }
 
 Outputs outputs_of(const LogicalParameter& parameter) {
-  return parameter.name == kEmbedding ? Outputs::kRows : Outputs::kColumns;
+  return is_table(parameter.name) ? Outputs::kRows : Outputs::kColumns;
 }
 
 std::vector<int64_t> shape_of_scales(const LogicalParameter& parameter) {

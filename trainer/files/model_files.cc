@@ -55,9 +55,13 @@ FilePrecision read_precision(const data::Hdf5Reader& reader) {
   return precision_named(reader.string_attribute("/", kPrecisionAttribute), reader.path());
 }
 
-std::string read_tokenizer_model(const data::Hdf5Reader& reader) {
-  const std::vector<uint8_t> bytes = reader.read_bytes("/tokenizer");
-  return {bytes.begin(), bytes.end()};
+data::TokenizerModels read_tokenizer_models(const data::Hdf5Reader& reader) {
+  const auto read = [&](const char* dataset) {
+    const std::vector<uint8_t> bytes = reader.read_bytes(dataset);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  return {.target = read(kTokenizerDataset),
+          .source = reader.exists(kSourceTokenizerDataset) ? read(kSourceTokenizerDataset) : ""};
 }
 
 void check_same_network(const TransformerConfig& in_file, const TransformerConfig& expected,

@@ -3,12 +3,17 @@
 #include <string>
 
 #include "data/files/hdf5_reader.h"
+#include "data/text/tokenizer_pair.h"
 #include "model/transformer_config.h"
 #include "trainer/files/file_precision.h"
 
 // Shared by the files of trainer/ that read and write models.
 
 namespace ventris {
+
+/// Of a SentencePiece model: that of both sides, or of targets beside one of sources.
+constexpr const char* kTokenizerDataset = "/tokenizer";
+constexpr const char* kSourceTokenizerDataset = "/source_tokenizer";
 
 /// Values of the attribute "format" of our files.
 constexpr const char* kWeightsFormat = "ventris weights 1";
@@ -26,8 +31,8 @@ TransformerConfig read_config(const data::Hdf5Reader& reader);
 /// an unknown one.
 FilePrecision read_precision(const data::Hdf5Reader& reader);
 
-/// The SentencePiece model in a weights file or checkpoint.
-std::string read_tokenizer_model(const data::Hdf5Reader& reader);
+/// The SentencePiece models in a weights file or checkpoint.
+data::TokenizerModels read_tokenizer_models(const data::Hdf5Reader& reader);
 
 /// Throws Error(kBadData), naming `path` and each setting that differs, unless both describe networks of the
 /// same function and shape. Dropout and label smoothing may differ: they are of training, not of the network.

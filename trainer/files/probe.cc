@@ -12,6 +12,7 @@
 #include "model/transformer.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/marks.h"
 
 namespace ventris {
 namespace {
@@ -39,7 +40,7 @@ class Forward {
 
   /// [target tokens + 1 of every probe, padded_vocab].
   ConstTensor logits(const std::vector<Probe>& probes) {
-    PackedPairs packed(Marks{.begin_id = model_.tokenizer->begin_id(), .end_id = model_.tokenizer->end_id()});
+    PackedPairs packed(marks_of(*model_.tokenizers));
     for (const Probe& probe : probes) packed.add(probe.source, probe.target);
     stage_.wait_until_sent();
     stage_.fill(packed.view());
@@ -119,7 +120,7 @@ void translate_greedily(Context& context, LoadedModel& model, std::vector<Probe>
       }
     });
     for (size_t p = 0; p < probes.size(); ++p) {
-      done[p] = done[p] || next[p] == model.tokenizer->end_id() ||
+      done[p] = done[p] || next[p] == model.tokenizers->target().end_id() ||
                 probes[p].target.size() == longest[p].target.size();
       if (!done[p]) probes[p].target.push_back(next[p]);
     }
@@ -140,15 +141,15 @@ std::vector<Probe> make_probes(Context& context, LoadedModel& model) {
   uint64_t state = 1;
   for (const int tokens : kSourceTokens) {
     Probe probe;
-    probe.source =
-        pseudo_random_tokens(std::min(tokens, model.config.max_positions - 1), *model.tokenizer, state);
+    probe.source = pseudo_random_tokens(std::min(tokens, model.config.max_positions - 1),
+                                        model.tokenizers->source(), state);
     probes.push_back(probe);
   }
   translate_greedily(context, model, probes);
   Forward forward(context, model, probes);
   const int64_t vocab = model.config.vocab_size;
   for_each_row(probes, forward.logits(probes), [&](Probe& probe, size_t i, const float* row) {
-    const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizer->end_id();
+    const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizers->target().end_id();
     probe.log_probabilities.push_back(static_cast<float>(log_probability(row, vocab, label)));
     std::vector<int32_t> order(static_cast<size_t>(vocab));
     std::iota(order.begin(), order.end(), 0);
@@ -208,12 +209,14 @@ std::vector<Probe> probes_from_json(const std::string& text, const std::string& 
 double check_probes(Context& context, LoadedModel& model, const std::vector<Probe>& probes,
                     double tolerance) {
   const int64_t vocab = model.config.vocab_size;
+  const auto check_tokens = [&](const std::vector<int32_t>& tokens, int64_t size) {
+    if (std::all_of(tokens.begin(), tokens.end(), [&](int32_t w) { return w >= 0 && w < size; })) return;
+    fail(ExitCode::kBadData, "{}: a probe has tokens beyond the vocabulary", model.path);
+  };
   for (const Probe& probe : probes) {
-    for (const auto* tokens : {&probe.source, &probe.target, &probe.top_tokens}) {
-      const bool known =
-          std::all_of(tokens->begin(), tokens->end(), [&](int32_t w) { return w >= 0 && w < vocab; });
-      if (!known) fail(ExitCode::kBadData, "{}: a probe has tokens beyond the vocabulary", model.path);
-    }
+    check_tokens(probe.source, model.config.source_vocab());
+    check_tokens(probe.target, vocab);
+    check_tokens(probe.top_tokens, vocab);
     if (std::max(std::ssize(probe.source), std::ssize(probe.target)) >= model.config.max_positions) {
       fail(ExitCode::kBadData, "{}: a probe is longer than the model's {} positions", model.path,
            model.config.max_positions);
@@ -234,7 +237,7 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
     }
   };
   for_each_row(probes, forward.logits(probes), [&](const Probe& probe, size_t i, const float* row) {
-    const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizer->end_id();
+    const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizers->target().end_id();
     compare(probe, i, "its log-probability", probe.log_probabilities[i], log_probability(row, vocab, label));
     const size_t first = i * Probe::kTopTokens;
     compare(probe, i, "the greatest logit", probe.top_logits[first],

@@ -22,6 +22,7 @@ namespace {
 constexpr const char* kFormat = "ventris safetensors 1";
 constexpr const char* kRoundedFormat = "ventris safetensors 2";  // of less than f32
 constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kSourceTokenizer = "source_tokenizer";
 constexpr std::string_view kScales = "scales/";  // before the name of a parameter
 
 std::string_view type_of(FilePrecision precision) {
@@ -78,7 +79,7 @@ bool is_known(std::string_view name, const ParameterStore& store, FilePrecision 
     const LogicalParameter* parameter = store.find(name.substr(kScales.size()));
     return parameter != nullptr && precision_of(*parameter, precision) == FilePrecision::kInt8;
   }
-  return name == kTokenizer || store.find(name) != nullptr;
+  return name == kTokenizer || name == kSourceTokenizer || store.find(name) != nullptr;
 }
 
 }  // namespace
@@ -115,9 +116,14 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
   }
   const FilePrecision precision =
       rounded ? precision_named(metadata(kPrecisionAttribute), model.path) : FilePrecision::kF32;
-  const std::span<const uint8_t> tokenizer = file.data(require(file, kTokenizer, "U8"));
-  begin_loading(model, context, transformer_config_from_json(metadata("config"), model.path),
-                std::string(tokenizer.begin(), tokenizer.end()), dtype, bytes.size(), precision);
+  const auto tokenizer_of = [&](const char* name) {
+    const std::span<const uint8_t> model = file.data(require(file, name, "U8"));
+    return std::string(model.begin(), model.end());
+  };
+  data::TokenizerModels tokenizers{.target = tokenizer_of(kTokenizer), .source = {}};
+  if (file.find(kSourceTokenizer) != nullptr) tokenizers.source = tokenizer_of(kSourceTokenizer);
+  begin_loading(model, context, transformer_config_from_json(metadata("config"), model.path), tokenizers,
+                dtype, bytes.size(), precision);
   for (const data::SafeTensor& tensor : file.tensors()) {
     if (!is_known(tensor.name, model.store, precision)) {
       fail(ExitCode::kBadData, "{}: parameter {} is unknown: this model has no such parameter", model.path,
@@ -155,8 +161,10 @@ void save_safetensors(Context& context, const std::string& path, const LoadedMod
   std::stable_sort(tensors.begin(), tensors.end(), [](const data::SafeTensor& a, const data::SafeTensor& b) {
     return width_of(a.type) > width_of(b.type);
   });
-  const std::string& tokenizer = model.tokenizer->model();
-  tensors.push_back({.name = kTokenizer, .type = "U8", .shape = {std::ssize(tokenizer)}});
+  const data::TokenizerModels tokenizers = model.tokenizers->models();
+  tensors.push_back({.name = kTokenizer, .type = "U8", .shape = {std::ssize(tokenizers.target)}});
+  if (!tokenizers.source.empty())
+    tensors.push_back({.name = kSourceTokenizer, .type = "U8", .shape = {std::ssize(tokenizers.source)}});
   data::SafeMetadata metadata = {{"format", kFormat},
                                  {"config", to_json(model.config)},
                                  {"provenance", provenance},
@@ -173,7 +181,8 @@ void save_safetensors(Context& context, const std::string& path, const LoadedMod
     matrix = int8_matrix(arrays.get(name), outputs_of(*arrays.store().find(name)));
   };
   data::write_safetensors(path, metadata, tensors, [&](const data::SafeTensor& tensor) -> std::string_view {
-    if (tensor.name == kTokenizer) return tokenizer;
+    if (tensor.name == kTokenizer) return tokenizers.target;
+    if (tensor.name == kSourceTokenizer) return tokenizers.source;
     if (tensor.name.starts_with(kScales)) {
       quantize(tensor.name.substr(kScales.size()));
       return bytes_of(matrix.scales);

@@ -97,10 +97,13 @@ void write_parameters(data::Hdf5Writer& writer, const std::string& group, const 
 }
 
 void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
-                 const std::string& tokenizer_model, FilePrecision precision) {
+                 const data::TokenizerModels& tokenizers, FilePrecision precision) {
   write_parameters(writer, kModelGroup, parameters, precision);
-  const int64_t bytes = static_cast<int64_t>(tokenizer_model.size());
-  writer.write("/tokenizer", data::ElementType::kU8, std::vector<int64_t>{bytes}, tokenizer_model.data());
+  const auto write_tokenizer = [&](const char* dataset, const std::string& model) {
+    writer.write(dataset, data::ElementType::kU8, std::vector<int64_t>{std::ssize(model)}, model.data());
+  };
+  write_tokenizer(kTokenizerDataset, tokenizers.target);
+  if (!tokenizers.source.empty()) write_tokenizer(kSourceTokenizerDataset, tokenizers.source);
   writer.write_attribute("/", "config", to_json(config));
   writer.write_attribute("/", kDigestAttribute, parameter_digest(parameters.store(), parameters.values()));
 }
@@ -136,11 +139,11 @@ void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore
 }
 
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
-                  const ParameterStore& store, const std::string& tokenizer_model,
+                  const ParameterStore& store, const data::TokenizerModels& tokenizers,
                   const std::string& provenance, const std::string& probes, int64_t averaged_checkpoints,
                   FilePrecision precision) {
   data::Hdf5Writer writer(path);
-  write_model(writer, config, ModelArrays(context, store, ChannelOrder::kPairs), tokenizer_model, precision);
+  write_model(writer, config, ModelArrays(context, store, ChannelOrder::kPairs), tokenizers, precision);
   if (!probes.empty()) {
     const std::vector<int64_t> bytes = {static_cast<int64_t>(probes.size())};
     writer.write(kProbeDataset, data::ElementType::kU8, bytes, probes.data());
@@ -154,13 +157,22 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
 }
 
 void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
-                   std::string tokenizer_model, DType dtype, uint64_t file_bytes, FilePrecision precision) {
+                   const data::TokenizerModels& tokenizers, DType dtype, uint64_t file_bytes,
+                   FilePrecision precision) {
   model.config = config;
-  model.tokenizer = std::make_unique<data::Tokenizer>(std::move(tokenizer_model), model.path);
-  if (model.tokenizer->vocab_size() != config.vocab_size) {
-    fail(ExitCode::kBadData, "{}: its tokenizer has {} tokens, but its model has {}", model.path,
-         model.tokenizer->vocab_size(), config.vocab_size);
+  model.tokenizers = std::make_unique<data::TokenizerPair>(tokenizers, model.path);
+  const auto check_size = [&](const char* side, const data::Tokenizer& tokenizer, int64_t tokens) {
+    if (tokenizer.vocab_size() == tokens) return;
+    fail(ExitCode::kBadData, "{}: its tokenizer{} has {} tokens, but its model has {}", model.path, side,
+         tokenizer.vocab_size(), tokens);
+  };
+  const bool shared = model.tokenizers->shared();
+  if (shared != (config.source_vocab_size == 0)) {
+    fail(ExitCode::kBadData, "{}: it has {}, but its model has {}", model.path,
+         shared ? "one tokenizer" : "two tokenizers", shared ? "two vocabularies" : "one vocabulary");
   }
+  check_size(shared ? "" : " of targets", model.tokenizers->target(), config.vocab_size);
+  check_size(" of sources", model.tokenizers->source(), config.source_vocab());
   model.ids = declare_transformer(config, model.store);
   // Before memory is allocated by the configuration.
   uint64_t needed = 0;
@@ -191,7 +203,7 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
   } else {
     const data::Hdf5Reader reader(model->path);
     const TransformerConfig config = read_config(reader);  // first: detects a file of another kind
-    begin_loading(*model, context, config, read_tokenizer_model(reader), dtype,
+    begin_loading(*model, context, config, read_tokenizer_models(reader), dtype,
                   static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
     read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
                     model->store.values(), OnFailure::kLoseValues);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "backend/context.h"
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_pair.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
@@ -35,7 +35,7 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
 /// Writes the parameters as write_parameters(), their digest and the config JSON (attributes
 /// "parameter_digest" and "config" of /), and the tokenizer.
 void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, const ModelArrays& parameters,
-                 const std::string& tokenizer_model, FilePrecision precision = FilePrecision::kF32);
+                 const data::TokenizerModels& tokenizers, FilePrecision precision = FilePrecision::kF32);
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
@@ -47,7 +47,7 @@ void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore
 /// version), `probes` JSON (trainer/files/probe.h), or empty for none; the weights are the mean of
 /// `averaged_checkpoints`, rounded with round_parameters() for the precision.
 void save_weights(Context& context, const std::string& path, const TransformerConfig& config,
-                  const ParameterStore& store, const std::string& tokenizer_model,
+                  const ParameterStore& store, const data::TokenizerModels& tokenizers,
                   const std::string& provenance, const std::string& probes = "",
                   int64_t averaged_checkpoints = 1, FilePrecision precision = FilePrecision::kF32);
 
@@ -59,7 +59,7 @@ struct LoadedModel {
   TransformerConfig config;
   ParameterStore store;
   TransformerIds ids;
-  std::unique_ptr<data::Tokenizer> tokenizer;
+  std::unique_ptr<data::TokenizerPair> tokenizers;
   int64_t averaged_checkpoints = 1;  // of which the weights are the mean
   std::string probes;                // JSON, or empty if the file has none
 };
@@ -71,11 +71,11 @@ enum class ModelUse {
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
                                         ModelUse use = ModelUse::kAny);
 
-/// The first steps of loading a model: takes the configuration and the tokenizer (bytes of a SentencePiece
-/// model), and allocates the store. Throws Error(kBadData) if they do not fit each other, or if a file of
-/// `file_bytes` cannot hold the parameters in that precision, before memory is allocated for them.
+/// The first steps of loading a model: takes the configuration and the tokenizers, and allocates the store.
+/// Throws Error(kBadData) if they do not fit each other, or if a file of `file_bytes` cannot hold the
+/// parameters in that precision, before memory is allocated for them.
 void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
-                   std::string tokenizer_model, DType dtype, uint64_t file_bytes,
+                   const data::TokenizerModels& tokenizers, DType dtype, uint64_t file_bytes,
                    FilePrecision precision = FilePrecision::kF32);
 
 }  // namespace ventris

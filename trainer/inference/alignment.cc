@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "data/scores/unspaced_text.h"
 #include "trainer/inference/work_sharing.h"
+#include "trainer/marks.h"
 
 namespace ventris {
 namespace {
@@ -69,7 +70,7 @@ std::vector<int> word_numbers(const data::Tokenizer& tokenizer, const std::vecto
 
 Aligner::Aligner(Context& context, Communicator& communicator, const ModelSet& models, int layer,
                  AlignmentUnit unit)
-    : communicator_(communicator), tokenizer_(models.tokenizer()), unit_(unit) {
+    : communicator_(communicator), tokenizers_(models.tokenizers()), unit_(unit) {
   for (const SearchModel& model : models.search_models()) {
     const int layers = model.config.decoder_layers;
     if (layer < 0 || layer > layers) {
@@ -77,9 +78,8 @@ Aligner::Aligner(Context& context, Communicator& communicator, const ModelSet& m
            layers);
     }
     layers_.push_back(layer > 0 ? layer - 1 : layers - (layers > kFewLayers ? 2 : 1));
-    mappers_.push_back(std::make_unique<AttentionMapper>(
-        context, model.config, model.store, model.ids,
-        Marks{.begin_id = tokenizer_.begin_id(), .end_id = tokenizer_.end_id()}));
+    mappers_.push_back(std::make_unique<AttentionMapper>(context, model.config, model.store, model.ids,
+                                                         marks_of(tokenizers_)));
   }
 }
 
@@ -124,10 +124,11 @@ std::vector<std::vector<std::string>> Aligner::align(const std::vector<Translate
   return texts;
 }
 
-std::vector<int> Aligner::unit_numbers(const std::vector<int32_t>& pieces) const {
+std::vector<int> Aligner::unit_numbers(const data::Tokenizer& tokenizer,
+                                       const std::vector<int32_t>& pieces) const {
   const bool tokens = unit_ == AlignmentUnit::kToken ||
-                      (unit_ == AlignmentUnit::kAuto && data::is_unspaced(tokenizer_.decode(pieces)));
-  if (!tokens) return word_numbers(tokenizer_, pieces);
+                      (unit_ == AlignmentUnit::kAuto && data::is_unspaced(tokenizer.decode(pieces)));
+  if (!tokens) return word_numbers(tokenizer, pieces);
   std::vector<int> numbers(pieces.size());
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
@@ -135,8 +136,10 @@ std::vector<int> Aligner::unit_numbers(const std::vector<int32_t>& pieces) const
 
 std::string Aligner::text_of(const TokenPair& pair, const std::vector<AttentionMap>& maps,
                              AlignmentForm form) const {
-  const std::vector<int> source = unit_numbers({pair.source.begin(), pair.source.end()});
-  const std::vector<int> target = unit_numbers({pair.target.begin(), pair.target.end()});
+  const std::vector<int> source =
+      unit_numbers(tokenizers_.source(), {pair.source.begin(), pair.source.end()});
+  const std::vector<int> target =
+      unit_numbers(tokenizers_.target(), {pair.target.begin(), pair.target.end()});
   WordWeights weights(static_cast<size_t>(target.back()) + 1,
                       std::vector<double>(static_cast<size_t>(source.back()) + 1, 0.0));
   std::vector<int> pieces(weights.size(), 0);

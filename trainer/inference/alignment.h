@@ -39,11 +39,11 @@ class Aligner {
   std::vector<std::vector<std::string>> align(const std::vector<TranslatedLine>& lines, AlignmentForm form);
 
  private:
-  std::vector<int> unit_numbers(const std::vector<int32_t>& pieces) const;
+  std::vector<int> unit_numbers(const data::Tokenizer& tokenizer, const std::vector<int32_t>& pieces) const;
   std::string text_of(const TokenPair& pair, const std::vector<AttentionMap>& maps, AlignmentForm form) const;
 
   Communicator& communicator_;
-  const data::Tokenizer& tokenizer_;
+  const data::TokenizerPair& tokenizers_;
   const AlignmentUnit unit_;
   std::vector<std::unique_ptr<AttentionMapper>> mappers_;  // of each model
   std::vector<int> layers_;                                // from 0

@@ -9,7 +9,7 @@ namespace ventris {
 namespace {
 
 void check_same_vocabulary(const LoadedModel& first, const LoadedModel& other) {
-  const std::string difference = vocabulary_difference(*first.tokenizer, *other.tokenizer);
+  const std::string difference = vocabulary_difference(*first.tokenizers, *other.tokenizers);
   if (difference.empty()) return;
   fail(ExitCode::kBadConfiguration,
        "the models of an ensemble must have the same vocabulary, but {} and {} differ: {}", first.path,

@@ -16,7 +16,7 @@ class ModelSet {
   /// CPU. Throws Error(kBadConfiguration) naming the first difference unless all have the same vocabulary.
   ModelSet(Context& context, const std::vector<std::string>& files, Packing precision);
 
-  const data::Tokenizer& tokenizer() const { return *models_[0]->tokenizer; }
+  const data::TokenizerPair& tokenizers() const { return *models_[0]->tokenizers; }
   /// Views of the models, valid during the lifetime of this object.
   std::vector<SearchModel> search_models() const;
   /// Maximum tokens of a sentence, in every model, without the end mark.

@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "model/search/target_scores.h"
 #include "trainer/inference/work_sharing.h"
+#include "trainer/marks.h"
 
 namespace ventris {
 namespace {
@@ -51,27 +52,27 @@ std::vector<ScoredPair> score_text(Context& context, Communicator& communicator,
                                    int64_t batch_sentences) {
   VENTRIS_CHECK(sources.size() == targets.size(), "{} sources and {} targets", sources.size(),
                 targets.size());
-  const data::Tokenizer& tokenizer = models.tokenizer();
+  const data::TokenizerPair& tokenizers = models.tokenizers();
   std::vector<ScoredPair> scored(sources.size());
   std::vector<SentencePair> pairs(sources.size());
   std::vector<int64_t> rows;
-  const auto encode = [&](const std::string& text, std::vector<int32_t>& tokens) {
+  const auto encode = [&](const data::Tokenizer& tokenizer, const std::string& text,
+                          std::vector<int32_t>& tokens) {
     tokenizer.encode(text, tokens);
     const size_t all = tokens.size();
     tokens.resize(std::min(all, models.longest_sentence()));
     return all;
   };
   for (size_t i = 0; i < pairs.size(); ++i) {
-    scored[i].source_tokens = encode(sources[i], pairs[i].source);
-    scored[i].target_tokens = encode(targets[i], pairs[i].target);
+    scored[i].source_tokens = encode(tokenizers.source(), sources[i], pairs[i].source);
+    scored[i].target_tokens = encode(tokenizers.target(), targets[i], pairs[i].target);
     scored[i].target = pairs[i].target;
     scored[i].log_probabilities.resize(pairs[i].target.size() + 1);
     rows.push_back(static_cast<int64_t>(std::max(pairs[i].source.size(), pairs[i].target.size())) + 1);
   }
   if (batch_rows == 0) batch_rows = rows_that_suit(context.device());
-  TargetScores scores(
-      context, models.search_models(),
-      {.batch_rows = batch_rows, .marks = {.begin_id = tokenizer.begin_id(), .end_id = tokenizer.end_id()}});
+  TargetScores scores(context, models.search_models(),
+                      {.batch_rows = batch_rows, .marks = marks_of(tokenizers)});
   const std::vector<Chunk> chunks =
       cut_into_chunks(rows, {.rows = batch_rows,
                              .sentences = batch_sentences,

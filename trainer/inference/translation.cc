@@ -63,10 +63,11 @@ void take(Reader& reader, Hypotheses& all) {
   }
 }
 
-BeamSearchOptions with_marks(BeamSearchOptions options, const data::Tokenizer& tokenizer) {
-  options.begin_id = tokenizer.begin_id();
-  options.end_id = tokenizer.end_id();
-  options.unknown_id = tokenizer.unknown_id();
+BeamSearchOptions with_marks(BeamSearchOptions options, const data::TokenizerPair& tokenizers) {
+  options.source_end_id = tokenizers.source().end_id();
+  options.begin_id = tokenizers.target().begin_id();
+  options.end_id = tokenizers.target().end_id();
+  options.unknown_id = tokenizers.target().unknown_id();
   return options;
 }
 
@@ -109,9 +110,9 @@ std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, Bea
 Translator::Translator(Context& context, Communicator& communicator, const ModelSet& models,
                        const BeamSearchOptions& options)
     : communicator_(communicator),
-      tokenizer_(models.tokenizer()),
+      tokenizers_(models.tokenizers()),
       longest_sentence_(models.longest_sentence()),
-      search_(context, models.search_models(), with_marks(options, tokenizer_)) {}
+      search_(context, models.search_models(), with_marks(options, tokenizers_)) {}
 
 std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>& lines,
                                                   const std::vector<std::string>& prefixes,
@@ -121,7 +122,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>
   std::vector<TranslatedLine> translated(lines.size());
   std::vector<SourceSentence> sources(lines.size());
   const auto encode = [&](const std::string& text, std::vector<int32_t>& tokens) {
-    tokenizer_.encode(text, tokens);
+    tokenizers_.source().encode(text, tokens);
     const size_t all = tokens.size();
     tokens.resize(std::min(all, longest_sentence_));
     return all;
@@ -135,7 +136,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>
   for (size_t i = 0; i < lines.size(); ++i) {
     translated[i].source = std::move(sources[i].tokens);
     for (Hypothesis& hypothesis : hypotheses[i]) {
-      std::string text = tokenizer_.decode(hypothesis.tokens);
+      std::string text = tokenizers_.target().decode(hypothesis.tokens);
       translated[i].translations.push_back({.tokens = std::move(hypothesis.tokens),
                                             .text = std::move(text),
                                             .score = hypothesis.score,

@@ -56,7 +56,7 @@ class Translator {
 
  private:
   Communicator& communicator_;
-  const data::Tokenizer& tokenizer_;
+  const data::TokenizerPair& tokenizers_;
   const size_t longest_sentence_;
   BeamSearch search_;
 };

@@ -16,6 +16,7 @@ namespace ventris {
 namespace {
 
 using testing::PackedBatch;
+using testing::kTinyMarks;
 using testing::TinyModel;
 using Tokens = std::vector<int32_t>;
 
@@ -343,8 +344,9 @@ TEST(TargetScores, AreThoseOfTheSearchForItsOutputsInAnyBatch) {
         expected.push_back(hypothesis.log_probability);
       }
     }
-    const auto scores = TargetScores(one.context(), models, {}).score(pairs);
-    const auto alone = TargetScores(one.context(), models, {.batch_rows = 1}).score(pairs);
+    const auto scores = TargetScores(one.context(), models, {.marks = kTinyMarks}).score(pairs);
+    const auto alone =
+        TargetScores(one.context(), models, {.batch_rows = 1, .marks = kTinyMarks}).score(pairs);
     for (size_t p = 0; p < pairs.size(); ++p) {
       ASSERT_EQ(scores[p].size(), pairs[p].target.size() + 1);
       double sum = 0.0;

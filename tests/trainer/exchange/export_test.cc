@@ -20,7 +20,7 @@ namespace {
 using testing::expect_failure;
 using testing::flat_values;
 using testing::small_config;
-using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 class Export : public testing::FolderTest {
@@ -54,7 +54,7 @@ class Export : public testing::FolderTest {
       float* values = model.store.logical_value(*bias).row<float>(0);
       for (int64_t i = 0; i < bias->cols; ++i) values[i] = 0.01F * static_cast<float>(i);
     }
-    save_weights(context_, path("trained.h5"), config, model.store, small_tokenizer_model(), "a test");
+    save_weights(context_, path("trained.h5"), config, model.store, small_tokenizer_models(), "a test");
     return load_model(context_, path("trained.h5"), DType::kF32);
   }
   std::vector<std::string> write(LoadedModel& model, ExportFormat format, const std::string& name) {
@@ -90,7 +90,7 @@ TEST_F(Export, ReturnsBitForBitThroughImport) {
       const auto back = import_model(context_, {.input = path(name)});
       EXPECT_EQ(flat_values(back->store), flat_values(model->store)) << name;
       EXPECT_EQ(back->config, model->config) << name;
-      EXPECT_EQ(back->tokenizer->model(), model->tokenizer->model()) << name;
+      EXPECT_EQ(back->tokenizers->models(), model->tokenizers->models()) << name;
     }
   }
 }

@@ -14,7 +14,7 @@ namespace {
 using testing::expect_failure;
 using testing::flat_values;
 using testing::small_config;
-using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 class Average : public testing::FolderTest {
@@ -22,7 +22,7 @@ class Average : public testing::FolderTest {
   Context context_{ContextOptions{}};
 
   std::string save(const SmallModel& model, const std::string& name) {
-    save_weights(context_, path(name), model.config, model.store, small_tokenizer_model(), "a test");
+    save_weights(context_, path(name), model.config, model.store, small_tokenizer_models(), "a test");
     return path(name);
   }
   std::vector<float> loaded(const std::string& name) {
@@ -56,7 +56,7 @@ TEST_F(Average, OfOneCheckpointIsItsWeightsFile) {
   TrainingState state;
   state.step = 5;
   const std::string checkpoint = save_checkpoint(context_, folder_.string(), state, model.config, model.store,
-                                                 {.m = moment, .v = moment}, small_tokenizer_model(), "");
+                                                 {.m = moment, .v = moment}, small_tokenizer_models(), "");
   average_checkpoints({checkpoint}, path("average.h5"), "a test");
   save(model, "weights.h5");
   EXPECT_EQ(content(path("average.h5")), content(path("weights.h5")));
@@ -75,8 +75,8 @@ TEST_F(Average, RefusesModelsThatDoNotBelongTogether) {
   data::TokenizerTraining training;
   training.vocab_size = 64;
   const SmallModel model(small_config());
-  save_weights(context_, path("c.h5"), model.config, model.store, data::train_tokenizer(sentences, training),
-               "");
+  save_weights(context_, path("c.h5"), model.config, model.store,
+               {.target = data::train_tokenizer(sentences, training), .source = {}}, "");
   expect_failure<Error>(
       [&] {
         average_checkpoints({first, path("c.h5")}, path("out.h5"), "");

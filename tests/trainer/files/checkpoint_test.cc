@@ -15,7 +15,7 @@ using testing::cpu_context;
 using testing::expect_failure;
 using testing::flat_values;
 using testing::small_config;
-using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 std::vector<float> ramp(int64_t size, float slope) {
@@ -53,7 +53,7 @@ class CheckpointFile : public testing::FolderTest {
     std::vector<float> m = ramp(model.store.flat_size(), 0.5F);
     std::vector<float> v = ramp(model.store.flat_size(), 0.25F);
     return save_checkpoint(cpu_context(), folder_.string(), state, model.config, model.store,
-                           {.m = view(m), .v = view(v)}, small_tokenizer_model(), "a test");
+                           {.m = view(m), .v = view(v)}, small_tokenizer_models(), "a test");
   }
   std::string save_at(int64_t step) {
     TrainingState state;
@@ -132,7 +132,7 @@ TEST_F(CheckpointFile, RefusesAnotherNetworkNamingTheDifference) {
 
 TEST_F(CheckpointFile, RefusesAWeightsFile) {
   SmallModel model(small_config());
-  save_weights(cpu_context(), path("weights.h5"), model.config, model.store, small_tokenizer_model(), "");
+  save_weights(cpu_context(), path("weights.h5"), model.config, model.store, small_tokenizer_models(), "");
   std::vector<float> m(static_cast<size_t>(model.store.flat_size())), v = m;
   TrainingState state;
   expect_failure<Error>(
@@ -168,7 +168,7 @@ TEST_F(CheckpointFile, RefusesAFolderThatDoesNotExist) {
   expect_failure<data::DataError>(
       [&] {
         save_checkpoint(cpu_context(), path("none"), some_state(), model.config, model.store,
-                        {.m = view(m), .v = view(v)}, small_tokenizer_model(), "");
+                        {.m = view(m), .v = view(v)}, small_tokenizer_models(), "");
       },
       data::ErrorKind::kCannotCreate, {path("none")});
 }

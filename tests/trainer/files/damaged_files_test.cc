@@ -49,7 +49,7 @@ std::vector<int64_t> everything_in(const std::string& file) {
       }
     }
   }
-  const std::string& model = corpus.tokenizer().model();
+  const std::string& model = corpus.tokenizers().target().model();
   found.insert(found.end(), model.begin(), model.end());
   return found;
 }
@@ -124,8 +124,9 @@ TEST_F(DamagedFile, ACheckpointIsRefusedWhereverItIsDamaged) {
   const OptimizerState optimizer = {.m = {m.data(), 1, size, size, DType::kF32},
                                     .v = {v.data(), 1, size, size, DType::kF32}};
   TrainingState state;
-  const std::string file = save_checkpoint(cpu_context(), folder_.string(), state, model_.config,
-                                           model_.store, optimizer, "a tokenizer", "a test");
+  const std::string file =
+      save_checkpoint(cpu_context(), folder_.string(), state, model_.config, model_.store, optimizer,
+                      {.target = "a tokenizer", .source = ""}, "a test");
   damage(file, [&] {
     load_checkpoint(cpu_context(), data::Hdf5Reader(file), model_.config, model_.store, optimizer, state);
   });
@@ -138,8 +139,8 @@ TEST_F(DamagedFile, AWeightsFileIsRefusedWhereverItIsDamaged) {
   std::vector<std::string> sentences;
   for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::english_cardinal(n * 37));
   const std::string file = path("weights.h5");
-  save_weights(cpu_context(), file, model_.config, model_.store, data::train_tokenizer(sentences, training),
-               "");
+  save_weights(cpu_context(), file, model_.config, model_.store,
+               {.target = data::train_tokenizer(sentences, training), .source = {}}, "");
   damage(file, [&] { load_model(cpu_context(), file, DType::kF32); });
 }
 

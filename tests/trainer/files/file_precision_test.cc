@@ -21,7 +21,7 @@ namespace {
 using testing::expect_failure;
 using testing::flat_values;
 using testing::small_config;
-using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 constexpr FilePrecision kRounded[] = {FilePrecision::kBF16, FilePrecision::kInt8};
@@ -35,7 +35,7 @@ class FileOfPrecision : public testing::FolderTest {
     return load_model(context_, path(name), DType::kF32);
   }
   std::string save(const SmallModel& model, const std::string& name) {
-    save_weights(context_, path(name), model.config, model.store, small_tokenizer_model(), "");
+    save_weights(context_, path(name), model.config, model.store, small_tokenizer_models(), "");
     return name;
   }
   void export_to(const std::string& from, const std::string& to, FilePrecision precision) {

@@ -19,7 +19,7 @@ namespace {
 using testing::cpu_context;
 using testing::expect_failure;
 using testing::small_config;
-using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 using ParameterDigest = testing::FolderTest;
@@ -66,7 +66,7 @@ TEST_F(ParameterDigest, ChangesWithEveryBitAndNotWithPadding) {
 TEST_F(ParameterDigest, OfAFileMustBeThatOfItsParameters) {
   SmallModel model(small_config(), 8);
   const std::string file = path("weights.h5");
-  save_weights(cpu_context(), file, model.config, model.store, small_tokenizer_model(), "");
+  save_weights(cpu_context(), file, model.config, model.store, small_tokenizer_models(), "");
   {
     const data::Hdf5Reader reader(file);
     EXPECT_EQ(reader.string_attribute("/", kDigestAttribute), parameter_digest(cpu_context(), model.store));

@@ -21,6 +21,7 @@ using testing::expect_failure;
 using testing::flat_values;
 using testing::small_config;
 using testing::small_tokenizer_model;
+using testing::small_tokenizer_models;
 using testing::SmallModel;
 
 class WeightsFile : public testing::FolderTest {
@@ -28,7 +29,7 @@ class WeightsFile : public testing::FolderTest {
   Context context_{ContextOptions{}};
 
   std::string save(const SmallModel& model, const std::string& name) {
-    save_weights(context_, path(name), model.config, model.store, small_tokenizer_model(), "a test");
+    save_weights(context_, path(name), model.config, model.store, small_tokenizer_models(), "a test");
     return path(name);
   }
 
@@ -68,7 +69,7 @@ TEST_F(WeightsFile, GivesBackEveryParameterBitForBit) {
       const auto loaded = load_model(context_, file, DType::kF32);
       EXPECT_EQ(loaded->path, file);
       EXPECT_EQ(loaded->config, model.config);
-      EXPECT_EQ(loaded->tokenizer->model(), small_tokenizer_model());
+      EXPECT_EQ(loaded->tokenizers->models(), small_tokenizer_models());
       EXPECT_EQ(flat_values(loaded->store), flat_values(model.store)) << pre_norm << learned;
     }
   }
@@ -109,9 +110,9 @@ TEST_F(WeightsFile, LoadedInBf16HasTheMastersAndTheirRoundedCopy) {
   const SmallModel model(small_config(), 5);
   const auto loaded = load_model(context_, save(model, "weights.h5"), DType::kBF16);
   EXPECT_EQ(flat_values(loaded->store), flat_values(model.store));
-  const ConstTensor embedding = loaded->store.value(loaded->ids.embedding);
+  const ConstTensor embedding = loaded->store.value(loaded->ids.target_embedding);
   ASSERT_EQ(embedding.dtype, DType::kBF16);
-  const float* master = model.store.values().as<float>() + model.store.offset(loaded->ids.embedding);
+  const float* master = model.store.values().as<float>() + model.store.offset(loaded->ids.target_embedding);
   for (int64_t i = 0; i < 64 * 16; ++i) ASSERT_EQ(embedding.as<BF16>()[i].bits, BF16(master[i]).bits);
 }
 
@@ -182,7 +183,7 @@ TEST_F(WeightsFile, OfARunFolderIsTheBestCheckpointElseTheNewest) {
     TrainingState state;
     state.step = step;
     files.push_back(save_checkpoint(context_, folder_.string(), state, model.config, model.store,
-                                    {.m = moment, .v = moment}, small_tokenizer_model(), ""));
+                                    {.m = moment, .v = moment}, small_tokenizer_models(), ""));
   }
   EXPECT_EQ(load_model(context_, folder_.string(), DType::kF32)->path, files[2]);
   write_best(folder_.string(), files[1], "bleu", 30.0);

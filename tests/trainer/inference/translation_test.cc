@@ -124,7 +124,7 @@ TEST_F(TranslationTest, ModelsOfDifferentVocabulariesAreNoEnsemble) {
   EXPECT_EQ(twice.search_models().size(), 2U);
   const std::string other = *folder_ / "other.h5";
   const testing::SmallModel small(testing::small_config());
-  save_weights(context_, other, small.config, small.store, testing::small_tokenizer_model(), "test");
+  save_weights(context_, other, small.config, small.store, testing::small_tokenizer_models(), "test");
   testing::expect_failure<Error>(
       [&] {
         ModelSet(context_, {*checkpoint_, other}, Packing::kF32);
@@ -141,7 +141,7 @@ TEST_F(TranslationTest, ScoresOfGivenTargetsAreThoseOfTheSearch) {
   for (size_t i = 0; i < lines.size(); ++i) {
     for (const Translation& translation : found[i].translations) {
       // Some outputs are not what their text would be cut into.
-      if (models_.tokenizer().encode(translation.text) != translation.tokens) continue;
+      if (models_.tokenizers().target().encode(translation.text) != translation.tokens) continue;
       sources.push_back(lines[i]);
       targets.push_back(translation.text);
       expected.push_back(translation.log_probability);
