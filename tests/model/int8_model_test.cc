@@ -15,8 +15,8 @@
 namespace ventris {
 namespace {
 
-using testing::PackedBatch;
 using testing::kTinyMarks;
+using testing::PackedBatch;
 using testing::TinyModel;
 
 struct Variant {

@@ -15,8 +15,8 @@
 namespace ventris {
 namespace {
 
-using testing::PackedBatch;
 using testing::kTinyMarks;
+using testing::PackedBatch;
 using testing::TinyModel;
 using Tokens = std::vector<int32_t>;
 
@@ -360,7 +360,7 @@ TEST(TargetScores, AreThoseOfTheSearchForItsOutputsInAnyBatch) {
 TEST(TargetScores, TakeEmptySentencesAndRefuseThoseThatAreTooLong) {
   TinyModel tiny(few_tokens(), DType::kF32, 1, false);
   const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
-  TargetScores scores(tiny.context(), std::span(&model, 1), {});
+  TargetScores scores(tiny.context(), std::span(&model, 1), {.marks = kTinyMarks});
   const std::vector<SentencePair> pairs = {{{}, {}}, {{3}, {}}, {{}, {4, 5}}};
   const auto found = scores.score(pairs);
   EXPECT_NEAR(found[0].at(0), token_table({&tiny}, {}, {})[0][2], 1e-5);
