@@ -139,4 +139,9 @@ void clear_zero_word(Context& context, const TransformerConfig& config, Tensor t
   if (config.zero_word >= 0 && table) fill_zero(context, table.row_range(config.zero_word, 1));
 }
 
+void clear_zero_word(Context& context, const TransformerConfig& config, ParameterStore& store) {
+  const char* const name = config.tie == Tie::kAll ? kEmbedding : kTargetEmbedding;
+  clear_zero_word(context, config, store.logical_value(*store.find(name)));
+}
+
 }  // namespace ventris

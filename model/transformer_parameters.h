@@ -17,10 +17,6 @@ inline constexpr const char* kOutputWeight = "output/weight";
 /// That of the bias of the output layer.
 inline constexpr const char* kOutputBias = "output/bias";
 
-/// The name of the decoder's embedding.
-inline const char* name_of_target_embedding(Tie tie) {
-  return tie == Tie::kAll ? kEmbedding : kTargetEmbedding;
-}
 /// Whether it is the name of a table.
 bool is_table(std::string_view name);
 
@@ -108,5 +104,7 @@ int64_t end_of_embeddings(const ParameterStore& store);
 /// If config.zero_word is a token, clears its row of `table`, the decoder's embedding or its gradient, which
 /// may be empty.
 void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table);
+/// The same in the values of the store.
+void clear_zero_word(Context& context, const TransformerConfig& config, ParameterStore& store);
 
 }  // namespace ventris
