@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "data/error.h"
+#include "data/pair_encoder.h"
 #include "data/pair_reader.h"
-#include "data/text/cached_encoder.h"
 #include "data/text/text_reader.h"
 
 namespace ventris::data {
@@ -113,7 +113,7 @@ bool PairBlock::read(PairReader& reader) {
   return source_lines_.size() > 0;
 }
 
-void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
+void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
   const PrepareOptions& options = set.options;
   const std::string source_path = shown(set.files[file_].source);
   const std::string target_path =
@@ -121,10 +121,9 @@ void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
   const std::string source_tag = set.corpus == nullptr ? "" : set.corpus->source_tag;
   const std::string target_tag = set.corpus == nullptr ? "" : set.corpus->target_tag;
   const VariantChoice variants(set.corpus == nullptr ? TrainingCorpus{} : *set.corpus, options.seed);
-  const LineTokens source_tokens(encoder.tokenizer(), source_tag);
-  const LineTokens target_tokens(encoder.tokenizer(), target_tag);
+  const LineTokens source_tokens(encoder.source().tokenizer(), source_tag);
+  const LineTokens target_tokens(encoder.target().tokenizer(), target_tag);
   const auto max_length = static_cast<size_t>(options.max_length);
-  const int32_t unknown_id = encoder.tokenizer().unknown_id();
   const bool keeps_text = !set.drop || options.keep_text;
   std::string source_scratch;
   std::string target_scratch;
@@ -144,8 +143,8 @@ void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
     }
     const std::string_view encoded_source = is_changed ? source_text : source.text;
     const std::string_view encoded_target = is_changed ? target_text : target.text;
-    encoder.encode(encoded_source, source_ids);
-    encoder.encode(encoded_target, target_ids);
+    encoder.source().encode(encoded_source, source_ids);
+    encoder.target().encode(encoded_target, target_ids);
     ++counts_.read;
     const size_t shorter = std::min(source_tokens.in(source_ids), target_tokens.in(target_ids));
     const size_t longer = std::max(source_ids.size(), target_ids.size());
@@ -180,12 +179,8 @@ void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
                   fmt::format("{}, a ratio of at most {}", lengths(), options.max_length_ratio));
       continue;
     }
-    for (const auto& [ids, text] : {std::pair(&source_ids, encoded_source), {&target_ids, encoded_target}}) {
-      if (std::find(ids->begin(), ids->end(), unknown_id) == ids->end()) continue;
-      if (unknown_.empty() || unknown_.back().first != pairs_.size())
-        unknown_.emplace_back(pairs_.size(), CharacterCounts{});
-      encoder.tokenizer().count_unknown(text, unknown_.back().second);
-    }
+    count_unknown(source_ids, encoded_source, encoder.source().tokenizer());
+    count_unknown(target_ids, encoded_target, encoder.target().tokenizer());
     pairs_.push_back({.line = line,
                       .key = set.drop && options.drop_duplicates != Likeness::kNone
                                  ? key_of_pair(source.text, target.text, options.drop_duplicates)
@@ -203,7 +198,15 @@ void PairBlock::encode(CachedEncoder& encoder, const PairSet& set) {
   }
 }
 
-void PairBlock::finish(KeySet* seen, const PairSet& set, int32_t unknown_id) {
+void PairBlock::count_unknown(const std::vector<int32_t>& ids, std::string_view text,
+                              const Tokenizer& tokenizer) {
+  if (std::find(ids.begin(), ids.end(), tokenizer.unknown_id()) == ids.end()) return;
+  if (unknown_.empty() || unknown_.back().first != pairs_.size())
+    unknown_.emplace_back(pairs_.size(), CharacterCounts{});
+  tokenizer.count_unknown(text, unknown_.back().second);
+}
+
+void PairBlock::finish(KeySet* seen, const PairSet& set, const TokenizerPair& tokenizers) {
   if (seen != nullptr) {
     std::vector<bool> removed(pairs_.size());
     for (size_t i = 0; i < pairs_.size(); ++i) {
@@ -230,11 +233,12 @@ void PairBlock::finish(KeySet* seen, const PairSet& set, int32_t unknown_id) {
   }
   for (const auto& [pair, characters] : unknown_) add_characters(counts_.unknown_characters, characters);
   counts_.kept = static_cast<int64_t>(pairs_.size());
-  for (const auto& [side, tokens] :
-       {std::pair(&source_, &counts_.source_tokens), {&target_, &counts_.target_tokens}}) {
-    *tokens = static_cast<int64_t>(side->tokens.size());
-    counts_.unknown_tokens += std::count(side->tokens.begin(), side->tokens.end(), unknown_id);
-  }
+  const auto count_tokens = [&](const CorpusSide& side, const Tokenizer& tokenizer) {
+    counts_.unknown_tokens += std::count(side.tokens.begin(), side.tokens.end(), tokenizer.unknown_id());
+    return std::ssize(side.tokens);
+  };
+  counts_.source_tokens = count_tokens(source_, tokenizers.source());
+  counts_.target_tokens = count_tokens(target_, tokenizers.target());
   // Those of duplicates came after the others of the block.
   std::ranges::stable_sort(reported_, {}, &std::pair<int64_t, std::string>::first);
 }

@@ -15,7 +15,7 @@
 
 namespace ventris::data {
 
-class CachedEncoder;
+class PairEncoder;
 class PairReader;
 
 /// Lines end to end.
@@ -65,9 +65,9 @@ class PairBlock {
  public:
   /// Reads up to 4096 pairs or about 1 MiB of text; false at the end.
   bool read(PairReader& reader);
-  void encode(CachedEncoder& encoder, const PairSet& set);
+  void encode(PairEncoder& encoder, const PairSet& set);
   /// Removes pairs whose key is in `seen`, if given, and adds those of the others; then counts.
-  void finish(KeySet* seen, const PairSet& set, int32_t unknown_id);
+  void finish(KeySet* seen, const PairSet& set, const TokenizerPair& tokenizers);
 
   const PrepareCounts& counts() const { return counts_; }
   /// The kept pairs: views into this block.
@@ -86,6 +86,8 @@ class PairBlock {
     bool repaired_nul;
   };
 
+  /// Counts the unknown characters of a side of the pair that comes next.
+  void count_unknown(const std::vector<int32_t>& ids, std::string_view text, const Tokenizer& tokenizer);
   void remove_pairs(const std::vector<bool>& removed);
   void report_line(const PairSet& set, int64_t line, const std::string& reason, const std::string& detail);
 

@@ -11,14 +11,13 @@
 #include "data/files/atomic_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
+#include "data/pair_encoder.h"
 #include "data/pair_reader.h"
 #include "data/prepare_append.h"
 #include "data/prepare_checks.h"
 #include "data/prepare_input.h"
 #include "data/prepare_record.h"
 #include "data/prepare_tokenizer.h"
-#include "data/text/cached_encoder.h"
-#include "data/text/word_independence.h"
 
 namespace ventris::data {
 
@@ -83,14 +82,14 @@ size_t cached_words(int threads) {
 /// Reads and encodes sets of pairs, one after the other.
 class SetEncoder {
  public:
-  SetEncoder(const PrepareOptions& options, const std::string& standard_input, const Tokenizer& tokenizer,
-             DroppedReport& report)
+  SetEncoder(const PrepareOptions& options, const std::string& standard_input,
+             const TokenizerPair& tokenizers, DroppedReport& report)
       : options_(options),
         standard_input_(standard_input),
+        tokenizers_(tokenizers),
         report_(report),
         encoders_(static_cast<size_t>(options.threads),
-                  CachedEncoder(tokenizer, words_are_independent(tokenizer.model()),
-                                cached_words(options.threads))),
+                  PairEncoder(tokenizers, cached_words(options.threads))),
         seen_(options.drop_duplicates) {
     progress_.all_bytes = bytes_of(options.valid, standard_input);
     for (const TrainingCorpus& corpus : options.corpora) {
@@ -103,14 +102,13 @@ class SetEncoder {
   SetRecord encode(const PairSet& set, const Write& write) {
     SetRecord record;
     PairReader reader(set.files, set.corpus == nullptr ? "" : set.corpus->weights, standard_input_);
-    const int32_t unknown_id = encoders_[0].tokenizer().unknown_id();
     const bool finds_duplicates = set.drop && options_.drop_duplicates != Likeness::kNone;
     const PrepareProgress before = progress_;
     OrderedPipeline<PairBlock> pipeline(
         options_.threads, [&](PairBlock& block) { return block.read(reader); },
         [&](PairBlock& block, size_t worker) { block.encode(encoders_[worker], set); },
         [&](PairBlock& block) {
-          block.finish(finds_duplicates ? &seen_ : nullptr, set, unknown_id);
+          block.finish(finds_duplicates ? &seen_ : nullptr, set, tokenizers_);
           write(block.rows());
           report_.append(block.report());
           add(record.counts, block.counts());
@@ -127,9 +125,10 @@ class SetEncoder {
  private:
   const PrepareOptions& options_;
   const std::string& standard_input_;
+  const TokenizerPair& tokenizers_;
   DroppedReport& report_;
-  std::vector<CachedEncoder> encoders_;  // one for each thread
-  KeySet seen_;                          // pairs kept so far
+  std::vector<PairEncoder> encoders_;  // one for each thread
+  KeySet seen_;                        // pairs kept so far
   PrepareProgress progress_{.phase = "tokenizing", .pairs = 0, .bytes = 0, .all_bytes = 0};
 };
 
@@ -148,7 +147,7 @@ void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts
        counts.read, corpus.name, reasons);
 }
 
-/// Files that cannot be read are reported before the tokenizer is trained.
+/// Files that cannot be read are reported before a tokenizer is trained.
 void check_readable(const PrepareOptions& options, const std::string& standard_input) {
   const PairReader valid(options.valid, "", standard_input);
   for (const TrainingCorpus& corpus : options.corpora) {
@@ -172,12 +171,11 @@ bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::stri
 PrepareReport prepare(const PrepareOptions& given) {
   check_options(given);
   PrepareOptions options = given;
-  options.tokenizer = with_tags(given.tokenizer, given.corpora);
   std::optional<AppendedCorpus> appended;
   if (!given.append_to.empty()) {
     appended.emplace(given);
     options.tokenizer_model = given.append_to;
-    options.tokenizer_bytes = appended->corpus().tokenizers().target().model();
+    options.tokenizer_models = appended->corpus().tokenizers().models();
     options.keep_text = appended->corpus().has_text();
   }
   DroppedReport report(options.dropped_report);
@@ -188,18 +186,18 @@ PrepareReport prepare(const PrepareOptions& given) {
     input_bytes += bytes_of(corpus.files, standard_input.path());
   check_room(options, input_bytes);
 
-  const PreparedTokenizer prepared = make_tokenizer(options, standard_input.path());
-  const Tokenizer& tokenizer = prepared.tokenizer;
-  check_tags(options, tokenizer);
+  const PreparedTokenizers prepared = make_tokenizers(options, standard_input.path());
+  const TokenizerPair& tokenizers = prepared.tokenizers;
+  check_tags(options, tokenizers);
   std::optional<KeySet> held_out;
   if (options.drop_overlap != Likeness::kNone) {
     held_out.emplace(held_out_lines(options, standard_input.path(), appended ? &*appended : nullptr));
   }
   const bool weighted = any_is_weighted(options.corpora, standard_input.path()) ||
                         (appended && appended->corpus().train().weighted());
-  CorpusWriter writer(options.output, tokenizer, {.weights = weighted, .text = options.keep_text});
+  CorpusWriter writer(options.output, tokenizers, {.weights = weighted, .text = options.keep_text});
   if (appended) appended->write_parts(writer);
-  SetEncoder encoder(options, standard_input.path(), tokenizer, report);
+  SetEncoder encoder(options, standard_input.path(), tokenizers, report);
   PrepareReport result;
   SetRecord train;
   for (const TrainingCorpus& corpus : options.corpora) {
@@ -228,7 +226,7 @@ PrepareReport prepare(const PrepareOptions& given) {
   PrepareProgress writing = encoder.progress();
   writing.phase = "writing";
   if (options.progress) options.progress(writing);
-  write_attributes(writer, options, tokenizer, train, valid);
+  write_attributes(writer, options, tokenizers, train, valid);
   if (appended) appended->check_still_there();
   report.commit();
   writer.commit();
@@ -236,7 +234,9 @@ PrepareReport prepare(const PrepareOptions& given) {
   result.valid = valid.counts;
   result.appended_to_pairs = appended ? appended->corpus().train().size() : 0;
   result.tokenizer_sentences = prepared.sentences;
-  result.vocab_size = tokenizer.vocab_size();
+  result.vocab_size = tokenizers.target().vocab_size();
+  result.source_tokenizer_sentences = prepared.source_sentences;
+  if (!tokenizers.shared()) result.source_vocab_size = tokenizers.source().vocab_size();
   result.digest = writer.digest();
   return result;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
@@ -33,7 +33,8 @@ struct TrainingCorpus {
 /// and spaces.
 enum class Likeness { kNone, kExact, kNear };
 
-/// What prepare() is doing. `phase` is one of "reading", "training the tokenizer", "tokenizing", "writing".
+/// What prepare() is doing. `phase` is one of "reading", "training the tokenizer", the same with "of sources"
+/// or "of targets", "tokenizing", "writing".
 struct PrepareProgress {
   const char* phase;
   int64_t pairs;      // of this phase so far
@@ -44,12 +45,14 @@ struct PrepareProgress {
 struct PrepareOptions {
   std::vector<TrainingCorpus> corpora;
   std::vector<PairFiles> valid;
-  std::string append_to;        // a corpus file, whose parts come before `corpora`; "": none
-  std::string tokenizer_model;  // file of a SentencePiece model; empty: train one
-  std::string tokenizer_bytes;  // its bytes, if the file is another and they were read from it
+  std::string append_to;               // a corpus file, whose parts come before `corpora`; "": none
+  std::string tokenizer_model;         // file of a SentencePiece model; empty: train one
+  std::string source_tokenizer_model;  // file of that of sources; then `tokenizer_model` is that of targets
+  TokenizerModels tokenizer_models;    // if tokenizer_model is a file of another kind: what it holds
   TokenizerTraining tokenizer;
-  int max_length = 256;           // tokens of the vocabulary a side; longer pairs are dropped from training
-  double max_length_ratio = 9.0;  // longer side over shorter side, in tokens + 1; 0 keeps all
+  int source_vocab_size = 0;  // of a tokenizer to train on the sources; then `tokenizer` is that of targets
+  int max_length = 256;       // tokens of the vocabulary a side; longer pairs are dropped from training
+  double max_length_ratio = 9.0;               // longer side over shorter side, in tokens + 1; 0 keeps all
   Likeness drop_duplicates = Likeness::kNone;  // of pairs kept before, of all `corpora`
   Likeness drop_overlap = Likeness::kNone;     // pairs with a side that is a line of validation or `held_out`
   std::vector<std::string> held_out;           // files of such lines
@@ -93,14 +96,17 @@ struct PrepareReport {
   PrepareCounts train;                  // their sum
   PrepareCounts valid;
   int64_t appended_to_pairs = 0;    // training pairs taken from `append_to`
-  int64_t tokenizer_sentences = 0;  // that trained the tokenizer; 0 if it was given
+  int64_t tokenizer_sentences = 0;  // that trained the tokenizer, or that of targets; 0 if it was given
   int32_t vocab_size = 0;
-  std::string digest;  // of the corpus file
+  int64_t source_tokenizer_sentences = 0;  // of sources, if they have their own
+  int32_t source_vocab_size = 0;           // 0: one vocabulary for both sides
+  std::string digest;                      // of the corpus file
 };
 
 /// Reads, checks and tokenizes parallel text on `threads` cores with memory that does not grow with the
 /// corpus, except by about 20 bytes for each kept pair to find duplicates, and for each held-out line, and
-/// writes one corpus file. A tokenizer is trained in a child process on a sample of the sentences. On failure
+/// writes one corpus file. A tokenizer is trained in a child process on a sample of the sentences, of two one
+/// after the other. On failure
 /// nothing remains at `output`. Validation pairs are never dropped for length or ratio, only truncated at
 /// max_length tokens and counted in too_long; they get no tags. Must be called before this process has other
 /// threads if it trains a tokenizer. Errors: DataError with file and line.

@@ -65,7 +65,7 @@ AppendedCorpus::AppendedCorpus(const PrepareOptions& options)
            part.name, part.pairs);
     }
   }
-  if (!options.tokenizer_model.empty()) {
+  if (!options.tokenizer_model.empty()) {  // or those of both sides
     fail(ErrorKind::kUsage,
          "{} has its tokenizer, with which the text is tokenized that is added; leave out {}", path,
          options.tokenizer_model);

@@ -69,6 +69,7 @@ void check_inputs(const PrepareOptions& options) {
 void check_outputs(const PrepareOptions& options) {
   std::vector<std::string> inputs = text_inputs(options);
   inputs.push_back(options.tokenizer_model);
+  inputs.push_back(options.source_tokenizer_model);
   for (const std::string& output : {options.output, options.dropped_report}) {
     if (output.empty()) continue;
     check_is_no_other_thing(output);
@@ -85,6 +86,20 @@ void check_outputs(const PrepareOptions& options) {
   }
   if (fs::path(options.output).lexically_normal() == fs::path(options.dropped_report).lexically_normal()) {
     fail(ErrorKind::kUsage, "{} cannot be the corpus file and the report of dropped pairs", options.output);
+  }
+}
+
+/// Two tokenizers are given, or trained, for both sides.
+void check_tokenizers(const PrepareOptions& options) {
+  if (!options.source_tokenizer_model.empty() && options.tokenizer_model.empty()) {
+    fail(ErrorKind::kUsage, "{} is the tokenizer of sources, but none of targets is given",
+         options.source_tokenizer_model);
+  }
+  const bool given = !options.tokenizer_model.empty() || !options.append_to.empty();
+  if (given && options.source_vocab_size > 0) {
+    fail(ErrorKind::kUsage,
+         "a vocabulary of {} tokens is to be trained on the sources, but the tokenizer is that of {}",
+         options.source_vocab_size, options.append_to.empty() ? options.tokenizer_model : options.append_to);
   }
 }
 
@@ -148,6 +163,7 @@ void check_corpora(const PrepareOptions& options) {
 void check_options(const PrepareOptions& options) {
   check_corpora(options);
   check_inputs(options);
+  check_tokenizers(options);
   if (options.output.empty()) {
     fail(ErrorKind::kUsage, "no output file given");
   }

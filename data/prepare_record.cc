@@ -9,6 +9,7 @@
 #include "data/corpus_writer.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
+#include "data/prepare_tokenizer.h"
 
 namespace ventris::data {
 
@@ -49,10 +50,11 @@ Json provenance(const std::vector<InputFile>& inputs) {
   return list;
 }
 
-std::string tokenizer_origin(const PrepareOptions& options, const Tokenizer& tokenizer) {
-  if (options.tokenizer_model.empty()) return training_record(options.tokenizer, tokenizer.model());
+std::string tokenizer_origin(const PrepareOptions& options, const Tokenizer& tokenizer, Sides sides) {
+  if (options.tokenizer_model.empty()) return training_record(training_of(options, sides), tokenizer.model());
+  const bool other_file = sides == Sides::kSource && !options.source_tokenizer_model.empty();
   Json origin;
-  origin["given"] = without_folder(options.tokenizer_model);
+  origin["given"] = without_folder(other_file ? options.source_tokenizer_model : options.tokenizer_model);
   return text_of(origin);
 }
 
@@ -90,7 +92,7 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
   return text_of(details);
 }
 
-void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const Tokenizer& tokenizer,
+void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const TokenizerPair& tokenizers,
                       const SetRecord& train, const SetRecord& valid) {
   const std::unique_ptr<const Hdf5Reader> before =
       options.append_to.empty() ? nullptr : std::make_unique<const Hdf5Reader>(options.append_to);
@@ -108,8 +110,12 @@ void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const
   }
   writer.write_attribute("max_length", int64_t{options.max_length});
   writer.write_attribute("max_length_ratio", options.max_length_ratio);
-  const std::string origin = text_before("tokenizer_origin");
-  writer.write_attribute("tokenizer_origin", origin.empty() ? tokenizer_origin(options, tokenizer) : origin);
+  const auto write_origin = [&](const char* name, const Tokenizer& tokenizer, Sides sides) {
+    const std::string origin = text_before(name);
+    writer.write_attribute(name, origin.empty() ? tokenizer_origin(options, tokenizer, sides) : origin);
+  };
+  write_origin("tokenizer_origin", tokenizers.target(), tokenizers.shared() ? Sides::kBoth : Sides::kTarget);
+  if (!tokenizers.shared()) write_origin("source_tokenizer_origin", tokenizers.source(), Sides::kSource);
   writer.write_attribute("train_inputs", joined(text_before("train_inputs"), provenance(train.inputs)));
   writer.write_attribute("valid_inputs", joined(text_before("valid_inputs"), provenance(valid.inputs)));
 }

@@ -11,6 +11,7 @@
 namespace ventris::data {
 
 class CorpusWriter;
+class TokenizerPair;
 
 /// A set of pairs that was read.
 struct SetRecord {
@@ -23,8 +24,8 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
                          const PrepareOptions& options);
 
 /// The attributes of "/": counts, options and inputs; those of the file that is appended to are added, and
-/// its tokenizer and, if it has validation pairs, their record are taken over.
-void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const Tokenizer& tokenizer,
+/// its tokenizers and, if it has validation pairs, their record are taken over.
+void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const TokenizerPair& tokenizers,
                       const SetRecord& train, const SetRecord& valid);
 
 }  // namespace ventris::data

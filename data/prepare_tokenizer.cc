@@ -21,23 +21,24 @@ namespace {
 
 constexpr int64_t kPairsBetweenReports = 1 << 14;
 
-/// The tokenizer's training text: evenly spaced pairs. When the sample is full, every second pair is removed
-/// and the distance doubles, so that one pass is enough, and for a long text the sample has at least half of
-/// the allowed sentences.
+/// The tokenizer's training text: its sides of evenly spaced pairs. When the sample is full, every second
+/// pair is removed and the distance doubles, so that one pass is enough, and for a long text the sample has
+/// at least half of the allowed sentences.
 class Sample {
  public:
-  explicit Sample(int64_t max_sentences)
-      : max_sentences_(static_cast<size_t>(2 * std::max<int64_t>(1, max_sentences / 2))) {}
+  Sample(int64_t max_sentences, Sides sides)
+      : sides_(sides),
+        of_a_pair_(sides == Sides::kBoth ? 2 : 1),
+        max_sentences_(of_a_pair_ * std::max<size_t>(1, static_cast<size_t>(max_sentences) / of_a_pair_)) {}
 
   void take(std::string_view source, std::string_view target) {
     if (index_++ % distance_ != 0) return;
-    sentences_.emplace_back(source);
-    sentences_.emplace_back(target);
+    if (sides_ != Sides::kTarget) sentences_.emplace_back(source);
+    if (sides_ != Sides::kSource) sentences_.emplace_back(target);
     if (sentences_.size() <= max_sentences_) return;
     size_t kept = 0;
-    for (size_t pair = 0; 2 * pair < sentences_.size(); pair += 2) {
-      sentences_[kept++].swap(sentences_[2 * pair]);
-      sentences_[kept++].swap(sentences_[2 * pair + 1]);
+    for (size_t pair = 0; pair < sentences_.size(); pair += 2 * of_a_pair_) {
+      for (size_t side = 0; side < of_a_pair_; ++side) sentences_[kept++].swap(sentences_[pair + side]);
     }
     sentences_.resize(kept);
     distance_ *= 2;
@@ -45,15 +46,17 @@ class Sample {
   const std::vector<std::string>& sentences() const { return sentences_; }
 
  private:
+  Sides sides_;
+  size_t of_a_pair_;  // sentences
   size_t max_sentences_;
   std::vector<std::string> sentences_;
   int64_t distance_ = 1;
   int64_t index_ = 0;
 };
 
-Sample sample_sentences(const PrepareOptions& options, const std::string& standard_input,
+Sample sample_sentences(const PrepareOptions& options, Sides sides, const std::string& standard_input,
                         const ProgressCall& progress) {
-  Sample sample(options.tokenizer.max_sentences);
+  Sample sample(options.tokenizer.max_sentences, sides);
   PrepareProgress report{.phase = "reading", .pairs = 0, .bytes = 0, .all_bytes = 0};
   for (const TrainingCorpus& corpus : options.corpora) {
     report.all_bytes += bytes_of(corpus.files, standard_input);
@@ -105,40 +108,50 @@ std::string advice_on_tag(const std::string& tag, const PrepareOptions& options)
   if (!options.tokenizer_model.empty()) {
     return fmt::format(
         "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a piece of it, or "
-        "leave out --tokenizer-model and --tokenizer-from",
+        "leave out the option that gives it",
         tag);
   }
   return "Take one that the tokenizer's normalisation leaves as it is, such as <bt>";
 }
 
-}  // namespace
+struct TrainedModel {
+  std::string model;
+  int64_t sentences = 0;
+};
 
-TokenizerTraining with_tags(TokenizerTraining training, const std::vector<TrainingCorpus>& corpora) {
-  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
-  std::set<std::string> pieces;
-  for (const TrainingCorpus& corpus : corpora) {
-    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
-      if (!tag.empty()) pieces.insert(mark + tag);
-    }
+const char* training_phase(Sides sides) {
+  switch (sides) {
+    case Sides::kSource:
+      return "training the tokenizer of sources";
+    case Sides::kTarget:
+      return "training the tokenizer of targets";
+    case Sides::kBoth:
+      break;
   }
-  training.user_symbols.insert(training.user_symbols.end(), pieces.begin(), pieces.end());
-  return training;
+  return "training the tokenizer";
 }
 
-PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
-  if (!options.tokenizer_model.empty()) {
-    return {options.tokenizer_bytes.empty() ? Tokenizer::from_file_of_model_or_words(options.tokenizer_model)
-                                            : Tokenizer(options.tokenizer_bytes, options.tokenizer_model),
-            0};
+/// The model of train_tokenizer(); an error names the side if there are two.
+std::string train_on(const Sample& sample, const TokenizerTraining& training, Sides sides) {
+  try {
+    return train_tokenizer(sample.sentences(), training);
+  } catch (const DataError& error) {
+    if (sides == Sides::kBoth) throw;
+    throw DataError(error.kind(),
+                    fmt::format("{}: {}", sides == Sides::kSource ? "sources" : "targets", error.what()));
   }
+}
+
+TrainedModel train_in_child(const PrepareOptions& options, Sides sides, const std::string& standard_input) {
   std::string answer = run_in_child(
       [&](const ProgressCall& progress) {
-        const Sample sample = sample_sentences(options, standard_input, progress);
+        const Sample sample = sample_sentences(options, sides, standard_input, progress);
         const auto sentences = static_cast<int64_t>(sample.sentences().size());
-        progress({.phase = "training the tokenizer", .pairs = sentences / 2, .bytes = 0, .all_bytes = 0});
+        const int64_t pairs = sides == Sides::kBoth ? sentences / 2 : sentences;
+        progress({.phase = training_phase(sides), .pairs = pairs, .bytes = 0, .all_bytes = 0});
         std::string result(sizeof(sentences), '\0');
         std::memcpy(result.data(), &sentences, sizeof(sentences));
-        return result + train_tokenizer(sample.sentences(), options.tokenizer);
+        return result + train_on(sample, training_of(options, sides), sides);
       },
       options.progress,
       "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "
@@ -146,20 +159,58 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
   int64_t sentences = 0;
   std::memcpy(&sentences, answer.data(), sizeof(sentences));
   answer.erase(0, sizeof(sentences));
-  return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
+  return {std::move(answer), sentences};
 }
 
-void check_tags(const PrepareOptions& options, const Tokenizer& tokenizer) {
+}  // namespace
+
+TokenizerTraining training_of(const PrepareOptions& options, Sides sides) {
+  TokenizerTraining training = options.tokenizer;
+  if (sides == Sides::kSource) training.vocab_size = options.source_vocab_size;
+  if (sides != Sides::kBoth) {
+    training.size_option = sides == Sides::kSource ? "--source-vocab-size" : "--target-vocab-size";
+  }
+  const std::string mark(training.no_dummy_prefix ? "" : kSpaceMark);
+  std::set<std::string> pieces;
   for (const TrainingCorpus& corpus : options.corpora) {
-    for (const std::string& tag : {corpus.source_tag, corpus.target_tag}) {
-      if (tag.empty()) continue;
-      if (has_tag(tokenizer, tag)) continue;
-      const std::vector<int32_t> ids = tokenizer.encode(tag);
-      fail(ErrorKind::kBadConfiguration, "the tag '{}' of {} is not one token of the tokenizer, but {}. {}",
-           tag, corpus.name,
-           ids.size() == 1 ? std::string("unknown to it") : fmt::format("{} tokens", ids.size()),
-           advice_on_tag(tag, options));
-    }
+    if (sides != Sides::kTarget && !corpus.source_tag.empty()) pieces.insert(mark + corpus.source_tag);
+    if (sides != Sides::kSource && !corpus.target_tag.empty()) pieces.insert(mark + corpus.target_tag);
+  }
+  training.user_symbols.insert(training.user_symbols.end(), pieces.begin(), pieces.end());
+  return training;
+}
+
+PreparedTokenizers make_tokenizers(const PrepareOptions& options, const std::string& standard_input) {
+  if (!options.tokenizer_models.target.empty()) {
+    return {TokenizerPair(options.tokenizer_models, options.tokenizer_model), 0, 0};
+  }
+  if (!options.tokenizer_model.empty()) {
+    Tokenizer given = Tokenizer::from_file_of_model_or_words(options.tokenizer_model);
+    if (options.source_tokenizer_model.empty()) return {TokenizerPair(std::move(given)), 0, 0};
+    return {{Tokenizer::from_file_of_model_or_words(options.source_tokenizer_model), std::move(given)}, 0, 0};
+  }
+  const bool shared = options.source_vocab_size == 0;
+  TrainedModel source;
+  if (!shared) source = train_in_child(options, Sides::kSource, standard_input);
+  TrainedModel target = train_in_child(options, shared ? Sides::kBoth : Sides::kTarget, standard_input);
+  return {TokenizerPair({.target = std::move(target.model), .source = std::move(source.model)},
+                        "the tokenizer trained on the text"),
+          target.sentences, source.sentences};
+}
+
+void check_tags(const PrepareOptions& options, const TokenizerPair& tokenizers) {
+  const auto check = [&](const std::string& tag, const TrainingCorpus& corpus, const Tokenizer& tokenizer,
+                         const char* of_side) {
+    if (tag.empty() || has_tag(tokenizer, tag)) return;
+    const std::vector<int32_t> ids = tokenizer.encode(tag);
+    fail(ErrorKind::kBadConfiguration, "the tag '{}' of {} is not one token of the tokenizer{}, but {}. {}",
+         tag, corpus.name, tokenizers.shared() ? "" : of_side,
+         ids.size() == 1 ? std::string("unknown to it") : fmt::format("{} tokens", ids.size()),
+         advice_on_tag(tag, options));
+  };
+  for (const TrainingCorpus& corpus : options.corpora) {
+    check(corpus.source_tag, corpus, tokenizers.source(), " of sources");
+    check(corpus.target_tag, corpus, tokenizers.target(), " of targets");
   }
 }
 

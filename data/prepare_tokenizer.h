@@ -5,29 +5,34 @@
 #include <vector>
 
 #include "data/prepare.h"
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_pair.h"
 
 // Private to data/.
 
 namespace ventris::data {
 
-struct PreparedTokenizer {
-  Tokenizer tokenizer;
-  int64_t sentences;  // that trained it; 0 if it was given
+struct PreparedTokenizers {
+  TokenizerPair tokenizers;
+  int64_t sentences;         // that trained it, or that of targets; 0 if it was given
+  int64_t source_sentences;  // that trained that of sources, if there are two
 };
 
-/// The training with the tags of the corpora as user-defined symbols: a tag is a whole word, so that with the
-/// mark of the space before it, if the tokenizer puts one before a line, it is one token.
-TokenizerTraining with_tags(TokenizerTraining training, const std::vector<TrainingCorpus>& corpora);
+/// The text that a tokenizer is for.
+enum class Sides { kBoth, kSource, kTarget };
 
-/// The tokenizer for the corpora: that of the model, if one is given, or one that is trained, in a child
-/// process, on evenly spaced pairs of all corpora. Every line is checked on the way. `standard_input` is the
-/// path of a copy of it. Errors: those of PairReader, clean_line() and train_tokenizer().
-PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input);
+/// The training of a tokenizer with the tags of its sides in the corpora as user-defined symbols: a tag is a
+/// whole word, so that with the mark of the space before it, if the tokenizer puts one before a line, it is
+/// one token.
+TokenizerTraining training_of(const PrepareOptions& options, Sides sides);
 
-/// Throws DataError kBadConfiguration for a tag of the corpora that the tokenizer does not encode as one
-/// token.
-void check_tags(const PrepareOptions& options, const Tokenizer& tokenizer);
+/// The tokenizers for the corpora: those of the models, if they are given, or each trained in a child process
+/// on its sides of evenly spaced pairs of all corpora. Every line is checked on the way. `standard_input` is
+/// the path of a copy of it. Errors: those of PairReader, clean_line() and train_tokenizer().
+PreparedTokenizers make_tokenizers(const PrepareOptions& options, const std::string& standard_input);
+
+/// Throws DataError kBadConfiguration for a tag of the corpora that the tokenizer of its side does not encode
+/// as one token.
+void check_tags(const PrepareOptions& options, const TokenizerPair& tokenizers);
 
 /// Bytes of the files on the disk; that of the standard input is `standard_input`.
 int64_t bytes_of(const std::vector<PairFiles>& files, const std::string& standard_input);

@@ -323,7 +323,7 @@ Command bleu_command() {
   Option& format = table.choice<bool>("format", options->json, {{"text", false}, {"json", true}},
                                       "The same under sacreBLEU's name (there the default is json).");
   format.aliases = {"-f"};
-  format.excludes = "json";
+  format.excludes = {"json"};
   table.toggle("score-only", options->score_only, "Prints scores without signatures.").aliases = {"-b"};
   Option& width = table.integer("width", options->width, {.min = 0, .max = 15},
                                 "Digits after the decimal point. Default: 2 in text, all in JSON.");

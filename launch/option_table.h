@@ -22,13 +22,13 @@ struct Option {
   std::string limits;       // "at least 1", "f32 or bf16"; empty if any text is accepted
   Arity arity = Arity::kOne;
   bool required = false;
-  bool operand = false;              // given without its name
-  bool is_command = false;           // an operand that is a separate command line, after "--"
-  bool from_preset = false;          // the default is that of the preset
-  bool replaceable = false;          // an input that --output may replace
-  std::vector<std::string> aliases;  // other spellings on the command line, with their dashes: "-tok"
-  std::string former_name;           // of an earlier version, still accepted, not shown
-  std::string excludes;              // name of the opposite option; both together are an error
+  bool operand = false;               // given without its name
+  bool is_command = false;            // an operand that is a separate command line, after "--"
+  bool from_preset = false;           // the default is that of the preset
+  bool replaceable = false;           // an input that --output may replace
+  std::vector<std::string> aliases;   // other spellings on the command line, with their dashes: "-tok"
+  std::string former_name;            // of an earlier version, still accepted, not shown
+  std::vector<std::string> excludes;  // names of opposite options; one of them beside this one is an error
 
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
   std::function<void(const std::vector<std::string>& values, const std::string& where)> store;

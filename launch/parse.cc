@@ -257,9 +257,10 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   }
   for (const Option& option : command.options.options()) {
     const auto given = [&](const std::string& name) { return flags.count(name) + from_file.count(name) > 0; };
-    if (option.excludes.empty() || !given(option.name) || !given(option.excludes)) continue;
-    fail(ExitCode::kUsage, "--{} and --{} exclude each other; give one of them", option.name,
-         option.excludes);
+    for (const std::string& other : option.excludes) {
+      if (!given(option.name) || !given(other)) continue;
+      fail(ExitCode::kUsage, "--{} and --{} exclude each other; give one of them", option.name, other);
+    }
   }
   check_outputs(command, flags, from_file);
   const std::string preset =

@@ -30,6 +30,8 @@ struct Options {
   data::PrepareOptions prepare;
   SetOptions sets;
   std::string tokenizer_from;
+  int target_vocab_size = 0;  // 0: one vocabulary
+  std::string target_tokenizer_model;
   std::string user_symbols;
   std::string control_symbols;
   std::string progress = "auto";
@@ -57,9 +59,22 @@ void check_append(const OptionTable& table, const std::map<std::string, std::str
   }
 }
 
-/// The symbols of the tokenizer to train; options of its training contradict a given one.
+/// A tokenizer of sources needs one of targets, and the other way round.
+void check_both_given(bool source, bool target, const char* what) {
+  if (source == target) return;
+  fail(ExitCode::kUsage, "--{0}-{2} needs --{1}-{2}: each side has its own tokenizer, or they share one",
+       source ? "source" : "target", source ? "target" : "source", what);
+}
+
+/// Which tokenizers there are, and the symbols of those to train; options of their training contradict given
+/// ones.
 void complete_tokenizer(Options& options) {
   data::PrepareOptions& prepare = options.prepare;
+  check_both_given(prepare.source_vocab_size > 0, options.target_vocab_size > 0, "vocab-size");
+  check_both_given(!prepare.source_tokenizer_model.empty(), !options.target_tokenizer_model.empty(),
+                   "tokenizer-model");
+  if (options.target_vocab_size > 0) prepare.tokenizer.vocab_size = options.target_vocab_size;
+  if (!options.target_tokenizer_model.empty()) prepare.tokenizer_model = options.target_tokenizer_model;
   prepare.tokenizer.user_symbols = data::symbols_of(options.user_symbols);
   prepare.tokenizer.control_symbols = data::symbols_of(options.control_symbols);
   if (options.tokenizer_from.empty() && prepare.tokenizer_model.empty()) return;
@@ -77,8 +92,9 @@ void complete_tokenizer(Options& options) {
 
 void tell_missing_begin(const data::PrepareOptions& prepare, const Job& job) {
   const data::Tokenizer tokenizer =
-      prepare.tokenizer_bytes.empty() ? data::Tokenizer::from_file_of_model_or_words(prepare.tokenizer_model)
-                                      : data::Tokenizer(prepare.tokenizer_bytes, prepare.tokenizer_model);
+      prepare.tokenizer_models.target.empty()
+          ? data::Tokenizer::from_file_of_model_or_words(prepare.tokenizer_model)
+          : data::Tokenizer(prepare.tokenizer_models.target, prepare.tokenizer_model);
   if (tokenizer.has_begin()) return;
   say(job,
       fmt::format("{} has no begin mark: the decoder of a model that is trained with it begins without an "
@@ -95,9 +111,7 @@ int run_prepare(Options& options, const Job& job) {
     check_is_no_file_of_a_run(output);
   complete_tokenizer(options);
   if (!options.tokenizer_from.empty()) {
-    if (!prepare.tokenizer_model.empty())
-      fail(ExitCode::kUsage, "--tokenizer-model and --tokenizer-from exclude each other; give one of them");
-    prepare.tokenizer_bytes = tokenizer_model_of(options.tokenizer_from);
+    prepare.tokenizer_models = tokenizer_models_of(options.tokenizer_from);
     prepare.tokenizer_model = options.tokenizer_from;
   }
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
@@ -117,8 +131,13 @@ int run_prepare(Options& options, const Job& job) {
     return 0;
   }
   std::string text = prepare_text(report);
-  text += fmt::format("{}: vocabulary of {} tokens, digest {}, {:.1f} s\n", prepare.output,
-                      grouped(report.vocab_size), report.digest, seconds);
+  const std::string vocabulary =
+      report.source_vocab_size == 0
+          ? fmt::format("vocabulary of {}", grouped(report.vocab_size))
+          : fmt::format("vocabularies of {} (sources) and {} (targets)", grouped(report.source_vocab_size),
+                        grouped(report.vocab_size));
+  text +=
+      fmt::format("{}: {} tokens, digest {}, {:.1f} s\n", prepare.output, vocabulary, report.digest, seconds);
   write_output(text);
   // Open MPI starts no ranks as root without this option.
   say(job, fmt::format("Next: mpirun{} -np 2 ventris train --corpus {} --model-dir model --preset tiny",
@@ -181,6 +200,28 @@ void add_cleaning_options(OptionTable& table, Options& options) {
               "Files with the lines of test sets, for --drop-overlap.");
 }
 
+/// With one of the options of a side, those that give both sides one tokenizer, and those that give the side
+/// another one, have no meaning.
+void add_side_vocabulary(OptionTable& table, const std::string& side, int& variable) {
+  Option& option = table.integer(
+      side + "-vocab-size", variable, {.min = data::kMinVocabulary, .max = 1000000},
+      fmt::format(
+          "Tokens of a vocabulary for the {}s alone, to train on them; --{}-vocab-size is needed too. "
+          "All other options of the tokenizer are for both, and --tokenizer-sentences for each.",
+          side, side == "source" ? "target" : "source"));
+  option.show = [&variable] { return variable == 0 ? std::string() : fmt::format("{}", variable); };
+  option.excludes = {"vocab-size", "tokenizer-model", "tokenizer-from", "source-tokenizer-model",
+                     "target-tokenizer-model"};
+}
+
+void add_side_model(OptionTable& table, const std::string& side, std::string& variable) {
+  table
+      .text(side + "-tokenizer-model", "FILE", variable,
+            fmt::format("The same for the {}s alone; --{}-tokenizer-model is needed too.", side,
+                        side == "source" ? "target" : "source"))
+      .excludes = {"vocab-size", "tokenizer-model", "tokenizer-from"};
+}
+
 }  // namespace
 
 Command prepare_command() {
@@ -192,11 +233,13 @@ Command prepare_command() {
   command.summary = "converts parallel text to one corpus file, with its tokenizer";
   command.synopsis =
       "--train-sets SRC TGT [SRC TGT...]|--train-set NAME SRC TGT [--train-set ...] [--valid-sets SRC TGT] "
-      "[--vocab-size N|--tokenizer-model FILE|--tokenizer-from MODEL|--append CORPUS] --output FILE [options]";
+      "[--vocab-size N|--source-vocab-size N --target-vocab-size N|--tokenizer-model FILE|"
+      "--source-tokenizer-model FILE --target-tokenizer-model FILE|--tokenizer-from MODEL|--append CORPUS] "
+      "--output FILE [options]";
   command.description = {
-      "Trains a SentencePiece model on both languages together, or takes a given one. "
+      "Trains a SentencePiece model on both languages together, or one on each, or takes given ones. "
       "Checks and tokenizes the text on all cores, with memory that does not grow with the corpus. "
-      "Writes one HDF5 file: the token ids of the training and validation pairs, the tokenizer, "
+      "Writes one HDF5 file: the token ids of the training and validation pairs, the tokenizer or tokenizers, "
       "and a record of the inputs (docs/formats.md).",
       "Text is UTF-8, plain or compressed by gzip, xz or zstd, one sentence per line; "
       "line i of the target translates line i of the source. Pairs with an empty side, with a side of more "
@@ -218,12 +261,16 @@ Command prepare_command() {
       {"prepare --train-set clean clean.en clean.de --train-set bt bt.en bt.de.zst --source-tag bt '<bt>' "
        "--drop-duplicates exact --drop-overlap near --valid-sets valid.en valid.de --output corpus.h5",
        "Clean and back-translated text, the latter with a tag, without repetitions and without validation lines:"},
+      {"prepare --train-sets train.en train.ja --source-vocab-size 8000 --target-vocab-size 12000 --output corpus.h5",
+       "A vocabulary for each language, as for distant scripts:"},
       {"prepare --append corpus.h5 --train-tsv crawled crawled.tsv --output corpus.h5",
        "Another corpus, added to that file:"}};
   command.common = {{"train-sets", "files to train on"},
                     {"train-set", "a corpus with a name"},
                     {"valid-sets", "files to validate on"},
                     {"vocab-size", "tokens of both languages together"},
+                    {"source-vocab-size", "tokens of the sources alone"},
+                    {"target-vocab-size", "tokens of the targets alone"},
                     {"tokenizer", "kind of model to train"},
                     {"tokenizer-model", "existing model to use"},
                     {"tokenizer-from", "or that of a trained model"},
@@ -243,6 +290,8 @@ Command prepare_command() {
   table.group(kTokenizerGroup);
   table.integer("vocab-size", prepare.tokenizer.vocab_size, {.min = data::kMinVocabulary, .max = 1000000},
                 "Tokens of the vocabulary to train, shared by both languages.");
+  add_side_vocabulary(table, "source", prepare.source_vocab_size);
+  add_side_vocabulary(table, "target", options->target_vocab_size);
   table.choice<data::TokenizerKind>(
       "tokenizer", prepare.tokenizer.kind,
       {{"bpe", data::TokenizerKind::kBpe},
@@ -278,13 +327,16 @@ Command prepare_command() {
           "tokenizer-model", "FILE", prepare.tokenizer_model,
           "A SentencePiece model to use instead of training one, with an unknown and an end mark; or a list of "
           "words, one a line, each alone or with a count, as fairseq's dict.txt.")
-      .excludes = "vocab-size";
+      .excludes = {"vocab-size", "tokenizer-from"};
+  add_side_model(table, "source", prepare.source_tokenizer_model);
+  add_side_model(table, "target", options->target_tokenizer_model);
   table
       .text(
           "tokenizer-from", "FILE|DIR", options->tokenizer_from,
-          "The tokenizer of a model or of another corpus file, in place of --tokenizer-model: a weights file, "
-          "a checkpoint, a run folder, or what 'ventris import' reads. For 'ventris train --init'.")
-      .excludes = "vocab-size";
+          "The tokenizer of a model or of another corpus file, or both of its tokenizers, in place of "
+          "--tokenizer-model: a weights file, a checkpoint, a run folder, or what 'ventris import' reads. For "
+          "'ventris train --init'.")
+      .excludes = {"vocab-size"};
   table.group("Output and machine");
   table.toggle("keep-text", prepare.keep_text,
                "Keeps the text of the training pairs in the file, too: for 'ventris train --sample-source'.");

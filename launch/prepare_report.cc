@@ -85,20 +85,28 @@ nlohmann::json prepare_json(const data::PrepareReport& report) {
     entry["target_tag"] = prepared.corpus.target_tag;
     corpora.push_back(entry);
   }
-  return {{"digest", report.digest},
-          {"vocab_size", report.vocab_size},
-          {"tokenizer_sentences", report.tokenizer_sentences},
-          {"appended_to_pairs", report.appended_to_pairs},
-          {"corpora", corpora},
-          {"train", to_json(report.train)},
-          {"valid", to_json(report.valid)}};
+  nlohmann::json result = {{"digest", report.digest},
+                           {"vocab_size", report.vocab_size},
+                           {"tokenizer_sentences", report.tokenizer_sentences},
+                           {"appended_to_pairs", report.appended_to_pairs},
+                           {"corpora", corpora},
+                           {"train", to_json(report.train)},
+                           {"valid", to_json(report.valid)}};
+  if (report.source_vocab_size > 0) {
+    result["source_vocab_size"] = report.source_vocab_size;
+    result["source_tokenizer_sentences"] = report.source_tokenizer_sentences;
+  }
+  return result;
 }
 
 std::string prepare_text(const data::PrepareReport& report) {
   std::string text;
-  if (report.tokenizer_sentences > 0) {
-    text += fmt::format("tokenizer: trained on {} sentences\n", grouped(report.tokenizer_sentences));
-  }
+  const auto add_training = [&text](const char* tokenizer, int64_t sentences) {
+    if (sentences > 0) text += fmt::format("{}: trained on {} sentences\n", tokenizer, grouped(sentences));
+  };
+  if (report.source_vocab_size > 0) add_training("tokenizer of sources", report.source_tokenizer_sentences);
+  add_training(report.source_vocab_size > 0 ? "tokenizer of targets" : "tokenizer",
+               report.tokenizer_sentences);
   if (report.appended_to_pairs > 0) {
     text += fmt::format("as before: {} training pairs\n", grouped(report.appended_to_pairs));
   }

@@ -233,7 +233,7 @@ Command translate_command() {
   table
       .text("prefix", "FILE", options->prefix,
             "Beginnings of the translations, one line for each input line.")
-      .excludes = "prefix-column";
+      .excludes = {"prefix-column"};
   table.toggle("prefix-column", options->prefix_column,
                "Each input line is a sentence, a tab, and the beginning of its translation.");
   table.integer("n-best", options->n_best, {.min = 0, .max = 256},

@@ -269,14 +269,14 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
     }
     fail(ErrorKind::kBadConfiguration,
          "a vocabulary of {} tokens is too large for this text of {} sentences; "
-         "the maximum is {}: pass --vocab-size {}",
-         options.vocab_size, sentences.size(), *largest, *largest);
+         "the maximum is {}: pass {} {}",
+         options.vocab_size, sentences.size(), *largest, options.size_option, *largest);
   }
   if (const auto needed = number_after(message, fmt::format("required_chars. {} vs ", options.vocab_size))) {
     fail(ErrorKind::kBadConfiguration,
          "a vocabulary of {} tokens is too small: the characters of the text alone need {}. "
-         "Pass a larger --vocab-size, or a lower --character-coverage to leave out rare characters",
-         options.vocab_size, *needed);
+         "Pass a larger {}, or a lower --character-coverage to leave out rare characters",
+         options.vocab_size, *needed, options.size_option);
   }
   if (message.find("!sentences_.empty()") != std::string::npos) {
     fail(ErrorKind::kBadData, "there is no text to train a tokenizer on: {} sentences, all empty or too long",

@@ -15,6 +15,7 @@ constexpr int kMinVocabulary = 8;
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::kBpe;
   int vocab_size = 32000;
+  std::string size_option = "--vocab-size";  // in advice
   double character_coverage = 1.0;  // 0: kRichScriptCoverage for text with many Han characters, otherwise 1
   int64_t max_sentences = 2000000;  // sampled evenly from the text
   bool lowercase = false;           // normalisation nmt_nfkc_cf instead of nmt_nfkc

@@ -28,6 +28,8 @@ def put(option, value, always):
 
 if words[0] == "prepare":
     put("--vocab-size", "600", False)
+    put("--source-vocab-size", "400", False)
+    put("--target-vocab-size", "400", False)
 elif words[0] in ("train", "plan"):
     put("--preset", "tiny", True)
     put("--max-steps", "4", True)

@@ -10,6 +10,7 @@
 
 #include "data/corpus.h"
 #include "data/corpus_writer.h"
+#include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 
@@ -30,20 +31,22 @@ class SampledTextTest : public FolderTest {
       sources_.push_back("the quick brown fox jumps over lazy dog " + std::to_string(i * 37));
       targets_.push_back("tomorrow's newspaper is quoted twice in garden " + std::to_string(i * 53));
     }
-    std::vector<std::string> all = sources_;
-    all.insert(all.end(), targets_.begin(), targets_.end());
-    TokenizerTraining training;
-    training.vocab_size = 120;
-    tokenizer_ = std::make_unique<Tokenizer>(train_tokenizer(all, training), "test");
+    const auto trained = [](const std::vector<std::string>& lines, int vocab_size) {
+      TokenizerTraining training;
+      training.vocab_size = vocab_size;
+      return Tokenizer(train_tokenizer(lines, training), "test");
+    };
+    // Of other pieces on each side, so that the tokenizer of the other one is seen.
+    tokenizers_ = std::make_unique<TokenizerPair>(trained(sources_, 70), trained(targets_, 90));
     corpus_ = std::make_unique<Corpus>(write_corpus("text.h5", /*text=*/true));
   }
 
   std::string write_corpus(const std::string& name, bool text) {
-    CorpusWriter writer(in_folder(name), *tokenizer_, {.weights = false, .text = text});
+    CorpusWriter writer(in_folder(name), *tokenizers_, {.weights = false, .text = text});
     writer.begin_part("train");
     for (size_t i = 0; i < kPairs; ++i) {
-      const Ids source = tokenizer_->encode(sources_[i]);
-      const Ids target = tokenizer_->encode(targets_[i]);
+      const Ids source = tokenizers_->source().encode(sources_[i]);
+      const Ids target = tokenizers_->target().encode(targets_[i]);
       const int64_t lengths[] = {std::ssize(source), std::ssize(target)};
       const int64_t bytes[] = {std::ssize(sources_[i]), std::ssize(targets_[i])};
       CorpusRows rows;
@@ -72,8 +75,12 @@ class SampledTextTest : public FolderTest {
       sampled.sample({.pair = pair, .epoch = epoch}, kNoMaximum, all[static_cast<size_t>(pair)]);
     return all;
   }
-  Ids source_of(int64_t pair) const { return tokenizer_->encode(sources_[static_cast<size_t>(pair)]); }
-  Ids target_of(int64_t pair) const { return tokenizer_->encode(targets_[static_cast<size_t>(pair)]); }
+  Ids source_of(int64_t pair) const {
+    return tokenizers_->source().encode(sources_[static_cast<size_t>(pair)]);
+  }
+  Ids target_of(int64_t pair) const {
+    return tokenizers_->target().encode(targets_[static_cast<size_t>(pair)]);
+  }
   /// The pairs whose sides differ.
   static int differences(const std::vector<PairTokens>& a, const std::vector<PairTokens>& b,
                          Ids PairTokens::*side) {
@@ -84,7 +91,7 @@ class SampledTextTest : public FolderTest {
 
   std::vector<std::string> sources_;
   std::vector<std::string> targets_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<TokenizerPair> tokenizers_;
   std::unique_ptr<Corpus> corpus_;
 };
 
@@ -94,8 +101,8 @@ TEST_F(SampledTextTest, SamplesAreOfTheTextAndDifferByEpochSeedAndSide) {
   const std::vector<PairTokens> first = epoch_of(kBoth, 0);
   for (int64_t pair = 0; pair < kPairs; ++pair) {
     const PairTokens& tokens = first[static_cast<size_t>(pair)];
-    EXPECT_EQ(tokenizer_->decode(tokens.source), tokenizer_->decode(source_of(pair)));
-    EXPECT_EQ(tokenizer_->decode(tokens.target), tokenizer_->decode(target_of(pair)));
+    EXPECT_EQ(tokenizers_->source().decode(tokens.source), sources_[static_cast<size_t>(pair)]);
+    EXPECT_EQ(tokenizers_->target().decode(tokens.target), targets_[static_cast<size_t>(pair)]);
   }
   SampleOptions other_seed = kBoth;
   other_seed.seed = 6;

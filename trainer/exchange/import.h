@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "data/text/tokenizer_pair.h"
 #include "trainer/files/weights.h"
 
 namespace ventris {
@@ -20,7 +21,7 @@ std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions&
 /// Whether the file is an npz, as models of Marian are. False for one that cannot be read.
 bool is_npz(const std::string& path);
 
-/// The SentencePiece model in such a file, or in a corpus file of ours. Throws as import_model().
-std::string tokenizer_model_of(const std::string& path);
+/// The SentencePiece models in such a file, or in a corpus file of ours. Throws as import_model().
+data::TokenizerModels tokenizer_models_of(const std::string& path);
 
 }  // namespace ventris
