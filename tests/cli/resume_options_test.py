@@ -15,12 +15,15 @@ CHANGED = {
     "mix": "{later}",
     "d-model": "36",
     "heads": "4",
+    "tie": "decoder",
     "begin-embedding": "zero",
     "device": "cpu",
     "precision": "bf16",
     "resume": "{run}/checkpoint-00000001.h5",
     "valid-tokenize": "char",
     "init-embeddings": "none.txt",
+    "init-source-embeddings": "none.txt",
+    "init-target-embeddings": "none.txt",
 }
 # Options that another one goes with.
 MODEL = os.path.join(support.SOURCE_DIR, "tests", "golden", "line_tokenizers.model")

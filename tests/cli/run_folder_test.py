@@ -178,6 +178,7 @@ class RunFolder(support.CommandLineTest):
         config = json.loads(self.text("words", "config.json"))
         for key, value, says in (
             ("valid_metric", "BLEU", "auto, bleu, chrf, loss, perplexity"),
+            ("tie", "both", "auto, all, decoder, none"),
             ("begin_embedding", "Learned", "auto, learned, zero, none"),
             ("progress", "off", "auto, live, lines, none"),
             ("preset", "Base", "tiny, small, base, big"),
