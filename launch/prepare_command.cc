@@ -97,7 +97,7 @@ int run_prepare(Options& options, const Job& job) {
   if (!options.tokenizer_from.empty()) {
     if (!prepare.tokenizer_model.empty())
       fail(ExitCode::kUsage, "--tokenizer-model and --tokenizer-from exclude each other; give one of them");
-    prepare.tokenizer_bytes = tokenizer_model_of(options.tokenizer_from);
+    prepare.tokenizer_bytes = tokenizer_model_of(options.tokenizer_from).target;
     prepare.tokenizer_model = options.tokenizer_from;
   }
   prepare.threads = threads_per_rank(job.environment, prepare.threads);

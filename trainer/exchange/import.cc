@@ -125,12 +125,12 @@ std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions&
   return load_model(context, options.input, DType::kF32);
 }
 
-std::string tokenizer_model_of(const std::string& path) {
+data::TokenizerModels tokenizer_model_of(const std::string& path) {
   std::error_code error;  // of a missing file
   const std::string file = fs::is_directory(path, error) ? resolve_model_file(path) : path;
-  if (!is_npz(file) && !is_safetensors(file)) return read_tokenizer_models(data::Hdf5Reader(file)).target;
+  if (!is_npz(file) && !is_safetensors(file)) return read_tokenizer_models(data::Hdf5Reader(file));
   Context host(ContextOptions{.threads = 1});
-  return import_model(host, {.input = file})->tokenizers->target().model();
+  return import_model(host, {.input = file})->tokenizers->models();
 }
 
 }  // namespace ventris

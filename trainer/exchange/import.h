@@ -20,7 +20,7 @@ std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions&
 /// Whether the file is an npz, as models of Marian are. False for one that cannot be read.
 bool is_npz(const std::string& path);
 
-/// The SentencePiece model in such a file, or in a corpus file of ours. Throws as import_model().
-std::string tokenizer_model_of(const std::string& path);
+/// The SentencePiece models of such a file, or of a corpus file of ours. Throws as import_model().
+data::TokenizerModels tokenizer_model_of(const std::string& path);
 
 }  // namespace ventris
