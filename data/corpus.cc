@@ -21,9 +21,18 @@ int longest_of(const SentenceArray& side) {
   return longest;
 }
 
-TokenizerPair tokenizers_of(const Hdf5Reader& reader) {
-  const std::vector<uint8_t> bytes = reader.read_bytes("/tokenizer");
-  return TokenizerPair(Tokenizer({bytes.begin(), bytes.end()}, reader.path()));
+TokenizerPair tokenizers_of(const Hdf5Reader& reader, int64_t version) {
+  const auto model = [&](const char* name) {
+    const std::vector<uint8_t> bytes = reader.read_bytes(name);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  TokenizerModels models{.target = model("/tokenizer"), .source = ""};
+  if (version == kTwoVocabulariesVersion) {
+    models.source = model("/source_tokenizer");
+    if (models.source.empty())
+      fail(ErrorKind::kBadData, "{}: /source_tokenizer is empty. Prepare the corpus again.", reader.path());
+  }
+  return {models, reader.path()};
 }
 
 /// The version of the file.
@@ -33,16 +42,22 @@ int64_t checked_version(const Hdf5Reader& reader) {
          reader.path());
   }
   const int64_t version = reader.int_attribute("/", "format_version");
-  if (version < 1 || version > kCorpusFormatVersion) {
+  if (version < 1 || version > kTwoVocabulariesVersion) {
     fail(ErrorKind::kBadData, "{}: a corpus file of format version {}; this program reads versions 1 to {}",
-         reader.path(), version, kCorpusFormatVersion);
+         reader.path(), version, kTwoVocabulariesVersion);
   }
   return version;
 }
 
-/// Of the ids of a file of this version.
-int bytes_of_an_id(int64_t version, int32_t vocab_size) {
-  return version > 1 && vocab_size <= kTwoByteVocabulary ? 2 : 4;
+/// Of the ids of the side that has this tokenizer.
+TokenFormat format_of(const TokenizerPair& tokenizers, const Tokenizer& of_side, int64_t version,
+                      const std::string& path) {
+  return {.bytes = version > 1 && largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? 2 : 4,
+          .vocab_size = static_cast<uint32_t>(of_side.vocab_size()),
+          .path = path,
+          .vocabulary = tokenizers.shared()                ? "vocabulary"
+                        : &of_side == &tokenizers.source() ? "source vocabulary"
+                                                           : "target vocabulary"};
 }
 
 }  // namespace
@@ -52,18 +67,18 @@ struct Corpus::Impl {
   std::string digest;
   std::unique_ptr<const MappedFile> mapping;
   TokenizerPair tokenizers;
-  TokenFormat format;
+  TokenFormat source_format;
+  TokenFormat target_format;
   CorpusArrays arrays;
 
   Impl(const Hdf5Reader& reader, int64_t version)
       : path(reader.path()),
         digest(reader.digest()),
         mapping(reader.map()),
-        tokenizers(tokenizers_of(reader)),
-        format{.bytes = bytes_of_an_id(version, tokenizers.target().vocab_size()),
-               .vocab_size = static_cast<uint32_t>(tokenizers.target().vocab_size()),
-               .path = path} {
-    const CorpusFile file{reader, *mapping, format};
+        tokenizers(tokenizers_of(reader, version)),
+        source_format(format_of(tokenizers, tokenizers.source(), version, path)),
+        target_format(format_of(tokenizers, tokenizers.target(), version, path)) {
+    const CorpusFile file{reader, *mapping, source_format, target_format};
     arrays = version == 1 ? corpus_arrays_1(file) : corpus_arrays_2(file);
   }
 };

@@ -41,7 +41,8 @@ struct CorpusArrays {
 struct CorpusFile {
   const Hdf5Reader& reader;
   const MappedFile& mapping;
-  const TokenFormat& format;
+  const TokenFormat& source;  // of the ids of a side
+  const TokenFormat& target;
 
   const std::string& path() const { return reader.path(); }
   template <typename T>

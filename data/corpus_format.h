@@ -10,8 +10,10 @@
 
 namespace ventris::data {
 
-inline constexpr int64_t kCorpusFormatVersion = 2;  // that is written
-/// Ids of a vocabulary of at most this size are stored in 2 bytes.
+// That are written: one vocabulary for both sides; one for each, which no earlier version has.
+inline constexpr int64_t kOneVocabularyVersion = 2;
+inline constexpr int64_t kTwoVocabulariesVersion = 3;
+/// Ids of vocabularies of at most this size are stored in 2 bytes.
 inline constexpr int64_t kTwoByteVocabulary = 65536;
 
 // Attributes of "/": the corpora of the training pairs, and the validation pairs, as JSON.

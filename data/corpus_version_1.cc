@@ -26,11 +26,11 @@ int64_t check_offsets(std::span<const int64_t> offsets, size_t end, const std::s
   return longest;
 }
 
-SentenceArray side_of(const CorpusFile& file, const std::string& group) {
+SentenceArray side_of(const CorpusFile& file, const std::string& group, const TokenFormat& format) {
   const auto tokens = file.array<int32_t>(group + "/tokens");
   const auto offsets = file.array<int64_t>(group + "/offsets");
   const int64_t longest = check_offsets(offsets, tokens.size(), file.path(), group + "/offsets");
-  const uint32_t vocab_size = file.format.vocab_size;
+  const uint32_t vocab_size = format.vocab_size;
   const auto bad = std::find_if(tokens.begin(), tokens.end(),
                                 [&](int32_t id) { return static_cast<uint32_t>(id) >= vocab_size; });
   if (bad != tokens.end()) {
@@ -44,11 +44,12 @@ SentenceArray side_of(const CorpusFile& file, const std::string& group) {
                         .count = std::ssize(offsets) - 1,
                         .total = std::ssize(tokens),
                         .longest = longest,
-                        .format = &file.format});
+                        .format = &format});
 }
 
 SentencePairs pairs_of(const CorpusFile& file, const std::string& prefix) {
-  SentencePairs pairs{side_of(file, prefix + "/source"), side_of(file, prefix + "/target")};
+  SentencePairs pairs{side_of(file, prefix + "/source", file.source),
+                      side_of(file, prefix + "/target", file.target)};
   if (pairs.source.size() != pairs.target.size()) {
     fail(ErrorKind::kBadData, "{}: {}/source has {} sentences, {}/target has {}. Prepare the corpus again.",
          file.path(), prefix, pairs.source.size(), prefix, pairs.target.size());

@@ -36,9 +36,9 @@ SentencePairs pairs_of(const CorpusFile& file, const std::string& group, const C
                                   .count = whole.pairs,
                                   .total = whole.source_tokens,
                                   .longest = whole.longest_source,
-                                  .format = &file.format,
+                                  .format = &file.source,
                                   .file = &file.mapping};
-  if (file.format.bytes == 2) {
+  if (file.source.bytes == 2) {
     set_tokens<uint16_t>(source, file, group + "/tokens");
   } else {
     set_tokens<int32_t>(source, file, group + "/tokens");
@@ -53,6 +53,7 @@ SentencePairs pairs_of(const CorpusFile& file, const std::string& group, const C
   }
   SentenceArray::Stored target = source;
   target.first = 1;
+  target.format = &file.target;
   target.total = whole.target_tokens;
   target.longest = whole.longest_target;
   return {SentenceArray(source), SentenceArray(target)};

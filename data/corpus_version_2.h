@@ -6,7 +6,7 @@
 
 namespace ventris::data {
 
-/// The arrays of a file of version 2: both sides of a pair beside each other. Reads no array. Throws
+/// The arrays of a file of version 2 or 3: both sides of a pair beside each other. Reads no array. Throws
 /// DataError kBadData.
 CorpusArrays corpus_arrays_2(const CorpusFile& file);
 

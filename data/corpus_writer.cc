@@ -122,7 +122,7 @@ CorpusRows rows_of(const CorpusSide& source, const CorpusSide& target, const std
 
 struct CorpusWriter::Impl {
   std::string output;
-  const Tokenizer& tokenizer;
+  const TokenizerPair& tokenizers;
   PairSpool train;
   PairSpool valid;
   TextSpool references;
@@ -134,24 +134,24 @@ struct CorpusWriter::Impl {
   std::vector<std::pair<std::string, Attribute>> attributes;
   std::string digest;
 
-  Impl(const std::string& path, const Tokenizer& model, const CorpusContents& contents);
+  Impl(const std::string& path, const TokenizerPair& models, const CorpusContents& contents);
   void write(Hdf5Writer& writer);
   int64_t bytes() const;
 };
 
 namespace {
 
-ElementType id_type(const Tokenizer& tokenizer) {
-  return tokenizer.vocab_size() <= kTwoByteVocabulary ? ElementType::kU16 : ElementType::kI32;
+ElementType id_type(const TokenizerPair& tokenizers) {
+  return largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? ElementType::kU16 : ElementType::kI32;
 }
 
 }  // namespace
 
-CorpusWriter::Impl::Impl(const std::string& path, const Tokenizer& model, const CorpusContents& contents)
+CorpusWriter::Impl::Impl(const std::string& path, const TokenizerPair& models, const CorpusContents& contents)
     : output(path),
-      tokenizer(model),
-      train(path, id_type(model)),
-      valid(path, id_type(model)),
+      tokenizers(models),
+      train(path, id_type(models)),
+      valid(path, id_type(models)),
       references(path) {
   if (contents.weights) weights.emplace(path, ElementType::kF32);
   if (contents.text) text.emplace(path);
@@ -160,7 +160,8 @@ CorpusWriter::Impl::Impl(const std::string& path, const Tokenizer& model, const 
 int64_t CorpusWriter::Impl::bytes() const {
   constexpr int64_t kMetadata = int64_t{64} << 10;  // headers, attributes and what aligns arrays
   int64_t sum = train.bytes() + valid.bytes() + references.bytes() +
-                static_cast<int64_t>(tokenizer.model().size()) + kMetadata;
+                static_cast<int64_t>(tokenizers.target().model().size()) + kMetadata;
+  if (!tokenizers.shared()) sum += static_cast<int64_t>(tokenizers.source().model().size());
   if (weights) sum += weights->size() * static_cast<int64_t>(sizeof(float));
   if (text) sum += text->bytes();
   constexpr int64_t kBytesOfADigest = 250;  // less than those of a leaf and its share of a branch digest
@@ -169,8 +170,11 @@ int64_t CorpusWriter::Impl::bytes() const {
 
 void CorpusWriter::Impl::write(Hdf5Writer& writer) {
   writer.write_attribute("/", "format", kCorpusFormat);
-  writer.write_attribute("/", "format_version", kCorpusFormatVersion);
-  writer.write_attribute("/", "vocab_size", int64_t{tokenizer.vocab_size()});
+  writer.write_attribute("/", "format_version",
+                         tokenizers.shared() ? kOneVocabularyVersion : kTwoVocabulariesVersion);
+  writer.write_attribute("/", "vocab_size", int64_t{tokenizers.target().vocab_size()});
+  if (!tokenizers.shared())
+    writer.write_attribute("/", "source_vocab_size", int64_t{tokenizers.source().vocab_size()});
   for (const auto& [name, value] : attributes)
     std::visit([&, &key = name](const auto& held) { writer.write_attribute("/", key, held); }, value);
   writer.write_attribute("/", kPartsAttribute, parts_json(parts));
@@ -180,13 +184,17 @@ void CorpusWriter::Impl::write(Hdf5Writer& writer) {
   if (text) text->copy_to(writer, "/train/text", "/train/text_offsets");
   valid.copy_to(writer, "/valid");
   references.copy_to(writer, "/valid/reference_text", "/valid/reference_offsets");
-  const auto model_bytes = static_cast<int64_t>(tokenizer.model().size());
-  writer.write("/tokenizer", ElementType::kU8, {&model_bytes, 1}, tokenizer.model().data());
+  const auto write_model = [&](const char* name, const Tokenizer& tokenizer) {
+    const auto model_bytes = static_cast<int64_t>(tokenizer.model().size());
+    writer.write(name, ElementType::kU8, {&model_bytes, 1}, tokenizer.model().data());
+  };
+  write_model("/tokenizer", tokenizers.target());
+  if (!tokenizers.shared()) write_model("/source_tokenizer", tokenizers.source());
 }
 
-CorpusWriter::CorpusWriter(const std::string& output, const Tokenizer& tokenizer,
+CorpusWriter::CorpusWriter(const std::string& output, const TokenizerPair& tokenizers,
                            const CorpusContents& contents)
-    : impl_(std::make_unique<Impl>(output, tokenizer, contents)) {}
+    : impl_(std::make_unique<Impl>(output, tokenizers, contents)) {}
 CorpusWriter::~CorpusWriter() = default;
 
 void CorpusWriter::begin_part(const std::string& name) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_pair.h"
 
 namespace ventris::data {
 
@@ -58,7 +58,8 @@ struct CorpusContents {
 /// most one more corpus; nothing remains of it without commit(). Errors: DataError kCannotCreate, kIo.
 class CorpusWriter {
  public:
-  CorpusWriter(const std::string& output, const Tokenizer& tokenizer, const CorpusContents& contents);
+  /// The tokenizers must stay until the end.
+  CorpusWriter(const std::string& output, const TokenizerPair& tokenizers, const CorpusContents& contents);
   ~CorpusWriter();
   CorpusWriter(const CorpusWriter&) = delete;
   CorpusWriter& operator=(const CorpusWriter&) = delete;

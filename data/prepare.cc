@@ -189,7 +189,7 @@ PrepareReport prepare(const PrepareOptions& given) {
   check_room(options, input_bytes);
 
   const PreparedTokenizer prepared = make_tokenizer(options, standard_input.path());
-  const Tokenizer& tokenizer = prepared.tokenizer;
+  const Tokenizer& tokenizer = prepared.tokenizers.target();
   check_tags(options, tokenizer);
   std::optional<KeySet> held_out;
   if (options.drop_overlap != Likeness::kNone) {
@@ -197,7 +197,7 @@ PrepareReport prepare(const PrepareOptions& given) {
   }
   const bool weighted = any_is_weighted(options.corpora, standard_input.path()) ||
                         (appended && appended->corpus().train().weighted());
-  CorpusWriter writer(options.output, tokenizer, {.weights = weighted, .text = options.keep_text});
+  CorpusWriter writer(options.output, prepared.tokenizers, {.weights = weighted, .text = options.keep_text});
   if (appended) appended->write_parts(writer);
   SetEncoder encoder(options, standard_input.path(), tokenizer, report);
   PrepareReport result;

@@ -127,8 +127,9 @@ TokenizerTraining with_tags(TokenizerTraining training, const std::vector<Traini
 
 PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::string& standard_input) {
   if (!options.tokenizer_model.empty()) {
-    return {options.tokenizer_bytes.empty() ? Tokenizer::from_file_of_model_or_words(options.tokenizer_model)
-                                            : Tokenizer(options.tokenizer_bytes, options.tokenizer_model),
+    return {TokenizerPair(options.tokenizer_bytes.empty()
+                              ? Tokenizer::from_file_of_model_or_words(options.tokenizer_model)
+                              : Tokenizer(options.tokenizer_bytes, options.tokenizer_model)),
             0};
   }
   std::string answer = run_in_child(
@@ -146,7 +147,7 @@ PreparedTokenizer make_tokenizer(const PrepareOptions& options, const std::strin
   int64_t sentences = 0;
   std::memcpy(&sentences, answer.data(), sizeof(sentences));
   answer.erase(0, sizeof(sentences));
-  return {{std::move(answer), "the tokenizer trained on the text"}, sentences};
+  return {TokenizerPair(Tokenizer(std::move(answer), "the tokenizer trained on the text")), sentences};
 }
 
 void check_tags(const PrepareOptions& options, const Tokenizer& tokenizer) {

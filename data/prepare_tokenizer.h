@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "data/prepare.h"
-#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_pair.h"
 
 // Private to data/.
 
 namespace ventris::data {
 
 struct PreparedTokenizer {
-  Tokenizer tokenizer;
+  TokenizerPair tokenizers;
   int64_t sentences;  // that trained it; 0 if it was given
 };
 

@@ -38,8 +38,8 @@ class Expected {
 }  // namespace
 
 void TokenView::refuse(uint32_t id, const TokenFormat& format) {
-  fail(ErrorKind::kBadData, "{}: a token is {}, but the vocabulary has {} tokens. Prepare the corpus again.",
-       format.path, static_cast<int32_t>(id), format.vocab_size);
+  fail(ErrorKind::kBadData, "{}: a token is {}, but the {} has {} tokens. Prepare the corpus again.",
+       format.path, static_cast<int32_t>(id), format.vocabulary, format.vocab_size);
 }
 
 SentenceArray::SentenceArray(const int32_t* tokens, const int64_t* offsets, int64_t count)

@@ -19,6 +19,7 @@ struct TokenFormat {
   int bytes = 4;                            // of an id: 2 or 4
   uint32_t vocab_size = uint32_t{1} << 31;  // every id is smaller
   std::string path;                         // for messages
+  const char* vocabulary = "vocabulary";    // the same
 };
 
 /// The token ids of a sentence without marks: a view into the corpus file. Reading an id throws DataError

@@ -42,6 +42,11 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
       "Frequencies of the sinusoids: 10000^(-2i/d) as in the paper, or 10000^(-i/(d/2-1)) as in Marian, "
       "which supports no others.");
   table.choice(
+      "tie", train.tie, {"auto", "all", "decoder", "none"},
+      "Which of the tables of tokens are one: all, as in the paper; those of the decoder, its embedding and the "
+      "output layer, as Marian's --tied-embeddings; or none. auto: that of the checkpoint in a resumed run, "
+      "otherwise all with one vocabulary, and decoder with a vocabulary for each side, which excludes all.");
+  table.choice(
       "begin-embedding", train.begin_embedding, {"auto", "learned", "zero", "none"},
       "First input of the decoder. auto: that of the checkpoint in a resumed run, otherwise learned, or none if "
       "the vocabulary has no begin mark. learned: an embedding of the begin mark, "
@@ -201,12 +206,21 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.choice("init-vocabulary", train.initial_vocabulary, {"match", "extend"},
                "The tokens of the model of --init. match: they must be those of the corpus. "
                "extend: those that both have, by their text, keep their embedding; "
-               "new ones are initialised, and listed in new-tokens.txt of the run folder.");
+               "new ones are initialised, and listed in new-tokens.txt of the run folder, or with two "
+               "vocabularies in new-source-tokens.txt and new-target-tokens.txt. Tables that are one in the "
+               "model may be apart in the run (--tie).");
   table.optional_text(
       "init-embeddings", "FILE", train.initial_embeddings,
-      "Vectors for the embedding of a new run, in the text format of word2vec or GloVe, "
+      "Vectors for the embeddings of a new run with one vocabulary, in the text format of word2vec or GloVe, "
       "plain or gzipped, of --d-model numbers. A word is for the token that is this word with "
       "its space. They are scaled to the size of random ones. Excludes --init.");
+  table.optional_text(
+      "init-source-embeddings", "FILE", train.initial_source_embeddings,
+      "The same for the embedding of sources, if it has its own table (--tie decoder or none).");
+  table.optional_text(
+      "init-target-embeddings", "FILE", train.initial_target_embeddings,
+      "The same for that of targets. With --tie none it does not fill the table of the output "
+      "layer.");
   table.texts(
       "freeze", "GLOB...", train.freeze,
       "Parameters that keep their values, by their names as 'ventris inspect' prints them, with or "

@@ -7,6 +7,7 @@ namespace ventris {
 Decoder::Decoder(const TransformerIds& ids, ConstTensor positions)
     : embedding_(Stack::kDecoder, ids.target_embedding, ids.target_positions, positions),
       key_value_(ids.memory_key_value),
+      own_table_(ids.target_embedding == ids.source_embedding ? -1 : ids.target_embedding),
       first_(ids.first_of_decoder()),
       norm_first_(ids.decoder_norm.gamma) {
   for (const DecoderLayerIds& layer : ids.decoder) {
@@ -89,6 +90,7 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (!pass.store.trains_before(layers_[i].first)) return;
   }
   embedding_.backward(pass, gradients.residual);
+  if (own_table_ >= 0) clear_zero_word(pass.context, pass.config, pass.store.gradient(own_table_));
   key_value_.backward_parameters(pass, saved.memory, d_key_value,
                                  {.first = pair / 2, .count = pair / 2, .period = pair});
   const bool encoder_trains = pass.store.trains_before(first_);

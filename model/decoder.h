@@ -54,7 +54,8 @@ class Decoder {
 
   EmbeddingLayer embedding_;
   Linear key_value_;
-  ParameterId first_;  // of the decoder
+  ParameterId own_table_;  // the embedding, or -1 if it is the encoder's too, whose backward completes it
+  ParameterId first_;      // of the decoder
   std::vector<Layer> layers_;
   std::optional<ResidualNorm> norm_;
   ParameterId norm_first_;

@@ -176,7 +176,8 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     if (loss_ready) loss_ready();
   }
   complete_column_sums(impl_->context);
-  clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
+  if (impl_->config.tie == Tie::kAll)
+    clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
   if (ready) ready(0);
 }
 

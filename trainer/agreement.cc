@@ -13,8 +13,8 @@
 namespace ventris {
 namespace {
 
-std::string hash_of(const void* data, size_t bytes) {
-  return fmt::format("{:016x}", XXH3_64bits(data, bytes));
+std::string hash_of(const std::string& bytes) {
+  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
 }
 
 }  // namespace
@@ -30,10 +30,16 @@ void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions&
     if (kMayDiffer.contains(item.key())) continue;
     check_equal_on_all_ranks(communicator, "option " + item.key().substr(1), item.value().dump());
   }
-  const std::string& tokenizer = corpus.tokenizers().target().model();
-  check_equal_on_all_ranks(communicator, "the vocabulary size",
-                           std::to_string(corpus.tokenizers().target().vocab_size()));
-  check_equal_on_all_ranks(communicator, "the tokenizer", hash_of(tokenizer.data(), tokenizer.size()));
+  const data::TokenizerPair& tokenizers = corpus.tokenizers();
+  check_equal_on_all_ranks(communicator, "whether sources and targets share their vocabulary",
+                           tokenizers.shared() ? "yes" : "no");
+  const auto check_side = [&](const std::string& of, const data::Tokenizer& tokenizer) {
+    check_equal_on_all_ranks(communicator, fmt::format("the vocabulary size{}", of),
+                             std::to_string(tokenizer.vocab_size()));
+    check_equal_on_all_ranks(communicator, fmt::format("the tokenizer{}", of), hash_of(tokenizer.model()));
+  };
+  check_side(tokenizers.shared() ? "" : " of targets", tokenizers.target());
+  if (!tokenizers.shared()) check_side(" of sources", tokenizers.source());
   check_equal_on_all_ranks(communicator, "the digest of the corpus", corpus.digest());
 }
 

@@ -68,6 +68,21 @@ double tokens_of(const data::SentenceArray& side) {
   return static_cast<double>(side.total_tokens() + side.size());
 }
 
+/// For a vocabulary with which text of so many tokens is written; `side` is empty if it is that of both.
+void add_vocabulary_warning(const std::string& side, const data::Tokenizer& tokenizer, int64_t tokens,
+                            std::vector<std::string>& warnings) {
+  const int vocab_size = tokenizer.vocab_size();
+  if (tokens / vocab_size >= kFewUsesOfAToken) return;
+  const int64_t good = tokens / kGoodUsesOfAToken;
+  warnings.push_back(fmt::format(
+      "the {}vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; {}",
+      side.empty() ? "" : side + " ", thousands(vocab_size), thousands(tokens), tokens / vocab_size,
+      good < kFewTokens
+          ? std::string("a model needs more text")
+          : fmt::format("with 'ventris prepare --{}vocab-size {}' or less each occurs more often",
+                        side.empty() ? "" : side + "-", good)));
+}
+
 /// For the raw text with which translations are compared.
 void add_reference_warnings(const TrainOptions& options, const data::Corpus& corpus,
                             std::vector<std::string>& warnings) {
@@ -100,7 +115,7 @@ double steps_per_epoch(const TrainOptions& options, const data::SentencePairs& p
 
 std::vector<std::string> corpus_warnings(const TrainOptions& options, const data::Corpus& corpus) {
   const data::SentencePairs& train = corpus.train();
-  const int vocab_size = corpus.tokenizers().target().vocab_size();
+  const data::TokenizerPair& tokenizers = corpus.tokenizers();
   std::vector<std::string> warnings;
   if (const double steps = steps_per_epoch(options, train); steps < 1.0) {
     warnings.push_back(fmt::format(
@@ -108,17 +123,16 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
         "Smaller --batch-source-tokens and --batch-target-tokens give more steps in the same time",
         1.0 / steps));
   }
-  const int64_t tokens = train.source.total_tokens() + train.target.total_tokens();
-  if (tokens / vocab_size < kFewUsesOfAToken) {
-    const int64_t good = tokens / kGoodUsesOfAToken;
-    warnings.push_back(fmt::format(
-        "the vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; {}",
-        thousands(vocab_size), thousands(tokens), tokens / vocab_size,
-        good < kFewTokens
-            ? std::string("a model needs more text")
-            : fmt::format("with 'ventris prepare --vocab-size {}' or less each occurs more often", good)));
+  const int64_t source_tokens = train.source.total_tokens();
+  const int64_t target_tokens = train.target.total_tokens();
+  if (tokenizers.shared()) {
+    add_vocabulary_warning("", tokenizers.target(), source_tokens + target_tokens, warnings);
+  } else {
+    add_vocabulary_warning("source", tokenizers.source(), source_tokens, warnings);
+    add_vocabulary_warning("target", tokenizers.target(), target_tokens, warnings);
   }
-  if (sides_are_swapped(train, corpus.valid(), vocab_size)) {
+  // Tokens of two vocabularies cannot be compared.
+  if (tokenizers.shared() && sides_are_swapped(train, corpus.valid(), tokenizers.target().vocab_size())) {
     warnings.push_back(
         "source and target of the validation pairs seem to be swapped: their tokens are those of the other "
         "side of the training pairs. Check the order of the files after --valid-sets of 'ventris prepare'");

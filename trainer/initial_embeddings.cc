@@ -126,6 +126,31 @@ class Found {
 
 }  // namespace
 
+std::vector<EmbeddingFile> embedding_files(const TrainOptions& options, bool one_vocabulary) {
+  std::vector<EmbeddingFile> files;
+  if (!options.initial_embeddings.empty()) {
+    if (!one_vocabulary) {
+      fail(ExitCode::kBadConfiguration,
+           "--init-embeddings is {}, but {} has a vocabulary for each side: give --init-source-embeddings or "
+           "--init-target-embeddings, or both",
+           options.initial_embeddings, options.corpus);
+    }
+    files.push_back({.path = options.initial_embeddings, .source = true, .target = true});
+  }
+  for (const bool source : {true, false}) {
+    const std::string& path = source ? options.initial_source_embeddings : options.initial_target_embeddings;
+    if (path.empty()) continue;
+    if (options.model.tie == Tie::kAll) {
+      fail(ExitCode::kBadConfiguration,
+           "{} is {}, but both sides have the same embedding (--tie all): give --init-embeddings, or --tie "
+           "decoder or none",
+           source ? "--init-source-embeddings" : "--init-target-embeddings", path);
+    }
+    files.push_back({.path = path, .source = source, .target = !source});
+  }
+  return files;
+}
+
 EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer& tokenizer, Tensor table) {
   const int64_t d_model = table.cols;
   const size_t numbers = static_cast<size_t>(d_model);

@@ -2,11 +2,25 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backend/tensor.h"
 #include "data/text/tokenizer.h"
+#include "trainer/train_options.h"
 
 namespace ventris {
+
+/// A file of vectors for the embeddings of a side, or of both, which then share their vocabulary. The output
+/// layer's own table, if it has one, begins with random values.
+struct EmbeddingFile {
+  std::string path;
+  bool source;
+  bool target;
+};
+
+/// Those of --init-embeddings, or of --init-source-embeddings and --init-target-embeddings, with a complete
+/// options.model. Throws Error(kBadConfiguration) if they do not fit the vocabularies and tables.
+std::vector<EmbeddingFile> embedding_files(const TrainOptions& options, bool one_vocabulary);
 
 /// What a file of vectors gave to an embedding table.
 struct EmbeddingCoverage {

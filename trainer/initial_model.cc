@@ -28,7 +28,27 @@ std::string other_shape(const ParameterStore& theirs, const TransformerConfig& o
   return "";
 }
 
+/// Tables that are one cannot begin with values of two.
+void check_tables(const LoadedModel& model, const TransformerConfig& ours, const TrainOptions& options) {
+  const Tie theirs = model.config.tie;
+  if (ours.tie < theirs) {
+    fail(ExitCode::kBadConfiguration,
+         "{} has tables of tokens that are apart, --tie {}, but this run has --tie {}, where they are one. "
+         "Give --tie {}{}",
+         model.path, name_of(theirs), name_of(ours.tie), name_of(theirs),
+         theirs == Tie::kNone ? "" : " or none");
+  }
+  if (ours.tie != theirs && options.initial_optimizer == "keep") {
+    fail(
+        ExitCode::kBadConfiguration,
+        "--init-optimizer keep: the moments of {} are of the sums of gradients of --tie {}, but this run has "
+        "--tie {}. Give --tie {}, or --init-optimizer fresh",
+        model.path, name_of(theirs), name_of(ours.tie), name_of(theirs));
+  }
+}
+
 void check_same_function(const LoadedModel& model, const TrainOptions& options) {
+  check_tables(model, options.model, options);
   // Settings that change neither shape nor meaning of a parameter are those of the run; its tokens are
   // compared apart.
   TransformerConfig theirs = model.config;
@@ -36,19 +56,26 @@ void check_same_function(const LoadedModel& model, const TrainOptions& options) 
   theirs.attention_dropout = options.model.attention_dropout;
   theirs.label_smoothing = options.model.label_smoothing;
   theirs.vocab_size = options.model.vocab_size;
+  theirs.source_vocab_size = options.model.source_vocab_size;
+  theirs.tie = options.model.tie;
   if (theirs.zero_word >= 0 && options.model.zero_word >= 0) theirs.zero_word = options.model.zero_word;
   if (!theirs.learned_positions) theirs.max_positions = options.model.max_positions;
   if (theirs == options.model) return;
   TransformerConfig same_tokens = options.model;
   same_tokens.vocab_size = model.config.vocab_size;
+  same_tokens.source_vocab_size = model.config.source_vocab_size;
+  same_tokens.tie = model.config.tie;
   fail(ExitCode::kBadConfiguration,
        "{} has another model than this run: {}{}. Give the options of its model ('ventris inspect {}')",
        model.path, differences(theirs, options.model), other_shape(model.store, same_tokens), model.path);
 }
 
-/// Whether rows (of a matrix) or elements (of a vector) belong to tokens.
-bool is_of_tokens(const LogicalParameter& parameter) {
-  return parameter.name == "embedding" || parameter.name == kOutputBias;
+/// The parameter of the model from which one of the run begins: where the run has a table of its own, that
+/// which stands for it.
+const LogicalParameter* origin_of(const std::string& name, const ParameterStore& theirs) {
+  const LogicalParameter* found = theirs.find(name);
+  if (found == nullptr && name == kOutputWeight) found = theirs.find(kTargetEmbedding);
+  return found != nullptr || !is_table(name) ? found : theirs.find(kEmbedding);
 }
 
 /// For every token of `ours` the token of `theirs` that means the same, or -1: the same mark (unknown, begin,
@@ -68,6 +95,23 @@ std::vector<int32_t> matching_tokens(const data::Tokenizer& ours, const data::To
   const std::vector<int32_t> our_marks = marks(ours);
   for (size_t i = 0; i < our_marks.size(); ++i) rows[static_cast<size_t>(our_marks[i])] = their_marks[i];
   return rows;
+}
+
+InitialModel::MatchedTokens match_side(const std::string& side, const data::Tokenizer& ours,
+                                       const data::Tokenizer& theirs) {
+  InitialModel::MatchedTokens matched = {
+      .side = side, .rows = matching_tokens(ours, theirs), .new_tokens = {}, .left_out = 0};
+  std::vector<bool> used(static_cast<size_t>(theirs.vocab_size()));
+  for (int32_t id = 0; id < ours.vocab_size(); ++id) {
+    const int32_t row = matched.rows[static_cast<size_t>(id)];
+    if (row < 0) {
+      matched.new_tokens.push_back(ours.piece(id));
+    } else {
+      used[static_cast<size_t>(row)] = true;
+    }
+  }
+  matched.left_out = std::count(used.begin(), used.end(), false);
+  return matched;
 }
 
 }  // namespace
@@ -91,25 +135,24 @@ const std::string& InitialModel::path() const {
 }
 
 void InitialModel::match_tokens(const TrainOptions& options, const data::Corpus& corpus) {
-  const data::Tokenizer& theirs = model_->tokenizers->target();
-  const data::Tokenizer& ours = corpus.tokenizers().target();
-  rows_ = matching_tokens(ours, theirs);
-  std::vector<bool> used(static_cast<size_t>(theirs.vocab_size()));
-  for (int32_t id = 0; id < ours.vocab_size(); ++id) {
-    const int32_t row = rows_[static_cast<size_t>(id)];
-    if (row < 0) {
-      new_tokens_.push_back(ours.piece(id));
-    } else {
-      used[static_cast<size_t>(row)] = true;
-    }
-  }
-  left_out_ = std::count(used.begin(), used.end(), false);
-  if (options.initial_vocabulary == "extend" || theirs.model() == ours.model()) return;
-  const std::string difference = data::vocabulary_difference(theirs, ours);
-  fail(ExitCode::kBadConfiguration,
-       "{} has another tokenizer than {}: {}. Prepare the corpus with its tokenizer (prepare "
-       "--tokenizer-from {}), or keep what both have with --init-vocabulary extend",
-       path(), corpus.path(), difference.empty() ? "the same tokens, cut differently" : difference, path());
+  const data::TokenizerPair& theirs = *model_->tokenizers;
+  const data::TokenizerPair& ours = corpus.tokenizers();
+  const bool one = theirs.shared() && ours.shared();
+  if (!one) matched_.push_back(match_side("source", ours.source(), theirs.source()));
+  matched_.push_back(match_side(one ? "" : "target", ours.target(), theirs.target()));
+  if (options.initial_vocabulary == "extend") return;
+  const auto check_side = [&](const std::string& of, const data::Tokenizer& mine,
+                              const data::Tokenizer& other) {
+    if (other.model() == mine.model()) return;
+    const std::string difference = data::vocabulary_difference(other, mine);
+    fail(ExitCode::kBadConfiguration,
+         "{} has another tokenizer{} than {}: {}. Prepare the corpus with its tokenizer (prepare "
+         "--tokenizer-from {}), or keep what both have with --init-vocabulary extend",
+         path(), of, corpus.path(), difference.empty() ? "the same tokens, cut differently" : difference,
+         path());
+  };
+  check_side(one ? "" : " of targets", ours.target(), theirs.target());
+  if (!one) check_side(" of sources", ours.source(), theirs.source());
 }
 
 void InitialModel::find_moments() {
@@ -147,7 +190,7 @@ void InitialModel::copy(Context& context, const ParameterStore& store, ConstTens
   copy_to_host(context, values.data(), to.data, values.size() * sizeof(float));
   const Tensor flat = {values.data(), 1, to.cols, to.cols, DType::kF32};
   for (const LogicalParameter& parameter : store.logical()) {
-    const LogicalParameter* there = model_->store.find(parameter.name);
+    const LogicalParameter* there = origin_of(parameter.name, model_->store);
     const ConstTensor theirs = model_->store.logical_block(from, *there);
     const Tensor ours = trained ? store.trained_block(flat, parameter) : store.logical_block(flat, parameter);
     if (!ours) continue;
@@ -156,17 +199,21 @@ void InitialModel::copy(Context& context, const ParameterStore& store, ConstTens
       std::memcpy(ours.row<float>(to_row) + first_to, theirs.row<float>(from_row) + first_from,
                   static_cast<size_t>(count) * sizeof(float));
     };
-    if (!is_of_tokens(parameter)) {
+    // Rows of a matrix or elements of a vector that belong to tokens.
+    const bool of_tokens = is_table(parameter.name) || parameter.name == kOutputBias;
+    if (!of_tokens) {
       for (int64_t row = 0; row < ours.rows; ++row) copy_row(row, row, 0, 0, ours.cols);
       continue;
     }
-    for (size_t token = 0; token < rows_.size(); ++token) {
+    const std::vector<int32_t>& rows =
+        (parameter.name == kSourceEmbedding ? matched_.front() : matched_.back()).rows;
+    for (size_t token = 0; token < rows.size(); ++token) {
       const int64_t mine = static_cast<int64_t>(token);
-      if (rows_[token] < 0) continue;
+      if (rows[token] < 0) continue;
       if (parameter.vector) {
-        copy_row(0, 0, mine, rows_[token], 1);
+        copy_row(0, 0, mine, rows[token], 1);
       } else {
-        copy_row(mine, rows_[token], 0, 0, ours.cols);
+        copy_row(mine, rows[token], 0, 0, ours.cols);
       }
     }
   }

@@ -17,13 +17,15 @@ namespace ventris {
 class Context;
 
 /// The model of train --init, on the host in f32, from which a run starts. The function of the run's model
-/// must be that of the file; of the vocabulary with --init-vocabulary extend only a part.
+/// must be that of the file, but tables that are one there may be apart in the run; of the vocabularies with
+/// --init-vocabulary extend it is only a part.
 class InitialModel {
  public:
   /// Reads options.initial_model, with a complete options.model. Errors: those of import_model();
   /// Error(kBadConfiguration) if its network is another, naming the settings, or a tensor and both shapes; if
-  /// its tokens are not those of the corpus and options.initial_vocabulary is "match"; and if
-  /// options.initial_optimizer is "keep" and the file has no moments.
+  /// its tables are apart where those of this run are one; if its tokens are not those of the corpus and
+  /// options.initial_vocabulary is "match"; and if options.initial_optimizer is "keep" and the file has no
+  /// moments, or not those of the tables of this run.
   InitialModel(const TrainOptions& options, const data::Corpus& corpus);
   ~InitialModel();
 
@@ -37,10 +39,15 @@ class InitialModel {
   /// The updates after which these are the moments; 0 for a fresh optimizer.
   int64_t updates() const { return updates_; }
 
-  /// Tokens of the corpus that the model lacks, in their order.
-  const std::vector<std::string>& new_tokens() const { return new_tokens_; }
-  /// Tokens of the model that the corpus lacks.
-  int64_t tokens_left_out() const { return left_out_; }
+  /// What a vocabulary of the corpus takes over from that of the model.
+  struct MatchedTokens {
+    std::string side;                     // "source" or "target"; "" if both have one vocabulary
+    std::vector<int32_t> rows;            // the token of the model by token of the corpus, or -1
+    std::vector<std::string> new_tokens;  // those of the corpus that the model lacks, in their order
+    int64_t left_out;                     // tokens of the model that the corpus lacks
+  };
+  /// That of sources, if there are two, and that of targets.
+  const std::vector<MatchedTokens>& matched_tokens() const { return matched_; }
 
  private:
   void match_tokens(const TrainOptions& options, const data::Corpus& corpus);
@@ -51,9 +58,7 @@ class InitialModel {
   void copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to, bool trained) const;
 
   std::unique_ptr<LoadedModel> model_;
-  std::vector<int32_t> rows_;  // by token of the corpus
-  std::vector<std::string> new_tokens_;
-  int64_t left_out_ = 0;
+  std::vector<MatchedTokens> matched_;
   int64_t updates_ = 0;
   std::unique_ptr<data::Hdf5Reader> moments_;  // of the checkpoint, with "keep"
 };

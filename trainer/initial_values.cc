@@ -9,7 +9,6 @@
 #include "comm/communicator.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/initial_embeddings.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
@@ -28,26 +27,41 @@ InitialValues::InitialValues(Context& context, Communicator& communicator, const
 
 void InitialValues::take_parameters(const TransformerIds& ids, ParameterStore& store) {
   if (resumes_ || communicator_.rank() != 0) return;
-  if (!options_.initial_embeddings.empty()) take_embeddings(ids, store);
+  for (const EmbeddingFile& file : embedding_files(options_, corpus_.tokenizers().shared()))
+    take_embeddings(file, ids, store);
   if (options_.initial_model.empty()) return;
   model_.emplace(options_, corpus_);
   model_->copy_parameters(context_, store);
   progress_.message(fmt::format("starting with the parameters of {}", model_->path()));
 }
 
-void InitialValues::take_embeddings(const TransformerIds& ids, ParameterStore& store) {
+void InitialValues::take_embeddings(const EmbeddingFile& file, const TransformerIds& ids,
+                                    ParameterStore& store) {
   const int64_t d_model = options_.model.d_model;
-  std::vector<float> rows(static_cast<size_t>(options_.model.vocab_size * d_model));
+  const data::TokenizerPair& tokenizers = corpus_.tokenizers();
+  const data::Tokenizer& tokenizer = file.source ? tokenizers.source() : tokenizers.target();
+  const int64_t tokens = tokenizer.vocab_size();
+  std::vector<float> rows(static_cast<size_t>(tokens * d_model));
   const size_t bytes = rows.size() * sizeof(float);
-  float* const on_device = store.values().as<float>() + store.offset(ids.target_embedding);
-  copy_to_host(context_, rows.data(), on_device, bytes);
-  const EmbeddingCoverage coverage =
-      read_embeddings(options_.initial_embeddings, corpus_.tokenizers().target(),
-                      {rows.data(), options_.model.vocab_size, d_model, d_model, DType::kF32});
-  copy_to_device(context_, on_device, rows.data(), bytes);
-  progress_.message(fmt::format(
-      "{} of {} tokens of the vocabulary start with one of the {} vectors of {}, multiplied by {:.4g}",
-      coverage.covered, coverage.tokens, coverage.entries, options_.initial_embeddings, coverage.scale));
+  std::vector<ParameterId> tables;
+  if (file.source) tables.push_back(ids.source_embedding);
+  if (file.target && (tables.empty() || ids.target_embedding != tables.front()))
+    tables.push_back(ids.target_embedding);
+  for (const ParameterId table : tables) {
+    float* const on_device = store.values().as<float>() + store.offset(table);
+    copy_to_host(context_, rows.data(), on_device, bytes);
+    const EmbeddingCoverage coverage =
+        read_embeddings(file.path, tokenizer, {rows.data(), tokens, d_model, d_model, DType::kF32});
+    copy_to_device(context_, on_device, rows.data(), bytes);
+    if (table != tables.front()) continue;
+    progress_.message(
+        fmt::format("{} of {} tokens of the {} start with one of the {} vectors of {}, multiplied by {:.4g}",
+                    coverage.covered, coverage.tokens,
+                    tokenizers.shared() ? "vocabulary"
+                    : file.source       ? "source vocabulary"
+                                        : "target vocabulary",
+                    coverage.entries, file.path, coverage.scale));
+  }
 }
 
 int64_t InitialValues::take_moments(const ParameterStore& store, Optimizer& optimizer) {
@@ -63,14 +77,17 @@ int64_t InitialValues::take_moments(const ParameterStore& store, Optimizer& opti
 }
 
 void InitialValues::report_tokens() {
-  const std::vector<std::string>& added = model_->new_tokens();
-  const std::string path = path_of_new_tokens(options_.model_dir);
-  write_file_atomically(path, fmt::format("{}{}", fmt::join(added, "\n"), added.empty() ? "" : "\n"));
-  const size_t all = static_cast<size_t>(corpus_.tokenizers().target().vocab_size());
-  progress_.message(fmt::format(
-      "{} of {} tokens keep their embedding, {} are new and initialised ({}), and {} of the model are left "
-      "out",
-      all - added.size(), all, added.size(), path, model_->tokens_left_out()));
+  for (const InitialModel::MatchedTokens& matched : model_->matched_tokens()) {
+    const std::vector<std::string>& added = matched.new_tokens;
+    const std::string path = path_of_new_tokens(options_.model_dir, matched.side);
+    write_file_atomically(path, fmt::format("{}{}", fmt::join(added, "\n"), added.empty() ? "" : "\n"));
+    const size_t all = matched.rows.size();
+    progress_.message(fmt::format(
+        "{} of {} {}tokens keep their embedding, {} are new and initialised ({}), and {} of the model are "
+        "left out",
+        all - added.size(), all, matched.side.empty() ? "" : matched.side + " ", added.size(), path,
+        matched.left_out));
+  }
 }
 
 }  // namespace ventris

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "model/transformer_parameters.h"
+#include "trainer/initial_embeddings.h"
 #include "trainer/initial_model.h"
 
 namespace ventris {
@@ -12,7 +13,7 @@ class Communicator;
 class Optimizer;
 class Progress;
 
-/// What a new run takes over with --init or --init-embeddings, in the place of random values. Nothing for a
+/// What a new run takes over with --init or files of vectors, in the place of random values. Nothing for a
 /// run that resumes. All functions must be called on all ranks.
 class InitialValues {
  public:
@@ -21,14 +22,14 @@ class InitialValues {
                 const data::Corpus& corpus, bool resumes, Progress& progress);
 
   /// Changes the values of the store on rank 0, from which the others get them. Errors: those of InitialModel
-  /// and read_embeddings().
+  /// embedding_files() and read_embeddings().
   void take_parameters(const TransformerIds& ids, ParameterStore& store);
   /// After the ranks have the parameters: gives them Adam's moments with --init-optimizer keep, and returns
   /// the number of updates that these have seen; writes the list of new tokens.
   int64_t take_moments(const ParameterStore& store, Optimizer& optimizer);
 
  private:
-  void take_embeddings(const TransformerIds& ids, ParameterStore& store);
+  void take_embeddings(const EmbeddingFile& file, const TransformerIds& ids, ParameterStore& store);
   void report_tokens();
 
   Context& context_;

@@ -67,8 +67,11 @@ ResumePoint resume_point_of(const std::string& path) {
   point.logical_shards = read_logical_shards(*point.reader);
   point.valid_metric = read_valid_metric(*point.reader);
   point.precision = read_precision(*point.reader);
-  if (point.reader->has_attribute("/", kSignature))
-    point.begin_embedding = begin_embedding_of_signature(point.reader->string_attribute("/", kSignature));
+  if (point.reader->has_attribute("/", kSignature)) {
+    const std::string signature = point.reader->string_attribute("/", kSignature);
+    point.begin_embedding = begin_embedding_of_signature(signature);
+    point.tie = tie_of_signature(signature);
+  }
   if (point.reader->has_attribute("/", kMixAttribute)) {
     point.mix = point.reader->string_attribute("/", kMixAttribute);
     static_cast<void>(plan_in(point));
@@ -410,6 +413,7 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   point.valid_metric = communicator.broadcast(point.valid_metric, 0);
   point.precision = precision_named(communicator.broadcast(name_of(point.precision), 0));
   point.begin_embedding = communicator.broadcast(point.begin_embedding, 0);
+  point.tie = communicator.broadcast(point.tie, 0);
   point.mix = communicator.broadcast(point.mix, 0);
   return point;
 }

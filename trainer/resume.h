@@ -23,6 +23,7 @@ struct ResumePoint {
   std::string valid_metric = {};           // recorded_metric() of that run
   Precision precision = Precision::kAuto;  // of that run; kAuto if unknown
   std::string begin_embedding = {};        // of that run; "" if unknown
+  std::string tie = {};                    // the same
   std::string mix = {};                    // mix_json() of that run
   // Only on rank 0:
   std::unique_ptr<data::Hdf5Reader> reader = {};  // the checkpoint is opened once

@@ -15,6 +15,7 @@ namespace ventris {
 namespace {
 
 constexpr std::string_view kPrecision = "precision";
+constexpr std::string_view kTie = "tie";  // no line: all
 // For 0.2.0, which knows no number of initial updates and would continue with other bits.
 constexpr std::string_view kInitialOptimizer = "init_optimizer";
 
@@ -50,10 +51,10 @@ const ToldOption* told_option(std::string_view key) {
   return found == std::end(kToldOptions) ? nullptr : found;
 }
 
-/// The option of a key, such as "--d-model" of "d_model"; the size of the vocabulary follows from the corpus.
+/// The option of a key, such as "--d-model" of "d_model"; the sizes of vocabularies follow from the corpus.
 std::string option_of(const std::string& key) {
   if (const ToldOption* told = told_option(key)) return std::string(told->option);
-  if (key == "vocab_size") return key;
+  if (key == "vocab_size" || key == "source_vocab_size") return key;
   std::string option = "--" + key;
   std::replace(option.begin(), option.end(), '_', '-');
   return option;
@@ -68,6 +69,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
       return std::string(told->value);
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
+  if (key == kTie) return name_of(Tie::kAll);
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
 }
 
@@ -107,6 +109,10 @@ std::string begin_embedding_of_signature(const std::string& signature) {
     if (told != nullptr && told->option == kBeginEmbedding) return std::string(told->value);
   }
   return kLearned;
+}
+
+std::string tie_of_signature(const std::string& signature) {
+  return told_value(parse_signature(signature), std::string(kTie));
 }
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,

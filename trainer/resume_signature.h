@@ -16,6 +16,8 @@ Precision precision_of_signature(const std::string& signature);
 
 /// The --begin-embedding of the run that has a resume_signature().
 std::string begin_embedding_of_signature(const std::string& signature);
+/// The same of --tie.
+std::string tie_of_signature(const std::string& signature);
 
 /// Throws Error(kBadConfiguration): the checkpoint at the path was written with another value of an option.
 [[noreturn]] void refuse_other_option(const std::string& path, const std::string& option,

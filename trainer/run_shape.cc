@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
@@ -31,11 +32,24 @@ std::string resolve_begin_embedding(TrainOptions& options, const std::string& re
          "(--begin-embedding none)";
 }
 
+void resolve_tie(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus) {
+  const std::string all = name_of(Tie::kAll);
+  const bool shared = corpus.tokenizers().shared();
+  if (options.tie == "auto") {
+    const bool keeps = !recorded.empty() && (shared || recorded != all);
+    options.tie = keeps ? recorded : shared ? all : name_of(Tie::kDecoder);
+  }
+  const std::optional<Tie> tie = tie_named(options.tie);
+  if (!tie)
+    fail(ExitCode::kBadConfiguration, "--tie is {}; it must be auto, all, decoder or none", options.tie);
+  options.model.tie = *tie;
+}
+
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus) {
   const data::TokenizerPair& tokenizers = corpus.tokenizers();
   model.vocab_size = tokenizers.target().vocab_size();
   model.source_vocab_size = tokenizers.shared() ? 0 : tokenizers.source().vocab_size();
-  if (options.begin_embedding == "zero") model.zero_word = corpus.tokenizers().target().begin_id();
+  if (options.begin_embedding == "zero") model.zero_word = tokenizers.target().begin_id();
   model.zero_start = options.begin_embedding == "none";
   model.validate();
   if (corpus.max_length() >= model.max_positions) {

@@ -37,6 +37,9 @@ int64_t tail_of_sums(const ParameterStore& store, Device device);
 /// learned, or none if the vocabulary has no begin mark; then returns a message that says so.
 std::string resolve_begin_embedding(TrainOptions& options, const std::string& recorded,
                                     const data::Corpus& corpus);
+/// Replaces --tie auto, by that of a resumed run (`recorded`, "" for a new one) if the corpus permits it,
+/// otherwise by all with one vocabulary and decoder with two, and sets that of the model.
+void resolve_tie(TrainOptions& options, const std::string& recorded, const data::Corpus& corpus);
 /// Sets the parts of the model's shape that depend on the corpus. Throws Error(kBadConfiguration) if they do
 /// not fit.
 void complete_model(TransformerConfig& model, const TrainOptions& options, const data::Corpus& corpus);

@@ -64,10 +64,20 @@ std::string steps_text(double steps) {
 
 std::string corpus_text(const data::Corpus& corpus) {
   const data::SentencePairs& train = corpus.train();
-  return fmt::format(
-      "{} pairs to train on, {} to validate; {} source and {} target tokens of a vocabulary of {}",
-      thousands(train.size()), thousands(corpus.valid().size()), thousands(train.source.total_tokens()),
-      thousands(train.target.total_tokens()), thousands(corpus.tokenizers().target().vocab_size()));
+  const data::TokenizerPair& tokenizers = corpus.tokenizers();
+  const std::string vocabulary = " of a vocabulary of ";
+  const std::string of_source =
+      tokenizers.shared() ? "" : vocabulary + thousands(tokenizers.source().vocab_size());
+  return fmt::format("{} pairs to train on, {} to validate; {} source{} and {} target tokens{}",
+                     thousands(train.size()), thousands(corpus.valid().size()),
+                     thousands(train.source.total_tokens()), of_source.empty() ? "" : " tokens" + of_source,
+                     thousands(train.target.total_tokens()),
+                     vocabulary + thousands(tokenizers.target().vocab_size()));
+}
+
+// Empty for that of the paper.
+std::string tables_text(Tie tie) {
+  return tie == Tie::kAll ? "" : fmt::format(", --tie {}", name_of(tie));
 }
 
 // "warm: bt 1 until bt 2; clean 1".
@@ -132,9 +142,9 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       fmt::format("training in {} on {}", options.model_dir, options.corpus) +
       row("ranks", ranks_text(hosts)) + row("computing", device_text(context, options)) +
       row("precision", precision) +
-      row("model",
-          fmt::format("{} parameters, {} + {} layers, width {}, {} heads", thousands(store.parameter_count()),
-                      model.encoder_layers, model.decoder_layers, model.d_model, model.heads)) +
+      row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads{}",
+                               thousands(store.parameter_count()), model.encoder_layers, model.decoder_layers,
+                               model.d_model, model.heads, tables_text(model.tie))) +
       frozen_row(options, store) + row("corpus", corpus_text(corpus)) +
       row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),

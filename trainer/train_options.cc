@@ -85,8 +85,15 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "--init-optimizer", options.initial_optimizer, "fresh, or keep with --init");
   require(options.initial_vocabulary == "match" || (options.initial_vocabulary == "extend" && from_model),
           "--init-vocabulary", options.initial_vocabulary, "match, or extend with --init");
-  require(options.initial_embeddings.empty() || !from_model, "--init-embeddings", options.initial_embeddings,
-          "absent with --init, whose model has an embedding");
+  for (const auto& [option, path] :
+       {std::pair("--init-embeddings", options.initial_embeddings),
+        std::pair("--init-source-embeddings", options.initial_source_embeddings),
+        std::pair("--init-target-embeddings", options.initial_target_embeddings)})
+    require(path.empty() || !from_model, option, path, "absent with --init, whose model has an embedding");
+  require(options.initial_embeddings.empty() ||
+              (options.initial_source_embeddings.empty() && options.initial_target_embeddings.empty()),
+          "--init-embeddings", options.initial_embeddings,
+          "absent with --init-source-embeddings and --init-target-embeddings");
   const std::string& metric = options.valid_metric;
   require(
       metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",

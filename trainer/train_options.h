@@ -21,7 +21,9 @@ struct TrainOptions {
   std::string corpus;
   std::string model_dir;
   std::string preset = "base";
-  TransformerConfig model;  // vocab_size comes from the corpus, zero_word and zero_start from it and the next
+  TransformerConfig model;   // the sizes of vocabularies come from the corpus, tie from it and the next,
+                             // zero_word and zero_start from it and the one after
+  std::string tie = "auto";  // name of a Tie, or by resolve_tie()
   std::string begin_embedding = "auto";  // of the begin mark: learned, held at zero, none, or by
                                          // resolve_begin_embedding()
 
@@ -79,8 +81,10 @@ struct TrainOptions {
   std::string initial_model;    // source of the parameters of a new run; empty: random
   std::string initial_optimizer = "fresh";   // Adam's moments of that run: fresh, or keep those of the model
   std::string initial_vocabulary = "match";  // tokens of model and corpus: match, or extend
-  std::string initial_embeddings;            // file of vectors for the embedding of a new run; empty: none
-  std::vector<std::string> freeze;           // globs of parameters that keep their values
+  std::string initial_embeddings;            // file of vectors for the embeddings of a new run; empty: none
+  std::string initial_source_embeddings;     // the same for those of a side
+  std::string initial_target_embeddings;
+  std::vector<std::string> freeze;  // globs of parameters that keep their values
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda

@@ -23,9 +23,20 @@ using nlohmann::json;
 constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
-constexpr const char* kLaterKeys[] = {
-    "shard_optimizer", "initial_optimizer", "initial_vocabulary", "initial_embeddings", "freeze", "mix",
-    "sample_source",   "sample_target",     "nccl_max_blocks"};  // 0.2.0 refuses a file with them
+constexpr const char* kTie = "tie";
+// 0.2.0 refuses a file with them.
+constexpr const char* kLaterKeys[] = {"shard_optimizer",
+                                      "initial_optimizer",
+                                      "initial_vocabulary",
+                                      "initial_embeddings",
+                                      "initial_source_embeddings",
+                                      "initial_target_embeddings",
+                                      "freeze",
+                                      "mix",
+                                      "sample_source",
+                                      "sample_target",
+                                      "nccl_max_blocks",
+                                      kTie};
 
 // All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
@@ -33,6 +44,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("corpus", options.corpus);
   visit("model_dir", options.model_dir);
   visit("preset", options.preset);
+  visit(kTie, options.tie);
   visit("begin_embedding", options.begin_embedding);
   visit("batch_source_tokens", options.batch_source_tokens);
   visit("batch_target_tokens", options.batch_target_tokens);
@@ -80,6 +92,8 @@ void visit_options(Options& options, Visit&& visit) {
   visit("initial_optimizer", options.initial_optimizer);
   visit("initial_vocabulary", options.initial_vocabulary);
   visit("initial_embeddings", options.initial_embeddings);
+  visit("initial_source_embeddings", options.initial_source_embeddings);
+  visit("initial_target_embeddings", options.initial_target_embeddings);
   visit("freeze", options.freeze);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
@@ -167,9 +181,11 @@ json flat_options(const TrainOptions& options) {
 std::string config_json(const TrainOptions& options, const std::string& environment) {
   json object = json_of(options);
   if (!environment.empty()) object[kEnvironment] = parse_json(environment);
+  // Without it the same corpus gives the same.
+  if (object[kTie] == name_of(Tie::kAll)) object.erase(kTie);
   const json defaults = json_of({});
   for (const char* key : kLaterKeys) {
-    if (object[key] == defaults[key]) object.erase(key);
+    if (object.contains(key) && object[key] == defaults[key]) object.erase(key);
   }
   return json_text(object, 2);
 }
@@ -188,6 +204,7 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
   }
   TrainOptions options;
   options.model = transformer_config_from_json(object[kModel].dump(), origin);
+  options.tie = name_of(options.model.tie);  // unless the file says more
   std::set<std::string> known = {kModel, kEnvironment, kFormat};
   visit_options(options, [&](const char* key, auto& option) {
     known.insert(key);

@@ -106,6 +106,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
       resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
       resolve_valid_tokenizer(options_, resume_point_.valid_metric, corpus_, communicator_)};
   resolve_valid_metric(options_, resume_point_.valid_metric, corpus_);
+  resolve_tie(options_, resume_point_.tie, corpus_);
   complete_model(options_.model, options_, corpus_);
   if (options_.valid_target > 0.0 && corpus_.valid().size() == 0) {
     fail(ExitCode::kBadConfiguration,

@@ -2,14 +2,22 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace ventris::data {
 
 TokenizerPair::TokenizerPair(const TokenizerModels& models, const std::string& origin)
-    : target_(models.target, origin),
-      own_source_(models.source.empty() ? nullptr : std::make_unique<Tokenizer>(models.source, origin)) {}
+    : target_(models.target, models.source.empty() ? origin : origin + " (targets)"),
+      own_source_(models.source.empty() ? nullptr
+                                        : std::make_unique<Tokenizer>(models.source, origin + " (sources)")) {
+}
 
 TokenizerModels TokenizerPair::models() const {
   return {.target = target_.model(), .source = own_source_ ? own_source_->model() : std::string()};
+}
+
+int32_t largest_vocabulary(const TokenizerPair& tokenizers) {
+  return std::max(tokenizers.source().vocab_size(), tokenizers.target().vocab_size());
 }
 
 std::string vocabulary_difference(const TokenizerPair& a, const TokenizerPair& b) {

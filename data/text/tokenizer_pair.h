@@ -21,7 +21,7 @@ class TokenizerPair {
   explicit TokenizerPair(Tokenizer shared) : target_(std::move(shared)) {}
   TokenizerPair(Tokenizer source, Tokenizer target)
       : target_(std::move(target)), own_source_(std::make_unique<Tokenizer>(std::move(source))) {}
-  /// Throws what Tokenizer does.
+  /// Throws what Tokenizer does; of two, the message names the side.
   TokenizerPair(const TokenizerModels& models, const std::string& origin);
 
   const Tokenizer& source() const { return own_source_ ? *own_source_ : target_; }
@@ -34,6 +34,9 @@ class TokenizerPair {
   Tokenizer target_;
   std::unique_ptr<Tokenizer> own_source_;
 };
+
+/// The number of tokens of the larger vocabulary.
+int32_t largest_vocabulary(const TokenizerPair& tokenizers);
 
 /// The first difference in tokens or marks, for a message, with the side if there are two; empty if there is
 /// none.

@@ -10,11 +10,14 @@ namespace ventris {
 void check_models(std::span<const SearchModel> models) {
   if (models.empty()) fail(ExitCode::kBadConfiguration, "no model given");
   for (const SearchModel& model : models) {
-    if (model.config.vocab_size != models[0].config.vocab_size) {
+    const auto check_tokens = [](int64_t first, int64_t other) {
+      if (first == other) return;
       fail(ExitCode::kBadConfiguration,
-           "models of {} and of {} tokens cannot be combined: they must have the same vocabulary",
-           models[0].config.vocab_size, model.config.vocab_size);
-    }
+           "models of {} and of {} tokens cannot be combined: they must have the same vocabulary", first,
+           other);
+    };
+    check_tokens(models[0].config.vocab_size, model.config.vocab_size);
+    check_tokens(models[0].config.source_vocab(), model.config.source_vocab());
     if (model.store.dtype() != models[0].store.dtype()) {
       fail(ExitCode::kBadConfiguration, "models in {} and in {} cannot be combined",
            name_of(models[0].store.dtype()), name_of(model.store.dtype()));

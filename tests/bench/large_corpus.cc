@@ -59,15 +59,16 @@ CorpusRows rows_of(const Side& source, const Side& target, const std::string& te
 void write(const std::string& from, int64_t pairs, const std::string& output) {
   constexpr int64_t kBlock = 4096;
   const Corpus corpus(from);
-  const int32_t vocab_size = corpus.tokenizers().target().vocab_size();
-  CorpusWriter writer(output, corpus.tokenizers().target(), {.weights = false, .text = false});
+  const int32_t source_vocabulary = corpus.tokenizers().source().vocab_size();
+  const int32_t target_vocabulary = corpus.tokenizers().target().vocab_size();
+  CorpusWriter writer(output, corpus.tokenizers(), {.weights = false, .text = false});
   std::mt19937_64 random(1);
   Side source;
   Side target;
   writer.begin_part("generated");
   for (int64_t i = 1; i <= pairs; ++i) {
-    source.add(random, vocab_size);
-    target.add(random, vocab_size);
+    source.add(random, source_vocabulary);
+    target.add(random, target_vocabulary);
     if (i % kBlock != 0 && i != pairs) continue;
     writer.add_train(rows_of(source, target, {}, {}));
     source.clear();

@@ -84,7 +84,7 @@ class NewerFiles(support.CommandLineTest):
 
     def test_corpus(self):
         self.change_hdf5("corpus.h5", {"format_version": numpy.int64(LATER)})
-        self.refuses("corpus.h5", 2, self.train(), ("inspect", "corpus.h5"))
+        self.refuses("corpus.h5", 3, self.train(), ("inspect", "corpus.h5"))
 
     def test_checkpoint(self):
         self.change_hdf5(CHECKPOINT, {"format": numpy.bytes_(f"ventris checkpoint {LATER}")})

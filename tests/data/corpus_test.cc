@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
@@ -126,7 +127,7 @@ TEST_F(CorpusTest, OtherFormatsVersionsAndContentsAreRefused) {
   content_.format = "ventris-weights";
   EXPECT_TRUE(contains(refused(), "ventris prepare"));
   content_ = good;
-  content_.version = 3;
+  content_.version = 4;
   EXPECT_TRUE(contains(refused(), "a newer ventris"));
   content_.version = 0;
   EXPECT_TRUE(contains(refused(), "version 0"));
@@ -138,8 +139,10 @@ TEST_F(CorpusTest, OtherFormatsVersionsAndContentsAreRefused) {
   EXPECT_TRUE(contains(refused(), "/valid/source/tokens"));
 }
 
-/// What a file of version 2 holds, for tests to spoil.
+/// What a file of version 2 or 3 holds, for tests to spoil.
 struct Content2 {
+  int64_t version = 2;
+  std::optional<std::string> source_tokenizer;
   std::vector<uint16_t> tokens = {3, 4, 5, 7, 6, 8, 9};
   std::vector<int64_t> offsets = {0, 3, 4, 5, 7};
   std::vector<float> weights = {0.5F, 2.0F};
@@ -156,7 +159,7 @@ class Corpus2Test : public CorpusTest {
   void write2() {
     Hdf5Writer writer(path_, 0, FileDigest::kTree);
     writer.write_attribute("/", "format", content_.format);
-    writer.write_attribute("/", "format_version", int64_t{2});
+    writer.write_attribute("/", "format_version", content2_.version);
     writer.write_attribute("/", "parts", content2_.parts);
     writer.write_attribute("/", "valid", content2_.valid);
     put_array(writer, "/train/tokens", content2_.tokens);
@@ -169,6 +172,10 @@ class Corpus2Test : public CorpusTest {
     put_array(writer, "/valid/reference_offsets", content_.reference_offsets);
     put_array(writer, "/tokenizer",
               std::vector<uint8_t>(content_.tokenizer.begin(), content_.tokenizer.end()));
+    if (content2_.source_tokenizer) {
+      put_array(writer, "/source_tokenizer",
+                std::vector<uint8_t>(content2_.source_tokenizer->begin(), content2_.source_tokenizer->end()));
+    }
     writer.commit();
   }
 
@@ -280,6 +287,35 @@ TEST_F(Corpus2Test, ForgedCountsNeitherOverflowNorLeadOutOfTheFile) {
   refused_at_once(fmt::format("pairs is {}", kLarge));
   content2_.parts.replace(content2_.parts.find(R"("longest_source":3)"), 18, R"("longest_source":5)");
   refused_at_once("longest_source is 5");
+}
+
+TEST_F(Corpus2Test, EachSideHasItsOwnVocabulary) {
+  TokenizerTraining training;
+  training.vocab_size = 12;
+  const std::string of_sources = train_tokenizer({"abc abc", "cab cab"}, training);
+  const auto begin = [&] {
+    content2_.version = 3;
+    content2_.source_tokenizer = of_sources;
+  };
+  begin();
+  write2();
+  read(Corpus(path_));
+  content2_.tokens[0] = 12;  // of a source: a token of the target vocabulary alone
+  refused_when_read("a token is 12, but the source vocabulary has 12 tokens");
+  begin();
+  content2_.tokens[3] = 16;
+  refused_when_read("a token is 16, but the target vocabulary has 16 tokens");
+  begin();
+  content2_.source_tokenizer->resize(of_sources.size() / 2);
+  refused_at_once("(sources): the tokenizer is not a sound SentencePiece model");
+  begin();
+  content2_.source_tokenizer.reset();
+  refused_at_once("/source_tokenizer");
+  begin();
+  content2_.source_tokenizer = "";
+  refused_at_once("/source_tokenizer is empty");
+  content2_.version = 4;
+  refused_at_once("version 4, and this program reads versions up to 3");
 }
 
 TEST_F(Corpus2Test, ALargeVocabularyTakesFourBytes) {

@@ -1,11 +1,13 @@
 #include "data/corpus_writer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "data/corpus.h"
 #include "data/files/hdf5_reader.h"
+#include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 
@@ -55,16 +57,16 @@ class CorpusWriterTest : public FolderTest {
     path_ = in_folder("corpus.h5");
   }
 
-  static Tokenizer tokenizer() {
+  static Tokenizer tokenizer(int vocab_size = 16) {
     TokenizerTraining options;
-    options.vocab_size = 16;
+    options.vocab_size = vocab_size;
     return {train_tokenizer({"abc abc", "cab cab"}, options), "a test"};
   }
 
   /// Two corpora and a validation pair; returns the digest.
   std::string write(const CorpusContents& contents) {
-    const Tokenizer model = tokenizer();
-    CorpusWriter writer(path_, model, contents);
+    const TokenizerPair models(tokenizer());
+    CorpusWriter writer(path_, models, contents);
     writer.begin_part("clean");
     writer.add_train(Rows().add({3, 4, 5}, {7}, 0.5F, "abc", "ä").view());
     writer.add_train(Rows().add({}, {8, 9}, 2.0F, "", "bc").add({6, 6}, {1, 2, 3, 4}).view());
@@ -147,10 +149,50 @@ TEST_F(CorpusWriterTest, EqualContentsGiveEqualFilesAndWeightsOthers) {
   EXPECT_NE(write({.weights = true, .text = false}), digest);
 }
 
+TEST_F(CorpusWriterTest, ASideCanHaveAVocabularyOfItsOwn) {
+  const TokenizerPair models(tokenizer(12), tokenizer());
+  CorpusWriter writer(path_, models, {.weights = false, .text = false});
+  writer.begin_part("train");
+  writer.add_train(Rows().add({11, 3}, {15}).view());
+  writer.end_part("{}");
+  writer.add_valid(Rows().add({3}, {14}).view());
+  writer.commit();
+  const Corpus corpus(path_);
+  EXPECT_FALSE(corpus.tokenizers().shared());
+  EXPECT_TRUE(corpus.tokenizers().models() == models.models());
+  EXPECT_TRUE(std::ranges::equal(corpus.train().source[0], Ids{11, 3}));
+  EXPECT_TRUE(std::ranges::equal(corpus.train().target[0], Ids{15}));
+  const Hdf5Reader reader(path_);
+  EXPECT_EQ(reader.int_attribute("/", "format_version"), 3);
+  EXPECT_EQ(reader.int_attribute("/", "vocab_size"), 16);
+  EXPECT_EQ(reader.int_attribute("/", "source_vocab_size"), 12);
+}
+
+TEST_F(CorpusWriterTest, TheLargerVocabularyDecidesTheWidthOfIds) {
+  std::string list;
+  constexpr int kWords = 65540;
+  for (int i = 0; i < kWords; ++i) list += fmt::format("w{}\n", i);
+  const Tokenizer wide = Tokenizer::from_file_of_model_or_words(put("words", list));
+  for (const bool wide_source : {true, false}) {
+    const auto side = [&](bool is_wide) { return is_wide ? Tokenizer(wide.model(), "wide") : tokenizer(); };
+    const TokenizerPair models(side(wide_source), side(!wide_source));
+    CorpusWriter writer(path_, models, {.weights = false, .text = false});
+    const Ids large = {kWords};
+    const Ids small = {15};
+    writer.begin_part("train");
+    writer.add_train(Rows().add(wide_source ? large : small, wide_source ? small : large).view());
+    writer.end_part("{}");
+    writer.commit();
+    const Corpus corpus(path_);
+    EXPECT_TRUE(std::ranges::equal(corpus.train().source[0], wide_source ? large : small));
+    EXPECT_TRUE(std::ranges::equal(corpus.train().target[0], wide_source ? small : large));
+  }
+}
+
 TEST_F(CorpusWriterTest, NothingRemainsWithoutACommit) {
   {
-    const Tokenizer model = tokenizer();
-    CorpusWriter writer(path_, model, {.weights = true, .text = true});
+    const TokenizerPair models(tokenizer());
+    CorpusWriter writer(path_, models, {.weights = true, .text = true});
     writer.begin_part("clean");
     writer.add_train(Rows().add({3}, {4}).view());
   }

@@ -10,6 +10,7 @@
 
 #include "data/corpus.h"
 #include "data/corpus_writer.h"
+#include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 
@@ -34,16 +35,16 @@ class SampledTextTest : public FolderTest {
     all.insert(all.end(), targets_.begin(), targets_.end());
     TokenizerTraining training;
     training.vocab_size = 120;
-    tokenizer_ = std::make_unique<Tokenizer>(train_tokenizer(all, training), "test");
+    tokenizers_ = std::make_unique<TokenizerPair>(Tokenizer(train_tokenizer(all, training), "test"));
     corpus_ = std::make_unique<Corpus>(write_corpus("text.h5", /*text=*/true));
   }
 
   std::string write_corpus(const std::string& name, bool text) {
-    CorpusWriter writer(in_folder(name), *tokenizer_, {.weights = false, .text = text});
+    CorpusWriter writer(in_folder(name), *tokenizers_, {.weights = false, .text = text});
     writer.begin_part("train");
     for (size_t i = 0; i < kPairs; ++i) {
-      const Ids source = tokenizer_->encode(sources_[i]);
-      const Ids target = tokenizer_->encode(targets_[i]);
+      const Ids source = tokenizers_->target().encode(sources_[i]);
+      const Ids target = tokenizers_->target().encode(targets_[i]);
       const int64_t lengths[] = {std::ssize(source), std::ssize(target)};
       const int64_t bytes[] = {std::ssize(sources_[i]), std::ssize(targets_[i])};
       CorpusRows rows;
@@ -72,8 +73,12 @@ class SampledTextTest : public FolderTest {
       sampled.sample({.pair = pair, .epoch = epoch}, kNoMaximum, all[static_cast<size_t>(pair)]);
     return all;
   }
-  Ids source_of(int64_t pair) const { return tokenizer_->encode(sources_[static_cast<size_t>(pair)]); }
-  Ids target_of(int64_t pair) const { return tokenizer_->encode(targets_[static_cast<size_t>(pair)]); }
+  Ids source_of(int64_t pair) const {
+    return tokenizers_->target().encode(sources_[static_cast<size_t>(pair)]);
+  }
+  Ids target_of(int64_t pair) const {
+    return tokenizers_->target().encode(targets_[static_cast<size_t>(pair)]);
+  }
   /// The pairs whose sides differ.
   static int differences(const std::vector<PairTokens>& a, const std::vector<PairTokens>& b,
                          Ids PairTokens::*side) {
@@ -84,7 +89,7 @@ class SampledTextTest : public FolderTest {
 
   std::vector<std::string> sources_;
   std::vector<std::string> targets_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<TokenizerPair> tokenizers_;
   std::unique_ptr<Corpus> corpus_;
 };
 
@@ -94,8 +99,8 @@ TEST_F(SampledTextTest, SamplesAreOfTheTextAndDifferByEpochSeedAndSide) {
   const std::vector<PairTokens> first = epoch_of(kBoth, 0);
   for (int64_t pair = 0; pair < kPairs; ++pair) {
     const PairTokens& tokens = first[static_cast<size_t>(pair)];
-    EXPECT_EQ(tokenizer_->decode(tokens.source), tokenizer_->decode(source_of(pair)));
-    EXPECT_EQ(tokenizer_->decode(tokens.target), tokenizer_->decode(target_of(pair)));
+    EXPECT_EQ(tokenizers_->target().decode(tokens.source), tokenizers_->target().decode(source_of(pair)));
+    EXPECT_EQ(tokenizers_->target().decode(tokens.target), tokenizers_->target().decode(target_of(pair)));
   }
   SampleOptions other_seed = kBoth;
   other_seed.seed = 6;

@@ -32,7 +32,8 @@ TEST_P(CudaGolden, LogitsLossGradientsAndTenStepsAgreeWithPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
-                         ::testing::Combine(::testing::Values("post_norm", "pre_norm", "head_32", "head_64"),
+                         ::testing::Combine(::testing::Values("post_norm", "pre_norm", "two_tables",
+                                                              "three_tables", "head_32", "head_64"),
                                             ::testing::Values(DType::kF32, DType::kBF16)),
                          [](const auto& instance) {
                            return std::string(std::get<0>(instance.param)) + "_" +
@@ -60,17 +61,26 @@ void spoil_gradients(TinyModel& tiny) {
   });
 }
 
+std::vector<TransformerConfig> kinds() {
+  std::vector<TransformerConfig> configs = {testing::tiny_config(false), testing::tiny_config(true, true),
+                                            testing::marian_config(false), testing::marian_config(true)};
+  for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {
+    configs.push_back(testing::two_vocabularies(testing::tiny_config(tie == Tie::kNone), tie));
+    configs.back().zero_word = 1;
+  }
+  return configs;
+}
+
 /// Dropout on, two micro-batches, the second with weights, padding of rows and sentences on the device alone;
 /// there the first of them writes over what the gradients of weights were.
 TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
-  for (const TransformerConfig& config : {testing::tiny_config(false), testing::tiny_config(true, true),
-                                          testing::marian_config(false), testing::marian_config(true)}) {
+  for (const TransformerConfig& config : kinds()) {
     TinyModel cpu(config, DType::kF32);
     TinyModel device(config, DType::kF32, cuda());
     cpu.zero_gradients();
     spoil_gradients(device);
     for (const uint32_t seed : {1U, 2U}) {
-      PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed));
+      PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, config.source_vocab()));
       if (seed == 2) batch.set_weights({0.5F, 2.5F, 1.0F, 0.0F});
       const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
       const LossSums expected = cpu.step(batch, keys);
@@ -90,25 +100,24 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
 
 /// Parts of fused tensors are frozen too.
 TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
-  const std::vector<std::string> freeze = {
-      "embedding",
-      "encoder/layers/0/self_attention/query/weight",
-      "encoder/layers/0/self_attention/query/bias",
-      "encoder/layers/0/feed_forward/inner/bias",
-      "encoder/layers/1/self_attention/norm/gamma",
-      "decoder/layers/0/cross_attention/key/weight",
-      "decoder/layers/0/cross_attention/value/bias",
-      "decoder/layers/1/feed_forward/outer/bias",
-      "decoder/layers/1/feed_forward/norm/beta",
+  std::vector<std::string> freeze = {
+      "encoder/layers/0/self_attention/query/weight", "encoder/layers/0/self_attention/query/bias",
+      "encoder/layers/0/feed_forward/inner/bias",     "encoder/layers/1/self_attention/norm/gamma",
+      "decoder/layers/0/cross_attention/key/weight",  "decoder/layers/0/cross_attention/value/bias",
+      "decoder/layers/1/feed_forward/outer/bias",     "decoder/layers/1/feed_forward/norm/beta",
   };
-  for (const TransformerConfig& config : {testing::tiny_config(false), testing::tiny_config(true, true),
-                                          testing::marian_config(false), testing::marian_config(true)}) {
+  freeze.emplace_back();
+  for (const TransformerConfig& config : kinds()) {
+    freeze.back() = config.tie == Tie::kAll       ? kEmbedding
+                    : config.tie == Tie::kDecoder ? kSourceEmbedding
+                                                  : kOutputWeight;
     TinyModel cpu(config, DType::kF32);
     TinyModel device(config, DType::kF32, cuda(), true, staged_rows_of(Device::kCuda), freeze);
     cpu.zero_gradients();
     spoil_gradients(device);
     for (const uint32_t seed : {1U, 2U}) {
-      const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed));
+      const PackedBatch batch(
+          random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, config.source_vocab()));
       const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
       cpu.step(batch, keys);
       device.step(batch, keys, {}, 11, /*first=*/seed == 1);

@@ -21,9 +21,13 @@ SMALL = dict(d_model=16, d_ff=24, heads=2, positions=12, large=False, lengths=[(
 # On CUDA these have attention on tensor cores, with tiles of 16, 32 and 64 rows.
 LARGE = dict(encoder_layers=1, decoder_layers=1, pre_norm=0, learned_positions=0, d_ff=16, heads=1, positions=48, large=True,
              lengths=[(20, 18), (3, 2), (33, 36)])
+# Which tables are one, in the order of model/transformer_config.h, and the tokens of the vocabulary of sources.
+TIES = ("all", "decoder", "none")
 MODELS = {
     "post_norm": SMALL | dict(encoder_layers=2, decoder_layers=2, pre_norm=0, learned_positions=0),
     "pre_norm": SMALL | dict(encoder_layers=1, decoder_layers=2, pre_norm=1, learned_positions=1),
+    "two_tables": SMALL | dict(encoder_layers=1, decoder_layers=1, pre_norm=0, learned_positions=0, tie="decoder", source_vocab=150),
+    "three_tables": SMALL | dict(encoder_layers=1, decoder_layers=1, pre_norm=1, learned_positions=1, tie="none", source_vocab=150),
     "head_32": LARGE | dict(d_model=32),
     "head_64": LARGE | dict(d_model=64),
 }
@@ -33,12 +37,22 @@ WARMUP, SCALE, STEPS = 4, 0.05, 10
 BEGIN, END = 1, 2
 
 
+def tables(c):
+    """The names of the tables of sources, targets and the output layer."""
+    return {
+        "all": ("embedding", "embedding", "embedding"),
+        "decoder": ("source_embedding", "target_embedding", "target_embedding"),
+        "none": ("source_embedding", "target_embedding", "output/weight"),
+    }[c.get("tie", "all")]
+
+
 def shapes(c):
     """Logical parameters: name -> shape, vectors with one dimension."""
     d, ff = c["d_model"], c["d_ff"]
     linear = lambda name, i, o: {f"{name}/weight": (i, o), f"{name}/bias": (o,)}
     norm = lambda name: {f"{name}/gamma": (d,), f"{name}/beta": (d,)}
-    p = {"embedding": (VOCAB, d)}
+    source, *others = tables(c)
+    p = {source: (c.get("source_vocab", VOCAB), d)} | {name: (VOCAB, d) for name in others if name != source}
     if c["learned_positions"]:
         p |= {"source_positions": (c["positions"], d), "target_positions": (c["positions"], d)}
     for stack in ("encoder", "decoder"):
@@ -95,7 +109,7 @@ def attention(p, c, name, x, memory, causal):
 
 def stack(p, c, side, layers, ids, memory):
     table = p[f"{side}_positions"] if c["learned_positions"] else sinusoids(c["positions"], c["d_model"])
-    x = p["embedding"][ids] * math.sqrt(c["d_model"]) + table[: len(ids)]
+    x = p[tables(c)[0 if memory is None else 1]][ids] * math.sqrt(c["d_model"]) + table[: len(ids)]
     decoder = memory is not None
     prefix = "decoder" if decoder else "encoder"
 
@@ -122,7 +136,7 @@ def forward(p, c, sentences):
     for source, target in sentences:
         memory = stack(p, c, "source", c["encoder_layers"], torch.tensor(source + [END]), None)
         hidden = stack(p, c, "target", c["decoder_layers"], torch.tensor([BEGIN] + target), memory)
-        logits.append(hidden @ p["embedding"].T)
+        logits.append(hidden @ p[tables(c)[2]].T)
     logits = torch.cat(logits)
     labels = torch.tensor([word for _, target in sentences for word in target + [END]])
     return logits, F.cross_entropy(logits, labels, label_smoothing=SMOOTHING, reduction="sum")
@@ -145,14 +159,15 @@ def make(name, c, folder):
     generator = torch.Generator().manual_seed(20170612)
     p = initial(c, generator)
     lengths = c["lengths"]
-    word = lambda n: torch.randint(3, VOCAB, (n,), generator=generator).tolist()
-    sentences = [(word(source), word(target)) for source, target in lengths]
+    word = lambda n, vocab: torch.randint(3, vocab, (n,), generator=generator).tolist()
+    sentences = [(word(source, c.get("source_vocab", VOCAB)), word(target, VOCAB)) for source, target in lengths]
     tokens = sum(len(target) + 1 for _, target in sentences)
     rows = KEPT_ROWS if c["large"] else None
 
     out = Writer(folder / f"transformer_{name}.golden")
     out.put("config", [c["encoder_layers"], c["decoder_layers"], c["d_model"], c["d_ff"], c["heads"], VOCAB,
-                       c["pre_norm"], c["learned_positions"], c["positions"]])
+                       c["pre_norm"], c["learned_positions"], c["positions"]]
+                      + ([TIES.index(c["tie"]), c["source_vocab"]] if "tie" in c else []))
     out.put("lengths", lengths)
     out.put("sources", [w for source, _ in sentences for w in source])
     out.put("targets", [w for _, target in sentences for w in target])

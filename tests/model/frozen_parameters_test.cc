@@ -109,19 +109,37 @@ TEST(FrozenParameters, LeaveTheGradientsOfTheOthersAsTheyAre) {
        {"encoder/layers/0/feed_forward/inner/bias", "encoder/layers/1/self_attention/norm/gamma",
         "decoder/layers/0/feed_forward/norm/beta", "decoder/layers/1/cross_attention/output/bias"}},
       {"positions", {"source_positions"}},
+      {"embedding of sources", {"source_embedding"}},
+      {"encoder with its embedding", {"encoder/", "source_embedding", "source_positions"}},
+      {"embedding of targets", {"target_embedding"}},
+      {"table of the output layer", {"output/weight"}},
+      {"all tables", {"embedding", "source_embedding", "target_embedding", "output/weight"}},
   };
-  const auto sentences = random_sentences({{3, 4}, {5, 1}, {2, 6}}, 19, 1);
-  for (const bool marian : {false, true}) {
+  struct Kind {
+    const char* name;
+    TransformerConfig (*config)(bool pre_norm);
+  };
+  const Kind kinds[] = {
+      {"", [](bool pre_norm) { return testing::tiny_config(pre_norm, /*learned_positions=*/true); }},
+      {"as Marian ", [](bool pre_norm) { return testing::marian_config(pre_norm); }},
+      {"two tables ",
+       [](bool pre_norm) {
+         return testing::two_vocabularies(testing::tiny_config(pre_norm), Tie::kDecoder);
+       }},
+      {"three tables ",
+       [](bool pre_norm) { return testing::two_vocabularies(testing::tiny_config(pre_norm), Tie::kNone); }},
+  };
+  for (const Kind& kind : kinds) {
     for (const bool pre_norm : {false, true}) {
-      const TransformerConfig config = marian ? testing::marian_config(pre_norm)
-                                              : testing::tiny_config(pre_norm, /*learned_positions=*/true);
+      const TransformerConfig config = kind.config(pre_norm);
+      const auto sentences = random_sentences({{3, 4}, {5, 1}, {2, 6}}, 19, 1, config.source_vocab());
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
         TinyModel whole(config, dtype);
         whole.zero_gradients();
         const double loss = whole.step(PackedBatch(sentences)).loss;
         for (const Freeze& freeze : cases) {
-          SCOPED_TRACE(std::string(freeze.name) + (pre_norm ? " pre-norm " : " post-norm ") +
-                       (marian ? "as Marian " : "") + name_of(dtype));
+          SCOPED_TRACE(std::string(freeze.name) + (pre_norm ? " pre-norm " : " post-norm ") + kind.name +
+                       name_of(dtype));
           const std::vector<std::string> names = names_with(config, freeze.prefixes);
           if (names.empty()) continue;
           TinyModel tiny(config, dtype, ContextOptions{.threads = 1}, true, StagedRows::kExact, names);
@@ -153,6 +171,27 @@ TEST(FrozenParameters, LeaveTheGradientsOfTheOthersAsTheyAre) {
         }
       }
     }
+  }
+}
+
+/// It would tell that the gradients of its layers are ready.
+TEST(FrozenParameters, TheEncoderHasNoBackwardWhereNothingOfItTrains) {
+  const PackedBatch batch(random_sentences({{3, 4}, {5, 1}}, 19, 1));
+  for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {
+    const TransformerConfig config = testing::two_vocabularies(testing::tiny_config(false), tie);
+    const auto calls = [&](const std::vector<std::string>& prefixes) {
+      TinyModel tiny(config, DType::kF32, ContextOptions{.threads = 1}, true, StagedRows::kExact,
+                     names_with(config, prefixes));
+      tiny.zero_gradients();
+      int count = 0;
+      tiny.step(batch, {}, [&](int64_t) { ++count; });
+      return count;
+    };
+    const int layers = 2;
+    const int of_decoder = layers + 2;  // its embedding with the keys and values, and the end
+    EXPECT_EQ(calls({"encoder/", "source_embedding"}), of_decoder) << name_of(tie);
+    EXPECT_EQ(calls({"encoder/"}), of_decoder + layers) << name_of(tie);
+    EXPECT_EQ(calls({"source_embedding"}), of_decoder + layers) << name_of(tie);
   }
 }
 

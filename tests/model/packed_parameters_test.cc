@@ -90,7 +90,10 @@ TEST_P(PackedParameters, KeepNoOtherFormOfAWeight) {
   EXPECT_TRUE(store.packed(layer.feed_forward.inner.weight));
   EXPECT_THROW(store.value(layer.feed_forward.inner.weight), Error);
   EXPECT_EQ(store.value(layer.feed_forward.inner.bias).dtype, DType::kF32);
-  EXPECT_TRUE(store.packed(model.ids().output));
+  for (const ParameterId table : model.ids().tables()) {
+    EXPECT_TRUE(store.packed(table));
+    EXPECT_THROW(store.value(table), Error);
+  }
   EXPECT_THROW(packed_copy(model.context(), model.ids(), store, packing_of(dtype())), Error);
 }
 
@@ -99,7 +102,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(DType::kF32, DType::kBF16),
                        ::testing::Values(Variant{"post_norm", testing::tiny_config(false)},
                                          Variant{"pre_norm", testing::tiny_config(true, true)},
-                                         Variant{"marian", testing::marian_config(true)})),
+                                         Variant{"marian", testing::marian_config(true)},
+                                         Variant{"three_tables",
+                                                 testing::two_vocabularies(testing::tiny_config(true),
+                                                                           Tie::kNone)})),
     [](const auto& info) {
       return std::string(name_of(std::get<0>(info.param))) + "_" + std::get<1>(info.param).name;
     });

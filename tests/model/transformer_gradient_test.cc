@@ -21,7 +21,8 @@ using testing::TinyModel;
 /// parameters.
 void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {}) {
   TinyModel tiny(config, DType::kF64);
-  PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5));
+  PackedBatch batch(
+      random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5, config.source_vocab()));
   batch.set_weights(weights);
   const float gradient_scale = 0.125F;
   tiny.zero_gradients();
@@ -44,10 +45,11 @@ void check_all_gradients(const TransformerConfig& config, const std::vector<floa
     const Tensor value = tiny.store().logical_value(parameter);
     const std::vector<double>& gradient = expected[index++];
     const int64_t count = parameter.rows * parameter.cols;
-    double largest = 0.0;
-    for (const double g : gradient) largest = std::max(largest, std::abs(g));
-    for (int64_t n = 0; n < 3; ++n) {
-      const int64_t element = (n * 7919 + 3) % count;
+    const auto at_largest = std::max_element(gradient.begin(), gradient.end(),
+                                             [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const double largest = std::abs(*at_largest);
+    for (const int64_t element : {int64_t{3} % count, int64_t{7922} % count, int64_t{15841} % count,
+                                  static_cast<int64_t>(at_largest - gradient.begin())}) {
       const int64_t row = element / parameter.cols;
       const int64_t col = element % parameter.cols;
       const double x = TinyModel::get(value.row_range(row, 1), col);
@@ -80,6 +82,57 @@ TEST(TransformerGradients, LearnedPositionsMatchFiniteDifferences) {
 TEST(TransformerGradients, OfMariansFunctionMatchFiniteDifferences) {
   check_all_gradients(testing::marian_config(false));
   check_all_gradients(testing::marian_config(true));
+}
+
+TEST(TransformerGradients, OfTablesThatAreApartMatchFiniteDifferences) {
+  for (const bool pre_norm : {false, true}) {
+    for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {
+      SCOPED_TRACE(name_of(tie));
+      check_all_gradients(testing::two_vocabularies(testing::tiny_config(pre_norm, pre_norm), tie));
+      TransformerConfig one_vocabulary = testing::marian_config(pre_norm);
+      one_vocabulary.tie = tie;
+      check_all_gradients(one_vocabulary);
+    }
+  }
+}
+
+/// One table has the sum of the gradients of three with the same values.
+TEST(TransformerGradients, OfTheTablesAddUpToThatOfOne) {
+  const PackedBatch batch(random_sentences({{2, 4}, {5, 3}}, 19, 5));
+  const TransformerConfig config = testing::tiny_config(false);
+  for (const auto& [dtype, bound] : {std::pair(DType::kF64, 1e-13), std::pair(DType::kF32, 1e-5)}) {
+    for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {
+      SCOPED_TRACE(name_of(tie));
+      TinyModel one(config, dtype);
+      TransformerConfig apart = config;
+      apart.tie = tie;
+      TinyModel several(apart, dtype);
+      several.change_values([&](Tensor all) {
+        for (const LogicalParameter& parameter : several.store().logical()) {
+          const LogicalParameter* origin =
+              one.store().find(is_table(parameter.name) ? kEmbedding : parameter.name);
+          const Tensor from = one.store().logical_value(*origin);
+          const Tensor to = several.store().logical_block(all, parameter);
+          for (int64_t r = 0; r < to.rows; ++r)
+            for (int64_t c = 0; c < to.cols; ++c)
+              TinyModel::set(to.row_range(r, 1), c, TinyModel::get(from.row_range(r, 1), c));
+        }
+      });
+      one.zero_gradients();
+      several.zero_gradients();
+      EXPECT_EQ(several.step(batch).loss, one.step(batch).loss);
+      const std::vector<double> expected = one.to_doubles(one.store().gradient(one.ids().output));
+      std::vector<double> sum(expected.size());
+      for (const ParameterId table : several.ids().tables()) {
+        const std::vector<double> part = several.to_doubles(several.store().gradient(table));
+        ASSERT_EQ(part.size(), sum.size());
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+      }
+      EXPECT_EQ(several.ids().tables().size(), tie == Tie::kNone ? 3U : 2U);
+      for (size_t i = 0; i < sum.size(); ++i)
+        ASSERT_NEAR(sum[i], expected[i], bound * (1 + std::abs(expected[i]))) << i;
+    }
+  }
 }
 
 TEST(TransformerGradients, UnequalStacksAndOneHeadMatchFiniteDifferences) {

@@ -28,14 +28,25 @@ class TransformerBehaviour : public ::testing::TestWithParam<std::tuple<Variant,
  protected:
   TransformerConfig config() const { return std::get<0>(GetParam()).config; }
   DType dtype() const { return std::get<1>(GetParam()); }
-  std::vector<SentencePair> sentences() const { return random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9); }
+  std::vector<SentencePair> sentences() const {
+    return random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9, config().source_vocab());
+  }
 };
+
+/// Whose decoder has its own table, with a row that is held at zero.
+TransformerConfig apart(Tie tie, bool pre_norm) {
+  TransformerConfig config = testing::two_vocabularies(testing::tiny_config(pre_norm), tie);
+  config.zero_word = 1;
+  return config;
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Variants, TransformerBehaviour,
     ::testing::Combine(::testing::Values(Variant{"post_norm", testing::tiny_config(false)},
                                          Variant{"pre_norm", testing::tiny_config(true)},
-                                         Variant{"marian", testing::marian_config(false)}),
+                                         Variant{"marian", testing::marian_config(false)},
+                                         Variant{"two_tables", apart(Tie::kDecoder, false)},
+                                         Variant{"three_tables", apart(Tie::kNone, true)}),
                        ::testing::Values(DType::kF32, DType::kBF16)),
     [](const auto& instance) {
       return std::string(std::get<0>(instance.param).name) + "_" + name_of(std::get<1>(instance.param));

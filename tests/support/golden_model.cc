@@ -63,17 +63,22 @@ class GoldenModel {
 
   TransformerConfig config() const {
     const std::vector<int32_t>& c = golden("config").integers;
-    return {.encoder_layers = c[0],
-            .decoder_layers = c[1],
-            .d_model = c[2],
-            .d_ff = c[3],
-            .heads = c[4],
-            .vocab_size = c[5],
-            .pre_norm = c[6] != 0,
-            .learned_positions = c[7] != 0,
-            .max_positions = c[8],
-            .dropout = 0.0F,
-            .attention_dropout = 0.0F};
+    TransformerConfig config{.encoder_layers = c[0],
+                             .decoder_layers = c[1],
+                             .d_model = c[2],
+                             .d_ff = c[3],
+                             .heads = c[4],
+                             .vocab_size = c[5],
+                             .pre_norm = c[6] != 0,
+                             .learned_positions = c[7] != 0,
+                             .max_positions = c[8],
+                             .dropout = 0.0F,
+                             .attention_dropout = 0.0F};
+    if (c.size() > 9) {
+      config.tie = static_cast<Tie>(c[9]);
+      config.source_vocab_size = c[10];
+    }
+    return config;
   }
 
   std::vector<SentencePair> sentences() const {

@@ -13,7 +13,7 @@ namespace ventris::testing {
 /// the path.
 inline std::string make_mixed_corpus(const std::string& of, const std::string& path) {
   const data::Corpus corpus(of);
-  data::CorpusWriter writer(path, corpus.tokenizers().target(), {.weights = false, .text = false});
+  data::CorpusWriter writer(path, corpus.tokenizers(), {.weights = false, .text = false});
   const auto add = [&](const data::SentencePairs& pairs, int64_t i, bool valid) {
     const std::vector<int32_t> source(pairs.source[i].begin(), pairs.source[i].end());
     const std::vector<int32_t> target(pairs.target[i].begin(), pairs.target[i].end());

@@ -15,18 +15,19 @@ struct SentencePair {
   std::vector<int32_t> target;
 };
 
+/// Of vocabularies of `vocab` tokens for targets and `source_vocab` for sources; 0: `vocab`.
 inline std::vector<SentencePair> random_sentences(const std::vector<std::pair<int, int>>& lengths,
-                                                  int64_t vocab, uint32_t seed) {
+                                                  int64_t vocab, uint32_t seed, int64_t source_vocab = 0) {
   std::mt19937 generator(seed);
   std::vector<SentencePair> pairs;
-  const auto tokens = [&](int count) {
+  const auto tokens = [&](int count, int64_t of) {
     std::vector<int32_t> out;
-    for (int i = 0; i < count; ++i) out.push_back(3 + static_cast<int32_t>(generator() % (vocab - 3)));
+    for (int i = 0; i < count; ++i) out.push_back(3 + static_cast<int32_t>(generator() % (of - 3)));
     return out;
   };
   for (const auto& [source, target] : lengths) {
-    pairs.push_back({tokens(source), {}});
-    pairs.back().target = tokens(target);
+    pairs.push_back({tokens(source, source_vocab > 0 ? source_vocab : vocab), {}});
+    pairs.back().target = tokens(target, vocab);
   }
   return pairs;
 }

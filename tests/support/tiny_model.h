@@ -45,6 +45,13 @@ inline TransformerConfig marian_config(bool pre_norm) {
   return config;
 }
 
+/// The same with a vocabulary for each side, whose tables have other extents in memory too.
+inline TransformerConfig two_vocabularies(TransformerConfig config, Tie tie) {
+  config.tie = tie;
+  config.source_vocab_size = 140;
+  return config;
+}
+
 inline constexpr Marks kTinyMarks{.source_end_id = 2, .begin_id = 1, .end_id = 2};
 
 /// A model with its parameters, on any device. After initialize() biases and norms are random too, so that no

@@ -15,7 +15,7 @@ namespace ventris::testing {
 inline std::string write_weighted_corpus(const std::string& corpus, const std::string& path,
                                          const std::function<float(int64_t pair)>& weight) {
   const data::Corpus from(corpus);
-  data::CorpusWriter writer(path, from.tokenizers().target(), {.weights = true, .text = false});
+  data::CorpusWriter writer(path, from.tokenizers(), {.weights = true, .text = false});
   const auto rows_of = [](const data::SentencePairs& pairs, int64_t pair, const auto& take) {
     const std::vector<int32_t> source(pairs.source[pair].begin(), pairs.source[pair].end());
     const std::vector<int32_t> target(pairs.target[pair].begin(), pairs.target[pair].end());

@@ -109,8 +109,9 @@ class Planner {
   int64_t checkpoint_bytes() const {
     const auto four_bytes = static_cast<int64_t>(sizeof(float));
     const int64_t models = options_.ema > 0.0 ? 2 : 1;
+    const data::TokenizerModels tokenizers = corpus_.tokenizers().models();
     return four_bytes * (models * store_.parameter_count() + 2 * store_.flat_size()) +
-           static_cast<int64_t>(corpus_.tokenizers().target().model().size()) + kFileHeader +
+           std::ssize(tokenizers.target) + std::ssize(tokenizers.source) + kFileHeader +
            kDatasetHeader * (models * std::ssize(store_.logical()) + 3);
   }
 
@@ -257,13 +258,16 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .target_tokens = of_a_pair(corpus.train().target)});
 }
 
-/// Throws as read_embeddings().
+/// Throws as embedding_files() and read_embeddings().
 void try_embeddings(const TrainOptions& options, const data::Corpus& corpus) {
-  const int64_t rows = options.model.vocab_size;
-  const int64_t cols = options.model.d_model;
-  std::vector<float> table(static_cast<size_t>(rows * cols));
-  read_embeddings(options.initial_embeddings, corpus.tokenizers().target(),
-                  {table.data(), rows, cols, cols, DType::kF32});
+  const data::TokenizerPair& tokenizers = corpus.tokenizers();
+  for (const EmbeddingFile& file : embedding_files(options, tokenizers.shared())) {
+    const data::Tokenizer& tokenizer = file.source ? tokenizers.source() : tokenizers.target();
+    const int64_t rows = tokenizer.vocab_size();
+    const int64_t cols = options.model.d_model;
+    std::vector<float> table(static_cast<size_t>(rows * cols));
+    read_embeddings(file.path, tokenizer, {table.data(), rows, cols, cols, DType::kF32});
+  }
 }
 
 bool memory_fits(const TrainingPlan& plan) {
@@ -352,9 +356,10 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   options.precision = resolved_precision(given.precision, Precision::kAuto, machine.device);
   const data::Corpus corpus(options.corpus);
   static_cast<void>(resolve_begin_embedding(options, "", corpus));
+  resolve_tie(options, "", corpus);
   complete_model(options.model, options, corpus);
   if (!options.initial_model.empty()) InitialModel(options, corpus);
-  if (!options.initial_embeddings.empty()) try_embeddings(options, corpus);
+  try_embeddings(options, corpus);
   TrainingPlan plan;
   plan.model = options.model;
   plan.precision = options.precision;

@@ -46,6 +46,13 @@ void add_prediction(std::string& text, const TrainingPlan& plan) {
   text += "\n";
 }
 
+std::string vocabulary_text(const TransformerConfig& model) {
+  const std::string of_targets = thousands(model.vocab_size);
+  if (model.source_vocab_size == 0) return "vocabulary " + of_targets;
+  return fmt::format("vocabularies {} of sources and {} of targets", thousands(model.source_vocab_size),
+                     of_targets);
+}
+
 std::string of_known(int64_t known) {
   return known > 0 ? fmt::format("  of {}\n", bytes_text(known)) : "\n";
 }
@@ -56,8 +63,9 @@ std::string plan_table(const TrainingPlan& plan) {
   const PlannedMachine& machine = plan.machine;
   std::string text;
   add_line(text, "parameters", thousands(plan.parameters));
-  text += fmt::format("  {} + {} layers, width {}, vocabulary {}\n", plan.model.encoder_layers,
-                      plan.model.decoder_layers, plan.model.d_model, thousands(plan.model.vocab_size));
+  text += fmt::format("  {} + {} layers, width {}, {}{}\n", plan.model.encoder_layers,
+                      plan.model.decoder_layers, plan.model.d_model, vocabulary_text(plan.model),
+                      plan.model.tie == Tie::kAll ? "" : fmt::format(", --tie {}", name_of(plan.model.tie)));
   if (plan.frozen_parameters > 0) {
     add_line(text, "  frozen", thousands(plan.frozen_parameters));
     text += "\n";

@@ -120,14 +120,21 @@ std::string path_of_config(const std::string& folder) {
   return folder + "/config.json";
 }
 
-std::string path_of_new_tokens(const std::string& folder) {
-  return folder + "/new-tokens.txt";
+std::string path_of_new_tokens(const std::string& folder, const std::string& side) {
+  return folder + (side.empty() ? "/new-tokens.txt" : "/new-" + side + "-tokens.txt");
 }
 
 bool is_name_of_run_file(const std::string& name) {
-  static const std::set<std::string> kNames = {".lease",         kLockFile,     "best.json",
-                                               "command.txt",    "config.json", "metrics.jsonl",
-                                               "new-tokens.txt", "status.json"};
+  static const std::set<std::string> kNames = {".lease",
+                                               kLockFile,
+                                               "best.json",
+                                               "command.txt",
+                                               "config.json",
+                                               "metrics.jsonl",
+                                               "new-tokens.txt",
+                                               "new-source-tokens.txt",
+                                               "new-target-tokens.txt",
+                                               "status.json"};
   constexpr std::string_view kSetAside = ".damaged";
   const std::string whole = name.ends_with(kSetAside) ? name.substr(0, name.size() - kSetAside.size()) : name;
   return kNames.contains(name) || step_of_checkpoint(whole) >= 0;

@@ -32,7 +32,7 @@ bool is_name_of_run_file(const std::string& name);
 /// The files that describe the newest start of the folder's run.
 std::string path_of_config(const std::string& folder);
 /// The tokens that train --init-vocabulary extend found to be new, one in a line.
-std::string path_of_new_tokens(const std::string& folder);
+std::string path_of_new_tokens(const std::string& folder, const std::string& side);
 
 /// For outputs of other commands. Throws Error kCannotCreate if the path is such a file in a folder with a
 /// run, as it cannot be recreated.

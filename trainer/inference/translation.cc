@@ -121,16 +121,18 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<std::string>
                 prefixes.size(), lines.size());
   std::vector<TranslatedLine> translated(lines.size());
   std::vector<SourceSentence> sources(lines.size());
-  const auto encode = [&](const std::string& text, std::vector<int32_t>& tokens) {
-    tokenizers_.source().encode(text, tokens);
+  const auto encode = [&](const data::Tokenizer& tokenizer, const std::string& text,
+                          std::vector<int32_t>& tokens) {
+    tokenizer.encode(text, tokens);
     const size_t all = tokens.size();
     tokens.resize(std::min(all, longest_sentence_));
     return all;
   };
   for (size_t i = 0; i < lines.size(); ++i) {
     sources[i].number = first_number + i;
-    translated[i].source_tokens = encode(lines[i], sources[i].tokens);
-    if (!prefixes.empty()) translated[i].prefix_tokens = encode(prefixes[i], sources[i].prefix);
+    translated[i].source_tokens = encode(tokenizers_.source(), lines[i], sources[i].tokens);
+    if (!prefixes.empty())
+      translated[i].prefix_tokens = encode(tokenizers_.target(), prefixes[i], sources[i].prefix);
   }
   Hypotheses hypotheses = translate_on_all_ranks(communicator_, search_, sources).value();
   for (size_t i = 0; i < lines.size(); ++i) {

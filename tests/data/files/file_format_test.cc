@@ -7,17 +7,17 @@ namespace {
 
 TEST(FileFormat, IsNewerWhereItsVersionIsLaterThanThatOfTheProgram) {
   for (const char* newer :
-       {"ventris-corpus 3", "ventris weights 3", "ventris weights 10", "ventris checkpoint 2",
+       {"ventris-corpus 4", "ventris weights 3", "ventris weights 10", "ventris checkpoint 2",
         "ventris safetensors 3", "ventris config 2", "ventris metrics 2", "ventris best 2",
         "ventris status 2", "ventris probes 2", "ventris status 9223372036854775807"}) {
     EXPECT_TRUE(is_newer_format(newer)) << newer;
     EXPECT_THROW(refuse_newer_format(newer, "file"), NewerFormat) << newer;
   }
   for (const char* none :
-       {"ventris-corpus 1", "ventris-corpus 2", "ventris weights 1", "ventris weights 2", "ventris weights 0",
-        "ventris weights -3", "ventris weights", "ventris weights ", "ventris weights 3x",
-        "ventris weights 3 ", "ventris  weights 3", "ventris weights 92233720368547758080",
-        "ventris others 3", "weights 3", "pt", "3", " 3", ""}) {
+       {"ventris-corpus 1", "ventris-corpus 2", "ventris-corpus 3", "ventris weights 1", "ventris weights 2",
+        "ventris weights 0", "ventris weights -3", "ventris weights", "ventris weights ",
+        "ventris weights 3x", "ventris weights 3 ", "ventris  weights 3",
+        "ventris weights 92233720368547758080", "ventris others 3", "weights 3", "pt", "3", " 3", ""}) {
     EXPECT_FALSE(is_newer_format(none)) << none;
     EXPECT_NO_THROW(refuse_newer_format(none, "file")) << none;
   }
