@@ -8,6 +8,7 @@
 #include "launch/export_result.h"
 #include "launch/job.h"
 #include "trainer/exchange/export.h"
+#include "trainer/exchange/marian_names.h"
 
 namespace ventris {
 
@@ -21,7 +22,8 @@ struct Options {
 
 /// The files that are read beside the input by default.
 void check_output(const Options& options) {
-  for (const char* name : {"source.spm", "vocab.yml"}) {
+  for (const char* name : {kMarianSourceTokenizer, kMarianTargetTokenizer, kMarianVocabulary,
+                           kMarianSourceVocabulary, kMarianTargetVocabulary}) {
     std::error_code error;  // of a missing file
     const auto beside = std::filesystem::path(options.from.input).parent_path() / name;
     if (!std::filesystem::equivalent(beside, options.output, error)) continue;
@@ -52,20 +54,34 @@ Command import_command() {
       "Writes a weights file (HDF5) from a file of 'ventris export --format safetensors', a checkpoint, "
       "a weights file, or a model of Marian (.npz). The format is recognised by the content. "
       "The parameters are those of the file, bit for bit.",
-      "A model of Marian needs its SentencePiece model, and its vocabulary if that is a YAML file. "
-      "It is refused if our model cannot compute the same, for example with untied embeddings or learned "
-      "positions (docs/formats.md). 'ventris train --init' continues to train it."};
+      "A model of Marian needs its SentencePiece model, and its vocabulary if that is a YAML file; or both for "
+      "each side, if it has two. With --tied-embeddings-all it is 'train --tie all', with --tied-embeddings "
+      "--tie decoder, without either --tie none. It is refused if our model cannot compute the same, for "
+      "example with learned positions (docs/formats.md). 'ventris train --init' continues to train it."};
   command.examples = {{"import --input model.safetensors --output weights.h5", "A model exported before:"},
                       {"import --input marian/model.npz --output weights.h5",
-                       "A model of Marian, with vocab.yml and source.spm beside it:"}};
+                       "A model of Marian, with vocab.yml and source.spm beside it:"},
+                      {"import --input marian/model.npz --source-tokenizer-model marian/vocab.en.spm "
+                       "--target-tokenizer-model marian/vocab.ja.spm --output weights.h5",
+                       "A model of Marian with two vocabularies:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.text("input", "FILE", options->from.input, "The model.").required = true;
-  table.text("vocabulary", "FILE", options->from.vocabulary,
-             "The YAML vocabulary of a model of Marian. Default: vocab.yml beside it or, if that is missing, "
-             "the tokens of the SentencePiece model.");
-  table.text("tokenizer-model", "FILE", options->from.tokenizer,
-             "The SentencePiece model of a model of Marian. Default: source.spm beside it.");
+  ImportOptions& from = options->from;
+  table.text(
+      "vocabulary", "FILE", from.both.vocabulary,
+      "The YAML vocabulary of a model of Marian, of both sides. Default: vocab.yml beside it or, if that "
+      "is missing, the tokens of the SentencePiece model.");
+  table.text("source-vocabulary", "FILE", from.source.vocabulary,
+             "That of sources alone. Default: source.vocab.yml beside the model, if it is there.");
+  table.text("target-vocabulary", "FILE", from.target.vocabulary,
+             "That of targets alone. Default: target.vocab.yml beside the model, if it is there.");
+  table.text(
+      "tokenizer-model", "FILE", from.both.tokenizer,
+      "The SentencePiece model of a model of Marian, of both sides. Default: source.spm beside it and, "
+      "unless all its embeddings are tied, target.spm.");
+  table.text("source-tokenizer-model", "FILE", from.source.tokenizer, "That of sources alone.");
+  table.text("target-tokenizer-model", "FILE", from.target.tokenizer, "That of targets alone.");
   table.text("output", "FILE", options->output, "The weights file.").required = true;
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_import(*options, job); };

@@ -69,7 +69,9 @@ TINY_LINES = tiny_lines(40, first=100000)
 def tensor_shapes(config, words):
     """The parameters of a model by name, in the order of the program."""
     d, inner = config["d_model"], config["d_ff"]
-    shapes = {"embedding": (words, d)}
+    tie = config.get("tie", "all")
+    source_words = config.get("source_vocab_size", words)
+    shapes = {"embedding": (words, d)} if tie == "all" else {"source_embedding": (source_words, d)}
     if config["learned_positions"]:
         shapes["source_positions"] = shapes["target_positions"] = (config["max_positions"], d)
 
@@ -81,6 +83,8 @@ def tensor_shapes(config, words):
         shapes[name + "/gamma"] = shapes[name + "/beta"] = (d,)
 
     for stack, parts in (("encoder", ("self",)), ("decoder", ("self", "cross"))):
+        if stack == "decoder" and tie != "all":
+            shapes["target_embedding"] = (words, d)
         for layer in range(config[stack + "_layers"]):
             prefix = f"{stack}/layers/{layer}"
             for part in parts:
@@ -92,6 +96,8 @@ def tensor_shapes(config, words):
             norm(f"{prefix}/feed_forward/norm")
         if config["pre_norm"]:
             norm(f"{stack}/norm")
+    if tie == "none":
+        shapes["output/weight"] = (words, d)
     if config.get("output_bias"):
         shapes["output/bias"] = (words,)
     return shapes
@@ -118,26 +124,30 @@ def golden_values(golden, name):
 
 def write_tiny_model(path, golden, **changes):
     """A safetensors file as ours, without a digest: the trained model of the golden file, or, with changes of its
-    configuration, one made of a formula."""
+    configuration, one made of a formula. With source_vocab_size in them it has the second tokenizer of the file."""
     config = {**TINY_CONFIG, **changes, "vocab_size": golden["words"]}
     begin = config["zero_word"]
     if begin < 0:
         del config["zero_word"]
-    tokenizer = base64.b64decode(golden["tokenizer"])
+    tokenizers = {"tokenizer": base64.b64decode(golden["tokenizer"])}
+    if "source_vocab_size" in config:
+        tokenizers["source_tokenizer"] = base64.b64decode(golden["source_tokenizer"])
     header = {"__metadata__": {"format": "ventris safetensors 1", "config": json.dumps(config)}}
     data = b""
     for name, shape in tensor_shapes(config, golden["words"]).items():
         values = formula_values(name, shape) if changes else golden_values(golden, name)
-        if name == "embedding" and begin >= 0:
+        if name in ("embedding", "target_embedding") and begin >= 0:
             values[begin * shape[1] : (begin + 1) * shape[1]] = [0.0] * shape[1]
         packed = struct.pack(f"<{len(values)}f", *values)
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
         data += packed
-    end = len(data) + len(tokenizer)
-    header["tokenizer"] = {"dtype": "U8", "shape": [len(tokenizer)], "data_offsets": [len(data), end]}
+    for name, tokenizer in tokenizers.items():
+        end = len(data) + len(tokenizer)
+        header[name] = {"dtype": "U8", "shape": [len(tokenizer)], "data_offsets": [len(data), end]}
+        data += tokenizer
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data + tokenizer)
+        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def run(binary, *arguments, stdin=""):
@@ -181,12 +191,15 @@ class CTranslate2:
 
         self.name = f"CTranslate2 {ctranslate2.__version__}"
         self.translator = ctranslate2.Translator(folder, device="cpu", compute_type=compute_type, intra_threads=1)
-        spm = os.path.join(folder, "sentencepiece.model")
-        self.tokenizer = sentencepiece.SentencePieceProcessor(model_file=spm)
+        shared = os.path.exists(os.path.join(folder, "sentencepiece.model"))
+        self.source_tokenizer, self.tokenizer = (
+            sentencepiece.SentencePieceProcessor(model_file=os.path.join(folder, name))
+            for name in (("sentencepiece.model",) * 2 if shared else ("source.spm", "target.spm"))
+        )
 
     def translate(self, lines, beam):
         results = self.translator.translate_batch(
-            [self.tokenizer.encode(line, out_type=str) for line in lines],
+            [self.source_tokenizer.encode(line, out_type=str) for line in lines],
             beam_size=beam,
             length_penalty=0,
             disable_unk=True,
@@ -199,10 +212,9 @@ class CTranslate2:
 
     def difference(self, probes):
         """The greatest difference of log-probabilities of the probes' target words."""
-        pieces = self.tokenizer.id_to_piece
         scores = self.translator.score_batch(
-            [[pieces(word) for word in probe["source"]] for probe in probes],
-            [[pieces(word) for word in probe["target"]] for probe in probes],
+            [[self.source_tokenizer.id_to_piece(word) for word in probe["source"]] for probe in probes],
+            [[self.tokenizer.id_to_piece(word) for word in probe["target"]] for probe in probes],
         )
         return max(
             abs(a - b)
@@ -305,7 +317,7 @@ def check_safetensors(binary, model, folder):
     tensors = load_file(path)
     with h5py.File(weights) as file:
         for name, tensor in tensors.items():
-            expected = file[name if name == "tokenizer" else "model/" + name][()]
+            expected = file[name if name.endswith("tokenizer") else "model/" + name][()]
             if not numpy.array_equal(tensor.view(numpy.uint8), expected.view(numpy.uint8)):
                 raise RuntimeError(f"{path}: {name} differs from {weights}")
     print(f"safetensors: {len(tensors)} tensors equal those of the HDF5 file, bit for bit")
@@ -357,16 +369,16 @@ def check(binary, model, lines):
         return all(agree)
 
 
-def train_tiny_tokenizer(path):
-    """A SentencePiece model of the letters, without normalisation."""
+def train_tiny_tokenizer(path, words=14):
+    """A SentencePiece model of the letters, and of digits to fill it, without normalisation."""
     import sentencepiece
 
     with open(path, "wb") as file:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(tiny_lines(200)),
+            sentence_iterator=iter([*tiny_lines(200), "0123456789"[: words - 14]]),
             model_writer=file,
             model_type="char",
-            vocab_size=14,
+            vocab_size=words,
             normalization_rule_name="identity",
             unk_id=0,
             bos_id=1,
@@ -413,7 +425,16 @@ def train_tiny_model(binary, folder):
         weights[name] = {"exponent": exponent, "numbers": base64.b64encode(numbers).decode()}
     with open(path("tokenizer.model"), "rb") as file:
         tokenizer = base64.b64encode(file.read()).decode()
-    return {"tokenizer": tokenizer, "words": 14, "weights": weights}
+    train_tiny_tokenizer(path("source.model"), 19)
+    with open(path("source.model"), "rb") as file:
+        source_tokenizer = base64.b64encode(file.read()).decode()
+    return {
+        "tokenizer": tokenizer,
+        "source_tokenizer": source_tokenizer,
+        "words": 14,
+        "source_words": 19,
+        "weights": weights,
+    }
 
 
 def files_of(folder):

@@ -9,6 +9,7 @@
 #include "data/files/atomic_folder.h"
 #include "data/files/file_format.h"
 #include "trainer/exchange/export_formats.h"
+#include "trainer/exchange/marian_names.h"
 #include "trainer/files/export_limits.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/probe.h"
@@ -40,11 +41,37 @@ void refuse_another_format(const std::string& folder, const std::string& weights
   }
 }
 
+/// Files that only exports of one vocabulary have, or only those of two. The programs would take an older one
+/// for that of the model.
+std::vector<const char*> vocabularies_of(ExportFormat format, bool shared) {
+  if (format == ExportFormat::kCtranslate2) {
+    return shared
+               ? std::vector{"shared_vocabulary.json", "sentencepiece.model"}
+               : std::vector{"source_vocabulary.json", "target_vocabulary.json", "source.spm", "target.spm"};
+  }
+  if (format == ExportFormat::kMarian) {
+    return shared ? std::vector{kMarianVocabulary}
+                  : std::vector{kMarianSourceVocabulary, kMarianTargetVocabulary};
+  }
+  return shared ? std::vector<const char*>() : std::vector{"target_vocab.json"};
+}
+
+void refuse_other_vocabularies(const std::string& folder, ExportFormat format, bool shared) {
+  for (const char* other : vocabularies_of(format, !shared)) {
+    std::error_code error;
+    if (!fs::exists(fs::path(folder) / other, error)) continue;
+    fail(ExitCode::kCannotCreate,
+         "{}: holds {}, of a model with {}, but this model has {}. Give another folder, or remove that file",
+         folder, other, shared ? "two vocabularies" : "one vocabulary", shared ? "one" : "two");
+  }
+}
+
 std::vector<std::string> write_folder(Context& context, const LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& probes,
                                       FilePrecision precision) {
   const std::string weights = weights_of(format);
   refuse_another_format(output, weights);
+  refuse_other_vocabularies(output, format, model.tokenizers->shared());
   data::AtomicFolder folder(output);
   const auto write = [&](const std::string& to) {
     if (format == ExportFormat::kCtranslate2) return export_ctranslate2(context, model, to, precision);
@@ -65,8 +92,9 @@ std::vector<std::string> write_folder(Context& context, const LoadedModel& model
 void check_symbols(const LoadedModel& model) {
   constexpr std::string_view kBegin = ">>";
   constexpr std::string_view kEnd = "<<";
-  for (int32_t id = 0; id < model.tokenizers->target().vocab_size(); ++id) {
-    const std::string piece = model.tokenizers->target().piece(id);
+  const data::Tokenizer& tokenizer = model.tokenizers->source();
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const std::string piece = tokenizer.piece(id);
     if (piece.size() <= kBegin.size() + kEnd.size() || !piece.starts_with(kBegin) || !piece.ends_with(kEnd))
       continue;
     fail(
@@ -77,6 +105,26 @@ void check_symbols(const LoadedModel& model) {
   }
 }
 
+/// CTranslate2 finds the marks of both vocabularies by one name, MarianTokenizer also by one id.
+void check_marks(const LoadedModel& model, ExportFormat format) {
+  const bool by_id = format == ExportFormat::kHuggingface;
+  if (!by_id && format != ExportFormat::kCtranslate2) return;
+  const data::Tokenizer& source = model.tokenizers->source();
+  const data::Tokenizer& target = model.tokenizers->target();
+  const auto check = [&](const char* mark, int32_t of_source, int32_t of_target) {
+    if (source.piece(of_source) == target.piece(of_target) && (!by_id || of_source == of_target)) return;
+    fail(
+        ExitCode::kBadConfiguration,
+        "{}: the format '{}' has one {} for both vocabularies, but that of sources is '{}' with id {}, that of "
+        "targets '{}' with id {}. Use hdf5, safetensors or marian, or SentencePiece models with equal marks",
+        model.path, name_of(format), mark, source.piece(of_source), of_source, target.piece(of_target),
+        of_target);
+  };
+  check("unknown token", source.unknown_id(), target.unknown_id());
+  check("end mark", source.end_id(), target.end_id());
+  if (by_id) check("begin mark", source.begin_id(), target.begin_id());
+}
+
 void check_expressible(const LoadedModel& model, ExportFormat format) {
   std::string all;
   for (const ExportLimit& limit :
@@ -85,6 +133,7 @@ void check_expressible(const LoadedModel& model, ExportFormat format) {
   }
   if (all.empty()) {
     if (format == ExportFormat::kHuggingface) check_symbols(model);
+    check_marks(model, format);
     return;
   }
   fail(ExitCode::kBadConfiguration, "{}: the format '{}' cannot express this model: it has {}. Formats: {}",

@@ -158,6 +158,24 @@ class Writer {
   FilePrecision precision_;
 };
 
+void write_tables(ModelFile& file, const ModelArrays& arrays, Tie tie, FilePrecision precision) {
+  const std::string source = "encoder/embeddings_0/weight";
+  const std::string target = "decoder/embeddings/weight";
+  const std::string output = "decoder/projection/weight";
+  file.add(target, arrays.get(name_of_target_embedding(tie)), precision);
+  // The runtime moves the scale with an alias.
+  if (tie == Tie::kAll) {
+    file.alias(source, target);
+  } else {
+    file.add(source, arrays.get(kSourceEmbedding), precision);
+  }
+  if (tie == Tie::kNone) {
+    file.add(output, arrays.get(kOutputWeight), precision);
+  } else {
+    file.alias(output, target);
+  }
+}
+
 void write_positions(ModelFile& file, const ModelArrays& arrays, const TransformerConfig& config) {
   const std::string encoder = "encoder/position_encodings/encodings";
   const std::string decoder = "decoder/position_encodings/encodings";
@@ -178,10 +196,7 @@ void write_model_file(const std::string& path, const ModelArrays& arrays, const 
                       FilePrecision precision) {
   ModelFile file(path);
   Writer writer(file, arrays, precision);
-  file.add("decoder/embeddings/weight", arrays.get("embedding"), precision);
-  // The runtime moves the scale with it.
-  file.alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
-  file.alias("decoder/projection/weight", "decoder/embeddings/weight");
+  write_tables(file, arrays, config.tie, precision);
   if (config.output_bias) file.add("decoder/projection/bias", arrays.get(kOutputBias));
   write_positions(file, arrays, config);
   writer.stack("encoder", config);
@@ -230,9 +245,20 @@ std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel&
                         epsilon == kDefaultEpsilon ? json() : json(std::stod(fmt::format("{}", epsilon)))},
                        {"multi_query_attention", false},
                        {"unk_token", tokenizer.piece(tokenizer.unknown_id())}};
-  return {model_file, write_in_folder(folder, "config.json", config.dump(2) + "\n"),
-          write_in_folder(folder, "shared_vocabulary.json", json(pieces_of(tokenizer)).dump(2) + "\n"),
-          write_in_folder(folder, "sentencepiece.model", tokenizer.model())};
+  std::vector<std::string> files = {model_file,
+                                    write_in_folder(folder, "config.json", config.dump(2) + "\n")};
+  const auto write_side = [&](const data::Tokenizer& of_side, const std::string& vocabulary,
+                              const std::string& sentencepiece) {
+    files.push_back(write_in_folder(folder, vocabulary, json(pieces_of(of_side)).dump(2) + "\n"));
+    files.push_back(write_in_folder(folder, sentencepiece, of_side.model()));
+  };
+  if (model.tokenizers->shared()) {
+    write_side(tokenizer, "shared_vocabulary.json", "sentencepiece.model");
+  } else {
+    write_side(model.tokenizers->source(), "source_vocabulary.json", "source.spm");
+    write_side(tokenizer, "target_vocabulary.json", "target.spm");
+  }
+  return files;
 }
 
 }  // namespace ventris

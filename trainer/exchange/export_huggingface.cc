@@ -27,7 +27,13 @@ struct Entry {
 class Layout {
  public:
   explicit Layout(const TransformerConfig& config) {
-    entries_.push_back({"model.shared.weight", "embedding"});
+    if (config.tie == Tie::kAll) {
+      entries_.push_back({"model.shared.weight", kEmbedding});
+    } else {
+      entries_.push_back({"model.encoder.embed_tokens.weight", kSourceEmbedding});
+      entries_.push_back({"model.decoder.embed_tokens.weight", kTargetEmbedding});
+    }
+    if (config.tie == Tie::kNone) entries_.push_back({"lm_head.weight", kOutputWeight});
     for (int i = 0; i < config.encoder_layers; ++i) {
       add_layer(fmt::format("model.encoder.layers.{}", i), fmt::format("encoder/layers/{}", i), false);
     }
@@ -107,7 +113,7 @@ ordered_json model_config(const TransformerConfig& config, const data::Tokenizer
                           FilePrecision precision) {
   return {{"architectures", {"MarianMTModel"}},
           {"model_type", "marian"},
-          {"vocab_size", config.vocab_size},
+          {"vocab_size", config.source_vocab()},
           {"decoder_vocab_size", config.vocab_size},
           {"d_model", config.d_model},
           {"encoder_layers", config.encoder_layers},
@@ -123,8 +129,8 @@ ordered_json model_config(const TransformerConfig& config, const data::Tokenizer
           {"normalize_before", false},
           {"normalize_embedding", false},
           {"add_final_layer_norm", false},
-          {"share_encoder_decoder_embeddings", true},
-          {"tie_word_embeddings", true},
+          {"share_encoder_decoder_embeddings", config.tie == Tie::kAll},
+          {"tie_word_embeddings", config.tie != Tie::kNone},
           {"is_encoder_decoder", true},
           {"dropout", std::stod(fmt::format("{}", config.dropout))},
           {"attention_dropout", std::stod(fmt::format("{}", config.attention_dropout))},
@@ -149,12 +155,24 @@ ordered_json generation_config(const TransformerConfig& config, const data::Toke
           {"max_length", config.max_positions}};
 }
 
+/// JSON of all tokens with their ids, one a line.
+std::string ids_of(const data::Tokenizer& tokenizer) {
+  std::string vocabulary = "{";
+  int id = 0;
+  for (const std::string& piece : pieces_of(tokenizer)) {
+    vocabulary += fmt::format("{}\n  {}: {}", id == 0 ? "" : ",", ordered_json(piece).dump(), id);
+    ++id;
+  }
+  return vocabulary + "\n}\n";
+}
+
 }  // namespace
 
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,
                                             const std::string& folder, FilePrecision precision) {
   const TransformerConfig& config = model.config;
   const data::Tokenizer& tokenizer = model.tokenizers->target();
+  const bool shared = model.tokenizers->shared();
   std::vector<std::string> files;
   files.push_back(write_tensors(folder + "/model.safetensors", context, model, precision));
   const auto write = [&](const char* name, const ordered_json& content) {
@@ -168,15 +186,11 @@ std::vector<std::string> export_huggingface(Context& context, const LoadedModel&
                                   {"eos_token", tokenizer.piece(tokenizer.end_id())},
                                   {"pad_token", begin},
                                   {"model_max_length", config.max_positions},
-                                  {"separate_vocabs", false}});
-  std::string vocabulary = "{";
-  int id = 0;
-  for (const std::string& piece : pieces_of(tokenizer)) {
-    vocabulary += fmt::format("{}\n  {}: {}", id == 0 ? "" : ",", ordered_json(piece).dump(), id);
-    ++id;
-  }
-  files.push_back(write_in_folder(folder, "vocab.json", vocabulary + "\n}\n"));
-  files.push_back(write_in_folder(folder, "source.spm", tokenizer.model()));
+                                  {"separate_vocabs", !shared}});
+  const data::Tokenizer& of_sources = model.tokenizers->source();
+  files.push_back(write_in_folder(folder, "vocab.json", ids_of(of_sources)));
+  if (!shared) files.push_back(write_in_folder(folder, "target_vocab.json", ids_of(tokenizer)));
+  files.push_back(write_in_folder(folder, "source.spm", of_sources.model()));
   files.push_back(write_in_folder(folder, "target.spm", tokenizer.model()));
   return files;
 }

@@ -8,7 +8,7 @@
 #include "trainer/exchange/export_formats.h"
 #include "trainer/exchange/marian_names.h"
 
-// A model as Marian trains it: model.npz with the configuration inside, a vocabulary in YAML.
+// A model as Marian trains it: model.npz with the configuration inside, the vocabularies in YAML.
 
 namespace ventris {
 namespace {
@@ -42,7 +42,7 @@ std::string yaml_of(const TransformerConfig& config) {
       "dim-emb: {d_model}\n"
       "dim-rnn: 1024\n"
       "dim-vocabs:\n"
-      "  - {tokens}\n"
+      "  - {source_tokens}\n"
       "  - {tokens}\n"
       "enc-cell: gru\n"
       "enc-cell-depth: 1\n"
@@ -55,8 +55,8 @@ std::string yaml_of(const TransformerConfig& config) {
       "output-omit-bias: false\n"
       "right-left: false\n"
       "skip: false\n"
-      "tied-embeddings: false\n"
-      "tied-embeddings-all: true\n"
+      "tied-embeddings: {tied_decoder}\n"
+      "tied-embeddings-all: {tied_all}\n"
       "tied-embeddings-src: false\n"
       "transformer-aan-activation: swish\n"
       "transformer-aan-depth: 2\n"
@@ -82,9 +82,10 @@ std::string yaml_of(const TransformerConfig& config) {
       "ulr-trainable-transformation: false\n"
       "version: v1.12.0\n",
       fmt::arg("decoder_layers", config.decoder_layers), fmt::arg("d_model", config.d_model),
-      fmt::arg("tokens", config.vocab_size), fmt::arg("encoder_layers", config.encoder_layers),
-      fmt::arg("d_ff", config.d_ff), fmt::arg("heads", config.heads),
-      fmt::arg("activation", config.swish ? "swish" : "relu"),
+      fmt::arg("source_tokens", config.source_vocab()), fmt::arg("tokens", config.vocab_size),
+      fmt::arg("tied_decoder", config.tie == Tie::kDecoder), fmt::arg("tied_all", config.tie == Tie::kAll),
+      fmt::arg("encoder_layers", config.encoder_layers), fmt::arg("d_ff", config.d_ff),
+      fmt::arg("heads", config.heads), fmt::arg("activation", config.swish ? "swish" : "relu"),
       fmt::arg("postprocess", config.pre_norm ? "da" : "dan"), fmt::arg("top", config.pre_norm ? "n" : ""),
       fmt::arg("preprocess", config.pre_norm ? "n" : ""));
 }
@@ -110,17 +111,28 @@ std::string write_arrays(const std::string& path, Context& context, const Loaded
   return path;
 }
 
+/// YAML of all tokens with their ids, one a line.
+std::string ids_of(const data::Tokenizer& tokenizer) {
+  std::string vocabulary;
+  int id = 0;
+  for (const std::string& piece : pieces_of(tokenizer)) {
+    vocabulary += fmt::format("{}: {}\n", yaml_quoted(piece), id++);
+  }
+  return vocabulary;
+}
+
 }  // namespace
 
 std::vector<std::string> export_marian(Context& context, const LoadedModel& model,
                                        const std::string& folder) {
   std::vector<std::string> files = {write_arrays(folder + "/model.npz", context, model)};
-  std::string vocabulary;
-  int id = 0;
-  for (const std::string& piece : pieces_of(model.tokenizers->target())) {
-    vocabulary += fmt::format("{}: {}\n", yaml_quoted(piece), id++);
+  const data::TokenizerPair& tokenizers = *model.tokenizers;
+  if (tokenizers.shared()) {
+    files.push_back(write_in_folder(folder, kMarianVocabulary, ids_of(tokenizers.target())));
+  } else {
+    files.push_back(write_in_folder(folder, kMarianSourceVocabulary, ids_of(tokenizers.source())));
+    files.push_back(write_in_folder(folder, kMarianTargetVocabulary, ids_of(tokenizers.target())));
   }
-  files.push_back(write_in_folder(folder, "vocab.yml", vocabulary));
   files.push_back(write_in_folder(folder, "decoder.yml",
                                   "relative-paths: true\n"
                                   "models:\n"
@@ -130,8 +142,8 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
                                   "  - target.spm\n"
                                   "beam-size: 4\n"
                                   "normalize: 0.6\n"));
-  files.push_back(write_in_folder(folder, "source.spm", model.tokenizers->target().model()));
-  files.push_back(write_in_folder(folder, "target.spm", model.tokenizers->target().model()));
+  files.push_back(write_in_folder(folder, kMarianSourceTokenizer, tokenizers.source().model()));
+  files.push_back(write_in_folder(folder, kMarianTargetTokenizer, tokenizers.target().model()));
   return files;
 }
 

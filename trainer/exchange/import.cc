@@ -13,6 +13,7 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/npz_reader.h"
+#include "model/transformer_parameters.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"
 #include "trainer/files/model_arrays.h"
@@ -28,8 +29,13 @@ std::string text_of(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::string beside(const std::string& given, const std::string& model, const char* name) {
-  return given.empty() ? (fs::path(model).parent_path() / name).string() : given;
+/// The first name that is not empty.
+std::string first_of(const std::string& a, const std::string& b, const std::string& otherwise) {
+  return !a.empty() ? a : !b.empty() ? b : otherwise;
+}
+
+std::string beside(const std::string& model, const char* name) {
+  return (fs::path(model).parent_path() / name).string();
 }
 
 /// The bytes of an f32 matrix, ignoring leading dimensions of size 1.
@@ -46,6 +52,24 @@ std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& na
   return std::move(array.data);
 }
 
+/// The bytes of a parameter in Marian's order of rows.
+std::vector<uint8_t> read_parameter(const data::NpzFile& file, const LogicalParameter& parameter,
+                                    bool pre_norm) {
+  const std::string name = marian_name(parameter.name, pre_norm);
+  if (parameter.name != kOutputWeight || file.contains(name) ||
+      !file.contains(kMarianTransposedOutputWeight)) {
+    return f32_matrix(file, name, parameter.rows, parameter.cols);
+  }
+  const std::vector<uint8_t> bytes =
+      f32_matrix(file, kMarianTransposedOutputWeight, parameter.cols, parameter.rows);
+  Array array{.rows = parameter.cols, .cols = parameter.rows, .vector = false, .values = {}};
+  array.values.resize(bytes.size() / sizeof(float));
+  std::memcpy(array.values.data(), bytes.data(), bytes.size());
+  array = transposed(array);
+  const auto* const first = reinterpret_cast<const uint8_t*>(array.values.data());
+  return {first, first + bytes.size()};
+}
+
 /// The bias of Marian's output layer by its ids, or empty if it has none or only zeros.
 std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfig& config) {
   if (!file.contains(kMarianOutputBias)) return {};
@@ -56,11 +80,55 @@ std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfi
   return zeros ? std::vector<float>() : bias;
 }
 
-/// Marian's ids of our tokens: from the given vocabulary or the one beside the model, otherwise from the
-/// SentencePiece model, which Marian also accepts as a vocabulary.
-std::vector<int32_t> token_ids(const ImportOptions& options, const data::Tokenizer& tokenizer) {
-  const std::string path = beside(options.vocabulary, options.input, "vocab.yml");
-  if (options.vocabulary.empty() && !data::is_there(path)) {
+/// What a model of Marian has of a side: the bytes of its SentencePiece model, and the path of its vocabulary
+/// in YAML or "".
+struct Side {
+  std::string tokenizer;
+  std::string vocabulary;
+  bool operator==(const Side&) const = default;
+};
+
+Side read_side(const ImportOptions& options, const MarianFiles& given, const char* tokenizer,
+               const char* vocabulary) {
+  const std::string path =
+      first_of(given.tokenizer, options.both.tokenizer, beside(options.input, tokenizer));
+  const std::string written = beside(options.input, vocabulary);
+  return {.tokenizer = text_of(data::read_file(path, data::kMaxTokenizerBytes)),
+          .vocabulary = first_of(given.vocabulary, options.both.vocabulary,
+                                 data::is_there(written) ? written : std::string())};
+}
+
+struct Sides {
+  Side source;
+  Side target;
+};
+
+Sides read_sides(const ImportOptions& options, bool one_table) {
+  if (one_table) {
+    if (!options.source.empty() || !options.target.empty()) {
+      fail(ExitCode::kUsage,
+           "{}: its tables of source, target and output are one, so that it has one vocabulary: give "
+           "--tokenizer-model and --vocabulary, without source or target",
+           options.input);
+    }
+    const Side both = read_side(options, {}, kMarianSourceTokenizer, kMarianVocabulary);
+    return {both, both};
+  }
+  Sides sides = {read_side(options, options.source, kMarianSourceTokenizer, kMarianSourceVocabulary),
+                 read_side(options, options.target, kMarianTargetTokenizer, kMarianTargetVocabulary)};
+  const std::string of_both = beside(options.input, kMarianVocabulary);
+  if (sides.source.tokenizer == sides.target.tokenizer && data::is_there(of_both)) {
+    for (Side* side : {&sides.source, &sides.target}) {
+      if (side->vocabulary.empty()) side->vocabulary = of_both;
+    }
+  }
+  return sides;
+}
+
+/// Marian's ids of our tokens: from the vocabulary, otherwise from the SentencePiece model, which Marian also
+/// accepts as a vocabulary.
+std::vector<int32_t> token_ids(const std::string& path, const data::Tokenizer& tokenizer) {
+  if (path.empty()) {
     std::vector<int32_t> same(static_cast<size_t>(tokenizer.vocab_size()));
     std::iota(same.begin(), same.end(), 0);
     return same;
@@ -77,13 +145,16 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   const std::vector<uint8_t> bytes = data::read_file(options.input, data::kAnyBytes);
   const data::NpzFile file(bytes, options.input);
   TransformerConfig config = marian_config(text_of(file.read(kMarianConfig).data), options.input);
+  const Sides sides = read_sides(options, config.tie == Tie::kAll);
+  const bool shared = sides.source == sides.target && config.source_vocab() == config.vocab_size;
+  if (shared) config.source_vocab_size = 0;
   const std::vector<float> bias = output_bias(file, config);
   config.output_bias = !bias.empty();
-  const std::string tokenizer = text_of(
-      data::read_file(beside(options.tokenizer, options.input, "source.spm"), data::kMaxTokenizerBytes));
-  begin_loading(*model, context, config, {.target = tokenizer, .source = {}}, DType::kF32,
-                file.array_bytes());
-  const std::vector<int32_t> ids = token_ids(options, model->tokenizers->target());
+  begin_loading(*model, context, config,
+                {.target = sides.target.tokenizer, .source = shared ? std::string() : sides.source.tokenizer},
+                DType::kF32, file.array_bytes());
+  const std::vector<int32_t> source_ids = token_ids(sides.source.vocabulary, model->tokenizers->source());
+  const std::vector<int32_t> ids = token_ids(sides.target.vocabulary, model->tokenizers->target());
   fill_parameters(
       context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
@@ -92,16 +163,16 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
                          [&](int32_t id) { return bias[static_cast<size_t>(id)]; });
           return;
         }
-        const std::string name = marian_name(parameter.name, config.pre_norm);
-        const std::vector<uint8_t> read = f32_matrix(file, name, parameter.rows, parameter.cols);
-        if (parameter.name != "embedding") {
+        const std::vector<uint8_t> read = read_parameter(file, parameter, config.pre_norm);
+        if (!is_table(parameter.name)) {
           std::memcpy(values.data(), read.data(), read.size());
           return;
         }
+        const std::vector<int32_t>& rows = parameter.name == kSourceEmbedding ? source_ids : ids;
         const size_t row_bytes = static_cast<size_t>(parameter.cols) * sizeof(float);
-        for (size_t token = 0; token < ids.size(); ++token) {
+        for (size_t token = 0; token < rows.size(); ++token) {
           std::memcpy(values.data() + token * static_cast<size_t>(parameter.cols),
-                      read.data() + static_cast<size_t>(ids[token]) * row_bytes, row_bytes);
+                      read.data() + static_cast<size_t>(rows[token]) * row_bytes, row_bytes);
         }
       },
       OnFailure::kLoseValues);
@@ -118,8 +189,9 @@ bool is_npz(const std::string& path) {
 
 std::unique_ptr<LoadedModel> import_model(Context& context, const ImportOptions& options) {
   if (is_npz(options.input)) return import_marian(context, options);
-  if (!options.vocabulary.empty() || !options.tokenizer.empty()) {
-    fail(ExitCode::kUsage, "{}: --vocabulary and --tokenizer-model are for a model of Marian (.npz) only",
+  if (!options.both.empty() || !options.source.empty() || !options.target.empty()) {
+    fail(ExitCode::kUsage,
+         "{}: --vocabulary, --tokenizer-model and those of a side are for a model of Marian (.npz) only",
          options.input);
   }
   return load_model(context, options.input, DType::kF32);

@@ -8,10 +8,21 @@
 
 namespace ventris {
 
+/// Files of a model of Marian; "": by the defaults of ImportOptions.
+struct MarianFiles {
+  std::string vocabulary = {};  // in YAML
+  std::string tokenizer = {};   // the SentencePiece model of its tokens
+  bool empty() const { return vocabulary.empty() && tokenizer.empty(); }
+};
+
+/// Defaults, beside the model: if all its tables are one, source.spm and, if it is there, vocab.yml;
+/// otherwise SIDE.spm and, if they are there, SIDE.vocab.yml or, where both SentencePiece models are equal,
+/// vocab.yml.
 struct ImportOptions {
-  std::string input;            // a file or run folder of ours, or a model of Marian (.npz)
-  std::string vocabulary = {};  // of Marian; "": vocab.yml beside the model
-  std::string tokenizer = {};   // the SentencePiece model of Marian's tokens; "": source.spm beside the model
+  std::string input;      // a file or run folder of ours, or a model of Marian (.npz)
+  MarianFiles both = {};  // of both sides
+  MarianFiles source = {};
+  MarianFiles target = {};
 };
 
 /// Loads a model in f32 that computes the same function as the file's. Throws Error(kBadData) or DataError

@@ -169,6 +169,39 @@ void refuse_old_pre_norm(const Settings& settings, const std::string& origin) {
        origin, version);
 }
 
+/// Marian's switches tie the output layer to the target embedding, and that to the source embedding.
+Tie tie_of(const Settings& settings, const std::string& origin) {
+  const auto is_on = [&](const char* key) {
+    settings.require(key, {"false", "true"});
+    return settings.get(key, "false") == "true";
+  };
+  const bool all = is_on("tied-embeddings-all");
+  const bool output = is_on("tied-embeddings") || all;
+  const bool source = is_on("tied-embeddings-src") || all;
+  if (source && !output) {
+    fail(ExitCode::kBadData,
+         "{}: tied-embeddings-src of the model is 'true' without tied-embeddings, which our model does not "
+         "support: with one embedding for both sides the output layer must have it too (tied-embeddings-all)",
+         origin);
+  }
+  return source ? Tie::kAll : output ? Tie::kDecoder : Tie::kNone;
+}
+
+void set_vocabularies(const Settings& settings, const std::string& origin, TransformerConfig& config) {
+  const std::string sizes = settings.get("dim-vocabs", "");
+  const char* const end = sizes.data() + sizes.size();
+  int64_t of_sources = 0;
+  const auto first = std::from_chars(sizes.data(), end, of_sources);
+  const bool two = first.ec == std::errc() && first.ptr != end && *first.ptr == ',';
+  const auto second = std::from_chars(two ? first.ptr + 1 : end, end, config.vocab_size);
+  const bool one_table = config.tie == Tie::kAll;
+  if (second.ec != std::errc() || second.ptr != end || (one_table && of_sources != config.vocab_size)) {
+    fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}'; expected {}", origin, sizes,
+         one_table ? "the same number twice" : "two numbers");
+  }
+  if (!one_table) config.source_vocab_size = of_sources;
+}
+
 }  // namespace
 
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin) {
@@ -196,7 +229,6 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   settings.require("transformer-train-position-embeddings", {"false"});
   settings.require("transformer-disable-position-embeddings", {"false"});
   settings.require("transformer-postprocess-emb", {"d", ""});
-  settings.require("tied-embeddings-all", {"true"});
   settings.require("right-left", {"false"});
   settings.require("ulr", {"false"});
   settings.require("lemma-dim-emb", {"0"});
@@ -219,14 +251,8 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.dropout = settings.number("transformer-dropout", config.dropout);
   config.attention_dropout = settings.number("transformer-dropout-attention", config.attention_dropout);
   config.label_smoothing = settings.number("label-smoothing", config.label_smoothing);
-  const std::string sizes = settings.get("dim-vocabs", "");
-  const std::string first = sizes.substr(0, sizes.find(','));
-  const char* const first_end = first.data() + first.size();
-  const auto [end, error] = std::from_chars(first.data(), first_end, config.vocab_size);
-  if (sizes != first + "," + first || error != std::errc() || end != first_end) {
-    fail(ExitCode::kBadData, "{}: dim-vocabs of the model are '{}'; expected the same number twice", origin,
-         sizes);
-  }
+  config.tie = tie_of(settings, origin);
+  set_vocabularies(settings, origin, config);
   config.validate();
   return config;
 }

@@ -42,7 +42,10 @@ std::vector<std::string> split(const std::string& path) {
 }  // namespace
 
 std::string marian_name(const std::string& logical_name, bool pre_norm) {
-  if (logical_name == "embedding") return "Wemb";
+  if (logical_name == kEmbedding) return "Wemb";
+  if (logical_name == kSourceEmbedding) return "encoder_Wemb";
+  if (logical_name == kTargetEmbedding) return "decoder_Wemb";
+  if (logical_name == kOutputWeight) return kMarianOutputWeight;
   if (logical_name == kOutputBias) return kMarianOutputBias;
   // <stack>/norm/<kind>, or <stack>/layers/<number>/<sublayer>/<linear or norm>/<kind>
   const std::vector<std::string> parts = split(logical_name);
