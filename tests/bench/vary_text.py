@@ -4,7 +4,8 @@
     python3 tests/bench/vary_text.py --pairs 4500000 --output text a.en.gz a.fr.gz b.en.gz b.fr.gz
 
 Writes text.source and text.target. Pair i is of corpus i mod N of the N given; after its first use --changes words of either side are
-exchanged for words drawn from all text of that side, so that pairs differ and frequencies stay about those of the corpora. The same options
+exchanged for words drawn from all text of that side, so that pairs differ and frequencies stay about those of the corpora. A share --new of
+these is the first half of one word and the second of another, so that the number of different words grows with the text. The same options
 write the same bytes.
 """
 import argparse
@@ -17,10 +18,14 @@ def lines_of(path):
         return [line.rstrip("\n").split(" ") for line in file]
 
 
-def changed(words, pool, draw, changes):
+def changed(words, pool, draw, changes, new):
     words = words[:]
     for _ in range(changes):
-        words[int(draw() * len(words))] = pool[int(draw() * len(pool))]
+        word = pool[int(draw() * len(pool))]
+        if draw() < new:
+            other = pool[int(draw() * len(pool))]
+            word = word[: (len(word) + 1) // 2] + other[len(other) // 2 :]
+        words[int(draw() * len(words))] = word
     return words
 
 
@@ -29,6 +34,7 @@ def main():
     parser.add_argument("--pairs", type=int, required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--changes", type=int, default=2)
+    parser.add_argument("--new", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("files", nargs="+", metavar="SOURCE TARGET")
     arguments = parser.parse_args()
@@ -46,7 +52,7 @@ def main():
             for side, pool, file in zip(sides, pools, (source, target)):
                 corpus = side[i % corpora]
                 round_, line = divmod(i // corpora, len(corpus))
-                words = corpus[line] if round_ == 0 else changed(corpus[line], pool, draw, arguments.changes)
+                words = corpus[line] if round_ == 0 else changed(corpus[line], pool, draw, arguments.changes, arguments.new)
                 file.write(" ".join(words) + "\n")
 
 
