@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sentence pairs a second of `ventris prepare` on two threads against two parallel spm_encode processes, one for each side, on
 # the same plain text with the same model; and the memory of prepare for the text and for several copies of it.
-# usage: prepare_bench.sh VENTRIS SOURCE TARGET [VOCAB_SIZE] [COPIES]
+# usage: prepare_bench.sh VENTRIS SOURCE TARGET [VOCAB_SIZE] [COPIES] [bpe|unigram]
 #   VENTRIS  the program; SOURCE, TARGET  parallel text, plain or gzipped; COPIES  of the text for the memory run (13)
 # Needs spm_encode and h5dump (Debian: sentencepiece, hdf5-tools).
 set -eu
@@ -10,6 +10,7 @@ source_text=$2
 target_text=$3
 vocab_size=${4:-32000}
 copies=${5:-13}
+kind=${6:-bpe}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -19,8 +20,8 @@ pairs=$(wc -l < "$work/source")
 now() { date +%s.%N; }
 rate() { awk -v pairs="$1" -v begin="$2" -v end="$3" 'BEGIN { printf "%.0f", pairs / (end - begin) }'; }
 
-"$ventris" prepare --train-sets "$work/source" "$work/target" --vocab-size "$vocab_size" --threads 2 \
-  --output "$work/trained.h5" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+"$ventris" prepare --train-sets "$work/source" "$work/target" --tokenizer "$kind" --vocab-size "$vocab_size" \
+  --threads 2 --output "$work/trained.h5" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 h5dump -d /tokenizer -b LE -o "$work/model" "$work/trained.h5" > "$work/log"
 
 for run in 1 2 3; do
