@@ -140,8 +140,7 @@ void clear_zero_word(Context& context, const TransformerConfig& config, Tensor t
 }
 
 void clear_zero_word(Context& context, const TransformerConfig& config, ParameterStore& store) {
-  const char* const name = config.tie == Tie::kAll ? kEmbedding : kTargetEmbedding;
-  clear_zero_word(context, config, store.logical_value(*store.find(name)));
+  clear_zero_word(context, config, store.logical_value(*store.find(name_of_target_embedding(config.tie))));
 }
 
 }  // namespace ventris

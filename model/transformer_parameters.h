@@ -17,6 +17,10 @@ inline constexpr const char* kOutputWeight = "output/weight";
 /// That of the bias of the output layer.
 inline constexpr const char* kOutputBias = "output/bias";
 
+/// The name of the decoder's embedding.
+inline const char* name_of_target_embedding(Tie tie) {
+  return tie == Tie::kAll ? kEmbedding : kTargetEmbedding;
+}
 /// Whether it is the name of a table.
 bool is_table(std::string_view name);
 

@@ -233,8 +233,9 @@ TEST_F(Export, ImportRefusesMarianModelsThatOursCannotBe) {
                           ExitCode::kBadData, says);
   };
   refuse(tokens.substr(0, tokens.rfind('\n', tokens.size() - 2) + 1), {"vocab.yml", "63", "64"});
-  expect_failure<Error>([&] { import_model(context_, {.input = path("trained.h5"), .vocabulary = "v.yml"}); },
-                        ExitCode::kUsage, {"--vocabulary"});
+  expect_failure<Error>(
+      [&] { import_model(context_, {.input = path("trained.h5"), .both = {.vocabulary = "v.yml"}}); },
+      ExitCode::kUsage, {"--vocabulary"});
 }
 
 TEST_F(Export, ImportOfMarianTakesIdsOfTheVocabularyOrOfTheSentencePieceModel) {
