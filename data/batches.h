@@ -142,9 +142,7 @@ class Packer {
  private:
   void end_pair();
 
-  const int32_t source_end_id_;
-  const int32_t begin_id_;
-  const int32_t end_id_;
+  const int32_t source_end_id_, begin_id_, end_id_;
   PackedBatch& packed_;
 };
 

@@ -6,9 +6,9 @@
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "trainer/files/marks.h"
 #include "trainer/files/model_files.h"
 #include "trainer/inference/translation.h"
-#include "trainer/marks.h"
 
 namespace ventris {
 

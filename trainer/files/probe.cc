@@ -12,7 +12,7 @@
 #include "model/transformer.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
-#include "trainer/marks.h"
+#include "trainer/files/marks.h"
 
 namespace ventris {
 namespace {

@@ -8,8 +8,8 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "data/scores/unspaced_text.h"
+#include "trainer/files/marks.h"
 #include "trainer/inference/work_sharing.h"
-#include "trainer/marks.h"
 
 namespace ventris {
 namespace {

@@ -7,8 +7,8 @@
 #include "backend/error.h"
 #include "comm/communicator.h"
 #include "model/search/target_scores.h"
+#include "trainer/files/marks.h"
 #include "trainer/inference/work_sharing.h"
-#include "trainer/marks.h"
 
 namespace ventris {
 namespace {
