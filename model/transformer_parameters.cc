@@ -139,8 +139,4 @@ void clear_zero_word(Context& context, const TransformerConfig& config, Tensor t
   if (config.zero_word >= 0 && table) fill_zero(context, table.row_range(config.zero_word, 1));
 }
 
-void clear_zero_word(Context& context, const TransformerConfig& config, ParameterStore& store) {
-  clear_zero_word(context, config, store.logical_value(*store.find(name_of_target_embedding(config.tie))));
-}
-
 }  // namespace ventris

@@ -108,7 +108,5 @@ int64_t end_of_embeddings(const ParameterStore& store);
 /// If config.zero_word is a token, clears its row of `table`, the decoder's embedding or its gradient, which
 /// may be empty.
 void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table);
-/// The same in the values of the store.
-void clear_zero_word(Context& context, const TransformerConfig& config, ParameterStore& store);
 
 }  // namespace ventris

@@ -26,6 +26,12 @@ InitialValues::InitialValues(Context& context, Communicator& communicator, const
       progress_(progress) {}
 
 void InitialValues::take_parameters(const TransformerIds& ids, ParameterStore& store) {
+  take_given(ids, store);
+  const LogicalParameter* table = store.find(name_of_target_embedding(options_.model.tie));
+  clear_zero_word(context_, options_.model, store.logical_value(*table));
+}
+
+void InitialValues::take_given(const TransformerIds& ids, ParameterStore& store) {
   if (resumes_ || communicator_.rank() != 0) return;
   for (const EmbeddingFile& file : embedding_files(options_, corpus_.tokenizers().shared()))
     take_embeddings(file, ids, store);

@@ -21,14 +21,15 @@ class InitialValues {
   InitialValues(Context& context, Communicator& communicator, const TrainOptions& options,
                 const data::Corpus& corpus, bool resumes, Progress& progress);
 
-  /// Changes the values of the store on rank 0, from which the others get them. Errors: those of InitialModel
-  /// embedding_files() and read_embeddings().
+  /// Changes the values of the store on rank 0, from which the others get them, and clears the row of
+  /// config.zero_word. Errors: those of InitialModel, embedding_files() and read_embeddings().
   void take_parameters(const TransformerIds& ids, ParameterStore& store);
   /// After the ranks have the parameters: gives them Adam's moments with --init-optimizer keep, and returns
   /// the number of updates that these have seen; writes the list of new tokens.
   int64_t take_moments(const ParameterStore& store, Optimizer& optimizer);
 
  private:
+  void take_given(const TransformerIds& ids, ParameterStore& store);
   void take_embeddings(const EmbeddingFile& file, const TransformerIds& ids, ParameterStore& store);
   void report_tokens();
 

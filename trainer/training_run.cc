@@ -183,7 +183,6 @@ void TrainingRun::make_model(InitialValues& initial) {
   store_.allocate(context_.device(), dtype_of(options_.precision), /*gradients=*/true);
   store_.initialize(context_, options_.seed);
   initial.take_parameters(ids_, store_);
-  clear_zero_word(context_, options_.model, store_);
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,
