@@ -211,7 +211,9 @@ class TinyModel(GoldenModelTest):
         source = self.write("lines.txt", "".join(line + "\n" for line in exports.TINY_LINES))
         script = os.path.join(support.GOLDEN_DIR, "exports.py")
         for number, change in enumerate(
-            ({}, {"zero_word": -1}, {"pre_norm": True}, {"learned_positions": True, "zero_word": -1})
+            ({}, {"zero_word": -1}, {"pre_norm": True}, {"learned_positions": True, "zero_word": -1},
+             {"tie": "decoder"}, {"tie": "none", "source_vocab_size": 19},
+             {"tie": "decoder", "source_vocab_size": 19})  # fmt: skip
         ):
             model = self.path(f"variant{number}.safetensors")
             exports.write_tiny_model(model, self.golden, **change)

@@ -116,7 +116,6 @@ class Marian(support.CommandLineTest):
             ("transformer-disable-position-embeddings", "true"),
             ("transformer-train-position-embeddings", "true"),
             ("transformer-no-bias", "true"),
-            ("tied-embeddings-all", "false"),
         ):
             opposite = {"true": "false", "false": "true"}[value]
             config = variant["config"].replace(f"{key}: {opposite}\n", f"{key}: {value}\n")

@@ -1,5 +1,6 @@
 #include "trainer/exchange/export.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,6 +24,28 @@ using testing::small_config;
 using testing::small_tokenizer_models;
 using testing::SmallModel;
 
+/// 48 tokens of sources and 64 of targets.
+data::TokenizerModels two_tokenizers() {
+  std::vector<std::string> sentences;
+  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::german_cardinal(n * 37));
+  data::TokenizerTraining options;
+  options.vocab_size = 48;
+  return {.target = testing::small_tokenizer_model(), .source = data::train_tokenizer(sentences, options)};
+}
+
+/// All three ties of one vocabulary, and both of two, for models of that configuration.
+std::vector<TransformerConfig> ties_of(TransformerConfig config) {
+  std::vector<TransformerConfig> all;
+  for (const int64_t source_vocab : {0, 48}) {
+    config.source_vocab_size = source_vocab;
+    for (const Tie tie : {Tie::kAll, Tie::kDecoder, Tie::kNone}) {
+      config.tie = tie;
+      if (source_vocab == 0 || tie != Tie::kAll) all.push_back(config);
+    }
+  }
+  return all;
+}
+
 class Export : public testing::FolderTest {
  protected:
   Context context_{ContextOptions{}};
@@ -45,16 +68,18 @@ class Export : public testing::FolderTest {
     return config;
   }
   std::unique_ptr<LoadedModel> load(const TransformerConfig& config) {
+    return load(config, config.source_vocab_size == 0 ? small_tokenizer_models() : two_tokenizers());
+  }
+  std::unique_ptr<LoadedModel> load(const TransformerConfig& config,
+                                    const data::TokenizerModels& tokenizers) {
     SmallModel model(config, 5);
-    TransformerIds ids;
-    ParameterStore declared;
-    ids = declare_transformer(config, declared);
-    clear_zero_word(context_, config, model.store.logical_value(*model.store.find("embedding")));
+    clear_zero_word(context_, config,
+                    model.store.logical_value(*model.store.find(name_of_target_embedding(config.tie))));
     if (const LogicalParameter* bias = model.store.find(kOutputBias)) {
       float* values = model.store.logical_value(*bias).row<float>(0);
       for (int64_t i = 0; i < bias->cols; ++i) values[i] = 0.01F * static_cast<float>(i);
     }
-    save_weights(context_, path("trained.h5"), config, model.store, small_tokenizer_models(), "a test");
+    save_weights(context_, path("trained.h5"), config, model.store, tokenizers, "a test");
     return load_model(context_, path("trained.h5"), DType::kF32);
   }
   std::vector<std::string> write(LoadedModel& model, ExportFormat format, const std::string& name) {
@@ -93,6 +118,116 @@ TEST_F(Export, ReturnsBitForBitThroughImport) {
       EXPECT_EQ(back->tokenizers->models(), model->tokenizers->models()) << name;
     }
   }
+}
+
+TEST_F(Export, OfEveryTieReturnsBitForBitThroughImport) {
+  for (const TransformerConfig& config : ties_of(marian_like(/*pre_norm=*/true))) {
+    const std::string name = fmt::format("{}-{}", name_of(config.tie), config.source_vocab_size);
+    const auto model = load(config);
+    write(*model, ExportFormat::kHdf5, name + ".h5");
+    write(*model, ExportFormat::kSafetensors, name + ".safetensors");
+    write(*model, ExportFormat::kMarian, name);
+    for (const std::string& file : {name + ".h5", name + ".safetensors", name + "/model.npz"}) {
+      const auto back = import_model(context_, {.input = path(file)});
+      EXPECT_EQ(flat_values(back->store), flat_values(model->store)) << file;
+      EXPECT_EQ(back->config, model->config) << file;
+      EXPECT_EQ(back->tokenizers->models(), model->tokenizers->models()) << file;
+      EXPECT_EQ(tokenizer_model_of(path(file)), model->tokenizers->models()) << file;
+    }
+  }
+}
+
+TEST_F(Export, OfTwoVocabulariesHasAFileForEach) {
+  TransformerConfig config = zero_begin();
+  config.tie = Tie::kDecoder;
+  config.source_vocab_size = 48;
+  const auto model = load(config);
+  const auto names_of = [&](LoadedModel& of, ExportFormat format) {
+    std::vector<std::string> names;
+    for (const std::string& file : write(of, format, name_of(format))) {
+      names.push_back(std::filesystem::path(file).filename().string());
+    }
+    return names;
+  };
+  EXPECT_EQ(names_of(*model, ExportFormat::kCtranslate2),
+            (std::vector<std::string>{"model.bin", "config.json", "source_vocabulary.json", "source.spm",
+                                      "target_vocabulary.json", "target.spm", "probe.json"}));
+  const std::vector<std::string> huggingface = names_of(*model, ExportFormat::kHuggingface);
+  EXPECT_EQ(std::count(huggingface.begin(), huggingface.end(), "target_vocab.json"), 1);
+  EXPECT_EQ(content(path("huggingface/source.spm")), model->tokenizers->source().model());
+  EXPECT_EQ(content(path("huggingface/target.spm")), model->tokenizers->target().model());
+  // CTranslate2 would read the vocabulary of both sides that an older model left.
+  const auto shared = load(zero_begin());
+  for (const auto& [format, file] : {std::pair{ExportFormat::kCtranslate2, "source_vocabulary.json"},
+                                     {ExportFormat::kHuggingface, "target_vocab.json"}}) {
+    expect_failure<Error>([&] { write(*shared, format, name_of(format)); }, ExitCode::kCannotCreate,
+                          {name_of(format), file, "two vocabularies"});
+  }
+  write(*shared, ExportFormat::kCtranslate2, "shared");
+  expect_failure<Error>([&] { write(*model, ExportFormat::kCtranslate2, "shared"); }, ExitCode::kCannotCreate,
+                        {"shared_vocabulary.json", "one vocabulary"});
+}
+
+TEST_F(Export, ImportOfMarianTakesTheIdsOfEachSide) {
+  TransformerConfig config = marian_like(/*pre_norm=*/true);
+  config.tie = Tie::kNone;
+  config.source_vocab_size = 48;
+  const auto model = load(config);
+  write(*model, ExportFormat::kMarian, "marian");
+  const auto exchange = [&](const char* name) {
+    std::string tokens = content(path(name));
+    tokens.replace(tokens.find(": 5\n"), 4, ": 7\n").replace(tokens.rfind(": 7\n"), 4, ": 5\n");
+    testing::FolderTest::write(path(name), tokens);
+  };
+  exchange("marian/source.vocab.yml");
+  const auto row = [](const LoadedModel& of, const char* name, int64_t token) {
+    const auto block = of.store.logical_value(*of.store.find(name));
+    return std::vector<float>(block.row<float>(token), block.row<float>(token) + block.cols);
+  };
+  const auto changed = import_model(context_, {.input = path("marian/model.npz")});
+  EXPECT_EQ(row(*changed, kSourceEmbedding, 5), row(*model, kSourceEmbedding, 7));
+  EXPECT_EQ(row(*changed, kSourceEmbedding, 7), row(*model, kSourceEmbedding, 5));
+  EXPECT_EQ(row(*changed, kTargetEmbedding, 5), row(*model, kTargetEmbedding, 5));
+  EXPECT_EQ(row(*changed, kOutputWeight, 7), row(*model, kOutputWeight, 7));
+  exchange("marian/target.vocab.yml");
+  const auto both = import_model(context_, {.input = path("marian/model.npz")});
+  EXPECT_EQ(row(*both, kTargetEmbedding, 5), row(*model, kTargetEmbedding, 7));
+  EXPECT_EQ(row(*both, kOutputWeight, 7), row(*model, kOutputWeight, 5));
+
+  // Without the files beside the model, those that are given; and each only where it can be.
+  std::filesystem::create_directory(path("elsewhere"));
+  for (const char* name : {"source.spm", "target.spm", "source.vocab.yml", "target.vocab.yml"}) {
+    std::filesystem::rename(path(std::string("marian/") + name), path(std::string("elsewhere/") + name));
+  }
+  const ImportOptions given = {
+      .input = path("marian/model.npz"),
+      .source = {.vocabulary = path("elsewhere/source.vocab.yml"), .tokenizer = path("elsewhere/source.spm")},
+      .target = {.vocabulary = path("elsewhere/target.vocab.yml"),
+                 .tokenizer = path("elsewhere/target.spm")}};
+  EXPECT_EQ(flat_values(import_model(context_, given)->store), flat_values(both->store));
+  ImportOptions exchanged = given;
+  std::swap(exchanged.source, exchanged.target);
+  expect_failure<Error>([&] { import_model(context_, exchanged); }, ExitCode::kBadData, {"64", "48"});
+  write(*load(marian_like()), ExportFormat::kMarian, "one");
+  ImportOptions of_one = given;
+  of_one.input = path("one/model.npz");
+  expect_failure<Error>([&] { import_model(context_, of_one); }, ExitCode::kUsage, {"one vocabulary"});
+}
+
+TEST_F(Export, OfVocabulariesWithOtherMarksIsRefusedWhereMarksAreShared) {
+  TransformerConfig config = zero_begin();
+  config.tie = Tie::kDecoder;
+  config.source_vocab_size = 48;
+  std::string source_model = two_tokenizers().source;
+  const size_t unknown = source_model.find("<unk>");
+  ASSERT_NE(unknown, std::string::npos);
+  const auto model = load(config, {.target = testing::small_tokenizer_model(),
+                                   .source = source_model.replace(unknown, 5, "<u!k>")});
+  for (const ExportFormat format : {ExportFormat::kCtranslate2, ExportFormat::kHuggingface}) {
+    expect_failure<Error>([&] { write(*model, format, "out"); }, ExitCode::kBadConfiguration,
+                          {name_of(format), "unknown token", "<u!k>", "<unk>", "hdf5"});
+  }
+  write(*model, ExportFormat::kSafetensors, "w.safetensors");
 }
 
 TEST_F(Export, OfLearnedPositionsReturnsThroughSafetensors) {

@@ -42,6 +42,25 @@ TEST(MarianConfig, GivesTheShapeOfTheModel) {
   EXPECT_FALSE(config.pre_norm);
 }
 
+TEST(MarianConfig, GivesTheTieAndBothVocabularies) {
+  const auto read = [](const std::string& ties, const std::string& sizes) {
+    std::string text = replaced("tied-embeddings-all: true\n", ties);
+    return marian_config(text.replace(text.find("  - 64\n  - 64"), 13, sizes), "m.npz");
+  };
+  const std::string of_decoder = "tied-embeddings: true\ntied-embeddings-all: false\n";
+  EXPECT_EQ(read("tied-embeddings-all: true\n", "  - 64\n  - 64").source_vocab_size, 0);
+  for (const char* all :
+       {"tied-embeddings-all: true\n", "tied-embeddings: true\ntied-embeddings-src: true\n"}) {
+    EXPECT_EQ(read(all, "  - 64\n  - 64").tie, Tie::kAll) << all;
+  }
+  const TransformerConfig config = read(of_decoder, "  - 48\n  - 64");
+  EXPECT_EQ(config.tie, Tie::kDecoder);
+  EXPECT_EQ(config.source_vocab_size, 48);
+  EXPECT_EQ(config.vocab_size, 64);
+  EXPECT_EQ(read("tied-embeddings: false\n", "  - 64\n  - 64").tie, Tie::kNone);
+  EXPECT_EQ(read("", "  - 64\n  - 64").source_vocab_size, 64);
+}
+
 TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
   const auto refuse = [](const std::string& yaml, ExitCode code, const std::vector<std::string>& says) {
     expect_failure<Error>([&] { marian_config(yaml, "m.npz"); }, code, says);
@@ -53,13 +72,21 @@ TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
     const std::string key(line, std::string_view(line).find(':'));
     refuse(kConfig + line + "\n", ExitCode::kBadData, {"m.npz", key});
   }
-  refuse(replaced("tied-embeddings-all: true", "tied-embeddings-all: false"), ExitCode::kBadData, {"tied"});
+  refuse(replaced("tied-embeddings-all: true", "tied-embeddings-src: true"), ExitCode::kBadData,
+         {"m.npz", "tied-embeddings-src", "tied-embeddings-all"});
+  refuse(replaced("tied-embeddings-all: true", "tied-embeddings-all: yes"), ExitCode::kBadData, {"yes"});
   refuse(kConfig + "transformer-disable-position-embeddings: true\n", ExitCode::kBadData,
          {"transformer-disable-position-embeddings"});
   refuse(replaced("dan", "da"), ExitCode::kBadData, {"transformer-postprocess"});
   refuse(replaced("type: transformer", "type: s2s"), ExitCode::kBadData, {"s2s"});
   refuse(replaced("dim-emb: 16", "dim-emb: sixteen"), ExitCode::kBadData, {"dim-emb", "sixteen"});
   refuse(replaced("  - 64\n  - 64", "  - 64\n  - 65"), ExitCode::kBadData, {"dim-vocabs"});
+  for (const char* sizes : {"", "  - 64", "  - 64\n  - x", "  - 64\n  - 64\n  - 64"}) {
+    std::string text = replaced("  - 64\n  - 64", sizes);
+    text.replace(text.find("tied-embeddings-all"), std::string("tied-embeddings-all").size(),
+                 "tied-embeddings");
+    refuse(text, ExitCode::kBadData, {"dim-vocabs", "two numbers"});
+  }
   refuse(replaced("enc-depth: 1\n", ""), ExitCode::kBadConfiguration, {"encoder-layers"});
   refuse("", ExitCode::kBadData, {"type"});
   refuse(kConfig + std::string(1 << 16, '\n'), ExitCode::kBadData, {"m.npz", "65536"});
@@ -120,6 +147,9 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
 
 TEST(MarianNames, AreThoseOfMarian) {
   EXPECT_EQ(marian_name("embedding", false), "Wemb");
+  EXPECT_EQ(marian_name("source_embedding", false), "encoder_Wemb");
+  EXPECT_EQ(marian_name("target_embedding", false), "decoder_Wemb");
+  EXPECT_EQ(marian_name("output/weight", false), "decoder_ff_logit_out_Wt");
   EXPECT_EQ(marian_name("encoder/layers/0/self_attention/query/weight", false), "encoder_l1_self_Wq");
   EXPECT_EQ(marian_name("decoder/layers/11/cross_attention/output/bias", false), "decoder_l12_context_bo");
   EXPECT_EQ(marian_name("decoder/layers/0/feed_forward/outer/weight", false), "decoder_l1_ffn_W2");
