@@ -42,7 +42,7 @@ function nearest(points, x) {
   return best;
 }
 
-const height = 250, left = 62, right = 10, top = 14, bottom = 26;
+const height = 250, left = 62, right = 10, above = 14, below = 26;
 function plot(chart) {
   const svg = chart.svg;
   svg.replaceChildren();
@@ -64,7 +64,7 @@ function plot(chart) {
   if (log) { low /= 1.05; high *= 1.05; }
   const X = x => left + (x - x0) / (x1 - x0) * (width - left - right);
   const scale = y => log ? Math.log(y) : y;
-  const Y = y => height - bottom - (scale(y) - scale(low)) / (scale(high) - scale(low)) * (height - top - bottom);
+  const Y = y => height - below - (scale(y) - scale(low)) / (scale(high) - scale(low)) * (height - above - below);
   Object.assign(chart, {X, Y, width, x0, x1});
   const levels = ticks(low, high, log, 5);
   for (const y of levels) {
@@ -74,12 +74,12 @@ function plot(chart) {
   const timely = axis === "time";
   const stops = ticks(x0, x1, false, Math.max(2, Math.floor(width / (timely ? 190 : 110))));
   for (const x of stops) {
-    draw("line", svg, {class: "axis", x1: X(x), x2: X(x), y1: height - bottom, y2: height - bottom + 4});
+    draw("line", svg, {class: "axis", x1: X(x), x2: X(x), y1: height - below, y2: height - below + 4});
     const at = Math.max(left, Math.min(width - right, X(x)));
     const anchor = at > width - 50 ? "end" : "middle";
     draw("text", svg, {x: at, y: height - 8, "text-anchor": anchor}, axes[axis][1](x));
   }
-  draw("line", svg, {class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom});
+  draw("line", svg, {class: "axis", x1: left, x2: width - right, y1: height - below, y2: height - below});
   const clip = "clip" + chart.index;
   const region = draw("clipPath", draw("defs", svg, {}), {id: clip});
   draw("rect", region, {x: left, y: 0, width: width - left - right, height});
@@ -116,8 +116,8 @@ function drawMarks(chart, parent) {
       taken.add(r + ":" + at);
       const group = draw("g", parent, {style: `stroke: ${data.runs.length > 1 ? colour(r) : "var(--fault)"}`});
       draw("title", group, {}, visible(`${run.name}, step ${mark.step}: ${mark.kind}: ${mark.text}`));
-      draw("line", group, {class: "mark", x1: at, x2: at, y1: top - 4, y2: height - bottom});
-      draw("path", group, {d: `M${at - 4} ${top - 10}h8l-4 7z`, fill: "currentColor", "stroke-width": 1,
+      draw("line", group, {class: "mark", x1: at, x2: at, y1: above - 4, y2: height - below});
+      draw("path", group, {d: `M${at - 4} ${above - 10}h8l-4 7z`, fill: "currentColor", "stroke-width": 1,
         style: `color: ${data.runs.length > 1 ? colour(r) : "var(--fault)"}`});
     }
   });
@@ -129,7 +129,7 @@ function readOut(chart, x) {
   chart.overlay.replaceChildren();
   if (x !== null) {
     const at = chart.X(x);
-    draw("line", chart.overlay, {class: "cursor", x1: at, x2: at, y1: top, y2: height - bottom});
+    draw("line", chart.overlay, {class: "cursor", x1: at, x2: at, y1: above, y2: height - below});
   }
   for (const curve of chart.curves) {
     const {points, row} = curve;
@@ -187,7 +187,7 @@ function listen(chart) {
     readOut(chart, at(event));
     if (begin === null) return;
     const ends = [chart.X(begin), chart.X(at(event))].sort((a, b) => a - b);
-    draw("rect", chart.overlay, {class: "zoom", x: ends[0], width: ends[1] - ends[0], y: top, height: height - top - bottom});
+    draw("rect", chart.overlay, {class: "zoom", x: ends[0], width: ends[1] - ends[0], y: above, height: height - above - below});
   };
   svg.onpointerup = event => {
     const ends = begin === null ? null : [begin, at(event)].sort((a, b) => a - b);
@@ -248,7 +248,7 @@ function headings(table, titles, numbers) {
 }
 
 function addRuns() {
-  const columns = [["training loss", "loss"], ["validation loss", "valid_loss"], ["perplexity", "valid_perplexity"],
+  const columns = [["training loss", "loss"], ["validation loss", "valid_loss"], ["validation perplexity", "valid_perplexity"],
     ["BLEU", "valid_bleu"], ["chrF", "valid_chrf"], ["learning rate", "learning_rate"], ["gradient norm", "gradient_norm"],
     ["tokens/s", "target_tokens_per_second"], ["skipped", "skipped_steps"]]
     .filter(([, key]) => data.runs.some(run => run.series[key]));

@@ -63,7 +63,8 @@ svg .axis { stroke: var(--line); }
 svg .mark { stroke-dasharray: 2 3; opacity: 0.75; }
 svg .cursor { stroke: var(--muted); }
 svg .zoom { fill: var(--muted); opacity: 0.18; }
-.legend { width: 100%; font-size: 12.5px; }
+.legend { font-size: 12.5px; margin-left: 62px; }
+#runs th, #runs td { white-space: nowrap; }
 .legend td, .legend th { padding: 1px 10px 1px 0; border: 0; }
 .swatch { display: inline-block; width: 18px; height: 0; border-top: 2.5px solid; vertical-align: middle;
   margin-right: 6px; }
@@ -152,7 +153,7 @@ const visible = text => text.replace(hidden,
 const plain = value => {
   if (value === null || value === undefined) return "\u2013";
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e7)) return value.toExponential(3);
-  return Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(5)));
+  return Number(value.toPrecision(Number.isInteger(value) ? 15 : 5)).toLocaleString("en", {maximumSignificantDigits: 15});
 };
 const duration = seconds => {
   if (seconds < 60) return plain(Number(seconds.toFixed(2))) + " s";
