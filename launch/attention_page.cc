@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/attention_page_template.h"
+#include "launch/page_data.h"
 
 namespace ventris {
 
@@ -23,20 +24,6 @@ std::string packed(const std::vector<float>& weights) {
     text += kDigits[level & 63U];
   }
   return text;
-}
-
-/// JSON for a script element: ASCII only, without a sequence that ends the element.
-std::string embedded(const Json& json) {
-  const std::string text = json.dump(-1, ' ', /*ensure_ascii=*/true);
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<' || c == '>' || c == '&') {
-      safe += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
 }
 
 Json group(const AttentionPage& page, AttentionKind kind) {
@@ -84,7 +71,7 @@ std::string attention_page(const AttentionPage& page) {
                      {"groups",
                       {group(page, AttentionKind::kCross), group(page, AttentionKind::kEncoderSelf),
                        group(page, AttentionKind::kDecoderSelf)}}};
-  return std::string(kAttentionPageHead) + embedded(data) + kAttentionPageTail;
+  return std::string(kAttentionPageHead) + page_data(data) + kAttentionPageTail;
 }
 
 }  // namespace ventris

@@ -69,6 +69,8 @@ Command export_command();
 Command import_command();
 Command inspect_command();
 Command replay_command();
+Command report_command();
+Command diff_command();
 
 /// All commands in the order of the help text.
 std::vector<Command> all_commands();

@@ -13,8 +13,6 @@
 #include <type_traits>
 
 #include "backend/dtype.h"
-#include "comm/affinity.h"
-#include "comm/guard.h"
 #include "data/corpus.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
@@ -26,6 +24,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/run_record.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/probe.h"
@@ -292,33 +291,20 @@ struct RunFolder {
   std::string command;
 };
 
-/// A small file of the folder without its final line end; "" if it does not exist.
-std::string text_in(const std::string& folder, const char* name) {
-  const std::string path = folder + "/" + name;
-  if (!data::is_there(path)) return "";
-  if (std::filesystem::is_other(path)) fail(ExitCode::kBadData, "{}: is not a regular file", path);
-  const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
-  std::string text(bytes.begin(), bytes.end());
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
-
 RunFolder run_folder(const std::string& path) {
   RunFolder folder{.path = path,
                    .status = read_status(path),
                    .checkpoints = list_checkpoints(path),
                    .best = read_best(path),
-                   .best_record = text_in(path, "best.json"),
-                   .config = text_in(path, "config.json"),
-                   .command = text_in(path, "command.txt")};
+                   .best_record = text_of_run_file(path, "best.json"),
+                   .config = text_of_run_file(path, "config.json"),
+                   .command = text_of_run_file(path, "command.txt")};
   refuse_newer_format(parse_json(folder.config), path + "/config.json");
   if (!folder.status && folder.checkpoints.empty()) {
     fail(ExitCode::kMissingInput,
          "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
   }
-  const auto& status = folder.status;
-  folder.killed = status && status->state == "running" && status->host == host_name() &&
-                  state_of_process(static_cast<int>(status->pid)) == "gone";
+  folder.killed = folder.status && was_killed(*folder.status);
   return folder;
 }
 
@@ -363,19 +349,8 @@ nlohmann::json json_of(const RunFolder& folder) {
   return result;
 }
 
-std::string state_text(const RunFolder& folder) {
-  if (!folder.status) return "training has not begun";
-  const StatusRecord& status = *folder.status;
-  if (folder.killed) return fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
-  if (status.state == "running") {
-    return fmt::format("running as process {} on {}", status.pid, status.host);
-  }
-  return fmt::format("{} at step {}, exit code {}{}", status.state, status.step, status.exit_code,
-                     status.retryable ? "; the same command resumes the run" : "");
-}
-
 std::string text_of(const RunFolder& folder) {
-  std::string text = fmt::format("{}: {}\n", folder.path, state_text(folder));
+  std::string text = fmt::format("{}: {}\n", folder.path, state_text(folder.status));
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<12} {}\n", name, value);
   };

@@ -1,0 +1,127 @@
+#include "launch/run_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "backend/error.h"
+#include "comm/affinity.h"
+#include "comm/guard.h"
+#include "data/files/atomic_file.h"
+#include "data/files/file_io.h"
+#include "trainer/files/json_text.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/text.h"
+
+namespace ventris {
+namespace {
+
+using Json = nlohmann::json;
+
+void add_options(const Json& object, const std::string& prefix, std::map<std::string, std::string>& options) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object()) {
+      add_options(value, prefix + key + ".", options);
+    } else if (prefix + key != data::kFormatKey) {
+      options[prefix + key] = json_text(value);
+    }
+  }
+}
+
+std::map<std::string, std::string> options_of(const std::string& folder) {
+  std::map<std::string, std::string> options;
+  const std::string path = path_of_config(folder);
+  const std::string text = text_of_run_file(folder, "config.json");
+  if (text.empty()) return options;
+  const Json config = parse_json(text);
+  refuse_newer_format(config, path);
+  if (!config.is_object()) {
+    fail(ExitCode::kBadData, "{}: is not a JSON object of at most {} bytes; train writes it at each start",
+         path, kMaxJsonBytes);
+  }
+  add_options(config, "", options);
+  return options;
+}
+
+}  // namespace
+
+std::string text_of_run_file(const std::string& folder, const char* name) {
+  const std::string path = folder + "/" + name;
+  if (!data::is_there(path)) return "";
+  if (std::filesystem::is_other(path)) fail(ExitCode::kBadData, "{}: is not a regular file", path);
+  const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
+  std::string text(bytes.begin(), bytes.end());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool was_killed(const StatusRecord& status) {
+  return status.state == "running" && status.host == host_name() &&
+         state_of_process(static_cast<int>(status.pid)) == "gone";
+}
+
+std::string state_text(const std::optional<StatusRecord>& recorded) {
+  if (!recorded) return "training has not begun";
+  const StatusRecord& status = *recorded;
+  if (was_killed(status))
+    return fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
+  if (status.state == "running") {
+    return fmt::format("running as process {} on {}", status.pid, status.host);
+  }
+  return fmt::format("{} at step {}, exit code {}{}", status.state, status.step, status.exit_code,
+                     status.retryable ? "; the same command resumes the run" : "");
+}
+
+RunRecord read_run(const std::string& folder) {
+  const auto has = [&](const char* name) { return data::is_there(folder + "/" + name); };
+  if (!has("config.json") && !has("status.json") && !has("metrics.jsonl")) {
+    fail(ExitCode::kMissingInput,
+         "{}: {}; expected a folder that 'ventris train --model-dir' made, with metrics.jsonl", folder,
+         !data::is_there(folder)   ? "does not exist"
+         : data::is_folder(folder) ? "is a folder, but not of a training run"
+                                   : "is a file, not a run folder");
+  }
+  return {.folder = folder,
+          .status = read_status(folder),
+          .command = text_of_run_file(folder, "command.txt"),
+          .options = options_of(folder),
+          .metrics = read_metrics(folder + "/metrics.jsonl")};
+}
+
+std::map<std::string, std::vector<std::optional<std::string>>> differing_options(
+    const std::vector<RunRecord>& runs) {
+  std::map<std::string, std::vector<std::optional<std::string>>> differing;
+  std::set<std::string> names;
+  for (const RunRecord& run : runs)
+    for (const auto& [name, value] : run.options) names.insert(name);
+  names.erase("model_dir");
+  for (const std::string& name : names) {
+    std::vector<std::optional<std::string>> values;
+    for (const RunRecord& run : runs) {
+      const auto found = run.options.find(name);
+      values.push_back(found == run.options.end() ? std::nullopt : std::optional(found->second));
+    }
+    if (std::ranges::adjacent_find(values, std::not_equal_to<>()) != values.end()) differing[name] = values;
+  }
+  return differing;
+}
+
+std::string warning_of(const RunRecord& run) {
+  const MetricsRecord& metrics = run.metrics;
+  std::string warning;
+  if (metrics.bad_lines > 0) {
+    warning = fmt::format("{} of metrics.jsonl left out, the first: {}",
+                          counted(metrics.bad_lines, "bad line"), metrics.first_bad);
+  }
+  if (metrics.keys_left_out > 0) {
+    warning += fmt::format("{}{}: {} of keys beyond the first {} left out", warning.empty() ? "" : "; ",
+                           run.folder, counted(metrics.keys_left_out, "value"), kMaxMetricsKeys);
+  }
+  return warning;
+}
+
+}  // namespace ventris

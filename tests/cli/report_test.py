@@ -1,0 +1,260 @@
+"""ventris report: the page of training runs and how a browser draws it; ventris diff: where two runs differ."""
+
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+ODD = "</script><script>alert(1)</script>"
+
+
+class Page(html.parser.HTMLParser):
+    """The scripts and the embedded data of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.scripts, self.text, self.inside = 0, "", False
+        self.feed(page)
+        self.data = json.loads(self.text)
+
+    def handle_starttag(self, tag, attributes):
+        self.scripts += tag == "script"
+        self.inside = dict(attributes).get("id") == "data"
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        self.text += data if self.inside else ""
+
+
+def line_of(step, **values):
+    return json.dumps({"step": step, "type": "interval", **values}) + "\n"
+
+
+class Runs(support.CommandLineTest):
+    """Three runs: a, b with another seed, and one that was continued."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+        for name, options in (("a", ()), ("b", ("--seed", 7))):
+            cls.train(name, 40, *options)
+        cls.train("resumed", 20)
+        cls.train("resumed", 40)
+
+    @classmethod
+    def train(cls, name, steps, *options):
+        at = support.TINY_MODEL.index("--valid-every")
+        model = support.TINY_MODEL[:at] + support.TINY_MODEL[at + 2 :]
+        result = support.run(
+            *("train", "--corpus", cls.corpus, "--model-dir", os.path.join(cls.folder, name)),
+            *(*model, "--max-steps", steps, "--digest-every", 10, "--valid-every", 20, "--save-every", 20, *options)
+        )
+        assert result.returncode == 0, result.stderr.decode(errors="replace")
+
+    def lines(self, name):
+        return [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
+
+    def folder_with(self, name, metrics, config='{"seed": 1}'):
+        """A run folder with these metrics."""
+        os.makedirs(self.path(name), exist_ok=True)
+        self.write(f"{name}/metrics.jsonl", metrics)
+        self.write(f"{name}/config.json", config)
+        return name
+
+
+class Report(Runs):
+    def page(self, *names, warns=()):
+        output = self.path("report.html")
+        result = support.run("report", *(self.path(name) for name in names), "--output", output)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for words in warns:
+            self.assertIn(words, result.stderr.decode())
+        if not warns:
+            self.assertNotIn(b"warning", result.stderr)
+        return self.read(output).decode("ascii")
+
+    def data(self, *names, **options):
+        return Page(self.page(*names, **options)).data
+
+    def values(self, name, **options):
+        """The values of the page by key and step."""
+        (run,) = self.data(name, **options)["runs"]
+        return {key: dict(zip(of["step"], of["value"])) for key, of in run["series"].items()}, run
+
+    def test_the_page_has_the_values_of_the_logs(self):
+        data = self.data("a", "b")
+        self.assertEqual([run["name"] for run in data["runs"]], [self.path("a"), self.path("b")])
+        for run, name in zip(data["runs"], "ab"):
+            lines = self.lines(name)
+            expected = {}
+            for line in lines:
+                for key, value in line.items():
+                    if key not in ("step", "epoch", "target_tokens", "elapsed_seconds") and isinstance(value, (int, float)):
+                        expected.setdefault(key, {})[line["step"]] = value
+            self.assertIn("valid_bleu", expected)
+            self.assertEqual({key: dict(zip(of["step"], of["value"])) for key, of in run["series"].items()}, expected)
+            intervals = [line for line in lines if line["type"] == "interval"]
+            loss = run["series"]["loss"]
+            self.assertEqual(loss["seconds"], [line["elapsed_seconds"] for line in intervals])
+            self.assertEqual(loss["tokens"], [line["target_tokens"] for line in intervals])
+            self.assertEqual((run["marks"], run["torn"], run["lines"]), ([], False, len(lines)))
+            self.assertIn("done at step 40", run["state"])
+        differing = {option["name"]: option["values"] for option in data["options"] if option["differs"]}
+        self.assertEqual(differing, {"seed": ["1", "7"]})
+        self.assertIn("model.d_ff", {option["name"] for option in data["options"]})
+
+    def test_a_restart_is_marked(self):
+        (run,) = self.data("resumed")["runs"]
+        self.assertEqual([(mark["kind"], mark["step"]) for mark in run["marks"]], [("restart", 20)])
+
+    def test_steps_that_were_computed_again_count_once(self):
+        log = line_of(10, loss=5.0) + line_of(20, loss=4.0) + line_of(30, loss=9.0) + line_of(20, loss=4.5)
+        log += line_of(30, loss=3.0, skipped_steps=2) + '{"step": 40, "lo'
+        values, run = self.values(self.folder_with("again", log))
+        self.assertEqual(values["loss"], {10: 5.0, 20: 4.5, 30: 3.0})
+        self.assertEqual([(mark["kind"], mark["step"]) for mark in run["marks"]], [("restart", 20), ("skipped steps", 30)])
+        self.assertTrue(run["torn"])
+        self.assertEqual(run["warning"], "")
+
+    def test_bad_lines_are_named_and_left_out(self):
+        log = line_of(10, loss=5.0) + "nonsense\n" + '{"loss": 1}\n' + "[" * 100000 + "\n" + line_of(20, loss="x")
+        values, run = self.values(self.folder_with("bad", log), warns=["3 bad lines", "metrics.jsonl:2: is no JSON"])
+        self.assertEqual(values, {"loss": {10: 5.0}})
+        self.assertIn("3 bad lines", run["warning"])
+
+    def test_the_mix_of_corpora_is_that_of_each_interval(self):
+        log = "".join(line_of(10 * i, stage="x", pairs={"clean": 30 * i, "web": 10 * i * i}) for i in (1, 2, 3))
+        (run,) = self.data(self.folder_with("mix", log))["runs"]
+        self.assertEqual(run["shares"]["clean"]["value"], [0.75, 0.5, 0.375])
+        self.assertEqual(run["shares"]["web"]["value"], [0.25, 0.5, 0.625])
+
+    def test_text_of_files_is_never_markup(self):
+        event = {"step": 5, "type": "event", "event": "stage_end", "ended_stage": ODD, "end": ODD}
+        log = line_of(1, **{ODD: 1.0}) + json.dumps(event) + "\n"
+        name = self.folder_with("odd <script>alert(1)<", log, json.dumps({ODD: ODD}))
+        self.write(f"{name}/command.txt", ODD.encode() + b"\xff\n")
+        page = self.page(name)
+        self.assertEqual(Page(page).scripts, 2)
+        self.assertNotIn("alert(1)<", page)
+        self.assertNotIn("://", page)
+        self.assertIn(ODD, Page(page).data["runs"][0]["series"])
+
+    def test_a_long_log_is_thinned_to_values_that_it_has(self):
+        values = [(step, (step * 7919) % 10007 / 7) for step in range(1, 200001)]
+        log = "".join(f'{{"step":{step},"type":"interval","loss":{value}}}\n' for step, value in values)
+        (run,) = self.data(self.folder_with("long", log))["runs"]
+        loss = run["series"]["loss"]
+        self.assertEqual(loss["of"], 200000)
+        self.assertLessEqual(len(loss["value"]), 3002)
+        self.assertGreater(len(loss["value"]), 2500)
+        by_step = dict(values)
+        self.assertTrue(all(by_step[step] == value for step, value in zip(loss["step"], loss["value"])))
+        self.assertEqual((min(loss["value"]), max(loss["value"])), (min(by_step.values()), max(by_step.values())))
+        self.assertEqual((loss["step"][0], loss["step"][-1]), (1, 200000))
+
+    def test_runs_without_values_and_without_validations(self):
+        self.assertEqual(self.values(self.folder_with("empty", ""))[0], {})
+        os.remove(self.path("empty", "metrics.jsonl"))
+        self.assertEqual(self.values("empty")[0], {})
+        self.assertEqual(set(self.values(self.folder_with("unproved", line_of(1, loss=2.5)))[0]), {"loss"})
+
+    def test_what_is_no_run_is_refused(self):
+        output = self.path("none.html")
+        os.makedirs(self.path("nothing"), exist_ok=True)
+        self.refuse(66, "report", self.corpus, "--output", output, says=[self.corpus, "is a file"])
+        self.refuse(66, "report", self.path("nothing"), "--output", output, says="not of a training run")
+        self.refuse(66, "report", self.path("nowhere"), "--output", output, says="does not exist")
+        self.refuse(64, "report", self.path("a"), says="--output")
+        self.refuse(64, "report", "--output", output, says="RUN")
+        self.refuse(65, "report", self.path(self.folder_with("no_json", "", "[")), "--output", output, says="config.json")
+        self.refuse(65, "report", self.path(self.folder_with("newer", line_of(1, format="ventris metrics 9"))), "--output", output,
+                    says="version 9")
+        self.refuse(73, "report", self.path("a"), "--output", self.path("a", "metrics.jsonl"), says="metrics.jsonl")
+        self.refuse(73, "report", self.path("a"), "--output", self.path("no", "x.html"), says="cannot create")
+        self.assertFalse(os.path.exists(output))
+
+    def browse(self, page, script="", *options):
+        """The document of a page as the browser has it after the script; fails if the console shows an error."""
+        page = page.replace("</body>", f"<script>{script}</script></body>")
+        path = self.write("browsed.html", page)
+        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+                 f"--user-data-dir={self.path('profile')}", "--virtual-time-budget=3000", *options, "--dump-dom", f"file://{path}"]
+        result = subprocess.run(words, capture_output=True, timeout=120, check=True)
+        self.assertNotIn("CONSOLE", result.stderr.decode(errors="replace"))
+        return result.stdout.decode()
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_draws_and_reads_out_the_values(self):
+        page = self.page("a", "b")
+        document = self.browse(page)
+        losses = [[line["loss"] for line in self.lines(name) if line["type"] == "interval"] for name in "ab"]
+        read = [float(value) for value in re.findall(r'data-value="([^"]+)"', document)]
+        self.assertEqual([read[0], read[2]], [losses[0][-1], losses[1][-1]])
+        charts = int(re.search(r'data-charts="(\d+)"', document)[1])
+        self.assertEqual((charts, document.count('class="plot"')), (7, 7))
+        keys = "const svg = document.querySelector('svg.plot');" + "".join(
+            f"svg.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home", "ArrowRight", "+"))
+        document = self.browse(page, keys)
+        read = [float(value) for value in re.findall(r'data-value="([^"]+)"', document)]
+        self.assertEqual([read[0], read[2]], [losses[0][1], losses[1][1]])
+        self.assertNotIn('id="reset" disabled', document)
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_shows_odd_and_empty_runs(self):
+        log = line_of(1, **{ODD: 1.0}) + line_of(2, loss=-1.0, perplexity=0.0)
+        document = self.browse(self.page(self.folder_with("strange", log, json.dumps({ODD: ODD})), self.folder_with("bare", "")))
+        self.assertIn("&lt;/script&gt;&lt;script&gt;alert(1)", document)
+        self.assertIn("has no values yet", document)
+
+
+class Diff(Runs):
+    """The same runs, compared."""
+
+    def diff(self, code, *names):
+        result = support.run("diff", *(self.path(name) for name in names), "--json")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_equal_runs(self):
+        for name in ("a", "resumed"):
+            found = self.diff(0, "a", name)
+            self.assertEqual((found["equal"], found["options"], found["notes"]), (True, {}, []))
+            self.assertEqual(found["values"]["digest"], {"compared": 4, "differing": 0})
+
+    def test_the_first_difference_is_that_of_the_logs(self):
+        found = self.diff(1, "a", "b")
+        self.assertEqual(found["options"], {"seed": ["1", "7"]})
+        a, b = (next(line for line in self.lines(name) if "loss" in line) for name in "ab")
+        loss = found["values"]["loss"]
+        self.assertEqual((loss["first_step"], [float(value) for value in loss["values"]]), (5, [a["loss"], b["loss"]]))
+        self.assertEqual(loss["by"], abs(a["loss"] - b["loss"]))
+        self.assertEqual(found["values"]["digest"]["first_step"], 10)
+        text = support.run("diff", self.path("a"), self.path("b")).stdout.decode()
+        self.assertIn("option seed: 1 | 7\n", text)
+        self.assertIn("first difference at step 5\n", text)
+
+    def test_a_value_that_changed_and_a_run_that_is_shorter(self):
+        log = line_of(5, loss=2.0) + line_of(10, loss=1.5)
+        self.folder_with("left", log)
+        self.folder_with("right", log.replace("1.5", "1.25"))
+        loss = self.diff(1, "left", "right")["values"]["loss"]
+        self.assertEqual((loss["first_step"], loss["by"], loss["differing"], loss["compared"]), (10, 0.25, 1, 2))
+        self.folder_with("right", log + line_of(15, loss=1.0))
+        self.assertIn("up to step 15", self.diff(1, "left", "right")["notes"][0])
+
+    def test_two_runs_are_expected(self):
+        self.refuse(64, "diff", self.path("a"), says="two run folders")
+        self.refuse(66, "diff", self.path("a"), self.corpus, says=self.corpus)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,251 @@
+#include "trainer/files/metrics_reader.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "backend/error.h"
+#include "trainer/files/json_number.h"
+#include "trainer/files/json_text.h"
+#include "trainer/text.h"
+
+namespace ventris {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = MetricsMark::Kind;
+
+// Members of a line that are not values of their own: those of its place, and the cumulative position.
+const std::set<std::string, std::less<>> kNoSeries = {"step", "elapsed_seconds", "target_tokens", "epoch"};
+constexpr const char* kSkippedSteps = "skipped_steps";
+
+/// Seconds since 1970 of a time as now_utc() writes it, or NaN.
+double seconds_of(std::string_view time) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
+  if (time.size() != kForm.size()) return std::numeric_limits<double>::quiet_NaN();
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    const bool right = kForm[i] == '0' ? time[i] >= '0' && time[i] <= '9' : time[i] == kForm[i];
+    if (!right) return std::numeric_limits<double>::quiet_NaN();
+  }
+  const auto number = [&](size_t begin, size_t size) {
+    int value = 0;
+    std::from_chars(time.data() + begin, time.data() + begin + size, value);
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  if (!date.ok()) return std::numeric_limits<double>::quiet_NaN();
+  const auto days = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
+  return days * 86400.0 + number(11, 2) * 3600.0 + number(14, 2) * 60.0 + number(17, 2) +
+         number(20, 3) / 1000.0;
+}
+
+enum class LineEnd { kWhole, kTooLong, kTorn, kNone };
+
+/// Reads a line of at most kMaxJsonBytes; of a longer one, the beginning, and skips the rest. kTorn: without
+/// a line end, at the end of the file.
+LineEnd next_line(std::streambuf& in, std::string& line) {
+  line.clear();
+  bool too_long = false;
+  for (int c = in.sbumpc(); c != std::streambuf::traits_type::eof(); c = in.sbumpc()) {
+    if (c == '\n') return too_long ? LineEnd::kTooLong : LineEnd::kWhole;
+    too_long = too_long || line.size() == kMaxJsonBytes;
+    if (!too_long) line += static_cast<char>(c);
+  }
+  if (line.empty()) return LineEnd::kNone;
+  return too_long ? LineEnd::kTooLong : LineEnd::kTorn;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  void add_line(const std::string& text, LineEnd end) {
+    ++record_.lines;
+    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    refuse_newer_format(line, path_);
+    int64_t step = 0;
+    const bool is_json = end != LineEnd::kTooLong && line.is_object();
+    if (is_json && line.contains("step") && read_number(line["step"], step) && step >= 0) {
+      add(line, step);
+    } else if (end == LineEnd::kTorn) {
+      record_.torn = true;
+    } else if (record_.bad_lines++ == 0) {
+      record_.first_bad = fmt::format("{}:{}: {}", path_, record_.lines,
+                                      end == LineEnd::kTooLong
+                                          ? fmt::format("longer than the {} bytes of a line", kMaxJsonBytes)
+                                          : std::string(is_json ? "has no step" : "is no JSON object"));
+    }
+  }
+
+  MetricsRecord take() {
+    add_shares();
+    return std::move(record_);
+  }
+
+ private:
+  static MetricsSeries* series_of(std::map<std::string, MetricsSeries>& all, const std::string& key) {
+    const auto found = all.find(key);
+    if (found != all.end()) return &found->second;
+    return all.size() < kMaxMetricsKeys ? &all[key] : nullptr;
+  }
+
+  void add_value(std::map<std::string, MetricsSeries>& all, const std::string& key, const Json& value) {
+    double number = 0.0;
+    if (!read_number(value, number)) return;
+    MetricsSeries* series = series_of(all, key);
+    if (series == nullptr) {
+      ++record_.keys_left_out;
+      return;
+    }
+    const size_t place = record_.places.size() - 1;
+    if (!series->empty() && record_.place_of(series->back()).step == record_.places[place].step)
+      series->pop_back();
+    series->push_back({place, number});
+  }
+
+  void mark(Kind kind, const MetricsPlace& place, const std::string& text) {
+    record_.marks.push_back({kind, place, text});
+  }
+
+  void drop_from(int64_t step) {
+    const auto drop = [&](auto& all) {
+      for (auto& [key, series] : all)
+        while (!series.empty() && record_.place_of(series.back()).step >= step) series.pop_back();
+    };
+    drop(record_.series);
+    drop(pairs_);
+    record_.digests.erase(record_.digests.lower_bound(step), record_.digests.end());
+    while (!intervals_.empty() && record_.places[intervals_.back()].step >= step) intervals_.pop_back();
+    while (!record_.places.empty() && record_.places.back().step >= step) record_.places.pop_back();
+    std::erase_if(record_.marks, [&](const MetricsMark& mark) {
+      return mark.place.step >= step && (mark.kind == Kind::kSkipped || mark.kind == Kind::kStageEnd);
+    });
+  }
+
+  void add(const Json& line, int64_t step) {
+    const bool again = !record_.places.empty() && step < record_.places.back().step;
+    const int64_t reached = again ? record_.places.back().step : 0;
+    if (again) drop_from(step);
+    MetricsPlace place = intervals_.empty() ? MetricsPlace{} : record_.places[intervals_.back()];
+    place.step = step;
+    place.time = seconds_of(text_in(line, "time"));
+    const bool is_interval =
+        line.contains("elapsed_seconds") && read_number(line["elapsed_seconds"], place.seconds);
+    if (is_interval && line.contains("target_tokens"))
+      read_number(line["target_tokens"], place.target_tokens);
+    if (again) mark(Kind::kRestart, place, fmt::format("steps {} to {} were computed again", step, reached));
+    if (is_interval && !again && !intervals_.empty()) mark_pause(record_.places[intervals_.back()], place);
+    record_.places.push_back(place);
+    if (is_interval) intervals_.push_back(record_.places.size() - 1);
+    mark_skipped(line, place);
+    for (const auto& [key, value] : line.items())
+      if (!kNoSeries.contains(key)) add_value(record_.series, key, value);
+    if (line.contains("pairs") && line["pairs"].is_object())
+      for (const auto& [corpus, count] : line["pairs"].items()) add_value(pairs_, corpus, count);
+    if (const std::string digest = text_in(line, "digest"); !digest.empty()) record_.digests[step] = digest;
+    add_event(line, place);
+  }
+
+  void mark_pause(const MetricsPlace& before, const MetricsPlace& after) {
+    const double paused = (after.time - before.time) - (after.seconds - before.seconds);
+    if (!(paused > kUncountedSeconds)) return;  // also without times
+    mark(Kind::kRestart, before,
+         fmt::format("stopped or computed again for {:.1f} s, between steps {} and {}", paused, before.step,
+                     after.step));
+  }
+
+  void mark_skipped(const Json& line, const MetricsPlace& place) {
+    int64_t skipped = 0;
+    if (!line.contains(kSkippedSteps) || !read_number(line[kSkippedSteps], skipped)) return;
+    const MetricsSeries& series = record_.of(kSkippedSteps);
+    const double before = series.empty() ? 0.0 : series.back().value;
+    const auto more = static_cast<double>(skipped) - before;
+    if (more > 0) {
+      mark(Kind::kSkipped, place,
+           fmt::format("{:.0f} {} with NaN or Inf skipped up to step {}", more, more == 1 ? "step" : "steps",
+                       place.step));
+    }
+  }
+
+  void add_event(const Json& line, const MetricsPlace& place) {
+    const std::string event = text_in(line, "event");
+    if (event == "repair") {
+      const std::string ranks = line.contains("ranks") ? json_text(line["ranks"]) : "";
+      mark(Kind::kRepair, place, fmt::format("{} of ranks {} repaired", text_in(line, "part"), ranks));
+    } else if (event == "removed") {
+      mark(Kind::kRemoved, place, "metrics.jsonl was removed; earlier lines are missing");
+    } else if (event == "stage_end") {
+      mark(Kind::kStageEnd, place,
+           fmt::format("stage {} ended: {}", text_in(line, "ended_stage"), text_in(line, "end")));
+    }
+  }
+
+  void add_shares() {
+    std::map<size_t, double> drawn;  // of all corpora since the line before, by place
+    std::map<std::string, MetricsSeries> growth;
+    for (const auto& [corpus, series] : pairs_) {
+      double before = 0.0;
+      for (const MetricsValue& value : series) {
+        growth[corpus].push_back({value.place, value.value - before});
+        drawn[value.place] += value.value - before;
+        before = value.value;
+      }
+    }
+    for (auto& [corpus, series] : growth) {
+      for (const MetricsValue& value : series) {
+        const double all = drawn[value.place];
+        if (all > 0) record_.shares[corpus].push_back({value.place, value.value / all});
+      }
+    }
+  }
+
+  std::string path_;
+  MetricsRecord record_;
+  std::vector<size_t> intervals_;               // places of intervals
+  std::map<std::string, MetricsSeries> pairs_;  // drawn of each corpus since the start
+};
+
+}  // namespace
+
+const char* name_of(MetricsMark::Kind kind) {
+  constexpr std::array kNames = {"restart", "skipped steps", "repair", "log removed", "end of stage"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const MetricsSeries& MetricsRecord::of(const std::string& key) const {
+  static const MetricsSeries kEmpty;
+  const auto found = series.find(key);
+  return found == series.end() ? kEmpty : found->second;
+}
+
+MetricsRecord read_metrics(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return {};
+    fail(ExitCode::kIo, "{}: cannot read the file: {}", path, std::strerror(errno));
+  }
+  if (!S_ISREG(status.st_mode)) fail(ExitCode::kBadData, "{}: is not a regular file", path);
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ExitCode::kIo, "{}: cannot open the file: {}", path, std::strerror(errno));
+  Reader reader(path);
+  std::string line;
+  for (LineEnd end = next_line(*in.rdbuf(), line); end != LineEnd::kNone; end = next_line(*in.rdbuf(), line))
+    reader.add_line(line, end);
+  return reader.take();
+}
+
+}  // namespace ventris

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ventris {
+
+/// Where in a run a value was logged.
+struct MetricsPlace {
+  int64_t step = 0;
+  double seconds = 0.0;        // of training: elapsed_seconds of the last interval up to here
+  double target_tokens = 0.0;  // trained on, likewise
+  double time = 0.0;           // seconds since 1970, UTC; NaN if the line has no time
+};
+
+struct MetricsValue {
+  size_t place = 0;  // index in MetricsRecord::places
+  double value = 0.0;
+};
+using MetricsSeries = std::vector<MetricsValue>;  // at most one value for each step, steps increase
+
+/// Something that happened during a run.
+struct MetricsMark {
+  enum class Kind { kRestart, kSkipped, kRepair, kRemoved, kStageEnd };
+  Kind kind = Kind::kRestart;
+  MetricsPlace place;
+  std::string text;
+};
+
+/// The name of a kind of mark: "restart", "skipped steps", "repair", "log removed", "end of stage".
+const char* name_of(MetricsMark::Kind kind);
+
+/// metrics.jsonl of a run folder (docs/formats.md), as columns.
+struct MetricsRecord {
+  std::vector<MetricsPlace> places;             // one for each line that counts, in the order of the file
+  std::map<std::string, MetricsSeries> series;  // by key: "loss", "valid_bleu"; not those of MetricsPlace
+  std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
+  std::map<int64_t, std::string> digests;       // by step
+  std::vector<MetricsMark> marks;
+  int64_t lines = 0;
+  int64_t bad_lines = 0;       // without a step, or no JSON; they are left out
+  std::string first_bad = {};  // where and why
+  bool torn = false;           // the last line was not written to its end, as in a run that was killed
+  int64_t keys_left_out = 0;   // values of keys beyond the first kMaxMetricsKeys
+
+  const MetricsPlace& place_of(const MetricsValue& value) const { return places[value.place]; }
+  /// The series, or an empty one.
+  const MetricsSeries& of(const std::string& key) const;
+};
+
+/// More keys than any version writes. A file with others is damaged.
+inline constexpr size_t kMaxMetricsKeys = 64;
+
+/// Of the clock between two intervals beyond the time that their elapsed_seconds count, from which on the run
+/// stood still between them: a start takes longer, writing a line does not.
+inline constexpr double kUncountedSeconds = 0.25;
+
+/// Reads the file line by line; memory is about 200 bytes for each. Steps that were computed twice count
+/// once: what follows a line with an earlier step replaces what was logged of that step and later ones.
+/// A restart is marked there, and where the clock ran on by more than kUncountedSeconds. Returns an empty
+/// record if there is no file. Throws Error kBadData for a path that is no regular file, kIo, and
+/// data::NewerFormat.
+MetricsRecord read_metrics(const std::string& path);
+
+}  // namespace ventris
