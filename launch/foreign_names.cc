@@ -25,9 +25,9 @@ constexpr std::string_view kSteps = "It counts steps";
 
 constexpr auto kForeignNames = std::to_array<ForeignName>({
     // Training
-    {"lr learn-rate -l", "train plan", "learning-rate-scale",
-     "It is a factor on the schedule of the paper, "
-     "whose peak is scale * (d_model * warmup)^-0.5, not the rate itself"},
+    {"lr learn-rate -l", "train plan", "peak-learning-rate",
+     "It needs a --schedule other than noam, that of the paper, "
+     "whose peak is --learning-rate-scale * (d_model * warmup)^-0.5"},
     {"arch type task -a", "train plan", "preset", "Its values are tiny, small, base and big"},
     {"mini-batch batch-size max-sentences", "train plan", "batch-target-tokens", kTokens},
     {"mini-batch-words max-tokens -b", "train plan", "batch-target-tokens", kTokens},
@@ -56,9 +56,22 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"after", "", "max-steps", "It counts steps; --max-epochs counts epochs"},
     {"after-epochs max-epoch -e", "train plan", "max-epochs", ""},
     {"lr-warmup warmup-updates", "", "warmup-steps", kSteps},
-    {"lr-scheduler lr-decay-inv-sqrt", "train plan", "warmup-steps",
-     "The schedule is always the paper's: it rises for N steps, "
-     "then falls with the inverse square root of the step"},
+    {"lr-scheduler", "", "schedule",
+     "inverse_sqrt is inverse-sqrt, polynomial_decay polynomial, fixed constant, reduce_lr_on_plateau plateau"},
+    {"lr-decay-inv-sqrt", "", "decay-steps",
+     "It needs --schedule inverse-sqrt; the second number is --decay-start"},
+    {"warmup-init-lr lr-warmup-start-rate", "", "warmup-from", ""},
+    {"min-lr end-learning-rate stop-min-lr", "", "min-learning-rate",
+     "The rate stays there; training does not end"},
+    {"total-num-update", "", "decay-steps", "It counts from the end of the warm-up"},
+    {"power", "train plan", "decay-power", ""},
+    {"lr-period-updates", "", "restart-steps", kSteps},
+    {"t-mult", "", "restart-factor", ""},
+    {"lr-shrink lr-decay", "", "plateau-factor",
+     "It needs --schedule plateau; with --schedule cosine it is --restart-shrink"},
+    {"lr-patience", "", "plateau-patience",
+     "It counts the validation that drops the rate too: fairseq's + 1"},
+    {"lr-threshold", "", "plateau-threshold", ""},
     {"adam-betas optimizer-params", "", "beta1", "--beta2 and --adam-epsilon are separate options"},
     {"adam-eps", "", "adam-epsilon", ""},
     {"exponential-smoothing", "", "ema", "It is the decay: 0.9999 for Marian's 1e-4"},

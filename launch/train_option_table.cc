@@ -69,6 +69,49 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                       "Added to the variance in LayerNorm."));
 }
 
+void add_schedule_options(TrainOptions& train, OptionTable& table) {
+  ScheduleOptions& schedule = train.schedule;
+  std::vector<std::pair<std::string, ScheduleKind>> kinds;
+  for (const ScheduleKind kind : kSchedules) kinds.emplace_back(name_of(kind), kind);
+  preset(table.choice<ScheduleKind>(
+      "schedule", schedule.kind, kinds,
+      "Course of the learning rate. noam: that of the paper. The others rise from --warmup-from to "
+      "--peak-learning-rate in --warmup-steps; then inverse-sqrt falls with the inverse square root of the "
+      "step, linear, cosine and polynomial reach --min-learning-rate after --decay-steps, constant stays, "
+      "and plateau drops when validations get no better."));
+  constexpr double kMaxRate = 1e6;
+  const auto rate = [&](const char* name, double& variable, const char* help) {
+    preset(table.number(name, variable, {.min = 0, .max = kMaxRate}, help));
+  };
+  rate("peak-learning-rate", schedule.peak,
+       "The rate after the warm-up, of all schedules but noam, which need it.");
+  rate("warmup-from", schedule.warmup_from, "The rate from which it rises.");
+  rate("min-learning-rate", schedule.floor, "The rate below which it does not fall after the warm-up.");
+  preset(table.integer("decay-start", schedule.decay_start, {.min = 0, .max = kManySteps},
+                       "Step until which the rate stays at its peak. 0: the end of the warm-up; with "
+                       "inverse-sqrt --decay-steps, if given."));
+  preset(table.integer("decay-steps", schedule.decay_steps, {.min = 0, .max = kManySteps},
+                       "Steps in which it falls. 0: up to --max-steps. With inverse-sqrt it is N of the "
+                       "factor sqrt(N / (N + step - start)) from --decay-start on; 0: --decay-start."));
+  preset(table.number("decay-power", schedule.decay_power, {.min = 0, .max = 100, .above_min = true},
+                      "Power of polynomial."));
+  preset(table.integer("restart-steps", schedule.restart_steps, {.min = 0, .max = kManySteps},
+                       "Steps of the first period of cosine, after each of which it begins again at the "
+                       "peak; 0: no restarts."));
+  preset(table.number("restart-factor", schedule.restart_factor, {.min = 1, .max = 1000},
+                      "Factor on the length of each period."));
+  preset(table.number("restart-shrink", schedule.restart_shrink, {.min = 0, .max = 1, .above_min = true},
+                      "Factor on peak and floor of each period."));
+  preset(table.integer("plateau-patience", schedule.plateau_patience, {.min = 1, .max = 1000000},
+                       "Validations in a row by --valid-every without a better one after which plateau "
+                       "drops the rate."));
+  preset(table.number("plateau-factor", schedule.plateau_factor,
+                      {.min = 0, .max = 1, .above_min = true, .below_max = true}, "Factor of a drop."));
+  preset(
+      table.number("plateau-threshold", schedule.plateau_threshold, {.min = 0, .max = 1, .below_max = true},
+                   "Part of the best --valid-metric by which another must be better to count for plateau."));
+}
+
 void add_optimizer_options(TrainOptions& train, OptionTable& table) {
   table.group("Optimization");
   preset(table.integer("max-steps", train.max_steps, {.min = 0, .max = 4294967295},
@@ -79,10 +122,11 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
                "Ends this run after X minutes, saved and counted as done; 0: no limit.");
   preset(table.number(
       "learning-rate-scale", train.learning_rate_scale, {.min = 0, .max = 1e6, .above_min = true},
-      "Factor on the schedule of the paper, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). "
+      "Factor on the schedule of the paper (--schedule noam), d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). "
       "The peak is scale * (d_model * warmup)^-0.5."));
   preset(table.integer("warmup-steps", train.warmup_steps, {.min = 1, .max = kManySteps},
                        "Steps in which the learning rate rises."));
+  add_schedule_options(train, table);
   preset(table.number("beta1", train.beta1, {.min = 0, .max = 1, .below_max = true}, "Adam's beta1."));
   preset(table.number("beta2", train.beta2, {.min = 0, .max = 1, .below_max = true}, "Adam's beta2."));
   preset(table.number("adam-epsilon", train.adam_epsilon, {.min = 0, .max = 1, .above_min = true},

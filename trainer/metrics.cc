@@ -37,6 +37,10 @@ bool is_of_stall(const Json& line) {
   return text_in(line, "event") == kStageEndEvent && text_in(line, "end").starts_with("until stalled ");
 }
 
+bool is_written_by_validation(const Json& line) {
+  return is_of_validation(line) || is_of_stall(line) || text_in(line, "event") == kPlateauEvent;
+}
+
 Json line_of(int64_t step, const char* type) {
   return {{"step", step}, {"type", type}, {"time", now_utc()}};
 }
@@ -52,8 +56,7 @@ std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step,
     int64_t step = 0;
     const bool whole = object.is_object() && object.contains("step") && read_number(object["step"], step);
     if (!whole) continue;
-    const bool again =
-        validates_last_step && step == last_step && (is_of_validation(object) || is_of_stall(object));
+    const bool again = validates_last_step && step == last_step && is_written_by_validation(object);
     if (step <= last_step && !again) kept.push_back(line);
   }
   if (!in.is_open() || in.bad()) {
@@ -163,6 +166,12 @@ void MetricsLog::write_digest(int64_t step, const std::string& digest) {
 void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
   Json line = line_of(step, "event");
   line.update(Json{{"event", kStageEndEvent}, {"ended_stage", stage}, {"end", end}});
+  write_line(line);
+}
+
+void MetricsLog::write_plateau(int64_t step, double factor) {
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", kPlateauEvent}, {"factor", factor}});
   write_line(line);
 }
 

@@ -64,6 +64,9 @@ double perplexity_of(double nll);
 /// The event of the lines that write_stage_end() writes.
 inline constexpr const char* kStageEndEvent = "stage_end";
 
+/// The event of the lines that write_plateau() writes.
+inline constexpr const char* kPlateauEvent = "plateau";
+
 /// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
 /// the time at which it was written (now_utc()) and its format (data/files/file_format.h). Other values are
 /// numbers, except for digests and events. A log that was removed meanwhile is restarted, with an event that
@@ -80,6 +83,9 @@ class MetricsLog {
   void write_digest(int64_t step, const std::string& digest);
   /// {..., "event": "stage_end", "ended_stage": "warm", "end": "until bt 2"}: the last step of a stage.
   void write_stage_end(int64_t step, const std::string& stage, const std::string& end);
+  /// {..., "event": "plateau", "factor": 0.1}: a drop of the learning rate after a step, and the product of
+  /// all drops so far.
+  void write_plateau(int64_t step, double factor);
   /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
 

@@ -333,8 +333,13 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
                     loaded.valid_metric, metric));
     loaded.best_step = loaded.best_due_step = 0;
     loaded.validations_without_improvement = 0;
+    loaded.plateau_best_step = loaded.plateau_validations = 0;
   }
   loaded.valid_metric = metric;
+  if (options.schedule.kind != ScheduleKind::kPlateau) {  // a later plateau begins at its peak
+    loaded.plateau_factor = 1.0;
+    loaded.plateau_best_step = loaded.plateau_validations = 0;
+  }
   forget_lost_best(options, loaded, progress);
   const std::string changes = environment_changes(loaded.environment, state.environment);
   if (!changes.empty()) {

@@ -2,14 +2,88 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace ventris {
+namespace {
 
-double Schedule::learning_rate(int64_t step) const {
+double noam(const Schedule& schedule, int64_t step) {
   const double s = static_cast<double>(std::max<int64_t>(1, step));
-  const double w = static_cast<double>(std::max<int64_t>(1, warmup));
-  return scale / std::sqrt(static_cast<double>(d_model)) *
+  const double w = static_cast<double>(std::max<int64_t>(1, schedule.warmup));
+  return schedule.scale / std::sqrt(static_cast<double>(schedule.d_model)) *
          std::min(1.0 / std::sqrt(s), s / (w * std::sqrt(w)));
+}
+
+/// Between peak and floor; `t` of the way from 0 to 1.
+double half_cosine(const ScheduleOptions& options, double t) {
+  return options.floor + 0.5 * (options.peak - options.floor) * (1.0 + std::cos(std::numbers::pi * t));
+}
+
+/// `passed`: steps since the first period began.
+double cosine_with_restarts(const ScheduleOptions& options, double passed) {
+  double length = static_cast<double>(options.restart_steps);
+  double period = 0.0;
+  if (options.restart_factor == 1.0) {
+    period = std::floor(passed / length);
+    passed -= period * length;
+  } else {
+    for (; passed >= length; ++period) {
+      passed -= length;
+      length *= options.restart_factor;
+    }
+  }
+  return std::pow(options.restart_shrink, period) * half_cosine(options, passed / length);
+}
+
+}  // namespace
+
+const char* name_of(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::kNoam:
+      return "noam";
+    case ScheduleKind::kInverseSqrt:
+      return "inverse-sqrt";
+    case ScheduleKind::kLinear:
+      return "linear";
+    case ScheduleKind::kCosine:
+      return "cosine";
+    case ScheduleKind::kPolynomial:
+      return "polynomial";
+    case ScheduleKind::kConstant:
+      return "constant";
+    case ScheduleKind::kPlateau:
+      return "plateau";
+  }
+  return "noam";
+}
+
+double Schedule::learning_rate(int64_t step, double plateau_factor) const {
+  if (options.kind == ScheduleKind::kNoam) return noam(*this, step);
+  const bool warms_up = step < warmup;
+  const double risen = warms_up
+                           ? options.warmup_from + (options.peak - options.warmup_from) *
+                                                       static_cast<double>(step) / static_cast<double>(warmup)
+                           : options.peak;
+  const double passed = static_cast<double>(std::max<int64_t>(0, step - options.decay_start));
+  const double steps = static_cast<double>(options.decay_steps);
+  if (options.kind == ScheduleKind::kInverseSqrt) {
+    const double rate = passed > 0.0 ? risen * std::sqrt(steps / (steps + passed)) : risen;
+    return warms_up ? rate : std::max(options.floor, rate);
+  }
+  if (warms_up) return risen;
+  switch (options.kind) {
+    case ScheduleKind::kLinear:
+    case ScheduleKind::kPolynomial:
+      return options.floor + (options.peak - options.floor) *
+                                 std::pow(1.0 - std::min(1.0, passed / steps), options.decay_power);
+    case ScheduleKind::kCosine:
+      return options.restart_steps > 0 ? cosine_with_restarts(options, passed)
+                                       : half_cosine(options, std::min(1.0, passed / steps));
+    case ScheduleKind::kPlateau:
+      return std::max(options.floor, options.peak * plateau_factor);
+    default:
+      return options.peak;
+  }
 }
 
 }  // namespace ventris

@@ -4,13 +4,53 @@
 
 namespace ventris {
 
-/// The learning rate of section 5.3 of the paper, scale * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5),
-/// with steps counted from 1. The peak, at step = warmup, is scale * (d_model * warmup)^-0.5.
+/// The course of the learning rate over the steps (train --schedule).
+enum class ScheduleKind { kNoam, kInverseSqrt, kLinear, kCosine, kPolynomial, kConstant, kPlateau };
+inline constexpr ScheduleKind kSchedules[] = {
+    ScheduleKind::kNoam,       ScheduleKind::kInverseSqrt, ScheduleKind::kLinear, ScheduleKind::kCosine,
+    ScheduleKind::kPolynomial, ScheduleKind::kConstant,    ScheduleKind::kPlateau};
+/// "noam", "inverse-sqrt" and so on.
+const char* name_of(ScheduleKind kind);
+
+/// The options of all schedules but noam. Rates are per step, as Adam takes them.
+struct ScheduleOptions {
+  ScheduleKind kind = ScheduleKind::kNoam;
+  double peak = 0.0;         // the rate after the warm-up
+  double warmup_from = 0.0;  // the rate before the first step, from which the warm-up rises
+  int64_t decay_start = 0;   // the last step with the peak; 0: by schedule_of()
+  int64_t decay_steps = 0;   // until the floor; of inverse-sqrt N, see Schedule; 0: by schedule_of()
+  double decay_power = 1.0;
+  double floor = 0.0;
+  int64_t restart_steps = 0;  // the first period of a cosine with restarts; 0: without
+  double restart_factor = 1.0;
+  double restart_shrink = 1.0;
+  int plateau_patience = 1;  // validations without a better one until the rate drops
+  double plateau_factor = 0.1;
+  double plateau_threshold = 0.0;  // relative improvement by which a validation is better
+};
+
+/// The learning rate by the step, counted from 1.
+///
+/// noam: that of section 5.3 of the paper, scale * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The
+/// peak, at step = warmup, is scale * (d_model * warmup)^-0.5.
+///
+/// The others rise as warmup_from + (peak - warmup_from) * step / warmup, stay at the peak until
+/// S = decay_start, and then, with t = min(1, (step - S) / decay_steps), are
+///   inverse-sqrt         max(floor, peak * sqrt(N / (N + step - S))), N = decay_steps
+///   linear, polynomial   floor + (peak - floor) * (1 - t)^decay_power; the power of linear is 1
+///   cosine               floor + (peak - floor) * (1 + cos(pi t)) / 2
+///   constant             peak
+///   plateau              max(floor, peak * plateau_factor) with the factor reached by the validations
+/// An inverse-sqrt whose decay begins within the warm-up is the product of both, and never below the floor
+/// after the warm-up. With restarts t of the cosine is the part of period i that has passed; its length is
+/// restart_steps * restart_factor^i, its peak and floor are multiplied by restart_shrink^i.
 struct Schedule {
   double scale = 1.0;
   int d_model = 512;
   int64_t warmup = 4000;
-  double learning_rate(int64_t step) const;
+  ScheduleOptions options = {};  // with decay_start and decay_steps where the schedule has them
+  /// `plateau_factor`: the product of all drops so far, of plateau alone.
+  double learning_rate(int64_t step, double plateau_factor = 1.0) const;
 };
 
 }  // namespace ventris

@@ -23,6 +23,7 @@
 #include "trainer/files/export_limits.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
+#include "trainer/schedule_options.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
 
@@ -152,6 +153,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                               (shards + ranks - 1) / ranks)) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
       (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
+      (describe_schedule(options).empty() ? "" : row("rate", describe_schedule(options))) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {
@@ -105,6 +106,7 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
           "positive with --valid-target, which a validation must reach");
   valid_bleu_options(options);
+  check_schedule(options);
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));

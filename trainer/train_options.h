@@ -8,6 +8,7 @@
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
 #include "trainer/replicas.h"
+#include "trainer/schedule.h"
 
 namespace ventris {
 
@@ -40,10 +41,11 @@ struct TrainOptions {
 
   // Optimization
   int64_t max_steps = 100000;
-  int64_t max_epochs = 0;    // 0: no limit
-  double max_minutes = 0.0;  // wall-clock limit of this run; 0: no limit. Saves and ends as done
-  double learning_rate_scale = 1.0;
+  int64_t max_epochs = 0;            // 0: no limit
+  double max_minutes = 0.0;          // wall-clock limit of this run; 0: no limit. Saves and ends as done
+  double learning_rate_scale = 1.0;  // of noam
   int64_t warmup_steps = 4000;
+  ScheduleOptions schedule;  // trainer/schedule_options.h
   float beta1 = 0.9F;
   float beta2 = 0.98F;
   float adam_epsilon = 1e-9F;

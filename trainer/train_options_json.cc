@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>
@@ -36,6 +37,19 @@ constexpr const char* kLaterKeys[] = {"shard_optimizer",
                                       "sample_source",
                                       "sample_target",
                                       "nccl_max_blocks",
+                                      "schedule",
+                                      "peak_learning_rate",
+                                      "warmup_from",
+                                      "decay_start",
+                                      "decay_steps",
+                                      "decay_power",
+                                      "min_learning_rate",
+                                      "restart_steps",
+                                      "restart_factor",
+                                      "restart_shrink",
+                                      "plateau_patience",
+                                      "plateau_factor",
+                                      "plateau_threshold",
                                       kTie};
 
 // All except the model. Older files may lack an option, which then has its default.
@@ -59,6 +73,19 @@ void visit_options(Options& options, Visit&& visit) {
   visit("max_minutes", options.max_minutes);
   visit("learning_rate_scale", options.learning_rate_scale);
   visit("warmup_steps", options.warmup_steps);
+  visit("schedule", options.schedule.kind);
+  visit("peak_learning_rate", options.schedule.peak);
+  visit("warmup_from", options.schedule.warmup_from);
+  visit("decay_start", options.schedule.decay_start);
+  visit("decay_steps", options.schedule.decay_steps);
+  visit("decay_power", options.schedule.decay_power);
+  visit("min_learning_rate", options.schedule.floor);
+  visit("restart_steps", options.schedule.restart_steps);
+  visit("restart_factor", options.schedule.restart_factor);
+  visit("restart_shrink", options.schedule.restart_shrink);
+  visit("plateau_patience", options.schedule.plateau_patience);
+  visit("plateau_factor", options.schedule.plateau_factor);
+  visit("plateau_threshold", options.schedule.plateau_threshold);
   visit("beta1", options.beta1);
   visit("beta2", options.beta2);
   visit("adam_epsilon", options.adam_epsilon);
@@ -123,6 +150,7 @@ std::vector<T> values_of() {
   if constexpr (std::is_same_v<T, Precision>)
     return {Precision::kAuto, Precision::kF32, Precision::kTf32, Precision::kBF16};
   if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
+  if constexpr (std::is_same_v<T, ScheduleKind>) return {std::begin(kSchedules), std::end(kSchedules)};
   if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }
 

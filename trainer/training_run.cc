@@ -23,11 +23,13 @@
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
+#include "trainer/schedule_options.h"
 #include "trainer/signals.h"
 #include "trainer/stages.h"
 #include "trainer/start_report.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
+#include "trainer/validation_counts.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {
@@ -46,26 +48,6 @@ int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
-/// Whether the parameters of the state are better than the best so far, of best_step (0: none). At step 0
-/// they are those of --init.
-bool are_better(const std::string& valid_metric, double metric, const TrainingState& state, int64_t best_step,
-                double best) {
-  return state.step > 0 && std::isfinite(metric) && (best_step == 0 || is_better(valid_metric, metric, best));
-}
-
-/// Counts a validation that was due for --patience and `until stalled`.
-void count_validation(const std::string& valid_metric, double metric, TrainingState& state) {
-  // Then these are the parameters of the stage before.
-  const bool begins_stage = state.position.mix.stage > 0 && state.position.mix.steps == 0;
-  if (are_better(valid_metric, metric, state, state.best_due_step, state.best_due_metric)) {
-    state.best_due_metric = metric;
-    state.best_due_step = state.step;
-    state.validations_without_improvement = 0;
-  } else if (state.step > 0 && !begins_stage) {
-    ++state.validations_without_improvement;
-  }
 }
 
 /// Whether the best model so far is as good as --valid-target.
@@ -98,7 +80,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                 .seed = options.seed,
                 .mix = resolved_mix(options, resume_point_, corpus_),
                 .sampled = sampled_text(options, corpus_)}),
-      schedule_{options.learning_rate_scale, options.model.d_model, options.warmup_steps} {
+      schedule_(schedule_of(options)) {
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
@@ -113,6 +95,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
          "--valid-target is {:g}, but {} has no validation pairs; 'ventris prepare --valid-sets' adds them",
          options_.valid_target, options_.corpus);
   }
+  check_schedule_is_validated(options_, corpus_.valid().size());
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
@@ -247,7 +230,7 @@ bool TrainingRun::measures_step() const {
 }
 
 bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
-  const double learning_rate = schedule_.learning_rate(state_.step);
+  const double learning_rate = schedule_.learning_rate(state_.step, state_.plateau_factor);
   const TrainingStep::Enqueued step = step_->enqueue(
       *feed_, learning_rate, [this] { return stop_is_asked_for(); },
       [this](int64_t done, int64_t of) {
@@ -357,6 +340,7 @@ void TrainingRun::validate() {
   if (is_due) count_validation(options_.valid_metric, metric, state_);
   if (metrics_) metrics_->write(metrics);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
+  if (is_due) count_for_plateau(options_, metric, state_, metrics_ ? &*metrics_ : nullptr, progress_);
   if (target_is_reached(options_, state_)) {
     progress_.message(fmt::format("valid {} {:.4g} of step {} reaches the target, {:g}: training is done",
                                   options_.valid_metric, state_.best_metric, state_.best_step,

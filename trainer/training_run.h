@@ -58,6 +58,8 @@ class TrainingRun {
   bool settle();
 
   int64_t step() const { return state_.step; }  // steps done
+  /// For a replay, which has no validations.
+  void set_plateau_factor(double factor) { state_.plateau_factor = factor; }
   std::string digest();  // of the parameters (trainer/files/parameter_digest.h); waits for the step
 
  private:
@@ -132,7 +134,7 @@ class TrainingRun {
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
 
-  IntervalSums interval_;
+  IntervalSums interval_, whole_run_;
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_};
@@ -140,9 +142,7 @@ class TrainingRun {
   bool stop_ = false;           // requested on some rank
   bool told_stop_ = false;      // to the other ranks
   bool out_of_time_ = false;    // by max_minutes, on the clock of rank 0
-  double elapsed_before_ = 0.0, first_epoch_ = 0.0;
-  IntervalSums whole_run_;
-  double flops_ = 0.0;  // of the model, all ranks
+  double elapsed_before_ = 0.0, first_epoch_ = 0.0, flops_ = 0.0;  // of the model, all ranks
   int64_t first_step_ = 0, validated_step_ = -1, saved_step_ = -1, checked_step_ = -1;
   std::string last_checkpoint_;
 };

@@ -145,8 +145,8 @@ class WrongOptions(support.CommandLineTest):
     def test_names_of_other_toolkits_are_known(self):
         for command, names in {
             "train": {
-                "--lr": ["--learning-rate-scale?", "schedule"],
-                "--learn-rate": ["--learning-rate-scale?", "schedule"],
+                "--lr": ["--peak-learning-rate?", "schedule"],
+                "--learn-rate": ["--peak-learning-rate?", "schedule"],
                 "--arch": ["--preset?", "tiny, small, base"],
                 "--mini-batch": ["--batch-target-tokens?", "tokens"],
                 "--max-tokens": ["--batch-target-tokens?", "over all ranks"],

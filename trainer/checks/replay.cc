@@ -21,7 +21,9 @@
 #include "trainer/files/json_text.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/metrics.h"
 #include "trainer/recorded_stages.h"
+#include "trainer/schedule_options.h"
 #include "trainer/train_options_json.h"
 #include "trainer/training_run.h"
 
@@ -74,6 +76,7 @@ class ScratchFolder {
 struct RunRecord {
   int64_t begin = 0;  // the step of the checkpoint
   std::map<int64_t, std::vector<RecordedDigest>> digests;
+  std::map<int64_t, double> plateau_factors;  // from these steps on
 
   int64_t last() const { return digests.empty() ? begin : digests.rbegin()->first; }
 };
@@ -87,6 +90,9 @@ void add_metrics(const std::string& folder, RunRecord& record) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     refuse_newer_format(object, path.string());
     int64_t step = 0;
+    if (object.is_object() && text_in(object, "event") == kPlateauEvent && object.contains("step") &&
+        object.contains("factor") && read_number(object["step"], step))
+      static_cast<void>(read_number(object["factor"], record.plateau_factors[step]));
     const bool tells = object.is_object() && object.contains("digest") && object["digest"].is_string() &&
                        object.contains("step") && read_number(object["step"], step);
     if (!tells) continue;
@@ -132,7 +138,9 @@ std::string to_text(const RunRecord& record) {
   for (const auto& [step, recorded] : record.digests) {
     for (const RecordedDigest& one : recorded) digests.push_back({step, one.origin, one.digest});
   }
-  return Json{{"begin", record.begin}, {"digests", digests}}.dump();
+  Json factors = Json::array();
+  for (const auto& [step, factor] : record.plateau_factors) factors.push_back({step, factor});
+  return Json{{"begin", record.begin}, {"digests", digests}, {"plateau_factors", factors}}.dump();
 }
 
 RunRecord record_of_text(const std::string& text) {
@@ -143,6 +151,8 @@ RunRecord record_of_text(const std::string& text) {
     record.digests[one.at(0).get<int64_t>()].push_back(
         {one.at(1).get<std::string>(), one.at(2).get<std::string>()});
   }
+  for (const Json& one : object.at("plateau_factors"))
+    record.plateau_factors[one.at(0).get<int64_t>()] = one.at(1).get<double>();
   return record;
 }
 
@@ -150,12 +160,17 @@ RunRecord record_of_text(const std::string& text) {
 TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoint, int64_t last_step) {
   TrainOptions options = run;
   options.resume = checkpoint;
+  options.schedule = schedule_of(run).options;  // whose end may be that of the run
   options.max_steps = last_step;
   options.max_epochs = 0;
   options.max_minutes = 0.0;
   options.patience = 0;
   options.valid_target = 0.0;
-  options.valid_every = 0;
+  if (run.schedule.kind == ScheduleKind::kPlateau) {
+    options.valid_every = last_step + 1;  // none: the rate drops where it did
+  } else {
+    options.valid_every = 0;
+  }
   options.valid_tokenize = "13a";  // the file of another may be gone
   options.valid_tokenize_with.clear();
   options.save_every = 0;
@@ -210,10 +225,16 @@ void replay(Context& context, Communicator& communicator, const TrainOptions& ru
     options.mix = communicator.broadcast(first ? stages() : "", 0);
   }
   TrainingRun again(context, communicator, options, command);
+  const auto take_plateau_factor = [&] {
+    const auto found = record.plateau_factors.find(again.step());
+    if (found != record.plateau_factors.end()) again.set_plateau_factor(found->second);
+  };
+  take_plateau_factor();
   while (again.goes_on()) {
     const data::GlobalBatch batch = again.begin_step();
     again.compute_step(batch);
     again.complete_step(batch);
+    take_plateau_factor();
     const auto recorded = record.digests.find(again.step());
     if (recorded == record.digests.end()) continue;
     each({.step = again.step(), .digest = again.digest(), .recorded = recorded->second});

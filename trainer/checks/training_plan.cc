@@ -18,6 +18,7 @@
 #include "trainer/initial_model.h"
 #include "trainer/optimizer.h"
 #include "trainer/run_shape.h"
+#include "trainer/schedule_options.h"
 #include "trainer/stages.h"
 #include "trainer/text.h"
 #include "trainer/validation.h"
@@ -377,6 +378,8 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   count_steps(plan, batches, corpus.train());
   predict(plan, options, corpus);
   plan.steps = options.max_steps;
+  plan.schedule = describe_schedule(options);
+  check_schedule_is_validated(options, corpus.valid().size());
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps = options.max_epochs * plan.steps_per_epoch;
   plan_stages(plan, options, batches.mix(), corpus.parts());

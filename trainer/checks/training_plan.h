@@ -60,6 +60,7 @@ struct TrainingPlan {
   bool steps_are_exact = true;          // otherwise estimated from the first steps
   double source_tokens_per_step = 0.0;  // mean over the first epoch, or those steps
   double target_tokens_per_step = 0.0;
+  std::string schedule;                   // describe_schedule()
   int64_t steps = 0;                      // of the whole run; fewer if patience or minutes end it
   double epochs = 0.0;                    // of these steps
   std::vector<PlannedStage> stages = {};  // with --mix

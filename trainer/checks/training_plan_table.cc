@@ -84,6 +84,7 @@ std::string plan_table(const TrainingPlan& plan) {
   text += fmt::format("  {} sentence pairs\n", thousands(plan.pairs));
   add_line(text, "steps", thousands(plan.steps));
   text += fmt::format("  {:.4g} epochs\n", plan.epochs);
+  if (!plan.schedule.empty()) text += fmt::format("learning rate  {}\n", plan.schedule);
   for (const PlannedStage& stage : plan.stages) {
     add_line(text, "  stage " + stage.name, stage.steps > 0 ? thousands(stage.steps) : "");
     text += fmt::format("{}  {}\n", stage.estimated ? "  about" : "",

@@ -30,9 +30,13 @@ struct TrainingState {
   double best_due_metric = 0.0;  // the same of the validations that were due by --valid-every alone
   int64_t best_due_step = 0;
   int64_t validations_without_improvement = 0;  // in a row, of those that were due
-  int64_t validation_pending = 0;               // 1: the validation of this step was abandoned for a stop
-  int64_t initial_updates = 0;  // of Adam, before the first step (train --init-optimizer keep)
-  std::string valid_metric;     // train --valid-metric
+  double plateau_factor = 1.0;      // of train --schedule plateau: the product of the drops so far,
+  double plateau_best = 0.0;        // the best validation for it; meaningful if plateau_best_step > 0,
+  int64_t plateau_best_step = 0;    // and
+  int64_t plateau_validations = 0;  // those in a row since then, or since the last drop, that were no better
+  int64_t validation_pending = 0;   // 1: the validation of this step was abandoned for a stop
+  int64_t initial_updates = 0;      // of Adam, before the first step (train --init-optimizer keep)
+  std::string valid_metric;         // train --valid-metric
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
@@ -55,6 +59,10 @@ void for_each_number(State& state, Each&& each) {
   each("best_due_metric", state.best_due_metric);
   each("best_due_step", state.best_due_step);
   each("validations_without_improvement", state.validations_without_improvement);
+  each("plateau_factor", state.plateau_factor);
+  each("plateau_best", state.plateau_best);
+  each("plateau_best_step", state.plateau_best_step);
+  each("plateau_validations", state.plateau_validations);
   each("validation_pending", state.validation_pending);
   each("initial_updates", state.initial_updates);
 }

@@ -47,6 +47,9 @@ std::string fault_in(const TrainingState& state) {
     return fmt::format("best_step {} at step {}", state.best_step, state.step);
   if (state.best_due_step > state.step)
     return fmt::format("best_due_step {} at step {}", state.best_due_step, state.step);
+  if (state.plateau_best_step > state.step)
+    return fmt::format("plateau_best_step {} at step {}", state.plateau_best_step, state.step);
+  if (state.plateau_factor < 0.0) return "a negative number in plateau_factor";
   if (state.skipped_steps > state.step) {
     return fmt::format("{} skipped steps at step {}", state.skipped_steps, state.step);
   }

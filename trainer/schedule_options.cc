@@ -1,0 +1,147 @@
+#include "trainer/schedule_options.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "backend/error.h"
+#include "trainer/text.h"
+
+namespace ventris {
+namespace {
+
+bool ends(const ScheduleOptions& options) {
+  return options.kind == ScheduleKind::kLinear || options.kind == ScheduleKind::kPolynomial ||
+         (options.kind == ScheduleKind::kCosine && options.restart_steps == 0);
+}
+
+template <typename... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  fail(ExitCode::kBadConfiguration, "{}", fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// An option of other schedules is not passed over in silence.
+void refuse_options_of_others(const ScheduleOptions& given) {
+  const ScheduleKind kind = given.kind;
+  const ScheduleOptions defaults;
+  const bool is_noam = kind == ScheduleKind::kNoam;
+  const bool is_cosine = kind == ScheduleKind::kCosine;
+  const bool is_plateau = kind == ScheduleKind::kPlateau;
+  const bool decays = ends(given) || kind == ScheduleKind::kInverseSqrt;
+  struct Rule {
+    const char* option;
+    bool is_given;
+    bool has_use;
+    const char* of;
+  };
+  const char* const of_all = "all schedules but noam";
+  const char* const of_plateau = "--schedule plateau";
+  const Rule rules[] = {
+      {"--peak-learning-rate", given.peak > 0.0, !is_noam, of_all},
+      {"--warmup-from", given.warmup_from > 0.0, !is_noam, of_all},
+      {"--decay-start", given.decay_start > 0, decays || is_cosine,
+       "--schedule inverse-sqrt, linear, cosine and polynomial"},
+      {"--decay-steps", given.decay_steps > 0, decays,
+       "--schedule inverse-sqrt, linear, polynomial, and cosine without --restart-steps"},
+      {"--decay-power", given.decay_power != defaults.decay_power, kind == ScheduleKind::kPolynomial,
+       "--schedule polynomial"},
+      {"--min-learning-rate", given.floor > 0.0, decays || is_cosine || is_plateau,
+       "schedules whose rate falls, other than noam"},
+      {"--restart-steps", given.restart_steps > 0, is_cosine, "--schedule cosine"},
+      {"--restart-factor", given.restart_factor != defaults.restart_factor, given.restart_steps > 0,
+       "--schedule cosine with --restart-steps"},
+      {"--restart-shrink", given.restart_shrink != defaults.restart_shrink, given.restart_steps > 0,
+       "--schedule cosine with --restart-steps"},
+      {"--plateau-patience", given.plateau_patience != defaults.plateau_patience, is_plateau, of_plateau},
+      {"--plateau-factor", given.plateau_factor != defaults.plateau_factor, is_plateau, of_plateau},
+      {"--plateau-threshold", given.plateau_threshold != defaults.plateau_threshold, is_plateau, of_plateau},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.is_given && !rule.has_use)
+      refuse("{} is an option of {}, but --schedule is {}: leave it out, or give another --schedule",
+             rule.option, rule.of, name_of(kind));
+  }
+}
+
+}  // namespace
+
+void check_schedule(const TrainOptions& options) {
+  const ScheduleOptions& given = options.schedule;
+  refuse_options_of_others(given);
+  if (given.kind == ScheduleKind::kNoam) return;
+  const char* const name = name_of(given.kind);
+  const double scale = preset_options(options.preset).learning_rate_scale;
+  if (options.learning_rate_scale != scale)
+    refuse(
+        "--learning-rate-scale is {:g}, but --schedule {} takes its rates from --peak-learning-rate: "
+        "leave out --learning-rate-scale, or give --schedule noam",
+        options.learning_rate_scale, name);
+  if (given.peak <= 0.0)
+    refuse("--schedule {} has no --peak-learning-rate: give the rate after the warm-up, such as 0.0005",
+           name);
+  if (given.warmup_from > given.peak)
+    refuse("--warmup-from is {:g}; it must be at most --peak-learning-rate, {:g}", given.warmup_from,
+           given.peak);
+  if (given.floor > given.peak)
+    refuse("--min-learning-rate is {:g}; it must be at most --peak-learning-rate, {:g}", given.floor,
+           given.peak);
+  if (given.decay_start > 0 && given.decay_start < options.warmup_steps &&
+      given.kind != ScheduleKind::kInverseSqrt)
+    refuse("--decay-start is {}, before the end of the warm-up: give at least {}, or fewer --warmup-steps",
+           given.decay_start, options.warmup_steps);
+  const Schedule schedule = schedule_of(options);
+  if (ends(given) && schedule.options.decay_steps <= 0)
+    refuse(
+        "--schedule {} ends at step {} (--max-steps), but its decay begins at {}, after the warm-up: "
+        "give fewer --warmup-steps, an earlier --decay-start, or --decay-steps",
+        name, options.max_steps, schedule.options.decay_start);
+}
+
+void check_schedule_is_validated(const TrainOptions& options, int64_t pairs) {
+  if (options.schedule.kind != ScheduleKind::kPlateau) return;
+  if (options.valid_every == 0)
+    refuse("--schedule plateau follows the validations, but --valid-every is 0: give the steps between them");
+  if (pairs == 0)
+    refuse(
+        "--schedule plateau follows the validations, but {} has no validation pairs; "
+        "'ventris prepare --valid-sets' adds them",
+        options.corpus);
+}
+
+Schedule schedule_of(const TrainOptions& options) {
+  Schedule schedule{.scale = options.learning_rate_scale,
+                    .d_model = options.model.d_model,
+                    .warmup = options.warmup_steps,
+                    .options = options.schedule};
+  ScheduleOptions& own = schedule.options;
+  const bool is_inverse = own.kind == ScheduleKind::kInverseSqrt;
+  if (own.decay_start == 0 && (is_inverse || ends(own) || own.restart_steps > 0))
+    own.decay_start = is_inverse && own.decay_steps > 0 ? own.decay_steps : options.warmup_steps;
+  if (own.decay_steps == 0 && is_inverse) own.decay_steps = own.decay_start;
+  if (own.decay_steps == 0 && ends(own)) own.decay_steps = options.max_steps - own.decay_start;
+  return schedule;
+}
+
+std::string describe_schedule(const TrainOptions& options) {
+  const Schedule schedule = schedule_of(options);
+  const ScheduleOptions& own = schedule.options;
+  if (own.kind == ScheduleKind::kNoam) return "";
+  std::string text = fmt::format("{}: from {:g} to {:g} in {} steps", name_of(own.kind), own.warmup_from,
+                                 own.peak, thousands(schedule.warmup));
+  const std::string floor = fmt::format("{:g}", own.floor);
+  if (own.kind == ScheduleKind::kInverseSqrt)
+    text += fmt::format(", from step {} down by the inverse square root, at least {}",
+                        thousands(own.decay_start), floor);
+  if (own.kind == ScheduleKind::kPlateau)
+    text += fmt::format(", times {:g} after {} without a better one, at least {}", own.plateau_factor,
+                        counted(own.plateau_patience, "validation"), floor);
+  if (own.restart_steps > 0)
+    text += fmt::format(", to {} in {} steps, then again, {:g} times as long, from {:g} times the rate",
+                        floor, thousands(own.restart_steps), own.restart_factor, own.restart_shrink);
+  if (ends(own))
+    text += fmt::format(", from step {} to {} at step {}", thousands(own.decay_start), floor,
+                        thousands(own.decay_start + own.decay_steps));
+  return text;
+}
+
+}  // namespace ventris

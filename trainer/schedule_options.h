@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "trainer/schedule.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+/// Throws Error(kBadConfiguration), which names the options, if those of the schedule contradict each other
+/// or one is missing.
+void check_schedule(const TrainOptions& options);
+
+/// Throws Error(kBadConfiguration) if the schedule follows validations and there are none: with --valid-every
+/// 0, or `pairs` of the corpus to validate on.
+void check_schedule_is_validated(const TrainOptions& options, int64_t pairs);
+
+/// The schedule of options that check_schedule() accepts. A decay_start of 0 becomes the end of the warm-up,
+/// for inverse-sqrt decay_steps if given; a decay_steps of 0 the rest up to max_steps, for inverse-sqrt
+/// decay_start.
+Schedule schedule_of(const TrainOptions& options);
+
+/// One line for people, such as "cosine: to 0.0005 in 4,000 steps, to 0 at step 100,000"; empty for noam.
+std::string describe_schedule(const TrainOptions& options);
+
+}  // namespace ventris
