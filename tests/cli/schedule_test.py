@@ -181,7 +181,7 @@ class Schedules(support.CommandLineTest):
             name = f"killed-{ranks}"
             for at in (3, drops[0], drops[-1]):
                 process = support.start(self.command(name, *PLATEAU, "--save-every", 1, ranks=ranks))
-                reached = lambda at=at, name=name: (  # noqa: E731
+                reached = lambda at=at, name=name: (
                     os.path.exists(self.path(name, f"checkpoint-{at:08}.h5"))
                 )
                 support.wait_for(reached, process)

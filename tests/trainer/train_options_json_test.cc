@@ -26,6 +26,7 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.on_divergence = OnDivergence::kRepair;
   options.valid_chrf = true;
   options.max_steps = (int64_t{1} << 32) - 1;
+  options.tie = "all";  // as it is resolved before it is recorded
   options.freeze = {"encoder/*", "embed\"ding"};
   const std::string text = to_json(options);
   const TrainOptions read = train_options_from_json(text, "config.json");

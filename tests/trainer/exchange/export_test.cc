@@ -132,7 +132,7 @@ TEST_F(Export, OfEveryTieReturnsBitForBitThroughImport) {
       EXPECT_EQ(flat_values(back->store), flat_values(model->store)) << file;
       EXPECT_EQ(back->config, model->config) << file;
       EXPECT_EQ(back->tokenizers->models(), model->tokenizers->models()) << file;
-      EXPECT_EQ(tokenizer_model_of(path(file)), model->tokenizers->models()) << file;
+      EXPECT_EQ(tokenizer_models_of(path(file)), model->tokenizers->models()) << file;
     }
   }
 }
