@@ -26,7 +26,8 @@ import tempfile
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exports.json")
 BEAMS = (1, 4)
-MAX_EXTRA_LENGTH = 100
+# Tokens of a translation, the same in every program, for lines that would never end.
+MAX_LENGTH = 200
 TINY_CONFIG = {
     "attention_dropout": 0.0,
     "d_ff": 32,
@@ -170,8 +171,10 @@ def translate(binary, model, lines, beam):
         beam,
         "--length-penalty",
         0,
+        "--max-length",
+        MAX_LENGTH,
         "--max-extra-length",
-        MAX_EXTRA_LENGTH,
+        65535,
         stdin="".join(line + "\n" for line in lines),
     )
     return text.split("\n")[:-1]
@@ -205,7 +208,7 @@ class CTranslate2:
             disable_unk=True,
             min_decoding_length=0,
             suppress_sequences=[[self.tokenizer.id_to_piece(self.tokenizer.bos_id())]],
-            max_decoding_length=max(map(len, lines)) + MAX_EXTRA_LENGTH,
+            max_decoding_length=MAX_LENGTH,
             max_batch_size=32,
         )
         return [self.tokenizer.decode(result.hypotheses[0]) for result in results]
@@ -253,7 +256,7 @@ class Transformers:
                     do_sample=False,
                     length_penalty=0.0,
                     suppress_tokens=banned,
-                    max_length=max(map(len, lines)) + MAX_EXTRA_LENGTH,
+                    max_new_tokens=MAX_LENGTH + 1,  # with the end mark, which it forces
                 )
             for i, output in zip(chosen, outputs):
                 results[i] = self.tokenizer.decode(output, skip_special_tokens=True)
