@@ -76,6 +76,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 10px; }
   :root { color-scheme: light; --page: #fff; --panel: #fff; --line: #999; --grid: #ddd; --text: #000;
     --muted: #444; --differs: #f2f2f2; --fault: #900; --c0: #1f6fb4; --c1: #c8501e; --c2: #2a8a4a; --c3: #8a4fb0;
     --c4: #96730f; --c5: #0d7d86; --c6: #b8407c; --c7: #5d6675; }
+  #runs th, #runs td { white-space: normal; padding-right: 6px; }
   body { padding: 0; max-width: none; font-size: 10pt; }
   .bar, .screen, figcaption label { display: none; }
   #charts { grid-template-columns: 1fr 1fr; gap: 12pt; }

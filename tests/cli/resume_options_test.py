@@ -26,10 +26,26 @@ CHANGED = {
     "init-target-embeddings": "none.txt",
 }
 # Options that another one goes with.
+PEAK = ["--peak-learning-rate", "0.001"]
+RESTARTS = ["--schedule", "cosine", "--restart-steps", "9000"]
+PLATEAU = ["--schedule", "plateau", "--valid-every", "1"]
 MODEL = os.path.join(support.SOURCE_DIR, "tests", "golden", "line_tokenizers.model")
 TOGETHER = {
     "init-optimizer": ["--init-optimizer", "keep", "--init", "none.h5"],
     "init-vocabulary": ["--init-vocabulary", "extend", "--init", "none.h5"],
+    "schedule": PEAK + ["--schedule", "constant"],
+    "peak-learning-rate": PEAK + ["--schedule", "constant"],
+    "warmup-from": PEAK + ["--schedule", "constant", "--warmup-from", "0.0001"],
+    "min-learning-rate": PEAK + ["--schedule", "cosine", "--decay-steps", "9000", "--min-learning-rate", "0.0001"],
+    "decay-start": PEAK + ["--schedule", "inverse-sqrt", "--decay-start", "9000"],
+    "decay-steps": PEAK + ["--schedule", "linear", "--decay-steps", "9000"],
+    "decay-power": PEAK + ["--schedule", "polynomial", "--decay-steps", "9000", "--decay-power", "2"],
+    "restart-steps": PEAK + RESTARTS,
+    "restart-factor": PEAK + RESTARTS + ["--restart-factor", "2"],
+    "restart-shrink": PEAK + RESTARTS + ["--restart-shrink", "0.5"],
+    "plateau-patience": PEAK + PLATEAU + ["--plateau-patience", "3"],
+    "plateau-factor": PEAK + PLATEAU + ["--plateau-factor", "0.5"],
+    "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
     "valid-tokenize-with": ["--valid-tokenize-with", MODEL, "--valid-tokenize", "spm"],
 }
