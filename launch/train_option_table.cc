@@ -45,7 +45,7 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
       "tie", train.tie, {"auto", "all", "decoder", "none"},
       "Which of the tables of tokens are one: all, as in the paper; those of the decoder, its embedding and the "
       "output layer, as Marian's --tied-embeddings; or none. auto: that of the checkpoint in a resumed run, "
-      "otherwise all with one vocabulary, and decoder with a vocabulary for each side, which excludes all.");
+      "otherwise, also with --init, all with one vocabulary, and decoder with a vocabulary for each side, which excludes all.");
   table.choice(
       "begin-embedding", train.begin_embedding, {"auto", "learned", "zero", "none"},
       "First input of the decoder. auto: that of the checkpoint in a resumed run, otherwise learned, or none if "
@@ -73,43 +73,44 @@ void add_schedule_options(TrainOptions& train, OptionTable& table) {
   ScheduleOptions& schedule = train.schedule;
   std::vector<std::pair<std::string, ScheduleKind>> kinds;
   for (const ScheduleKind kind : kSchedules) kinds.emplace_back(name_of(kind), kind);
-  preset(table.choice<ScheduleKind>(
+  table.choice<ScheduleKind>(
       "schedule", schedule.kind, kinds,
       "Course of the learning rate. noam: that of the paper. The others rise from --warmup-from to "
       "--peak-learning-rate in --warmup-steps; then inverse-sqrt falls with the inverse square root of the "
       "step, linear, cosine and polynomial reach --min-learning-rate after --decay-steps, constant stays, "
-      "and plateau drops when validations get no better."));
+      "and plateau drops when validations get no better.");
   constexpr double kMaxRate = 1e6;
   const auto rate = [&](const char* name, double& variable, const char* help) {
-    preset(table.number(name, variable, {.min = 0, .max = kMaxRate}, help));
+    table.number(name, variable, {.min = 0, .max = kMaxRate}, help);
   };
   rate("peak-learning-rate", schedule.peak,
        "The rate after the warm-up, of all schedules but noam, which need it.");
-  rate("warmup-from", schedule.warmup_from, "The rate from which it rises.");
-  rate("min-learning-rate", schedule.floor, "The rate below which it does not fall after the warm-up.");
-  preset(table.integer("decay-start", schedule.decay_start, {.min = 0, .max = kManySteps},
-                       "Step until which the rate stays at its peak. 0: the end of the warm-up; with "
-                       "inverse-sqrt --decay-steps, if given."));
-  preset(table.integer("decay-steps", schedule.decay_steps, {.min = 0, .max = kManySteps},
-                       "Steps in which it falls. 0: up to --max-steps. With inverse-sqrt it is N of the "
-                       "factor sqrt(N / (N + step - start)) from --decay-start on; 0: --decay-start."));
-  preset(table.number("decay-power", schedule.decay_power, {.min = 0, .max = 100, .above_min = true},
-                      "Power of polynomial."));
-  preset(table.integer("restart-steps", schedule.restart_steps, {.min = 0, .max = kManySteps},
-                       "Steps of the first period of cosine, after each of which it begins again at the "
-                       "peak; 0: no restarts."));
-  preset(table.number("restart-factor", schedule.restart_factor, {.min = 1, .max = 1000},
-                      "Factor on the length of each period."));
-  preset(table.number("restart-shrink", schedule.restart_shrink, {.min = 0, .max = 1, .above_min = true},
-                      "Factor on peak and floor of each period."));
-  preset(table.integer("plateau-patience", schedule.plateau_patience, {.min = 1, .max = 1000000},
-                       "Validations in a row by --valid-every without a better one after which plateau "
-                       "drops the rate."));
-  preset(table.number("plateau-factor", schedule.plateau_factor,
-                      {.min = 0, .max = 1, .above_min = true, .below_max = true}, "Factor of a drop."));
-  preset(
-      table.number("plateau-threshold", schedule.plateau_threshold, {.min = 0, .max = 1, .below_max = true},
-                   "Part of the best --valid-metric by which another must be better to count for plateau."));
+  rate("warmup-from", schedule.warmup_from, "The rate from which it rises, at most the peak.");
+  rate("min-learning-rate", schedule.floor,
+       "The rate below which it does not fall after the warm-up, at most the peak.");
+  table.integer(
+      "decay-start", schedule.decay_start, {.min = 0, .max = kManySteps},
+      "Step until which the rate stays at its peak. 0: the end of the warm-up; with "
+      "inverse-sqrt --decay-steps, if given, where a start in the warm-up lowers the peak, as in Marian.");
+  table.integer("decay-steps", schedule.decay_steps, {.min = 0, .max = kManySteps},
+                "Steps in which it falls. 0: up to --max-steps. With inverse-sqrt it is N of the "
+                "factor sqrt(N / (N + step - start)) from --decay-start on; 0: --decay-start.");
+  table.number("decay-power", schedule.decay_power, {.min = 0, .max = 100, .above_min = true},
+               "Power of polynomial.");
+  table.integer("restart-steps", schedule.restart_steps, {.min = 0, .max = kManySteps},
+                "Steps of the first period of cosine, after each of which it begins again at the "
+                "peak; 0: no restarts.");
+  table.number("restart-factor", schedule.restart_factor, {.min = 1, .max = 1000},
+               "Factor on the length of each period.");
+  table.number("restart-shrink", schedule.restart_shrink, {.min = 0, .max = 1, .above_min = true},
+               "Factor on peak and floor of each period.");
+  table.integer("plateau-patience", schedule.plateau_patience, {.min = 1, .max = 1000000},
+                "Validations in a row by --valid-every without a better one after which plateau "
+                "drops the rate; those in the warm-up do not count.");
+  table.number("plateau-factor", schedule.plateau_factor,
+               {.min = 0, .max = 1, .above_min = true, .below_max = true}, "Factor of a drop.");
+  table.number("plateau-threshold", schedule.plateau_threshold, {.min = 0, .max = 1, .below_max = true},
+               "Part of the best --valid-metric by which another must be better to count for plateau.");
 }
 
 void add_optimizer_options(TrainOptions& train, OptionTable& table) {

@@ -119,8 +119,8 @@ void refuse_other_option(const std::string& path, const std::string& key, const 
                          const std::string& ours) {
   fail(ExitCode::kBadConfiguration,
        "{} was written with {} {}, but this run has {}. "
-       "Give the same option, or another --model-dir to start from the beginning",
-       path, key, theirs, ours);
+       "Give the same {}, or another --model-dir to start from the beginning",
+       path, key, theirs, ours, key.ends_with("vocab_size") ? "corpus" : "option");
 }
 
 void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {

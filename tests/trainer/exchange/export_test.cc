@@ -158,11 +158,12 @@ TEST_F(Export, OfTwoVocabulariesHasAFileForEach) {
   EXPECT_EQ(content(path("huggingface/target.spm")), model->tokenizers->target().model());
   // CTranslate2 would read the vocabulary of both sides that an older model left.
   const auto shared = load(zero_begin());
-  for (const auto& [format, file] : {std::pair{ExportFormat::kCtranslate2, "source_vocabulary.json"},
-                                     {ExportFormat::kHuggingface, "target_vocab.json"}}) {
+  const auto refuse = [&](ExportFormat format, const std::string& file) {
     expect_failure<Error>([&] { write(*shared, format, name_of(format)); }, ExitCode::kCannotCreate,
                           {name_of(format), file, "two vocabularies"});
-  }
+  };
+  refuse(ExportFormat::kCtranslate2, "source_vocabulary.json");
+  refuse(ExportFormat::kHuggingface, "target_vocab.json");
   write(*shared, ExportFormat::kCtranslate2, "shared");
   expect_failure<Error>([&] { write(*model, ExportFormat::kCtranslate2, "shared"); }, ExitCode::kCannotCreate,
                         {"shared_vocabulary.json", "one vocabulary"});
