@@ -71,7 +71,7 @@ std::string attention_page(const AttentionPage& page) {
                      {"groups",
                       {group(page, AttentionKind::kCross), group(page, AttentionKind::kEncoderSelf),
                        group(page, AttentionKind::kDecoderSelf)}}};
-  return std::string(kAttentionPageHead) + page_data(data) + kAttentionPageTail;
+  return std::string(kPageBegin) + kAttentionPageHead + page_data(data) + kAttentionPageTail;
 }
 
 }  // namespace ventris

@@ -124,7 +124,7 @@ std::string report_page(const std::vector<RunRecord>& runs) {
                      {"columns", kReportColumns},
                      {"runs", list},
                      {"options", options_of(runs)}};
-  return std::string(kReportPageHead) + page_data(data) + kReportPageTail + kReportPageScript;
+  return std::string(kPageBegin) + kReportPageHead + page_data(data) + kReportPageTail + kReportPageScript;
 }
 
 }  // namespace ventris

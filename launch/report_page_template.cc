@@ -2,15 +2,7 @@
 
 namespace ventris {
 
-const char* const kReportPageHead = R"html(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<title>Training report</title>
+const char* const kReportPageHead = R"html(<title>Training report</title>
 <style>
 :root {
   color-scheme: light dark;
