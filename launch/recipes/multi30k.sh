@@ -5,7 +5,7 @@
 # (data/task1/tok), plain or with .gz:
 #   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}
 # A second run resumes where the first stopped. Environment variables: RANKS (default 2; 1 needs no MPI), MAX_MINUTES (110),
-# MAX_STEPS (8000), VOCABULARY (10000), DEVICE (auto), PRECISION (bf16 if the processor has bf16 products, otherwise auto), and
+# MAX_STEPS (8000), VOCABULARY (10000), DEVICE (auto), PRECISION (bf16 if the processor is faster with it, otherwise auto), and
 # VENTRIS, the program.
 set -euo pipefail
 
@@ -47,8 +47,12 @@ if [[ ! -e $run/corpus.h5 ]]; then
     --vocab-size "${VOCABULARY:-10000}" --no-normalization --output "$run/corpus.h5"
 fi
 
-# bf16 if the processor has bf16 products; on others it is emulated and slow, and auto takes it on GPUs alone.
-if grep -q avx512_bf16 /proc/cpuinfo; then precision=bf16; else precision=auto; fi
+# Products of bf16 are faster than those of f32 with AMX and on AMD, slower on Intel's AVX-512 alone (docs/results.md), and emulated
+# elsewhere; auto takes bf16 on GPUs alone.
+precision=auto
+if grep -q amx_bf16 /proc/cpuinfo || { grep -q AuthenticAMD /proc/cpuinfo && grep -q avx512_bf16 /proc/cpuinfo; }; then
+  precision=bf16
+fi
 precision=${PRECISION:-$precision}
 
 note "Training on $ranks ranks, $precision"
