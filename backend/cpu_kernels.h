@@ -16,6 +16,7 @@ struct CpuKernels {
   void (&bias_backward)(Context&, const BiasBackwardArgs&);
   void (&cast)(Context&, const CastArgs&);
   void (&fill_zero)(Context&, Tensor);
+  void (&clip_values)(Context&, const ClipValuesArgs&);
   void (&chained_gemm)(Context&, const GemmArgs&);
   void (&cross_entropy)(Context&, const CrossEntropyArgs&);
   void (&loss_sum)(Context&, const LossSumArgs&);
@@ -40,6 +41,7 @@ struct CpuKernels {
   void (&log_softmax_top_k)(Context&, const LogSoftmaxTopKArgs&);
   void (&log_probability)(Context&, const LogProbabilityArgs&);
   void (&plan_update)(const PlanUpdateArgs&);
+  void (&weight_decay)(Context&, const WeightDecayArgs&);
 };
 
 /// Those of instruction_set() (backend/instruction_set.h).

@@ -12,6 +12,7 @@ struct AddArgs;
 struct BiasBackwardArgs;
 struct BiasReluBackwardArgs;
 struct CastArgs;
+struct ClipValuesArgs;
 struct CrossEntropyArgs;
 struct EmbeddingBackwardArgs;
 struct EmbeddingForwardArgs;
@@ -31,5 +32,6 @@ struct SquaresOfChunksArgs;
 struct SumOfChunksArgs;
 struct SwishBackwardArgs;
 struct SwishForwardArgs;
+struct WeightDecayArgs;
 
 }  // namespace ventris

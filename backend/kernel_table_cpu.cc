@@ -41,6 +41,7 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .bias_backward = bias_backward_cpu,
     .cast = cast_cpu,
     .fill_zero = fill_zero_cpu,
+    .clip_values = clip_values_cpu,
     .chained_gemm = chained_gemm_cpu,
     .cross_entropy = cross_entropy_cpu,
     .loss_sum = loss_sum_cpu,
@@ -65,6 +66,7 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .log_softmax_top_k = log_softmax_top_k_cpu,
     .log_probability = log_probability_cpu,
     .plan_update = plan_update_cpu,
+    .weight_decay = weight_decay_cpu,
 };
 }
 

@@ -34,10 +34,12 @@ void log_probability_cuda(Context& context, const LogProbabilityArgs& args);
 void log_probability_sum_cuda(Context& context, const LogProbabilitySumArgs& args);
 void repetition_penalty_cuda(Context& context, const RepetitionPenaltyArgs& args);
 
-/// The update: norm of the gradients, plan, Adam, moving average.
+/// The update: norm of the gradients, plan, limits, weight decay, Adam, moving average.
 void squares_of_chunks_cuda(Context& context, const SquaresOfChunksArgs& args);
 void sum_of_chunks_cuda(Context& context, const SumOfChunksArgs& args);
 void plan_update_cuda(Context& context, const PlanUpdateArgs& args);
+void clip_values_cuda(Context& context, const ClipValuesArgs& args);
+void weight_decay_cuda(Context& context, const WeightDecayArgs& args);
 void adam_cuda(Context& context, const AdamArgs& args);
 void moving_average_cuda(Context& context, const MovingAverageArgs& args);
 void exchange_cuda(Context& context, const ExchangeArgs& args);

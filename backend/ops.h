@@ -19,6 +19,7 @@
 #include "backend/attention.h"
 #include "backend/bias_relu.h"
 #include "backend/cast.h"
+#include "backend/clip_values.h"
 #include "backend/column_sums.h"
 #include "backend/cross_entropy.h"
 #include "backend/embedding.h"
@@ -34,4 +35,5 @@
 #include "backend/swish.h"
 #include "backend/top_k.h"
 #include "backend/update_plan.h"
+#include "backend/weight_decay.h"
 #include "backend/zero_ranges.h"

@@ -8,10 +8,7 @@ namespace ventris {
 
 void zero_ranges(Context& context, Tensor flat, std::span<const FlatRange> ranges) {
   check_tensor(flat, 1, flat.cols, flat.dtype, "flat");
-  for (const FlatRange& range : ranges) {
-    VENTRIS_CHECK(range.begin >= 0 && range.count >= 0 && range.begin + range.count <= flat.cols,
-                  "elements {} to {} of {}", range.begin, range.begin + range.count, flat.cols);
-  }
+  check_ranges(ranges, flat.cols);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return zero_ranges_cuda(context, flat, ranges);
   }

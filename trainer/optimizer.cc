@@ -4,10 +4,13 @@
 #include <cstring>
 
 #include "backend/cast.h"
+#include "backend/clip_values.h"
 #include "backend/global_norm.h"
 #include "backend/moving_average.h"
 #include "backend/profile.h"
+#include "backend/weight_decay.h"
 #include "comm/communicator.h"
+#include "trainer/decayed_ranges.h"
 
 namespace ventris {
 namespace {
@@ -32,8 +35,12 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       beta2_(options.beta2),
       epsilon_(options.adam_epsilon),
       clip_norm_(options.clip_norm),
+      clip_value_(options.clip_value),
+      weight_decay_(options.weight_decay),
       ema_(options.ema),
       shard_(context, store, options.shard_optimizer ? rank : 0, options.shard_optimizer ? ranks : 1),
+      decayed_(weight_decay_ > 0.0 ? decayed_ranges(store, options.weight_decay_vectors, shard_)
+                                   : std::vector<FlatRange>()),
       memory_(context.device(),
               planned_bytes(store.trained_size(), shard_.size(), store.values().dtype, options),
               "Adam's moments and averages"),
@@ -99,7 +106,17 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
   }
   {
     const ProfileRange range(context_, "Adam");
+    if (!decayed_.empty()) {
+      weight_decay(context_, {.values = store_.trained_values(),
+                              .ranges = decayed_,
+                              .decay = weight_decay_,
+                              .scalars = scalars_});
+    }
     for (const auto& [elements, packed] : shard_.ranges()) {
+      if (clip_value_ > 0.0) {
+        clip_values(context_, {.x = store_.gradients().col_range(elements.begin, elements.size()),
+                               .limit = clip_value_});
+      }
       const auto part = [begin = elements.begin, count = elements.size()](const Tensor& flat) {
         return flat ? flat.col_range(begin, count) : Tensor{};
       };

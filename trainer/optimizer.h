@@ -27,9 +27,10 @@ struct StepReport {
 };
 
 /// Adam (section 5.3 of the paper) over what a store trains (ParameterStore::trained_values), with its
-/// moments. Skipping of a step, clipping of its gradient and the number of the update are computed on the
-/// device, so that the host enqueues the next step without waiting. With --shard-optimizer each rank has the
-/// moments and the average of its own elements alone, and updates these (trainer/optimizer_shard.h).
+/// moments, after weight decay, if any. Skipping of a step, clipping of its gradient and the number of the
+/// update are computed on the device, so that the host enqueues the next step without waiting. With
+/// --shard-optimizer each rank has the moments and the average of its own elements alone, and updates these
+/// (trainer/optimizer_shard.h).
 class Optimizer {
  public:
   /// The references must outlive the object. The moments start at zero, after no update. For rank `rank` of
@@ -74,8 +75,11 @@ class Optimizer {
   const float beta2_;
   const float epsilon_;
   const double clip_norm_;
+  const double clip_value_;
+  const double weight_decay_;
   const double ema_;
   const OptimizerShard shard_;
+  const std::vector<FlatRange> decayed_;  // empty without weight decay
   Arena memory_;
   Tensor m_;
   Tensor v_;

@@ -39,11 +39,10 @@ struct ToldOption {
 };
 constexpr const char* kBeginEmbedding = "--begin-embedding";
 constexpr const char* kLearned = "learned";  // no line
-constexpr ToldOption kToldOptions[] = {{"zero_word", kBeginEmbedding, "zero"},
-                                       {"zero_start", kBeginEmbedding, "none"},
-                                       {"marian_positions", "--positions", "marian"},
-                                       {"swish", "--activation", "swish"},
-                                       {"output_bias", "--output-bias", "yes"}};
+constexpr ToldOption kToldOptions[] = {
+    {"zero_word", kBeginEmbedding, "zero"},        {"zero_start", kBeginEmbedding, "none"},
+    {"marian_positions", "--positions", "marian"}, {"swish", "--activation", "swish"},
+    {"output_bias", "--output-bias", "yes"},       {"weight_decay_vectors", "--weight-decay-vectors", "yes"}};
 
 const ToldOption* told_option(std::string_view key) {
   const auto* found = std::find_if(std::begin(kToldOptions), std::end(kToldOptions),
@@ -87,6 +86,10 @@ std::string resume_signature(const TrainOptions& options) {
   for (const auto& [key, alpha] : {std::pair("sample_source", options.sample_source),
                                    std::pair("sample_target", options.sample_target)}) {
     if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
+  }
+  if (options.weight_decay > 0.0) {
+    lines += fmt::format("weight_decay: {}\n", options.weight_decay);
+    if (options.weight_decay_vectors) lines += fmt::format("weight_decay_vectors: yes\n");
   }
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
   if (!options.mix.empty()) lines += "mix: a plan\n";  // which 0.2.0 does not know

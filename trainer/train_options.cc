@@ -107,6 +107,10 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "positive with --valid-target, which a validation must reach");
   valid_bleu_options(options);
   check_schedule(options);
+  require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
+          std::to_string(options.clip_value), "0 with --clip-norm: one of the two");
+  require(!options.weight_decay_vectors || options.weight_decay > 0.0, "--weight-decay", "0",
+          "positive with --weight-decay-vectors");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));

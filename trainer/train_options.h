@@ -49,8 +49,11 @@ struct TrainOptions {
   float beta1 = 0.9F;
   float beta2 = 0.98F;
   float adam_epsilon = 1e-9F;
-  double clip_norm = 0.0;  // 0: no clipping
-  double ema = 0.0;        // decay of the moving average of the parameters; 0: none
+  double clip_norm = 0.0;             // 0: no clipping
+  double clip_value = 0.0;            // of each element of the gradient; 0: no limit
+  double weight_decay = 0.0;          // decoupled (backend/weight_decay.h)
+  bool weight_decay_vectors = false;  // also of LayerNorm and biases
+  double ema = 0.0;                   // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
   Reduction reduction = Reduction::kFast;

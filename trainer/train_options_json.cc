@@ -50,6 +50,9 @@ constexpr const char* kLaterKeys[] = {"shard_optimizer",
                                       "plateau_patience",
                                       "plateau_factor",
                                       "plateau_threshold",
+                                      "clip_value",
+                                      "weight_decay",
+                                      "weight_decay_vectors",
                                       kTie};
 
 // All except the model. Older files may lack an option, which then has its default.
@@ -90,6 +93,9 @@ void visit_options(Options& options, Visit&& visit) {
   visit("beta2", options.beta2);
   visit("adam_epsilon", options.adam_epsilon);
   visit("clip_norm", options.clip_norm);
+  visit("clip_value", options.clip_value);
+  visit("weight_decay", options.weight_decay);
+  visit("weight_decay_vectors", options.weight_decay_vectors);
   visit("ema", options.ema);
   visit("precision", options.precision);
   visit("gradient_dtype", options.gradient_dtype);

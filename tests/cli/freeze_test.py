@@ -100,7 +100,7 @@ class Freeze(support.CommandLineTest):
         for precision in ("f32", "bf16"):
             for case in CASES:
                 with self.subTest(case, precision=precision):
-                    words = ("--precision", precision, "--logical-shards", 8, "--clip-norm", 1, "--ema", 0.9)
+                    words = ("--precision", precision, "--logical-shards", 8, "--clip-norm", 1, "--ema", 0.9, "--weight-decay", 0.25)
                     one = f"{case}-{precision}-1"
                     self.succeed(*self.train(f"{one}-start", *words, "--max-steps", 0))
                     self.succeed(*self.train(one, *words, "--max-steps", 6, case=case))

@@ -46,6 +46,7 @@ TOGETHER = {
     "plateau-patience": PEAK + PLATEAU + ["--plateau-patience", "3"],
     "plateau-factor": PEAK + PLATEAU + ["--plateau-factor", "0.5"],
     "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
+    "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
     "valid-tokenize-with": ["--valid-tokenize-with", MODEL, "--valid-tokenize", "spm"],
 }
@@ -54,6 +55,7 @@ NAMES = {
     "corpus": "a corpus of digest",
     "positions": "--positions its default, but this run has",
     "activation": "--activation its default, but this run has",
+    "weight-decay-vectors": "--weight-decay none, but this run has 0.01",
     "output-bias": "--output-bias its default, but this run has",
 }
 

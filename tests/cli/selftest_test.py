@@ -49,7 +49,7 @@ class OnTheCpu(SelftestCase):
         names = {dtype: {row["kernel"] for row in report["kernels"] if row["dtype"] == dtype} for dtype in ("f32", "bf16")}
         for operation in found:
             self.assertIn(WITHIN.get(operation, operation), names["f32"] | names["bf16"], "it has no case in trainer/checks/selftest_*.cc")
-        of_update = {"sum_of_squares", "find_not_finite", "plan_update", "adam", "moving_average", "exchange", "add",
+        of_update = {"sum_of_squares", "find_not_finite", "plan_update", "clip_values", "weight_decay", "adam", "moving_average", "exchange", "add",
                      "fill_zero", "loss_sum"}
         self.assertEqual(names["f32"] - names["bf16"], of_update)
 

@@ -18,7 +18,8 @@ class ShardOptimizer(support.CommandLineTest):
         cls.corpus = cls.prepare_demo()
 
     def train(self, name, *options):
-        words = (*MODEL, "--reduction", "reproducible", "--log-every", 1, "--clip-norm", 1, "--ema", 0.9, *options)
+        words = (*MODEL, "--reduction", "reproducible", "--log-every", 1, "--clip-norm", 1, "--ema", 0.9,
+                 "--weight-decay", 0.25, *options)
         settings = dict(zip(words[::2], words[1::2]))
         flat = [word for pair in settings.items() for word in pair]
         return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *flat]

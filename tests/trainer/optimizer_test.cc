@@ -96,6 +96,102 @@ TEST(Optimizer, ClippingLeavesAShortGradientAlone) {
   EXPECT_TRUE(flat_values(clipped.store) == flat_values(plain.store));
 }
 
+TEST(Optimizer, EachElementOfALongGradientIsLimited) {
+  TrainOptions limited;
+  limited.clip_value = 0.125;
+  Problem clipped(limited, 0.5F);
+  const LogicalParameter& last = clipped.store.logical().back();
+  clipped.fill(last, -0.0625F);
+  const auto count = static_cast<double>(clipped.store.parameter_count() - last.rows * last.cols);
+  const auto rest = static_cast<double>(last.rows * last.cols);
+  // The norm that is told is that before.
+  EXPECT_NEAR(clipped.update(0.01).outcome.gradient_norm, std::sqrt(0.25 * count + 0.0625 * 0.0625 * rest),
+              1e-6);
+  Problem plain({}, 0.125F);
+  plain.fill(plain.store.logical().back(), -0.0625F);
+  plain.update(0.01);
+  EXPECT_TRUE(flat_values(clipped.store) == flat_values(plain.store));
+}
+
+TEST(Optimizer, AnInfiniteGradientIsSkippedNotLimited) {
+  TrainOptions limited;
+  limited.clip_value = 0.125;
+  Problem problem(limited, std::numeric_limits<float>::infinity());
+  const std::vector<float> before = flat_values(problem.store);
+  EXPECT_EQ(problem.update(0.01).outcome.skipped, 1);
+  EXPECT_TRUE(flat_values(problem.store) == before);
+}
+
+/// AdamW as in PyTorch (torch.optim.AdamW): the values are multiplied by 1 - rate * decay, and the update of
+/// Adam, which sees the gradient alone, is subtracted.
+TEST(Optimizer, WeightDecayIsApartFromTheGradient) {
+  constexpr double kRate = 0.01;
+  constexpr double kDecay = 0.3;
+  for (const bool vectors : {false, true}) {
+    TrainOptions options;
+    options.weight_decay = kDecay;
+    options.weight_decay_vectors = vectors;
+    Problem decayed(options);
+    const std::vector<float> start = flat_values(decayed.store);
+    for (int step = 0; step < 3; ++step) {
+      decayed.fill_all(step % 2 == 0 ? 0.5F : -0.25F);
+      decayed.update(kRate);
+    }
+    for (const LogicalParameter& parameter : decayed.store.logical()) {
+      const double factor = parameter.vector && !vectors ? 1.0 : 1.0 - kRate * kDecay;
+      const Tensor got = decayed.store.logical_value(parameter);
+      const auto u = [](int n) {  // of Adam with these gradients, in double
+        double m = 0.0;
+        double v = 0.0;
+        double step = 0.0;
+        for (int i = 0; i < n; ++i) {
+          const double g = i % 2 == 0 ? 0.5 : -0.25;
+          m = 0.9 * m + 0.1 * g;
+          v = 0.98 * v + 0.02 * g * g;
+          step = kRate * (m / (1.0 - std::pow(0.9, i + 1))) /
+                 (std::sqrt(v / (1.0 - std::pow(0.98, i + 1))) + 1e-9);
+        }
+        return step;
+      };
+      const auto first = static_cast<size_t>(decayed.store.offset(parameter.tensor) + parameter.col_begin);
+      double expected = static_cast<double>(start[first]);
+      for (int n = 1; n <= 3; ++n) expected = factor * expected - u(n);
+      EXPECT_NEAR(got.as<float>()[0], expected, 1e-6) << parameter.name;
+    }
+  }
+}
+
+TEST(Optimizer, WeightDecayLeavesFrozenColumnsOfAFusedTensor) {
+  TrainOptions options;
+  options.weight_decay = 0.5;
+  Context context{{.threads = 1}};
+  ParameterStore store;
+  declare_transformer(small_config(), store);
+  const std::string frozen = "encoder/layers/0/self_attention/key/weight";
+  ASSERT_NE(store.find(frozen), nullptr);
+  store.freeze({frozen});
+  store.allocate(Device::kCpu, DType::kF32, /*gradients=*/true);
+  store.initialize(context, 1);
+  const std::vector<float> before = flat_values(store);
+  Optimizer optimizer(context, store, options);
+  double sums[2] = {1.0, 1.0};
+  optimizer.set_learning_rate(0.5);
+  optimizer.update({sums, 1, 2, 2, DType::kF64}, *make_self_communicator());
+  size_t moved = 0;
+  for (const LogicalParameter& parameter : store.logical()) {
+    const Tensor value = store.logical_value(parameter);
+    for (int64_t row = 0; row < value.rows; ++row) {
+      for (int64_t col = 0; col < value.cols; ++col) {
+        const auto at = static_cast<size_t>(value.row<float>(row) + col - store.values().as<float>());
+        const float factor = parameter.vector || parameter.name == frozen ? 1.0F : 0.75F;
+        ASSERT_EQ(value.row<float>(row)[col], before[at] * factor) << parameter.name;
+        moved += factor < 1.0F ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(moved, 0U);
+}
+
 TEST(Optimizer, MomentsAreCorrectedByTheNumberOfTheUpdate) {
   Problem problem({}, 0.25F);
   const std::vector<float> before = flat_values(problem.store);

@@ -1,14 +1,17 @@
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "backend/adam.h"
 #include "backend/add.h"
 #include "backend/cast.h"
+#include "backend/clip_values.h"
 #include "backend/cross_entropy.h"
 #include "backend/global_norm.h"
 #include "backend/moving_average.h"
 #include "backend/not_finite.h"
 #include "backend/update_plan.h"
+#include "backend/weight_decay.h"
 #include "trainer/checks/selftest_kernels.h"
 
 namespace ventris {
@@ -109,6 +112,34 @@ void try_adam(SelftestRun& run) {
                    .scalars = device_skip.data()});
     trial.expect("value after a skipped step", device_value, value, kCloseSingle);
     trial.expect("m after a skipped step", device_m, m, kCloseSingle);
+  });
+}
+
+void try_limits(SelftestRun& run) {
+  const int64_t n = parameters_of(run);
+  run.kernel("clip_values", shape_text(1, n), kMaster, [&](Trial& trial) {
+    constexpr double kLimit = 0.25;
+    Matrix x = trial.draw(1, n, kMaster);
+    const Operand device_x(trial.context(), x, kMaster);
+    clip_values(trial.context(), {.x = device_x.view(), .limit = kLimit});
+    for (double& number : x.values) number = std::clamp(number, -kLimit, kLimit);
+    trial.expect("x", device_x, x, kEqual);
+  });
+  run.kernel("weight_decay", shape_text(1, n), kMaster, [&](Trial& trial) {
+    Matrix values = trial.draw(1, n, kMaster);
+    const Operand device_values(trial.context(), values, kMaster);
+    const FlatRange ranges[] = {{8, n / 3}, {8 * (n / 16), n - 8 * (n / 16)}};
+    for (const int32_t skip : {0, 1}) {
+      const Numbers<AdamScalars> scalars(trial.context(), {{0.25F, 1.0F, 1.0F, 1.0F, skip}});
+      weight_decay(
+          trial.context(),
+          {.values = device_values.view(), .ranges = ranges, .decay = 0.5, .scalars = scalars.data()});
+      for (const FlatRange& range : ranges) {
+        for (int64_t i = range.begin; skip == 0 && i < range.begin + range.count; ++i)
+          values.values[static_cast<size_t>(i)] *= 0.875;
+      }
+      trial.expect("values", device_values, values, kCloseSingle);
+    }
   });
 }
 
@@ -244,6 +275,7 @@ void try_update(SelftestRun& run) {
   try_loss(run);
   try_norm(run);
   try_plan(run);
+  try_limits(run);
   try_adam(run);
   try_averages(run);
   try_copies(run);
