@@ -52,7 +52,7 @@ OTHER_NAMES = {
                      "target_clones", "variables_map"},  # fmt: skip
     "exit-codes.md": {"PID_OF_MPIRUN"},
     "formats.md": {"LayerAttention", "spm_decode", "train_target_words", "train_unknown_words", "weight_scale"},  # of two parts each
-    "guide.md": {"PID_OF_MPIRUN"},
+    "guide.md": {"PID_OF_MPIRUN", "clip_grad_norm_", "clip_grad_value_"},
     "reliability.md": {"PMIx_server_finalize"},
     "results.md": {"ATEN_CPU_CAPABILITY"},
 }
