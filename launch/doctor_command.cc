@@ -5,10 +5,10 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/version.h"
 #include "trainer/checks/doctor_facts.h"
 #include "trainer/checks/doctor_judgement.h"
 #include "trainer/checks/doctor_report.h"
+#include "trainer/program_version.h"
 
 namespace ventris {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/output.h"
-#include "launch/version.h"
 #include "trainer/files/json_text.h"
+#include "trainer/program_version.h"
 
 namespace ventris {
 

@@ -13,7 +13,7 @@
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
 #include "launch/output.h"
-#include "launch/version.h"
+#include "trainer/program_version.h"
 
 namespace ventris {
 

@@ -8,7 +8,7 @@
 
 #include "launch/page_data.h"
 #include "launch/report_page_template.h"
-#include "launch/version.h"
+#include "trainer/program_version.h"
 #include "trainer/text.h"
 
 namespace ventris {

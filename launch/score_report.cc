@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/text/unicode.h"
-#include "launch/version.h"
 #include "trainer/files/json_text.h"
+#include "trainer/program_version.h"
 
 namespace ventris {
 namespace {

@@ -8,17 +8,9 @@
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
-#include "ventris_commit.h"
+#include "trainer/program_version.h"
 
 namespace ventris {
-
-std::string program_version() {
-  return VENTRIS_VERSION;
-}
-
-std::string program_name_and_version() {
-  return fmt::format("ventris {} (commit {})", program_version(), VENTRIS_COMMIT);
-}
 
 std::string version_text() {
   return fmt::format(

@@ -4,12 +4,6 @@
 
 namespace ventris {
 
-/// "0.2.0"
-std::string program_version();
-
-/// "ventris 0.2.0 (commit 0123456789ab)"
-std::string program_name_and_version();
-
 /// Version, commit and what the program was built with, one line each, as --version prints them.
 std::string version_text();
 

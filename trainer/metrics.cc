@@ -6,15 +6,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
 #include "data/files/disk_room.h"
-#include "data/files/file_io.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
-#include "trainer/files/model_files.h"
+#include "trainer/metrics_cut.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -22,47 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kValidation = "validation";
-
-// Older lines without types have only the step and numbers of a validation.
-bool is_of_validation(const Json& line) {
-  if (line.contains("type")) return line["type"] == kValidation;
-  return std::all_of(line.items().begin(), line.items().end(), [](const auto& item) {
-    return item.key() == "step" || item.key().starts_with("valid_");
-  });
-}
-
-// The end of a stage that a validation brought, which the validation writes again.
-bool is_of_stall(const Json& line) {
-  return text_in(line, "event") == kStageEndEvent && text_in(line, "end").starts_with("until stalled ");
-}
-
-bool is_written_by_validation(const Json& line) {
-  return is_of_validation(line) || is_of_stall(line) || text_in(line, "event") == kPlateauEvent;
-}
-
 Json line_of(int64_t step, const char* type) {
   return {{"step", step}, {"type", type}, {"time", now_utc()}};
-}
-
-std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step, bool validates_last_step) {
-  std::vector<std::string> kept;
-  errno = 0;
-  std::ifstream in(path);
-  if (!in && errno == ENOENT) return kept;
-  for (std::string line; std::getline(in, line);) {
-    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    refuse_newer_format(object, path);
-    int64_t step = 0;
-    const bool whole = object.is_object() && object.contains("step") && read_number(object["step"], step);
-    if (!whole) continue;
-    const bool again = validates_last_step && step == last_step && is_written_by_validation(object);
-    if (step <= last_step && !again) kept.push_back(line);
-  }
-  if (!in.is_open() || in.bad()) {
-    fail(ExitCode::kIo, "{}: cannot read the file: {}", path, std::strerror(errno));
-  }
-  return kept;
 }
 
 double per_second(int64_t count, double seconds) {
@@ -99,14 +57,15 @@ bool is_better(const std::string& metric, double a, double b) {
 }
 
 MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step)
-    : path_(model_dir + "/metrics.jsonl"), folder_(model_dir) {
-  std::error_code not_there;
-  if (std::filesystem::is_other(path_, not_there)) data::check_is_no_other_thing(path_);  // a pipe has no end
-  std::string kept;
-  for (const std::string& line : lines_up_to(path_, last_step, validates_last_step)) kept += line + '\n';
-  write_file_atomically(path_, kept);
+    : path_(model_dir + "/metrics.jsonl"),
+      folder_(model_dir),
+      last_dropped_(cut_metrics(path_, last_step, validates_last_step)) {
   file_.open(path_, std::ios::app);
   if (!file_) fail(ExitCode::kCannotCreate, "{}: cannot open the file: {}", path_, std::strerror(errno));
+}
+
+void MetricsLog::set_listener(std::function<void(const Json& line)> listener) {
+  listener_ = std::move(listener);
 }
 
 bool MetricsLog::was_removed() const {
@@ -129,7 +88,10 @@ void MetricsLog::append(Json line) {
   line[data::kFormatKey] = data::kMetricsFormat;
   const std::string text = json_text(line);
   file_ << text << std::endl;
-  if (file_) return;
+  if (file_) {
+    if (listener_) listener_(line);
+    return;
+  }
   const int error = errno;
   fail(ExitCode::kIo, "{}: cannot write {} bytes at its end: {}.{} Free space or write elsewhere", path_,
        text.size() + 1, std::strerror(error), data::room_at(path_));
@@ -175,6 +137,27 @@ void MetricsLog::write_plateau(int64_t step, double factor) {
   write_line(line);
 }
 
+void MetricsLog::write_resumed(const ResumedStart& start) {
+  Json line = line_of(start.step, "event");
+  line.update(Json{{"event", kResumedEvent},
+                   {"checkpoint", start.checkpoint},
+                   {"program", start.program},
+                   {"device", start.device},
+                   {"ranks", start.ranks},
+                   {"hosts", start.hosts},
+                   {"lost_steps", start.lost_steps}});
+  if (!start.previous_state.empty()) line["previous_state"] = start.previous_state;
+  if (start.previous_exit_code) line["previous_exit_code"] = *start.previous_exit_code;
+  if (!start.previous_message.empty()) line["previous_message"] = start.previous_message;
+  write_line(line);
+}
+
+void MetricsLog::write_skipped(int64_t step, const std::string& place) {
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", kSkippedEvent}, {"place", place}});
+  write_line(line);
+}
+
 void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
   Json line = line_of(step, "event");
   line.update(Json{{"event", "repair"}, {"part", part}, {"ranks", ranks}});
@@ -182,7 +165,7 @@ void MetricsLog::write_repair(int64_t step, const std::string& part, const std::
 }
 
 void MetricsLog::write(const ValidationMetrics& metrics) {
-  Json line = line_of(metrics.step, kValidation);
+  Json line = line_of(metrics.step, kValidationType);
   // A diverged model may have no finite loss, which is then omitted.
   if (std::isfinite(metrics.loss)) line["valid_loss"] = metrics.loss;
   if (std::isfinite(metrics.nll)) line["valid_perplexity"] = metrics.perplexity();

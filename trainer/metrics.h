@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,22 +63,48 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
+/// The type of the lines of validations.
+inline constexpr const char* kValidationType = "validation";
+
 /// The event of the lines that write_stage_end() writes.
 inline constexpr const char* kStageEndEvent = "stage_end";
 
 /// The event of the lines that write_plateau() writes.
 inline constexpr const char* kPlateauEvent = "plateau";
 
+/// The events of the lines that write_resumed() and write_skipped() write.
+inline constexpr const char* kResumedEvent = "resumed";
+inline constexpr const char* kSkippedEvent = "skipped";
+
+/// A start that resumed a run.
+struct ResumedStart {
+  int64_t step = 0;  // of the checkpoint
+  std::string checkpoint;
+  std::string program;  // name and version
+  std::string device;
+  int ranks = 1;
+  int hosts = 1;
+  int64_t lost_steps = 0;  // that the start before had computed after the checkpoint, as far as is known
+  std::string previous_state = {};  // how that ended (StatusRecord::state, or "killed"); "" if unknown
+  std::optional<int> previous_exit_code = {};
+  std::string previous_message = {};
+};
+
 /// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
-/// the time at which it was written (now_utc()) and its format (data/files/file_format.h). Other values are
-/// numbers, except for digests and events. A log that was removed meanwhile is restarted, with an event that
-/// reports it, unless the folder was replaced. Throws Error(kIo, kCannotCreate), and data::NewerFormat if a
-/// line is of a later version of the program.
+/// the time at which it was written (now_utc()) and its format (data/files/file_format.h). docs/metrics.md
+/// lists the values. A log that was removed meanwhile is restarted, with an event that reports it, unless the
+/// folder was replaced. Throws Error(kIo, kCannotCreate), and data::NewerFormat if a line is of a later
+/// version of the program.
 class MetricsLog {
  public:
   /// Keeps the lines of steps up to `last_step` of an earlier run (-1: none) and drops the others; if that
-  /// step must be validated again, also the line of its validation, which is not in the checkpoint.
+  /// step must be validated again, also the line of its validation, which is not in the checkpoint
+  /// (trainer/metrics_cut.h).
   MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step = false);
+  /// The largest step of the lines that were dropped, or `last_step`.
+  int64_t last_dropped() const { return last_dropped_; }
+  /// Also hands each line, once it is written, to `listener`.
+  void set_listener(std::function<void(const nlohmann::ordered_json& line)> listener);
   void write(const IntervalMetrics& metrics);
   void write(const ValidationMetrics& metrics);
   /// {..., "digest": "..."}: the digest of the parameters after a step.
@@ -86,6 +114,11 @@ class MetricsLog {
   /// {..., "event": "plateau", "factor": 0.1}: a drop of the learning rate after a step, and the product of
   /// all drops so far.
   void write_plateau(int64_t step, double factor);
+  /// {..., "event": "resumed", ...}: a start that goes on after that step.
+  void write_resumed(const ResumedStart& start);
+  /// {..., "event": "skipped", "place": "the loss"}: a step that did not change the parameters, and where NaN
+  /// or Inf was.
+  void write_skipped(int64_t step, const std::string& place);
   /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
 
@@ -95,7 +128,9 @@ class MetricsLog {
   bool was_removed() const;
   std::string path_;
   data::FolderIdentity folder_;  // at the start
+  int64_t last_dropped_;
   std::ofstream file_;
+  std::function<void(const nlohmann::ordered_json& line)> listener_;
 };
 
 }  // namespace ventris

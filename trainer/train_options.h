@@ -82,6 +82,7 @@ struct TrainOptions {
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
   OnDivergence on_divergence = OnDivergence::kStop;
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
+  bool tensorboard = false;     // writes event files beside the log
   std::string resume = "auto";  // auto, never, or a checkpoint file
   std::string initial_model;    // source of the parameters of a new run; empty: random
   std::string initial_optimizer = "fresh";   // Adam's moments of that run: fresh, or keep those of the model

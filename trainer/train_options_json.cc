@@ -118,6 +118,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("log_seconds", options.log_seconds);
   visit("progress", options.progress);
   visit("digest_every", options.digest_every);
+  visit("tensorboard", options.tensorboard);
   visit("check_ranks_every", options.check_ranks_every);
   visit("on_divergence", options.on_divergence);
   visit("resume", options.resume);

@@ -15,6 +15,7 @@
 #include "trainer/agreement.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/files/run_status.h"
 #include "trainer/files/weights.h"
 #include "trainer/frozen_parameters.h"
 #include "trainer/hold_run_folder.h"
@@ -27,10 +28,12 @@
 #include "trainer/signals.h"
 #include "trainer/stages.h"
 #include "trainer/start_report.h"
+#include "trainer/tensorboard.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
 #include "trainer/validation_counts.h"
 #include "trainer/validation_metric.h"
+#include "trainer/validation_samples.h"
 
 namespace ventris {
 namespace {
@@ -121,8 +124,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     if (!nothing_to_do_ && !choice.empty()) progress_.message(choice);
   }
   if (communicator_.rank() == 0) {
-    metrics_.emplace(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step,
-                     validation_is_pending());
+    open_logs();
     forget_best_that_is_gone(options_.model_dir);
     saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
@@ -130,6 +132,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .tokenizers = corpus_.tokenizers().models(),
                                         .keep = options_.keep_checkpoints,
                                         .limit_seconds = options_.save_timeout,
+                                        .event_file = tensorboard_ ? tensorboard_->path() : "",
                                         .begun_from = resume_point_.path,
                                         .folder = folder_lock_.get()});
   }
@@ -318,6 +321,8 @@ void TrainingRun::validate() {
   exchange_with_average();
   const auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
                                          [this] { progress_.goes_on(state_.step, "validating"); });
+  if (measured && tensorboard_)
+    tensorboard_->write(ValidationSamples(context_, corpus_, options_).at_step(state_.step, store_, ids_));
   exchange_with_average();
   validated_step_ = state_.step;
   const bool was_pending = state_.validation_pending != 0;

@@ -13,7 +13,6 @@
 #include "trainer/checkpoint_saver.h"
 #include "trainer/corpus_watch.h"
 #include "trainer/divergence.h"
-#include "trainer/files/run_status.h"
 #include "trainer/initial_values.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
@@ -27,8 +26,9 @@
 
 namespace ventris {
 
-/// The parts of a training run and the work between its steps, for train(). All functions must be called on
-/// all ranks.
+class TensorBoardLog;
+
+/// The parts of a training run and the work between its steps. All ranks must call all functions.
 class TrainingRun {
  public:
   /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
@@ -42,8 +42,7 @@ class TrainingRun {
   /// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
   /// was abandoned for a stop, on all ranks: then the state is that after the previous step.
   bool compute_step(const data::GlobalBatch& batch);
-  /// Advances past the batch and returns the work that is due. Throws Error(kDiverged) when the tenth step in
-  /// a row had a loss or gradient that is not finite.
+  /// Advances past the batch. Throws Error(kDiverged) if ten steps in a row were skipped for NaN or Inf.
   void complete_step(const data::GlobalBatch& batch);
   bool validation_is_pending() const;  // the previous start was stopped during it
   bool validation_is_due() const;
@@ -94,9 +93,9 @@ class TrainingRun {
   void complete_masters();
   /// Swaps the parameters with their average, if there is one.
   void exchange_with_average();
+  void open_logs();
   void describe_run();
-  /// The limit that a finished run reached.
-  std::string what_is_done() const;
+  std::string what_is_done() const;  // the limit that a finished run reached
   /// On rank 0 the optimizer's state of all elements. All ranks must call it.
   OptimizerState whole_state();
   /// Waits for a pending checkpoint; meanwhile the ranks exchange messages.
@@ -127,9 +126,10 @@ class TrainingRun {
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;
-  std::optional<Validation> validation_;  // if there are validation pairs
-  std::optional<MetricsLog> metrics_;     // of rank 0
-  std::optional<CheckpointSaver> saver_;  // on rank 0
+  std::optional<Validation> validation_;         // if there are validation pairs
+  std::optional<MetricsLog> metrics_;            // of rank 0
+  std::shared_ptr<TensorBoardLog> tensorboard_;  // likewise; null without --tensorboard
+  std::optional<CheckpointSaver> saver_;         // on rank 0
   std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others

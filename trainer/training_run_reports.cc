@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "trainer/files/parameter_digest.h"
+#include "trainer/resumed_start.h"
 #include "trainer/stages.h"
+#include "trainer/tensorboard.h"
 #include "trainer/training_run.h"
 
 namespace ventris {
@@ -15,6 +18,23 @@ bool has_last_end(const data::MixPlan& plan) {
 }
 
 }  // namespace
+
+void TrainingRun::open_logs() {
+  const int64_t last_step = last_checkpoint_.empty() ? -1 : state_.step;
+  metrics_.emplace(options_.model_dir, last_step, validation_is_pending());
+  if (nothing_to_do_) return;
+  if (last_step >= 0) {
+    metrics_->write_resumed(describe_resumed_start(communicator_, options_.model_dir, last_checkpoint_,
+                                                   context_.device() == Device::kCuda ? "cuda" : "cpu",
+                                                   state_.step, metrics_->last_dropped()));
+  }
+  if (!options_.tensorboard) {
+    cut_event_files(options_.model_dir, validation_is_pending() ? last_step - 1 : last_step);
+    return;
+  }
+  tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir, last_step, validation_is_pending());
+  metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
+}
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   const int64_t stage = state_.position.mix.stage;
@@ -99,7 +119,9 @@ void TrainingRun::count_step(const StepReports::Arrived& arrived) {
 void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
   NotFinitePlaces places = arrived.report.not_finite;
   if (optimizer_->shard().is_part()) places = places_on_all_ranks(communicator_, places);
-  divergence_.count_skipped_step(arrived.of.step, describe_not_finite(store_, places));
+  const std::string place = describe_not_finite(store_, places);
+  divergence_.count_skipped_step(arrived.of.step, place);
+  if (metrics_) metrics_->write_skipped(arrived.of.step, place);
   progress_.warning(fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step,
                                 divergence_.first_seen()));
   if (!divergence_.has_diverged()) return;

@@ -12,8 +12,8 @@ HIDDEN = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
 
 
 class Metrics:
-    """The lines of metrics.jsonl in this start. The program replaces the file after loading its checkpoint, which separates
-    them from the lines of an earlier start."""
+    """The lines of metrics.jsonl in this start. The program cuts the file and reports the start in it after loading its
+    checkpoint: until then nothing changes it, as the earlier start has ended."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "metrics.jsonl")
@@ -25,7 +25,8 @@ class Metrics:
 
     def identity(self):
         try:
-            return os.stat(self.path).st_ino
+            status = os.stat(self.path)
+            return status.st_ino, status.st_mtime_ns, status.st_size
         except OSError:
             return None
 

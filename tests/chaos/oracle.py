@@ -46,7 +46,7 @@ def state_digest(checkpoint):
 
 
 def logged_steps(folder, whole):
-    """metrics.jsonl as {step: values}, without those that depend on time. A truncated last line is ignored unless the log must
+    """metrics.jsonl as {step: values}, without those that depend on time and the reports of starts. A truncated last line is ignored unless the log must
     be whole. Raises ValueError with the reason."""
     steps = {}
     path = os.path.join(folder, "metrics.jsonl")
@@ -58,6 +58,8 @@ def logged_steps(folder, whole):
         raise ValueError(f"{path} ends within a line")
     for line in lines[:-1]:
         values = json.loads(line)
+        if values.get("event") == "resumed":
+            continue
         step = steps.setdefault(values["step"], {})
         for key, value in values.items():
             if key in OF_THE_TIME:

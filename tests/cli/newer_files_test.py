@@ -195,6 +195,9 @@ class Formats(support.CommandLineTest):
         for name in ("config", "best", "status"):
             self.assertEqual(told(f"run/{name}.json"), f"ventris {name} 1")
         lines = [json.loads(line) for line in self.read(os.path.join(copy, "run", "metrics.jsonl")).splitlines()]
+        (resumed,) = [line for line in lines if line.get("type") == "event"]
+        lines.remove(resumed)
+        self.assertEqual((resumed["event"], resumed["step"], resumed["format"]), ("resumed", 1500, "ventris metrics 1"))
         self.assertEqual({line.get("format") for line in lines if line["step"] <= 1500}, {None})  # as 0.1.0 wrote them
         self.assertEqual({line.get("format") for line in lines if line["step"] > 1500}, {"ventris metrics 1"})
         self.assertEqual({line["type"] for line in lines if line["step"] > 1500}, {"digest", "interval", "validation"})

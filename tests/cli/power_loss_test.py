@@ -73,7 +73,9 @@ class RunOracle(power_loss.Oracle):
         newest = max(map(step_of, state), default=-1)
         lines = set(state.get(f"{self.folder}/metrics.jsonl", b"").splitlines())
         for line in self.lines:
-            if json.loads(line)["step"] <= newest and line not in lines:
+            values = json.loads(line)
+            # A start that goes on from this checkpoint reports itself later.
+            if values["step"] <= newest - (values.get("event") == "resumed") and line not in lines:
                 return f"there is the checkpoint of step {newest} and not the line {line}"
         best = state.get(f"{self.folder}/best.json")
         if best and f"{self.folder}/{json.loads(best)['checkpoint']}" not in state:
@@ -213,9 +215,9 @@ class PowerLoss(support.CommandLineTest):
         return ["train", "--corpus", self.corpus, "--model-dir", folder, "--max-steps", steps, *MODEL, *RUN]
 
     def outcome(self, folder):
-        """What a run came to but for times."""
+        """What a run came to but for times and its starts."""
         lines = self.read(os.path.join(self.place, folder, "metrics.jsonl")).splitlines()
-        metrics = [json.loads(line) for line in lines]
+        metrics = [line for line in map(json.loads, lines) if line.get("event") != "resumed"]
         for line in metrics:
             for key in [key for key in line if key.endswith(("_second", "_seconds")) or key == "time"]:
                 del line[key]

@@ -88,7 +88,7 @@ PLACES = {
 
 # Headers that are included without their path from the root: by which files, and why.
 WITHOUT_PATH = {
-    "ventris_commit.h": (r"launch/version\.cc", "the build makes it, in its own folder"),
+    "ventris_commit.h": (r"trainer/program_version\.cc", "the build makes it, in its own folder"),
     "score_cases.h": (r"tests/data/scores/\w+\.cc", "of these tests alone"),
     "record.h": (r"tests/faults/\w+\.cc", "the library that is preloaded is built without the root of the tree"),
     "settings.h": (r"tests/faults/\w+\.cc", "likewise"),

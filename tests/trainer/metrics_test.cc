@@ -4,12 +4,16 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
+#include "data/files/file_format.h"
 #include "data/files/folder_lock.h"
 #include "tests/support/tiny_run.h"
+#include "trainer/files/metrics_reader.h"
 #include "trainer/progress.h"
 
 namespace ventris {
@@ -170,6 +174,120 @@ TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines.front()["step"], 10);
   for (const auto& line : lines) EXPECT_FALSE(line.contains("valid_bleu"));
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string line_at(int64_t step, const std::string& rest) {
+  return nlohmann::ordered_json{
+             {"step", step}, {"type", rest.starts_with("v") ? "validation" : "digest"}, {"of", rest}}
+             .dump() +
+         "\n";
+}
+
+// Steps do not decrease; up to 5 lines a step, any of them of a validation, in the order of a file.
+std::vector<std::pair<int64_t, std::string>> random_log(uint32_t& state) {
+  const auto next = [&](uint32_t count) {
+    state = state * 1664525U + 1013904223U;
+    return (state >> 16) % count;
+  };
+  std::vector<std::pair<int64_t, std::string>> lines;
+  for (int64_t step = 0; step < 12; step += 1 + next(3)) {
+    for (uint32_t i = next(6); i > 0; --i)
+      lines.emplace_back(step,
+                         (next(3) == 0 ? "v" : "d") + std::string(next(4) == 0 ? 40000 : next(30), 'x'));
+  }
+  return lines;
+}
+
+TEST(Metrics, AnyLogIsCutAsIfAllOfItHadBeenRead) {
+  const std::string tails[] = {"",
+                               "{\"step\": 3",
+                               std::string(200000, '\0'),
+                               "nonsense\n[]\n",
+                               "\n",
+                               std::string(150000, 'x') + "\n{\"loss\": 1}\n"};
+  uint32_t state = 1;
+  for (int round = 0; round < 60; ++round) {
+    const auto log = random_log(state);
+    for (const bool validates : {false, true}) {
+      const int64_t last = static_cast<int64_t>(state >> 8) % 14 - 1;
+      std::string before, expected;
+      for (const auto& [step, rest] : log) {
+        before += line_at(step, rest);
+        const bool again = validates && step == last && rest.starts_with("v");
+        if (step <= last && !again) expected += line_at(step, rest);
+      }
+      const std::string& tail = tails[static_cast<size_t>(round) % std::size(tails)];
+      if (tail.empty() && round % 2 == 1 && !before.empty())
+        before.pop_back();  // the last line end is missing
+      const TemporaryFolder folder;
+      std::ofstream(folder / "metrics.jsonl", std::ios::binary) << before << tail;
+      { const MetricsLog metrics(folder / "", last, validates); }
+      ASSERT_EQ(text_of(folder / "metrics.jsonl"), expected)
+          << "round " << round << ", step " << last << validates;
+    }
+  }
+}
+
+TEST(Metrics, WhatComesBeforeTheLinesThatStayIsNotRead) {
+  const TemporaryFolder folder;
+  // A line that would be refused, and one that would be dropped.
+  const std::string front =
+      "{\"step\":1,\"format\":\"ventris metrics 99\"}\n" + std::string(300000, 'x') + "\n";
+  std::ofstream(folder / "metrics.jsonl") << front << line_at(10, "d") << line_at(20, "d");
+  const auto before = std::filesystem::last_write_time(folder / "metrics.jsonl");
+  { const MetricsLog metrics(folder / "", 20); }
+  EXPECT_EQ(std::filesystem::last_write_time(folder / "metrics.jsonl"), before);
+  const MetricsLog metrics(folder / "", 10);
+  EXPECT_EQ(metrics.last_dropped(), 20);
+  EXPECT_EQ(text_of(folder / "metrics.jsonl"), front + line_at(10, "d"));
+}
+
+TEST(Metrics, AStartThatResumesIsReadAsARestartAndSkippedStepsCountOnce) {
+  const TemporaryFolder folder;
+  {
+    MetricsLog log(folder / "", -1);
+    log.write_skipped(38, "the loss");
+    IntervalMetrics metrics = some_metrics(40);
+    metrics.skipped_steps = 1;
+    log.write(metrics);
+    log.write_resumed({.step = 40,
+                       .checkpoint = "checkpoint-00000040.h5",
+                       .program = "ventris 1.2.3",
+                       .device = "cpu",
+                       .ranks = 2,
+                       .hosts = 1,
+                       .lost_steps = 7,
+                       .previous_state = "failed",
+                       .previous_exit_code = 69,
+                       .previous_message = "rank 1 is gone"});
+    metrics = some_metrics(50);
+    metrics.skipped_steps = 2;  // one more, of an older version, without an event
+    log.write(metrics);
+  }
+  const MetricsRecord record = read_metrics(folder / "metrics.jsonl");
+  ASSERT_EQ(record.marks.size(), 3U);
+  EXPECT_EQ(record.marks[0].text, "step 38 skipped: NaN or Inf in the loss");
+  EXPECT_EQ(record.marks[1].kind, MetricsMark::Kind::kRestart);
+  EXPECT_EQ(
+      record.marks[1].text,
+      "resumed from checkpoint-00000040.h5 with 2 ranks on 1 host by ventris 1.2.3; the start before failed with "
+      "exit code 69: rank 1 is gone; at least 7 steps were computed again");
+  EXPECT_EQ(record.marks[2].place.step, 50);
+  EXPECT_FALSE(record.series.contains("ranks"));
+}
+
+TEST(Metrics, ALogOfALaterVersionIsRefusedAndLeftAsItIs) {
+  const TemporaryFolder folder;
+  const std::string log =
+      line_at(10, "d") + line_at(20, "d") + "{\"step\":15,\"format\":\"ventris metrics 99\"}\n{\"to";
+  std::ofstream(folder / "metrics.jsonl") << log;
+  EXPECT_THROW(MetricsLog(folder / "", 10), data::NewerFormat);
+  EXPECT_EQ(text_of(folder / "metrics.jsonl"), log);
 }
 
 TEST(Metrics, AFolderThatCannotBeWrittenIsAnError) {

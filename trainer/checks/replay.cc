@@ -176,6 +176,7 @@ TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoi
   options.save_every = 0;
   options.log_every = std::max<int64_t>(last_step, 1);
   options.digest_every = 0;
+  options.tensorboard = false;
   options.check_ranks_every = 0;
   options.profile = false;
   return options;

@@ -30,28 +30,6 @@ using Kind = MetricsMark::Kind;
 const std::set<std::string, std::less<>> kNoSeries = {"step", "elapsed_seconds", "target_tokens", "epoch"};
 constexpr const char* kSkippedSteps = "skipped_steps";
 
-/// Seconds since 1970 of a time as now_utc() writes it, or NaN.
-double seconds_of(std::string_view time) {
-  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
-  if (time.size() != kForm.size()) return std::numeric_limits<double>::quiet_NaN();
-  for (size_t i = 0; i < kForm.size(); ++i) {
-    const bool right = kForm[i] == '0' ? time[i] >= '0' && time[i] <= '9' : time[i] == kForm[i];
-    if (!right) return std::numeric_limits<double>::quiet_NaN();
-  }
-  const auto number = [&](size_t begin, size_t size) {
-    int value = 0;
-    std::from_chars(time.data() + begin, time.data() + begin + size, value);
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  if (!date.ok()) return std::numeric_limits<double>::quiet_NaN();
-  const auto days = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
-  return days * 86400.0 + number(11, 2) * 3600.0 + number(14, 2) * 60.0 + number(17, 2) +
-         number(20, 3) / 1000.0;
-}
-
 enum class LineEnd { kWhole, kTooLong, kTorn, kNone };
 
 /// Reads a line of at most kMaxJsonBytes; of a longer one, the beginning, and skips the rest. kTorn: without
@@ -66,6 +44,30 @@ LineEnd next_line(std::streambuf& in, std::string& line) {
   }
   if (line.empty()) return LineEnd::kNone;
   return too_long ? LineEnd::kTooLong : LineEnd::kTorn;
+}
+
+/// "resumed from checkpoint-00000040.h5 with 2 ranks on 1 host by ventris 0.2.0; the start before was killed;
+/// at least 7 steps were computed again".
+std::string resumed_text(const Json& line) {
+  const auto number = [&](const char* key) {
+    int64_t value = 0;
+    if (line.contains(key)) read_number(line[key], value);
+    return value;
+  };
+  std::string text = fmt::format("resumed from {} with {} on {} by {}", text_in(line, "checkpoint"),
+                                 counted(number("ranks"), "rank"), counted(number("hosts"), "host"),
+                                 text_in(line, "program"));
+  const std::string state = text_in(line, "previous_state");
+  const std::string message = text_in(line, "previous_message");
+  if (state == "killed") text += "; the start before was killed";
+  if (state == "failed")
+    text +=
+        fmt::format("; the start before failed with exit code {}: {}", number("previous_exit_code"), message);
+  if (state == "done" || state == "stopped") text += fmt::format("; the start before ended: {}", message);
+  if (const int64_t lost = number("lost_steps"); lost > 0)
+    text += fmt::format("; at least {} computed again",
+                        lost == 1 ? "1 step was" : counted(lost, "step") + " were");
+  return text;
 }
 
 class Reader {
@@ -130,6 +132,7 @@ class Reader {
     record_.digests.erase(record_.digests.lower_bound(step), record_.digests.end());
     while (!intervals_.empty() && record_.places[intervals_.back()].step >= step) intervals_.pop_back();
     while (!record_.places.empty() && record_.places.back().step >= step) record_.places.pop_back();
+    std::erase_if(skipped_, [&](int64_t skipped) { return skipped >= step; });
     std::erase_if(record_.marks, [&](const MetricsMark& mark) {
       return mark.place.step >= step && (mark.kind == Kind::kSkipped || mark.kind == Kind::kStageEnd);
     });
@@ -141,22 +144,25 @@ class Reader {
     if (again) drop_from(step);
     MetricsPlace place = intervals_.empty() ? MetricsPlace{} : record_.places[intervals_.back()];
     place.step = step;
-    place.time = seconds_of(text_in(line, "time"));
+    place.time = seconds_of_utc(text_in(line, "time"));
     const bool is_interval =
         line.contains("elapsed_seconds") && read_number(line["elapsed_seconds"], place.seconds);
     if (is_interval && line.contains("target_tokens"))
       read_number(line["target_tokens"], place.target_tokens);
-    if (again) mark(Kind::kRestart, place, fmt::format("steps {} to {} were computed again", step, reached));
-    if (is_interval && !again && !intervals_.empty()) mark_pause(record_.places[intervals_.back()], place);
+    const std::string event = text_in(line, "event");
+    if (again && event != "resumed")
+      mark(Kind::kRestart, place, fmt::format("steps {} to {} were computed again", step, reached));
+    if (is_interval && !again && !has_resumed_ && !intervals_.empty())
+      mark_pause(record_.places[intervals_.back()], place);
     record_.places.push_back(place);
     if (is_interval) intervals_.push_back(record_.places.size() - 1);
     mark_skipped(line, place);
+    if (!event.empty()) return add_event(line, event, place);
     for (const auto& [key, value] : line.items())
       if (!kNoSeries.contains(key)) add_value(record_.series, key, value);
     if (line.contains("pairs") && line["pairs"].is_object())
       for (const auto& [corpus, count] : line["pairs"].items()) add_value(pairs_, corpus, count);
     if (const std::string digest = text_in(line, "digest"); !digest.empty()) record_.digests[step] = digest;
-    add_event(line, place);
   }
 
   void mark_pause(const MetricsPlace& before, const MetricsPlace& after) {
@@ -172,7 +178,9 @@ class Reader {
     if (!line.contains(kSkippedSteps) || !read_number(line[kSkippedSteps], skipped)) return;
     const MetricsSeries& series = record_.of(kSkippedSteps);
     const double before = series.empty() ? 0.0 : series.back().value;
-    const auto more = static_cast<double>(skipped) - before;
+    const int64_t from = series.empty() ? -1 : record_.place_of(series.back()).step;
+    const auto marked = std::ranges::count_if(skipped_, [&](int64_t step) { return step > from; });
+    const auto more = static_cast<double>(skipped) - before - static_cast<double>(marked);
     if (more > 0) {
       mark(Kind::kSkipped, place,
            fmt::format("{:.0f} {} with NaN or Inf skipped up to step {}", more, more == 1 ? "step" : "steps",
@@ -180,9 +188,15 @@ class Reader {
     }
   }
 
-  void add_event(const Json& line, const MetricsPlace& place) {
-    const std::string event = text_in(line, "event");
-    if (event == "repair") {
+  void add_event(const Json& line, const std::string& event, const MetricsPlace& place) {
+    if (event == "resumed") {
+      has_resumed_ = true;
+      mark(Kind::kRestart, place, resumed_text(line));
+    } else if (event == "skipped") {
+      skipped_.push_back(place.step);
+      mark(Kind::kSkipped, place,
+           fmt::format("step {} skipped: NaN or Inf in {}", place.step, text_in(line, "place")));
+    } else if (event == "repair") {
       const std::string ranks = line.contains("ranks") ? json_text(line["ranks"]) : "";
       mark(Kind::kRepair, place, fmt::format("{} of ranks {} repaired", text_in(line, "part"), ranks));
     } else if (event == "removed") {
@@ -216,9 +230,32 @@ class Reader {
   MetricsRecord record_;
   std::vector<size_t> intervals_;               // places of intervals
   std::map<std::string, MetricsSeries> pairs_;  // drawn of each corpus since the start
+  std::vector<int64_t> skipped_;                // steps that events report
+  bool has_resumed_ = false;                    // since then events mark the restarts
 };
 
 }  // namespace
+
+double seconds_of_utc(std::string_view time) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
+  if (time.size() != kForm.size()) return std::numeric_limits<double>::quiet_NaN();
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    const bool right = kForm[i] == '0' ? time[i] >= '0' && time[i] <= '9' : time[i] == kForm[i];
+    if (!right) return std::numeric_limits<double>::quiet_NaN();
+  }
+  const auto number = [&](size_t begin, size_t size) {
+    int value = 0;
+    std::from_chars(time.data() + begin, time.data() + begin + size, value);
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  if (!date.ok()) return std::numeric_limits<double>::quiet_NaN();
+  const auto days = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
+  return days * 86400.0 + number(11, 2) * 3600.0 + number(14, 2) * 60.0 + number(17, 2) +
+         number(20, 3) / 1000.0;
+}
 
 const char* name_of(MetricsMark::Kind kind) {
   constexpr std::array kNames = {"restart", "skipped steps", "repair", "log removed", "end of stage"};

@@ -4,9 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ventris {
+
+/// Seconds since 1970 of a time as now_utc() writes it, or NaN.
+double seconds_of_utc(std::string_view time);
 
 /// Where in a run a value was logged.
 struct MetricsPlace {
@@ -35,8 +39,9 @@ const char* name_of(MetricsMark::Kind kind);
 
 /// metrics.jsonl of a run folder (docs/formats.md), as columns.
 struct MetricsRecord {
-  std::vector<MetricsPlace> places;             // one for each line that counts, in the order of the file
-  std::map<std::string, MetricsSeries> series;  // by key: "loss", "valid_bleu"; not those of MetricsPlace
+  std::vector<MetricsPlace> places;  // one for each line that counts, in the order of the file
+  std::map<std::string, MetricsSeries>
+      series;  // by key: "loss", "valid_bleu"; not those of MetricsPlace and events
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
   std::map<int64_t, std::string> digests;       // by step
   std::vector<MetricsMark> marks;
@@ -60,7 +65,8 @@ inline constexpr double kUncountedSeconds = 0.25;
 
 /// Reads the file line by line; memory is about 200 bytes for each. Steps that were computed twice count
 /// once: what follows a line with an earlier step replaces what was logged of that step and later ones.
-/// A restart is marked there, and where the clock ran on by more than kUncountedSeconds. Returns an empty
+/// Restarts are marked by the events that report them; before the first, as older versions wrote none, also
+/// where steps go back, and where the clock ran on by more than kUncountedSeconds. Returns an empty
 /// record if there is no file. Throws Error kBadData for a path that is no regular file, kIo, and
 /// data::NewerFormat.
 MetricsRecord read_metrics(const std::string& path);

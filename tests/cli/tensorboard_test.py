@@ -1,0 +1,146 @@
+"""train --tensorboard: event files that say what metrics.jsonl says, whatever happened to the run."""
+
+import datetime
+import json
+import os
+import random
+import signal
+import struct
+import time
+import unittest
+
+import event_files
+import support
+
+try:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+except ImportError:
+    EventAccumulator = None
+
+
+def f32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def numbers(value, prefix=""):
+    """The numbers of an object, by the names that lead to them."""
+    for key, member in value.items():
+        if isinstance(member, dict):
+            yield from numbers(member, f"{prefix}{key}/")
+        elif isinstance(member, (int, float)) and not isinstance(member, bool):
+            yield prefix + key, member
+
+
+class TensorBoard(support.CommandLineTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.corpus = cls.prepare_demo()
+
+    def train(self, name, steps, *options, log_every=5):
+        model = support.TINY_MODEL[: support.TINY_MODEL.index("--valid-every")]
+        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *model, "--max-steps", steps, "--threads", 1,
+                "--log-every", log_every, "--valid-every", 10, "--save-every", 10, "--valid-beam-size", 1,
+                "--valid-max-sentences", 4, *options]  # fmt: skip
+
+    def lines(self, name):
+        return [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
+
+    def events(self, name):
+        return list(event_files.events(self.path(name, "tensorboard")))
+
+    def logged(self, name):
+        """The numbers of the log, by (tag, step), with the time of their line."""
+        found = {}
+        for line in self.lines(name):
+            if line["type"] != "event":
+                when = datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
+                step = line.pop("step")
+                for key, value in numbers(line):
+                    self.assertNotIn((key, step), found)
+                    found[key, step] = f32(value), round(when, 3)
+        return found
+
+    def check_equal(self, name):
+        """The events are the log, and none is there twice. Returns the others."""
+        scalars, others, steps = {}, {}, []
+        for step, when, tag, value in self.events(name):
+            steps.append(step)
+            found = scalars if isinstance(value, float) else others
+            self.assertNotIn((tag, step), found)
+            found[tag, step] = (value, round(when, 3)) if isinstance(value, float) else value
+        self.assertEqual(steps, sorted(steps))
+        self.assertEqual(scalars, self.logged(name))
+        self.assertTrue(scalars)
+        return others
+
+    def digests(self, name):
+        return {line["step"]: line["digest"] for line in self.lines(name) if "digest" in line}
+
+    def test_numbers_texts_and_images(self):
+        self.succeed(*self.train("plain", 20, "--digest-every", 5))
+        self.assertFalse(os.path.exists(self.path("plain", "tensorboard")))
+        self.succeed(*self.train("run", 20, "--digest-every", 5, "--tensorboard"))
+        self.assertEqual(self.digests("run"), self.digests("plain"))
+        others = self.check_equal("run")
+        texts = {f"samples/{number}" for number in range(1, 5)}
+        images = {"attention/layer_1", "attention/layer_2"}
+        self.assertEqual(set(others), {(tag, step) for tag in texts | images for step in (10, 20)})
+        with open(os.path.join(self.folder, "demo", "valid.de"), encoding="utf-8") as file:
+            references = {line.strip() for line in file}
+        for tag in texts:
+            parts = dict(part.split("** ", 1) if "** " in part else (part[:-2], "") for part in others[tag, 20].split("\n\n"))
+            self.assertEqual(list(parts), ["**source", "**reference", "**translation"])
+            self.assertIn(parts["**reference"].replace("\\", ""), references)
+        for tag in images:
+            height, width, rows = event_files.pixels(others[tag, 20])
+            self.assertEqual((height % 12, width % 12), (0, 0))
+            # The weights of a row sum to 1.
+            for row in rows[::12]:
+                self.assertAlmostEqual(sum(255 - pixel for pixel in row[::12]) / 255, 1, delta=0.002 * width)
+        self.assertNotEqual(others["attention/layer_1", 10], others["attention/layer_1", 20])
+
+    def test_a_run_that_is_killed_at_any_time(self):
+        moment = random.Random(7)
+        for kill in range(6):
+            process = support.start(support.command(*self.train("killed", 100000, "--tensorboard", log_every=1)))
+            lines = len(self.read(self.path("killed", "metrics.jsonl")).splitlines()) if kill else 0
+            support.wait_for(lambda: self.has_lines("killed", lines + 5), process)  # noqa: B023
+            time.sleep(moment.random() * 0.5)
+            process.kill()
+            process.communicate()
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+        step = max(line["step"] for line in self.lines("killed"))
+        # A start without the option, which the last one makes up for.
+        self.succeed(*self.train("killed", step + 5, log_every=1))
+        self.succeed(*self.train("killed", step + 10, "--tensorboard", log_every=1))
+        self.check_equal("killed")
+        resumed = [line for line in self.lines("killed") if line.get("event") == "resumed"]
+        self.assertIn("killed", {line["previous_state"] for line in resumed})
+
+    def has_lines(self, name, count):
+        path = self.path(name, "metrics.jsonl")
+        return os.path.exists(path) and len(self.read(path).splitlines()) >= count
+
+    @unittest.skipUnless(EventAccumulator, "without the Python package tensorboard")
+    def test_tensorboard_reads_what_we_wrote(self):
+        self.succeed(*self.train("read", 20, "--tensorboard"))
+        self.succeed(*self.train("read", 30, "--tensorboard"))
+        accumulator = EventAccumulator(self.path("read", "tensorboard"), size_guidance={"scalars": 0, "images": 0, "tensors": 0})
+        accumulator.Reload()
+        tags = accumulator.Tags()
+        scalars = {(tag, event.step): (event.value, round(event.wall_time, 3))
+                   for tag in tags["scalars"] for event in accumulator.Scalars(tag)}  # fmt: skip
+        self.assertEqual(scalars, self.logged("read"))
+        ours = {(step, tag): value for step, _, tag, value in self.events("read")}
+        images = {(event.step, tag): event.encoded_image_string for tag in tags["images"] for event in accumulator.Images(tag)}
+        self.assertEqual(images, {key: value for key, value in ours.items() if isinstance(value, bytes)})
+        texts = {(event.step, tag): event.tensor_proto.string_val[0].decode()
+                 for tag in tags["tensors"] for event in accumulator.Tensors(tag)}  # fmt: skip
+        self.assertEqual(texts, {key: value for key, value in ours.items() if isinstance(value, str)})
+        self.assertEqual(len(images), 6)
+        self.assertEqual(len(texts), 12)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

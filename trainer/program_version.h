@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace ventris {
+
+/// "0.2.0"
+std::string program_version();
+
+/// "ventris 0.2.0 (commit 0123456789ab)"
+std::string program_name_and_version();
+
+}  // namespace ventris
