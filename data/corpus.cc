@@ -70,6 +70,7 @@ struct Corpus::Impl {
   TokenFormat source_format;
   TokenFormat target_format;
   CorpusArrays arrays;
+  std::vector<CorpusValidSet> valid_sets;
 
   Impl(const Hdf5Reader& reader, int64_t version)
       : path(reader.path()),
@@ -80,8 +81,24 @@ struct Corpus::Impl {
         target_format(format_of(tokenizers, tokenizers.target(), version, path)) {
     const CorpusFile file{reader, *mapping, source_format, target_format};
     arrays = version == 1 ? corpus_arrays_1(file) : corpus_arrays_2(file);
+    for (const StoredValidSet& set : arrays.valid_sets) valid_sets.push_back({set.part.name, set.pairs});
+  }
+
+  const StoredValidSet& valid_set(int64_t sentence, size_t set) const {
+    if (set >= arrays.valid_sets.size() || sentence < 0 || sentence >= arrays.valid_sets[set].pairs.size()) {
+      fail(ErrorKind::kBadConfiguration,
+           "no validation sentence {} of set {}; {} has {} sets, and {} in the first", sentence, set, path,
+           arrays.valid_sets.size(), arrays.valid_sets.front().pairs.size());
+    }
+    return arrays.valid_sets[set];
   }
 };
+
+bool is_corpus_name(const std::string& name) {
+  return !name.empty() && name.size() <= kLongestCorpusName && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
 
 CorpusPart part_of(const SentencePairs& pairs, std::string name) {
   return {.name = std::move(name),
@@ -104,18 +121,24 @@ const SentencePairs& Corpus::train() const {
   return impl_->arrays.train;
 }
 const SentencePairs& Corpus::valid() const {
-  return impl_->arrays.valid;
+  return impl_->valid_sets.front().pairs;
+}
+const std::vector<CorpusValidSet>& Corpus::valid_sets() const {
+  return impl_->valid_sets;
 }
 const std::vector<CorpusPart>& Corpus::parts() const {
   return impl_->arrays.parts;
 }
 
-std::string Corpus::valid_reference(int64_t sentence) const {
-  if (sentence < 0 || sentence >= valid().size()) {
-    fail(ErrorKind::kBadConfiguration, "no validation sentence {}; {} has {}", sentence, impl_->path,
-         valid().size());
-  }
-  return std::string(impl_->arrays.references.at(sentence, *impl_->mapping, impl_->path));
+std::string Corpus::valid_reference(int64_t sentence, size_t set) const {
+  return std::string(impl_->valid_set(sentence, set).references.at(sentence, *impl_->mapping, impl_->path));
+}
+std::string Corpus::valid_source(int64_t sentence, size_t set) const {
+  const StoredValidSet& stored = impl_->valid_set(sentence, set);
+  if (!stored.sources.offsets.empty())
+    return std::string(stored.sources.at(sentence, *impl_->mapping, impl_->path));
+  const TokenView tokens = stored.pairs.source[sentence];
+  return impl_->tokenizers.source().decode({tokens.begin(), tokens.end()});
 }
 
 bool Corpus::has_text() const {
@@ -152,8 +175,13 @@ void Corpus::check_again() const {
 void Corpus::check_all(int threads) const {
   verified_digest(impl_->path);
   for (const CorpusPart& part : parts()) check_part(train(), part, path(), threads);
-  check_part(valid(), impl_->arrays.valid_part, path(), threads);
-  for (int64_t i = 0; i < valid().size(); ++i) static_cast<void>(valid_reference(i));
+  for (size_t set = 0; set < valid_sets().size(); ++set) {
+    check_part(valid_sets()[set].pairs, impl_->arrays.valid_sets[set].part, path(), threads);
+    for (int64_t i = 0; i < valid_sets()[set].pairs.size(); ++i) {
+      static_cast<void>(valid_reference(i, set));
+      static_cast<void>(valid_source(i, set));
+    }
+  }
   for (int64_t i = 0; has_text() && i < train().size(); ++i) {
     static_cast<void>(train_source_text(i));
     static_cast<void>(train_target_text(i));

@@ -12,6 +12,11 @@
 
 namespace ventris::data {
 
+/// Whether it may be the name of a corpus or of a validation set: 1 to kLongestCorpusName of the characters
+/// a-z, 0-9, _ and -.
+bool is_corpus_name(const std::string& name);
+inline constexpr size_t kLongestCorpusName = 64;
+
 /// One of the corpora of a file: a range of its training pairs.
 struct CorpusPart {
   std::string name;
@@ -22,6 +27,15 @@ struct CorpusPart {
   int longest_source = 0;  // sentence, without marks
   int longest_target = 0;
   std::string details = "{}";  // JSON object: files, counts and options of its preparation
+};
+
+/// The name of the set of prepare --valid-sets, whose source text is not kept.
+inline constexpr const char* kUnnamedValidSet = "valid";
+
+/// A set of validation pairs.
+struct CorpusValidSet {
+  std::string name;
+  SentencePairs pairs;
 };
 
 /// The whole of a set as one corpus, by reading all of its lengths.
@@ -39,10 +53,14 @@ class Corpus {
   Corpus& operator=(const Corpus&) = delete;
 
   const SentencePairs& train() const;
-  const SentencePairs& valid() const;
+  const SentencePairs& valid() const;  // of the first set
+  /// At least one, which may be empty.
+  const std::vector<CorpusValidSet>& valid_sets() const;
   /// In the order of their pairs; together all of train(). At least one.
   const std::vector<CorpusPart>& parts() const;
-  std::string valid_reference(int64_t sentence) const;  // raw text
+  std::string valid_reference(int64_t sentence, size_t set = 0) const;  // raw text
+  /// Likewise, if the file has it (prepare --valid-set); otherwise as the tokens spell it.
+  std::string valid_source(int64_t sentence, size_t set = 0) const;
   /// Whether the file has the text that was encoded (prepare --keep-text): views of each side of a pair.
   bool has_text() const;
   std::string_view train_source_text(int64_t pair) const;

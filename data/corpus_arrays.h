@@ -27,13 +27,19 @@ struct StoredText {
   void expect_pairs(std::span<const int64_t> pairs, const MappedFile& file) const;
 };
 
+/// A set of validation pairs.
+struct StoredValidSet {
+  CorpusPart part;
+  SentencePairs pairs;
+  StoredText references;
+  StoredText sources = {};  // empty without
+};
+
 struct CorpusArrays {
   SentencePairs train;
-  SentencePairs valid;
   std::vector<CorpusPart> parts;
-  CorpusPart valid_part;
-  StoredText references;
-  StoredText text;  // source and target of pair 0, of pair 1, ...; empty without
+  std::vector<StoredValidSet> valid_sets;  // at least one
+  StoredText text;                         // source and target of pair 0, of pair 1, ...; empty without
   int max_length = 0;
 };
 

@@ -61,6 +61,12 @@ CorpusPart part_of(const Json& json, CorpusPart& before) {
   return part;
 }
 
+/// A set, whose name becomes that of groups and files.
+CorpusPart named(CorpusPart part) {
+  if (!is_corpus_name(part.name)) throw std::out_of_range("the name of a set is not of a-z, 0-9, _ and -");
+  return part;
+}
+
 template <typename Read>
 auto parsed(const std::string& json, const char* name, const std::string& path, const Read& read) {
   try {
@@ -83,6 +89,10 @@ std::string part_json(const CorpusPart& part) {
   return text_of(json_of(part));
 }
 
+std::string more_valid_group(const std::string& name) {
+  return "/more_valid/" + name;
+}
+
 std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path) {
   return parsed(json, kPartsAttribute, path, [](const Json& list) {
     std::vector<CorpusPart> parts;
@@ -93,10 +103,24 @@ std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string
   });
 }
 
+std::vector<CorpusPart> separate_parts_of_json(const std::string& json, const std::string& path) {
+  return parsed(json, kMoreValidAttribute, path, [](const Json& list) {
+    std::vector<CorpusPart> parts;
+    for (const Json& each : list) {
+      CorpusPart none;
+      const CorpusPart part = named(part_of(each, none));
+      if (std::ranges::any_of(parts, [&](const CorpusPart& other) { return other.name == part.name; }))
+        throw std::out_of_range(fmt::format("{} is there twice", part.name));
+      parts.push_back(part);
+    }
+    return parts;
+  });
+}
+
 CorpusPart part_of_json(const std::string& json, const std::string& path) {
   return parsed(json, kValidAttribute, path, [](const Json& each) {
     CorpusPart none;
-    return part_of(each, none);
+    return named(part_of(each, none));
   });
 }
 

@@ -19,6 +19,13 @@ inline constexpr int64_t kTwoByteVocabulary = 65536;
 // Attributes of "/": the corpora of the training pairs, and the validation pairs, as JSON.
 inline constexpr char kPartsAttribute[] = "parts";
 inline constexpr char kValidAttribute[] = "valid";
+// The same of further sets of validation pairs, a list; there only if there are some. Earlier versions do not
+// read them, and validate on the first set.
+inline constexpr char kMoreValidAttribute[] = "more_valid";
+
+// The groups of these sets.
+inline constexpr char kValidGroup[] = "/valid";
+std::string more_valid_group(const std::string& name);
 
 std::string parts_json(const std::vector<CorpusPart>& parts);
 std::string part_json(const CorpusPart& part);
@@ -27,5 +34,7 @@ std::string part_json(const CorpusPart& part);
 /// first of them from pair 0 on.
 std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path);
 CorpusPart part_of_json(const std::string& json, const std::string& path);
+/// Of parts each of which begins at pair 0, with different names that a group may have. Throws likewise.
+std::vector<CorpusPart> separate_parts_of_json(const std::string& json, const std::string& path);
 
 }  // namespace ventris::data

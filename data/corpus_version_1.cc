@@ -67,16 +67,15 @@ CorpusArrays corpus_arrays_1(const CorpusFile& file) {
   CorpusArrays arrays;
   arrays.train = pairs_of(file, "");
   arrays.parts = {part_of(arrays.train, "train")};
-  arrays.valid = pairs_of(file, "/valid");
-  arrays.valid_part = part_of(arrays.valid, "valid");
-  arrays.max_length = std::max(longest_of(arrays.train), longest_of(arrays.valid));
-  arrays.references = file.text("/valid/reference_text", "/valid/reference_offsets");
-  check_offsets(arrays.references.offsets, arrays.references.bytes.size(), file.path(),
-                "/valid/reference_offsets");
-  if (arrays.references.size() != arrays.valid.size()) {
+  const SentencePairs valid = pairs_of(file, "/valid");
+  const StoredText references = file.text("/valid/reference_text", "/valid/reference_offsets");
+  arrays.max_length = std::max(longest_of(arrays.train), longest_of(valid));
+  check_offsets(references.offsets, references.bytes.size(), file.path(), "/valid/reference_offsets");
+  if (references.size() != valid.size()) {
     fail(ErrorKind::kBadData, "{}: {} validation pairs, but {} references. Prepare the corpus again.",
-         file.path(), arrays.valid.size(), arrays.references.size());
+         file.path(), valid.size(), references.size());
   }
+  arrays.valid_sets = {{.part = part_of(valid, kUnnamedValidSet), .pairs = valid, .references = references}};
   return arrays;
 }
 

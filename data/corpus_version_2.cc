@@ -65,18 +65,46 @@ void check_count(const CorpusFile& file, const std::string& name, int64_t count,
        name, count, wanted);
 }
 
+StoredText lines_of(const CorpusFile& file, const std::string& name, const CorpusPart& part) {
+  const StoredText text = file.text(name + "_text", name + "_offsets");
+  check_count(file, name + "_offsets", std::ssize(text.offsets), part.pairs + 1);
+  return text;
+}
+
+/// The validation pairs under a group.
+StoredValidSet valid_set_of(const CorpusFile& file, const std::string& group, const CorpusPart& part) {
+  StoredValidSet set{.part = part,
+                     .pairs = pairs_of(file, group, part),
+                     .references = lines_of(file, group + "/reference", part)};
+  if (file.reader.exists(group + "/source_text")) set.sources = lines_of(file, group + "/source", part);
+  return set;
+}
+
+std::vector<StoredValidSet> valid_sets_of(const CorpusFile& file) {
+  std::vector<StoredValidSet> sets = {valid_set_of(
+      file, kValidGroup, part_of_json(file.reader.string_attribute("/", kValidAttribute), file.path()))};
+  if (!file.reader.has_attribute("/", kMoreValidAttribute)) return sets;
+  for (const CorpusPart& part :
+       separate_parts_of_json(file.reader.string_attribute("/", kMoreValidAttribute), file.path())) {
+    if (part.name == sets.front().part.name)
+      fail(ErrorKind::kBadData, "{}: two validation sets have the name {}. Prepare the corpus again.",
+           file.path(), part.name);
+    sets.push_back(valid_set_of(file, more_valid_group(part.name), part));
+  }
+  return sets;
+}
+
 }  // namespace
 
 CorpusArrays corpus_arrays_2(const CorpusFile& file) {
-  const CorpusPart valid = part_of_json(file.reader.string_attribute("/", kValidAttribute), file.path());
   CorpusArrays arrays;
   arrays.parts = parts_of_json(file.reader.string_attribute("/", kPartsAttribute), file.path());
   const CorpusPart train = sum_of(arrays.parts);
   arrays.train = pairs_of(file, "/train", train);
-  arrays.valid = pairs_of(file, "/valid", valid);
-  arrays.valid_part = valid;
-  arrays.max_length =
-      std::max({train.longest_source, train.longest_target, valid.longest_source, valid.longest_target});
+  arrays.valid_sets = valid_sets_of(file);
+  arrays.max_length = std::max(train.longest_source, train.longest_target);
+  for (const StoredValidSet& set : arrays.valid_sets)
+    arrays.max_length = std::max({arrays.max_length, set.part.longest_source, set.part.longest_target});
   if (file.reader.exists("/train/weights")) {
     arrays.train.weights = file.array<float>("/train/weights");
     check_count(file, "/train/weights", std::ssize(arrays.train.weights), train.pairs);
@@ -85,8 +113,6 @@ CorpusArrays corpus_arrays_2(const CorpusFile& file) {
     arrays.text = file.text("/train/text", "/train/text_offsets");
     check_count(file, "/train/text_offsets", std::ssize(arrays.text.offsets), 2 * train.pairs + 1);
   }
-  arrays.references = file.text("/valid/reference_text", "/valid/reference_offsets");
-  check_count(file, "/valid/reference_offsets", std::ssize(arrays.references.offsets), valid.pairs + 1);
   return arrays;
 }
 

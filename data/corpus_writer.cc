@@ -1,6 +1,7 @@
 #include "data/corpus_writer.h"
 
 #include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -106,6 +107,21 @@ class TextSpool {
   PieceSpool text_;
 };
 
+/// A set of validation pairs.
+struct ValidSpool {
+  CorpusPart part;
+  PairSpool pairs;
+  TextSpool references;
+  std::optional<TextSpool> sources = {};
+
+  int64_t bytes() const { return pairs.bytes() + references.bytes() + (sources ? sources->bytes() : 0); }
+  void copy_to(Hdf5Writer& writer, const std::string& group) {
+    pairs.copy_to(writer, group);
+    references.copy_to(writer, group + "/reference_text", group + "/reference_offsets");
+    if (sources) sources->copy_to(writer, group + "/source_text", group + "/source_offsets");
+  }
+};
+
 }  // namespace
 
 CorpusRows rows_of(const CorpusSide& source, const CorpusSide& target, const std::vector<float>& weights) {
@@ -124,17 +140,16 @@ struct CorpusWriter::Impl {
   std::string output;
   const TokenizerPair& tokenizers;
   PairSpool train;
-  PairSpool valid;
-  TextSpool references;
+  std::deque<ValidSpool> valid_sets;
   std::optional<SpoolFile> weights;
   std::optional<TextSpool> text;
   std::vector<CorpusPart> parts;
   bool in_part = false;
-  CorpusPart valid_part = {.name = "valid"};
   std::vector<std::pair<std::string, Attribute>> attributes;
   std::string digest;
 
   Impl(const std::string& path, const TokenizerPair& models, const CorpusContents& contents);
+  ValidSpool& add_valid_set(const std::string& name);
   void write(Hdf5Writer& writer);
   int64_t bytes() const;
 };
@@ -148,19 +163,22 @@ ElementType id_type(const TokenizerPair& tokenizers) {
 }  // namespace
 
 CorpusWriter::Impl::Impl(const std::string& path, const TokenizerPair& models, const CorpusContents& contents)
-    : output(path),
-      tokenizers(models),
-      train(path, id_type(models)),
-      valid(path, id_type(models)),
-      references(path) {
+    : output(path), tokenizers(models), train(path, id_type(models)) {
+  add_valid_set(kUnnamedValidSet);
   if (contents.weights) weights.emplace(path, ElementType::kF32);
   if (contents.text) text.emplace(path);
 }
 
+ValidSpool& CorpusWriter::Impl::add_valid_set(const std::string& name) {
+  const ElementType ids = id_type(tokenizers);
+  return valid_sets.emplace_back(
+      ValidSpool{.part = {.name = name}, .pairs = PairSpool(output, ids), .references = TextSpool(output)});
+}
+
 int64_t CorpusWriter::Impl::bytes() const {
   constexpr int64_t kMetadata = int64_t{64} << 10;  // headers, attributes and what aligns arrays
-  int64_t sum = train.bytes() + valid.bytes() + references.bytes() +
-                static_cast<int64_t>(tokenizers.target().model().size()) + kMetadata;
+  int64_t sum = train.bytes() + static_cast<int64_t>(tokenizers.target().model().size()) + kMetadata;
+  for (const ValidSpool& set : valid_sets) sum += set.bytes();
   if (!tokenizers.shared()) sum += static_cast<int64_t>(tokenizers.source().model().size());
   if (weights) sum += weights->size() * static_cast<int64_t>(sizeof(float));
   if (text) sum += text->bytes();
@@ -178,12 +196,15 @@ void CorpusWriter::Impl::write(Hdf5Writer& writer) {
   for (const auto& [name, value] : attributes)
     std::visit([&, &key = name](const auto& held) { writer.write_attribute("/", key, held); }, value);
   writer.write_attribute("/", kPartsAttribute, parts_json(parts));
-  writer.write_attribute("/", kValidAttribute, part_json(valid_part));
+  writer.write_attribute("/", kValidAttribute, part_json(valid_sets.front().part));
+  std::vector<CorpusPart> more;
+  for (size_t set = 1; set < valid_sets.size(); ++set) more.push_back(valid_sets[set].part);
+  if (!more.empty()) writer.write_attribute("/", kMoreValidAttribute, parts_json(more));
   train.copy_to(writer, "/train");
   if (weights) weights->copy_to(writer, "/train/weights");
   if (text) text->copy_to(writer, "/train/text", "/train/text_offsets");
-  valid.copy_to(writer, "/valid");
-  references.copy_to(writer, "/valid/reference_text", "/valid/reference_offsets");
+  for (size_t set = 0; set < valid_sets.size(); ++set)
+    valid_sets[set].copy_to(writer, set == 0 ? kValidGroup : more_valid_group(valid_sets[set].part.name));
   const auto write_model = [&](const char* name, const Tokenizer& tokenizer) {
     const auto model_bytes = static_cast<int64_t>(tokenizer.model().size());
     writer.write(name, ElementType::kU8, {&model_bytes, 1}, tokenizer.model().data());
@@ -228,10 +249,22 @@ void CorpusWriter::add_train(const CorpusRows& rows) {
   }
 }
 
+void CorpusWriter::begin_valid_set(const std::string& name) {
+  const bool is_first = impl_->valid_sets.size() == 1 && impl_->valid_sets.front().part.pairs == 0 &&
+                        !impl_->valid_sets.front().sources;
+  ValidSpool& set = is_first ? impl_->valid_sets.front() : impl_->add_valid_set(name);
+  set.part.name = name;
+  set.sources.emplace(impl_->output);
+}
+
 void CorpusWriter::add_valid(const CorpusRows& rows) {
-  impl_->valid.append(rows, impl_->valid_part);
-  std::string_view text = rows.target_text;
-  for (const int64_t length : rows.target_text_lengths) impl_->references.append(text, length);
+  ValidSpool& set = impl_->valid_sets.back();
+  set.pairs.append(rows, set.part);
+  std::string_view target = rows.target_text;
+  for (const int64_t length : rows.target_text_lengths) set.references.append(target, length);
+  if (!set.sources) return;
+  std::string_view source = rows.source_text;
+  for (const int64_t length : rows.source_text_lengths) set.sources->append(source, length);
 }
 
 void CorpusWriter::write_attribute(const std::string& name, const std::string& value) {

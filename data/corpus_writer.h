@@ -69,6 +69,9 @@ class CorpusWriter {
   /// `details`, a JSON object, is recorded with the part: its files, counts and options.
   void end_part(const std::string& details);
   void add_train(const CorpusRows& rows);
+  /// The validation pairs that follow belong to this set, whose source text is kept. Pairs before the first
+  /// such call are the set "valid", without source text.
+  void begin_valid_set(const std::string& name);
   void add_valid(const CorpusRows& rows);
 
   /// Attributes of "/".

@@ -56,14 +56,14 @@ KeySet held_out_lines(const PrepareOptions& options, const std::string& standard
     }
   };
   for (const std::string& path : options.held_out) add_lines(path);
-  PairReader reader(options.valid, "", standard_input);
+  const std::vector<PairFiles> valid = all_valid_files(options);
+  PairReader reader(valid, "", standard_input);
   RawPair pair;
   while (reader.next_files()) {
     while (reader.next(pair)) {
       for (const std::string& line : {pair.source, pair.target}) {
         std::string scratch;
-        const CleanLine clean =
-            clean_line(line, scratch, options.valid[reader.file()].source, reader.line_number());
+        const CleanLine clean = clean_line(line, scratch, valid[reader.file()].source, reader.line_number());
         if (!clean.text.empty()) keys.find_or_add(key_of_line(clean.text, likeness));
       }
     }
@@ -91,7 +91,7 @@ class SetEncoder {
         encoders_(static_cast<size_t>(options.threads),
                   PairEncoder(tokenizers, cached_words(options.threads))),
         seen_(options.drop_duplicates) {
-    progress_.all_bytes = bytes_of(options.valid, standard_input);
+    progress_.all_bytes = bytes_of(all_valid_files(options), standard_input);
     for (const TrainingCorpus& corpus : options.corpora) {
       progress_.all_bytes += bytes_of(corpus.files, standard_input);
     }
@@ -149,7 +149,7 @@ void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts
 
 /// Files that cannot be read are reported before a tokenizer is trained.
 void check_readable(const PrepareOptions& options, const std::string& standard_input) {
-  const PairReader valid(options.valid, "", standard_input);
+  const PairReader valid(all_valid_files(options), "", standard_input);
   for (const TrainingCorpus& corpus : options.corpora) {
     const PairReader readable(corpus.files, corpus.weights, standard_input);
   }
@@ -216,13 +216,24 @@ PrepareReport prepare(const PrepareOptions& given) {
     result.corpora.push_back({corpus, record.counts});
   }
   if (appended) appended->write_valid(writer);
-  const SetRecord valid = encoder.encode({.name = "valid",
-                                          .drop = false,
-                                          .files = options.valid,
-                                          .corpus = nullptr,
-                                          .held_out = nullptr,
-                                          .options = options},
-                                         [&](const CorpusRows& rows) { writer.add_valid(rows); });
+  const auto encode_valid = [&](const std::string& name, const std::vector<PairFiles>& files) {
+    return encoder.encode({.name = name,
+                           .drop = false,
+                           .files = files,
+                           .corpus = nullptr,
+                           .held_out = nullptr,
+                           .options = options},
+                          [&](const CorpusRows& rows) { writer.add_valid(rows); });
+  };
+  SetRecord valid = encode_valid(kUnnamedValidSet, options.valid);
+  for (const NamedValidSet& set : options.valid_sets) {
+    writer.begin_valid_set(set.name);
+    const SetRecord record = encode_valid(set.name, {set.files});
+    if (record.counts.kept == 0)
+      fail(ErrorKind::kBadData, "no pair of the validation set {} has tokens on both sides", set.name);
+    add(valid.counts, record.counts);
+    valid.inputs.insert(valid.inputs.end(), record.inputs.begin(), record.inputs.end());
+  }
   PrepareProgress writing = encoder.progress();
   writing.phase = "writing";
   if (options.progress) options.progress(writing);

@@ -18,6 +18,12 @@ struct PairFiles {
   std::string target;
 };
 
+/// Pairs to validate on, beside the others or alone; the source text is kept, too.
+struct NamedValidSet {
+  std::string name;  // as of a corpus (is_corpus_name())
+  PairFiles files;
+};
+
 /// One of the corpora to train on. A tag, with a space after it, is put before each line of its side.
 struct TrainingCorpus {
   std::string name;  // of a-z, 0-9, _ and -
@@ -44,9 +50,10 @@ struct PrepareProgress {
 
 struct PrepareOptions {
   std::vector<TrainingCorpus> corpora;
-  std::vector<PairFiles> valid;
-  std::string append_to;               // a corpus file, whose parts come before `corpora`; "": none
-  std::string tokenizer_model;         // file of a SentencePiece model; empty: train one
+  std::vector<PairFiles> valid;                // the set "valid"; empty: none
+  std::vector<NamedValidSet> valid_sets = {};  // further sets
+  std::string append_to;                       // a corpus file, whose parts come before `corpora`; "": none
+  std::string tokenizer_model;                 // file of a SentencePiece model; empty: train one
   std::string source_tokenizer_model;  // file of that of sources; then `tokenizer_model` is that of targets
   TokenizerModels tokenizer_models;    // if tokenizer_model is a file of another kind: what it holds
   TokenizerTraining tokenizer;

@@ -12,6 +12,7 @@
 
 #include "data/corpus_writer.h"
 #include "data/error.h"
+#include "data/prepare_input.h"
 
 namespace ventris::data {
 
@@ -70,7 +71,7 @@ AppendedCorpus::AppendedCorpus(const PrepareOptions& options)
          "{} has its tokenizer, with which the text is tokenized that is added; leave out {}", path,
          options.tokenizer_model);
   }
-  if (!options.valid.empty() && corpus_.valid().size() > 0) {
+  if (!all_valid_files(options).empty() && corpus_.valid().size() > 0) {
     fail(ErrorKind::kUsage, "{} has {} validation pairs, which stay; leave out the files to validate on",
          path, corpus_.valid().size());
   }
@@ -99,20 +100,29 @@ void AppendedCorpus::write_parts(CorpusWriter& writer) const {
 }
 
 void AppendedCorpus::write_valid(CorpusWriter& writer) const {
-  const SentencePairs& pairs = corpus_.valid();
-  for (int64_t i = 0; i < pairs.size(); ++i) {
-    CorpusSide source;
-    CorpusSide target;
-    source.add(pairs.source[i]);
-    target.add(pairs.target[i]);
-    target.add_text(corpus_.valid_reference(i));
-    writer.add_valid(rows_of(source, target, {}));
+  for (size_t set = 0; set < corpus_.valid_sets().size(); ++set) {
+    const auto& [name, pairs] = corpus_.valid_sets()[set];
+    const bool has_source = name != kUnnamedValidSet;
+    if (has_source) writer.begin_valid_set(name);
+    for (int64_t i = 0; i < pairs.size(); ++i) {
+      CorpusSide source;
+      CorpusSide target;
+      source.add(pairs.source[i]);
+      target.add(pairs.target[i]);
+      if (has_source) source.add_text(corpus_.valid_source(i, set));
+      target.add_text(corpus_.valid_reference(i, set));
+      writer.add_valid(rows_of(source, target, {}));
+    }
   }
 }
 
 void AppendedCorpus::add_valid_lines(KeySet& keys, Likeness likeness) const {
-  for (int64_t i = 0; i < corpus_.valid().size(); ++i) {
-    keys.find_or_add(key_of_line(corpus_.valid_reference(i), likeness));
+  for (size_t set = 0; set < corpus_.valid_sets().size(); ++set) {
+    const auto& [name, pairs] = corpus_.valid_sets()[set];
+    for (int64_t i = 0; i < pairs.size(); ++i) {
+      keys.find_or_add(key_of_line(corpus_.valid_reference(i, set), likeness));
+      if (name != kUnnamedValidSet) keys.find_or_add(key_of_line(corpus_.valid_source(i, set), likeness));
+    }
   }
 }
 

@@ -13,10 +13,12 @@
 #include <system_error>
 #include <vector>
 
+#include "data/corpus.h"
 #include "data/error.h"
 #include "data/files/disk_room.h"
 #include "data/files/file_io.h"
 #include "data/files/temporary_file.h"
+#include "data/prepare_input.h"
 
 namespace ventris::data {
 
@@ -35,7 +37,7 @@ std::vector<std::string> paths_of(const std::vector<PairFiles>& files) {
 
 /// All files of text.
 std::vector<std::string> text_inputs(const PrepareOptions& options) {
-  std::vector<std::string> paths = paths_of(options.valid);
+  std::vector<std::string> paths = paths_of(all_valid_files(options));
   for (const TrainingCorpus& corpus : options.corpora) {
     const std::vector<std::string> more = paths_of(corpus.files);
     paths.insert(paths.end(), more.begin(), more.end());
@@ -105,17 +107,13 @@ void check_tokenizers(const PrepareOptions& options) {
 
 /// "valid" is the name of the validation pairs; the others have a meaning in a plan (data/mix_plan.h).
 void check_name(const std::string& name) {
-  constexpr size_t kLongest = 64;
   constexpr std::array<std::string_view, 4> kReserved = {"valid", "until", "steps", "stalled"};
-  const bool is_plain = std::ranges::all_of(
-      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
-  if (name.empty() || name.size() > kLongest || !is_plain ||
-      std::ranges::find(kReserved, name) != kReserved.end()) {
+  if (!is_corpus_name(name) || std::ranges::find(kReserved, name) != kReserved.end()) {
     fail(
         ErrorKind::kUsage,
         "'{}' cannot be the name of a corpus: expected 1 to {} of the characters a-z, 0-9, _ and -, and none "
         "of {}",
-        name, kLongest, fmt::join(kReserved, ", "));
+        name, kLongestCorpusName, fmt::join(kReserved, ", "));
   }
 }
 
@@ -156,6 +154,12 @@ void check_corpora(const PrepareOptions& options) {
     check_tag(corpus, corpus.target_tag);
     check_rates(corpus);
   }
+  std::set<std::string> valid;
+  for (const NamedValidSet& set : options.valid_sets) {
+    check_name(set.name);
+    if (!valid.insert(set.name).second)
+      fail(ErrorKind::kUsage, "two validation sets have the name {}; give each its own", set.name);
+  }
 }
 
 }  // namespace
@@ -183,7 +187,8 @@ void check_options(const PrepareOptions& options) {
          "files of lines to leave out are given, but not how lines are compared: pass "
          "--drop-overlap exact or near");
   }
-  if (options.drop_overlap != Likeness::kNone && options.held_out.empty() && options.valid.empty()) {
+  if (options.drop_overlap != Likeness::kNone && options.held_out.empty() &&
+      all_valid_files(options).empty()) {
     fail(ErrorKind::kUsage,
          "--drop-overlap compares with the lines of --valid-sets and --overlap-files; give one of them{}",
          options.append_to.empty()

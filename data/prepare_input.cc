@@ -23,7 +23,7 @@ bool has_standard_input(const PrepareOptions& options) {
     return std::ranges::any_of(
         files, [](const PairFiles& pair) { return pair.source == "-" || pair.target == "-"; });
   };
-  return is_in(options.valid) || std::ranges::count(options.held_out, "-") > 0 ||
+  return is_in(all_valid_files(options)) || std::ranges::count(options.held_out, "-") > 0 ||
          std::ranges::any_of(options.corpora, [&](const TrainingCorpus& corpus) {
            return corpus.weights == "-" || is_in(corpus.files);
          });
@@ -65,6 +65,12 @@ StandardInputCopy::StandardInputCopy(const PrepareOptions& options) {
     }
     written += bytes;
   }
+}
+
+std::vector<PairFiles> all_valid_files(const PrepareOptions& options) {
+  std::vector<PairFiles> files = options.valid;
+  for (const NamedValidSet& set : options.valid_sets) files.push_back(set.files);
+  return files;
 }
 
 }  // namespace ventris::data

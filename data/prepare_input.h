@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/files/file_io.h"
 #include "data/prepare.h"
@@ -8,6 +9,9 @@
 // Private to data/.
 
 namespace ventris::data {
+
+/// The files of all sets of validation pairs.
+std::vector<PairFiles> all_valid_files(const PrepareOptions& options);
 
 /// A copy of the standard input on the disk of the output, if "-" is among the files of the options: text is
 /// read more than once. It has no name; nothing remains of it.

@@ -27,7 +27,7 @@ struct Options {
   std::vector<std::string> operands;  // also references, in the form of sacreBLEU's command
   std::vector<std::string> metrics = {"bleu"};
   data::MetricOptions metric;
-  ProtocolOptions protocol;
+  data::ProtocolOptions protocol;
   std::optional<data::PaperProtocol> paper;
   int width = -1;  // default: 2 for text, all digits for JSON
   bool sentence_level = false;
@@ -214,7 +214,7 @@ void take_operands(Options& options) {
 int run_bleu(const Options& given, Job& job) {
   Options options = given;
   take_operands(options);
-  options.paper = paper_protocol(options.protocol, options.metric.bleu);
+  options.paper = data::paper_protocol(options.protocol, options.metric.bleu, "--");
   data::load_line_tokenizer(options.metric.bleu, "--tokenize-with");
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
@@ -329,6 +329,7 @@ Command bleu_command() {
                                 "Digits after the decimal point. Default: 2 in text, all in JSON.");
   width.aliases = {"-w"};
   width.show = [] { return std::string(); };
+  table.group("Protocol");
   add_protocol_options(options->protocol, table);
   add_bleu_options(options->metric.bleu, table);
   add_chrf_options(options->metric.chrf, table);

@@ -34,7 +34,7 @@ struct Options {
   std::string output;
   data::BleuOptions bleu;
   std::optional<data::BleuTokenizer> tokenizer;  // none: the one that fits the references
-  ProtocolOptions protocol;
+  data::ProtocolOptions protocol;
   bool json = false;
 };
 
@@ -99,7 +99,7 @@ int run_evaluate(const Options& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   data::BleuOptions bleu = options.bleu;
   bleu.tokenizer = options.tokenizer.value_or(bleu.tokenizer);
-  const std::optional<data::PaperProtocol> paper = paper_protocol(options.protocol, bleu);
+  const std::optional<data::PaperProtocol> paper = data::paper_protocol(options.protocol, bleu, "--");
   data::load_line_tokenizer(bleu, "--tokenize-with");
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
@@ -185,6 +185,7 @@ Command evaluate_command() {
       .required = true;
   table.text("output", "FILE", options->output, "Writes the translations to this file.");
   table.toggle("json", options->json, "Prints one JSON object.");
+  table.group("Protocol");
   add_protocol_options(options->protocol, table);
   add_bleu_options(options->bleu, table, &options->tokenizer);
   add_search_options(options->decoding, table);

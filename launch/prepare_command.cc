@@ -106,6 +106,7 @@ int run_prepare(Options& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
   prepare.corpora = training_corpora(options.sets);
   prepare.valid = validation_files(options.sets);
+  prepare.valid_sets = named_valid_sets(options.sets);
   warn_of_repeated_files(prepare.corpora, prepare.valid, job);
   for (const std::string& output : {prepare.output, prepare.dropped_report})
     check_is_no_file_of_a_run(output);
@@ -159,7 +160,11 @@ void add_corpus_options(OptionTable& table, Options& options) {
       "train-tsv", "NAME FILE", sets.train_tsv,
       "The same in one file: source TAB target in each line. If the first line has a third column, all "
       "must: it is the weight of the pair.");
-  table.texts("valid-sets", "SRC TGT...", sets.valid_sets, "Files to validate on.");
+  table.texts("valid-sets", "SRC TGT...", sets.valid_sets,
+              "Files to validate on. They are one set, 'valid'.");
+  table.texts("valid-set", "NAME SRC TGT", sets.valid_set,
+              "A validation set of its own, with a name of a-z, 0-9, _ and -; may be given several times "
+              "(train --valid-best).");
   table
       .text("append", "CORPUS", options.prepare.append_to,
             "Writes a new file, which may have the same name, with all corpora of this one as they are, its "

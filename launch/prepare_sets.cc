@@ -122,6 +122,14 @@ std::vector<data::PairFiles> validation_files(const SetOptions& options) {
   return pairs_of_files("valid-sets", options.valid_sets);
 }
 
+std::vector<data::NamedValidSet> named_valid_sets(const SetOptions& options) {
+  std::vector<data::NamedValidSet> sets;
+  for_each_group("valid-set", "NAME SRC TGT", options.valid_set, [&](const std::string* group) {
+    sets.push_back({.name = group[0], .files = {group[1], group[2]}});
+  });
+  return sets;
+}
+
 void warn_of_repeated_files(const std::vector<data::TrainingCorpus>& corpora,
                             const std::vector<data::PairFiles>& valid, const Job& job) {
   for (const data::TrainingCorpus& corpus : corpora) {

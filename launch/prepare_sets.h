@@ -16,6 +16,7 @@ struct SetOptions {
   std::vector<std::string> train_set;  // NAME SRC TGT
   std::vector<std::string> train_tsv;  // NAME FILE
   std::vector<std::string> valid_sets;
+  std::vector<std::string> valid_set;   // NAME SRC TGT
   std::vector<std::string> source_tag;  // NAME TAG, and so on
   std::vector<std::string> target_tag;
   std::vector<std::string> lowercase_rate;
@@ -27,6 +28,7 @@ struct SetOptions {
 /// kUsage for values that are no such groups, and for a name that no corpus has.
 std::vector<data::TrainingCorpus> training_corpora(const SetOptions& options);
 std::vector<data::PairFiles> validation_files(const SetOptions& options);
+std::vector<data::NamedValidSet> named_valid_sets(const SetOptions& options);
 
 /// Warns of a file that is its own translation, and of a pair of files that is given twice.
 void warn_of_repeated_files(const std::vector<data::TrainingCorpus>& corpora,

@@ -52,7 +52,7 @@ function plot(chart) {
   const [x0, x1] = range ?? wholeRange();
   const curves = chart.curves.filter(curve => shown[curve.run]);
   let low = Infinity, high = -Infinity;
-  for (const {points} of curves) points.value.forEach((y, i) => {
+  for (const points of curves.flatMap(curve => [curve.points, ...curve.band])) points.value.forEach((y, i) => {
     const x = points[axis][i];
     if (x === null || x < x0 || x > x1 || (chart.log && y <= 0)) return;
     low = Math.min(low, y); high = Math.max(high, y);
@@ -85,6 +85,12 @@ function plot(chart) {
   draw("rect", region, {x: left, y: 0, width: width - left - right, height});
   const inside = draw("g", svg, {"clip-path": `url(#${clip})`});
   if (byId("show-marks").checked) drawMarks(chart, inside);
+  for (const {band, colour} of curves) {
+    if (band.length !== 2) continue;
+    const edge = points => points.value.map((y, i) => [points[axis][i], y]).filter(([x, y]) => x !== null && !(log && y <= 0));
+    const corners = [...edge(band[0]), ...edge(band[1]).reverse()].map(([x, y]) => `${X(x).toFixed(1)} ${Y(y).toFixed(1)}`);
+    if (corners.length) draw("path", inside, {d: `M${corners.join("L")}Z`, stroke: "none", style: `fill: ${colour}; opacity: 0.18`, class: "band"});
+  }
   for (const curve of curves) {
     let path = "", pen = false;
     curve.points.value.forEach((y, i) => {
@@ -123,6 +129,12 @@ function drawMarks(chart, parent) {
   });
 }
 
+// The interval of a step as text.
+function intervalAt(band, step) {
+  const edges = band.map(points => points.value[points.step.indexOf(step)]);
+  return edges.length === 2 && edges.every(edge => edge !== undefined) ? `, ${edges.map(plain).join(" to ")}` : "";
+}
+
 // Fills the legend with the values at x of the axis, or with the last ones.
 function readOut(chart, x) {
   chart.cursor = x;
@@ -138,7 +150,7 @@ function readOut(chart, x) {
     row.cells[1].textContent = i < 0 ? "\u2013" : plain(points.value[i]);
     row.cells[1].dataset.value = i < 0 ? "" : points.value[i];
     row.cells[2].textContent = i < 0 ? "" : "step " + plain(points.step[i]) + (axis === "step" || points[axis][i] === null
-      ? "" : ", " + axes[axis][1](points[axis][i]));
+      ? "" : ", " + axes[axis][1](points[axis][i])) + intervalAt(curve.band, points.step[i]);
     if (x !== null && i >= 0 && shown[curve.run] && points[axis][i] >= chart.x0 && points[axis][i] <= chart.x1) {
       const y = chart.Y(points.value[i]);
       if (Number.isFinite(y)) draw("circle", chart.overlay, {cx: chart.X(points[axis][i]), cy: y, r: 4, style: `fill: ${curve.colour}`});

@@ -165,7 +165,7 @@ const names = {loss: "training", nll: "training", perplexity: "training", valid_
 const known = [
   ["Loss", ["loss", "valid_loss"], "label-smoothed, per token"],
   ["Perplexity", ["perplexity", "valid_perplexity"], "", true],
-  ["BLEU of validations", ["valid_bleu"]],
+  ["BLEU of validations", ["valid_bleu"], "with its 95% confidence interval where it was logged"],
   ["chrF of validations", ["valid_chrf"]],
   ["Learning rate", ["learning_rate"]],
   ["Norm of the gradients", ["gradient_norm"], "", true],
@@ -180,21 +180,25 @@ const colour = i => `var(--c${i % 8})`;
 const dashes = ["", "7 3", "2 2", "9 3 2 3"];
 const last = values => values ? values[values.length - 1] : undefined;
 
+// The edges of confidence intervals.
+const bands = {valid_bleu: ["bleu_low", "bleu_high"]};
+
 // The curves of a chart: of a run, with the name of what is drawn.
 const curvesOf = keys => data.runs.flatMap((run, r) => keys.filter(key => run.series[key]).map(key => ({
   run: r, key, label: names[key] ?? "", points: run.series[key], colour: colour(r),
   dash: key.startsWith("valid_") && keys.length > 1 ? "5 3" : dashes[Math.floor(r / 8) % 4],
-  dots: key.startsWith("valid_")})));
+  dots: key.startsWith("valid_"), band: bands[key]?.map(edge => run.series[edge]).filter(Boolean) ?? []})));
 const charts = [];
 for (const [title, keys, note, log] of known) charts.push({title, note, log, curves: curvesOf(keys)});
 const others = new Set(data.runs.flatMap(run => Object.keys(run.series)));
 for (const [, keys] of known) keys.forEach(key => others.delete(key));
+Object.values(bands).flat().forEach(key => others.delete(key));
 others.delete("nll");  // its exponential is the perplexity
 for (const key of others) charts.push({title: key, curves: curvesOf([key])});
 data.runs.forEach((run, r) => {
   const curves = Object.entries(run.shares).map(([corpus, points], i) => ({
     run: r, key: corpus, label: visible(corpus), points, colour: colour(i), dash: dashes[Math.floor(i / 8) % 4],
-    dots: false}));
+    dots: false, band: []}));
   const of = data.runs.length > 1 ? " of " + visible(run.name) : "";
   charts.push({title: "Mix of corpora" + of, note: "part of the pairs since the line before", curves, mix: true});
 });

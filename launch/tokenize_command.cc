@@ -2,11 +2,11 @@
 
 #include "data/scores/moses_punctuation.h"
 #include "data/scores/moses_tokenize.h"
+#include "data/scores/score_protocol.h"
 #include "data/scores/score_text.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/score_protocol.h"
 
 namespace ventris {
 
@@ -23,7 +23,7 @@ struct Options {
 };
 
 int run_tokenize(const Options& options) {
-  const data::MosesLanguage language = moses_language(options.language);
+  const data::MosesLanguage language = data::moses_language(options.language, "--language");
   std::string text;
   for (std::string line : read_text(options.input)) {
     if (options.lowercase) line = data::lower_text(line);

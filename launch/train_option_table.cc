@@ -6,6 +6,7 @@
 #include "backend/error.h"
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
+#include "launch/score_protocol.h"
 #include "trainer/files/json_text.h"
 #include "trainer/train_options_json.h"
 
@@ -203,6 +204,24 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
                       "Length penalty for validation."));
   preset(table.integer("valid-max-sentences", train.valid_max_sentences, {.min = 0, .max = kManySteps},
                        "Sentences to translate for BLEU and chrF, from the start of the set; 0: all."));
+  table.toggle("valid-lowercase", train.valid_lowercase, "BLEU and chrF of the validation ignore case.");
+  add_protocol_options(train.valid_protocol, table, "valid-");
+  table.texts(
+      "valid-set", "NAME SRC TGT", train.valid_sets,
+      "Text to validate on, too, with a name of a-z, 0-9, _ and -; may be given several times. The sets of "
+      "the corpus come first; that of 'ventris prepare --valid-sets' has the name valid.");
+  table.optional_text(
+      "valid-best", "NAME|NAME=WEIGHT,...", train.valid_best,
+      "The validation set whose --valid-metric decides which checkpoint is the best, --patience, "
+      "--valid-target, plateau and 'until stalled'; or several with weights, such as news=2,it=1, "
+      "whose mean decides. Without it the first set decides.");
+  table.toggle("keep-valid-outputs", train.keep_valid_outputs,
+               "Keeps the translations of each validation in the run folder, as valid/STEP/NAME.txt.");
+  table.choice(
+      "best", train.best, {"better", "significant"},
+      "When a checkpoint becomes the best: with a better --valid-metric; or only if paired bootstrap "
+      "resampling says so, with p below 0.05 (1000 resamples), for BLEU and chrF. --patience and "
+      "'until stalled' follow the same rule.");
   preset(table.choice(
       "valid-metric", train.valid_metric, {"auto", "bleu", "chrf", "loss", "perplexity"},
       "Metric of the best checkpoint, for 'best' and --patience. The loss includes label smoothing, "
@@ -439,6 +458,7 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   add_train_options(read, table);
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& glob : read.train.freeze) options.emplace_back("freeze", glob);
+  for (const std::string& word : read.train.valid_sets) options.emplace_back("valid-set", word);
   const nlohmann::json given = parse_json(json);
   const nlohmann::json complete = parse_json(to_json(TrainOptions()));
   for (const Option& option : table.options()) {

@@ -104,7 +104,12 @@ void CheckpointSaver::write(const std::string& provenance, const std::optional<B
     check_folder();
     write_sound(provenance);
     check_folder();
-    if (best) write_best(run_.model_dir, written_, best->metric, best->value);
+    if (best) {
+      write_best(run_.model_dir, {.checkpoint = written_,
+                                  .metric = best->metric,
+                                  .value = best->value,
+                                  .signature = best->signature});
+    }
     check_folder();
     prune_checkpoints(run_.model_dir, std::max(run_.keep, kMinKept));
   } catch (const data::DataError&) {

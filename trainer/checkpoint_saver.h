@@ -40,6 +40,7 @@ class CheckpointSaver {
   struct Best {
     std::string metric;
     double value = 0.0;
+    std::string signature = {};  // of the score; "" if it has none
   };
 
   /// Allocates host memory for a whole checkpoint. The store must outlive the object.

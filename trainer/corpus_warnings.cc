@@ -9,6 +9,7 @@
 #include "data/scores/unspaced_text.h"
 #include "trainer/text.h"
 #include "trainer/validation_metric.h"
+#include "trainer/validation_sets.h"
 
 namespace ventris {
 namespace {
@@ -85,18 +86,21 @@ void add_vocabulary_warning(const std::string& side, const data::Tokenizer& toke
 
 /// For the raw text with which translations are compared.
 void add_reference_warnings(const TrainOptions& options, const data::Corpus& corpus,
-                            std::vector<std::string>& warnings) {
-  if (options.valid_bleu && valid_words_are_phrases(options, corpus)) {
+                            const ValidationSets& sets, std::vector<std::string>& warnings) {
+  const ValidationScorer scorer(options);
+  if (options.valid_bleu && scorer.words_are_phrases(sets.first_references())) {
     warnings.push_back(
-        data::warning_of_phrases("the validation references", valid_bleu_options(options)) +
+        data::warning_of_phrases("the validation references", scorer.bleu().options().bleu) +
         fmt::format(" (--valid-tokenize). The best checkpoint is that of the best {} (--valid-metric)",
                     options.valid_metric));
   }
   data::CharacterCounts unknown;
-  for (int64_t i = 0; i < corpus.valid().size(); ++i) {
-    const auto tokens = corpus.valid().target[i];
-    if (std::find(tokens.begin(), tokens.end(), corpus.tokenizers().target().unknown_id()) != tokens.end())
-      corpus.tokenizers().target().count_unknown(corpus.valid_reference(i), unknown);
+  for (const ValidationSet& set : sets.all()) {
+    for (int64_t i = 0; i < set.pairs.size(); ++i) {
+      const auto tokens = set.pairs.target[i];
+      if (std::find(tokens.begin(), tokens.end(), corpus.tokenizers().target().unknown_id()) != tokens.end())
+        corpus.tokenizers().target().count_unknown(set.reference(i), unknown);
+    }
   }
   if (!unknown.empty()) {
     warnings.push_back(fmt::format(
@@ -113,7 +117,8 @@ double steps_per_epoch(const TrainOptions& options, const data::SentencePairs& p
                   tokens_of(pairs.target) / static_cast<double>(options.batch_target_tokens));
 }
 
-std::vector<std::string> corpus_warnings(const TrainOptions& options, const data::Corpus& corpus) {
+std::vector<std::string> corpus_warnings(const TrainOptions& options, const data::Corpus& corpus,
+                                         const ValidationSets& sets) {
   const data::SentencePairs& train = corpus.train();
   const data::TokenizerPair& tokenizers = corpus.tokenizers();
   std::vector<std::string> warnings;
@@ -132,12 +137,16 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
     add_vocabulary_warning("target", tokenizers.target(), target_tokens, warnings);
   }
   // Tokens of two vocabularies cannot be compared.
-  if (tokenizers.shared() && sides_are_swapped(train, corpus.valid(), tokenizers.target().vocab_size())) {
-    warnings.push_back(
-        "source and target of the validation pairs seem to be swapped: their tokens are those of the other "
-        "side of the training pairs. Check the order of the files after --valid-sets of 'ventris prepare'");
+  for (const ValidationSet& set : sets.all()) {
+    if (!tokenizers.shared() || !sides_are_swapped(train, set.pairs, tokenizers.target().vocab_size()))
+      continue;
+    warnings.push_back(fmt::format(
+        "source and target of the validation pairs{} seem to be swapped: their tokens are those of the other "
+        "side of the training pairs. Check the order of the files after {}",
+        sets.all().size() == 1 ? "" : " " + set.name,
+        set.digest.empty() ? "--valid-sets of 'ventris prepare'" : "--valid-set"));
   }
-  if (options.valid_every > 0) add_reference_warnings(options, corpus, warnings);
+  if (options.valid_every > 0) add_reference_warnings(options, corpus, sets, warnings);
   return warnings;
 }
 

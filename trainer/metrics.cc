@@ -23,6 +23,19 @@ Json line_of(int64_t step, const char* type) {
   return {{"step", step}, {"type", type}, {"time", now_utc()}};
 }
 
+/// The scores of a set, with `prefix` before the names that lines had before there were several sets.
+void add_scores(Json& to, const std::string& prefix, const ValidationMetrics& metrics) {
+  // A diverged model may have no finite loss, which is then omitted.
+  if (std::isfinite(metrics.loss)) to[prefix + "loss"] = metrics.loss;
+  if (std::isfinite(metrics.nll)) to[prefix + "perplexity"] = metrics.perplexity();
+  if (metrics.has_bleu) to[prefix + "bleu"] = metrics.bleu;
+  if (metrics.bleu_interval) {
+    to["bleu_low"] = metrics.bleu_interval->low;
+    to["bleu_high"] = metrics.bleu_interval->high;
+  }
+  if (metrics.has_chrf) to[prefix + "chrf"] = metrics.chrf;
+}
+
 double per_second(int64_t count, double seconds) {
   return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
 }
@@ -166,11 +179,15 @@ void MetricsLog::write_repair(int64_t step, const std::string& part, const std::
 
 void MetricsLog::write(const ValidationMetrics& metrics) {
   Json line = line_of(metrics.step, kValidationType);
-  // A diverged model may have no finite loss, which is then omitted.
-  if (std::isfinite(metrics.loss)) line["valid_loss"] = metrics.loss;
-  if (std::isfinite(metrics.nll)) line["valid_perplexity"] = metrics.perplexity();
-  if (metrics.has_bleu) line["valid_bleu"] = metrics.bleu;
-  if (metrics.has_chrf) line["valid_chrf"] = metrics.chrf;
+  add_scores(line, "valid_", metrics);
+  if (metrics.p_value) line["p_value"] = *metrics.p_value;
+  for (const ValidationMetrics& set : metrics.sets) {
+    Json scores = Json::object();
+    add_scores(scores, "", set);
+    line["sets"][set.name] = std::move(scores);
+  }
+  if (!metrics.signature.empty()) line["signature"] = metrics.signature;
+  if (!metrics.chrf_signature.empty()) line["chrf_signature"] = metrics.chrf_signature;
   write_line(line);
 }
 

@@ -43,6 +43,13 @@ struct IntervalMetrics {
   double source_tokens_per_second() const;
 };
 
+/// A 95% confidence interval.
+struct ScoreInterval {
+  double low = 0.0;
+  double high = 0.0;
+};
+
+/// Of the set that decides which model is the best, or weighted means over several.
 struct ValidationMetrics {
   int64_t step = 0;
   double loss = 0.0;  // label-smoothed, per token
@@ -52,6 +59,12 @@ struct ValidationMetrics {
   double bleu = 0.0;
   bool has_chrf = false;
   double chrf = 0.0;
+  std::optional<ScoreInterval> bleu_interval = {};
+  std::optional<double> p_value = {};  // of --best significant, against the best so far
+  std::string signature = {};          // of BLEU; "" where it was logged before, as the next
+  std::string chrf_signature = {};
+  std::string name = {};                     // of the set, in `sets`
+  std::vector<ValidationMetrics> sets = {};  // the others; with a mean also those of which it is
 
   /// The value of `metric`: bleu, chrf, loss or perplexity.
   double of(const std::string& metric) const;

@@ -56,6 +56,15 @@ std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
   return metrics.skipped_steps > 0 ? "loss not finite" : "loss not yet read";
 }
 
+std::string scores_text(const ValidationMetrics& metrics, bool smooths) {
+  std::string text = loss_text(metrics.loss, metrics.perplexity(), smooths);
+  if (metrics.has_bleu) text += fmt::format("  BLEU {:.2f}", metrics.bleu);
+  if (metrics.bleu_interval)
+    text += fmt::format(" ({:.2f} to {:.2f})", metrics.bleu_interval->low, metrics.bleu_interval->high);
+  if (metrics.has_chrf) text += fmt::format("  chrF {:.2f}", metrics.chrf);
+  return text;
+}
+
 // The most important numbers come first: a narrow terminal truncates the line.
 std::string short_progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
   return fmt::format("step {}/{}  {}  {} left  {:.0f} tokens/s", metrics.step, max_steps,
@@ -147,11 +156,12 @@ void Progress::goes_on(int64_t step, const std::string& what) {
 }
 
 void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
-  const std::string bleu = metrics.has_bleu ? fmt::format("  BLEU {:.2f}", metrics.bleu) : "";
-  const std::string chrf = metrics.has_chrf ? fmt::format("  chrF {:.2f}", metrics.chrf) : "";
-  message(fmt::format("step {}  validation: {}{}{}{}  ({})", metrics.step,
-                      loss_text(metrics.loss, metrics.perplexity(), impl_->smooths), bleu, chrf,
-                      best ? "  best so far" : "", duration_text(seconds)));
+  std::string text = scores_text(metrics, impl_->smooths);
+  for (const ValidationMetrics& set : metrics.sets)
+    text += fmt::format("; {}: {}", set.name, scores_text(set, impl_->smooths));
+  if (metrics.p_value) text += fmt::format("  p = {:.3f}", *metrics.p_value);
+  message(fmt::format("step {}  validation: {}{}  ({})", metrics.step, text, best ? "  best so far" : "",
+                      duration_text(seconds)));
 }
 
 void Progress::message(const std::string& text) {

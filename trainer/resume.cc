@@ -280,7 +280,10 @@ void check_nothing_newer(const TrainOptions& options, const std::string& path, i
 void restore_best(const TrainOptions& options, const TrainingState& state) {
   const std::string best = path_of_checkpoint(options.model_dir, state.best_step);
   if (state.best_step == 0 || read_best(options.model_dir) == best || !data::is_there(best)) return;
-  write_best(options.model_dir, best, metric_of(state.valid_metric), state.best_metric);
+  write_best(options.model_dir, {.checkpoint = best,
+                                 .metric = metric_of(state.valid_metric),
+                                 .value = state.best_metric,
+                                 .signature = signature_of_metric(options)});
 }
 
 /// For a run that moved to another folder, or whose best checkpoint was removed: otherwise no checkpoint
@@ -293,6 +296,7 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
       "the best checkpoint, of step {} ({} {:.4g}), is not in {}: the search for the best starts again",
       state.best_step, state.valid_metric, state.best_metric, options.model_dir));
   state.best_step = 0;  // not best_due_step: what comes later must not depend on files
+  state.best_sentences.clear();
 }
 
 /// Removes half-written files of earlier processes of the run.
@@ -326,7 +330,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   check_nothing_newer(options, path, loaded.step);
   // Without validations there is nothing to compare with the best.
   const std::string metric =
-      options.valid_every > 0 || loaded.valid_metric.empty() ? recorded_metric(options) : loaded.valid_metric;
+      options.valid_every > 0 || loaded.valid_metric.empty() ? state.valid_metric : loaded.valid_metric;
   if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != metric) {
     progress.warning(
         fmt::format("--valid-metric was {} and is {}: the search for the best checkpoint starts again",
@@ -334,6 +338,8 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
     loaded.best_step = loaded.best_due_step = 0;
     loaded.validations_without_improvement = 0;
     loaded.plateau_best_step = loaded.plateau_validations = 0;
+    loaded.best_sentences.clear();
+    loaded.best_due_sentences.clear();
   }
   loaded.valid_metric = metric;
   if (options.schedule.kind != ScheduleKind::kPlateau) {  // a later plateau begins at its peak
@@ -354,12 +360,32 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   state = loaded;
 }
 
+constexpr const char* kSignatureOfScores = "valid_signature";
+
+Json json_of(const std::vector<data::Statistics>& sets) {
+  Json list = Json::array();
+  for (const data::Statistics& set : sets) list.push_back({{"columns", set.columns}, {"values", set.values}});
+  return list;
+}
+
+std::vector<data::Statistics> sentences_of(const Json& list) {
+  std::vector<data::Statistics> sets;
+  for (const Json& set : list)
+    sets.push_back(
+        {.columns = set.at("columns").get<size_t>(), .values = set.at("values").get<std::vector<double>>()});
+  return sets;
+}
+
 void copy_state_from_first_rank(Communicator& communicator, TrainingState& state) {
   Json mine;
   for_each_number(state, [&](const char* name, const auto& number) { mine[name] = number; });
   mine[kMixAttribute] = mix_json(state.mix, state.position.mix);
+  mine[kSignatureOfScores] = state.valid_signature;
+  for_each_sentences(state, [&](const char* group, const auto& sets) { mine[group] = json_of(sets); });
   const Json first = Json::parse(communicator.broadcast(json_text(mine), 0));
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
+  first.at(kSignatureOfScores).get_to(state.valid_signature);
+  for_each_sentences(state, [&](const char* group, auto& sets) { sets = sentences_of(first.at(group)); });
   const auto mix = first.at(kMixAttribute).get<std::string>();
   if (!mix.empty()) read_mix_json(mix, "rank 0", state.mix, state.position.mix);
 }

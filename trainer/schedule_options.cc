@@ -97,11 +97,11 @@ void check_schedule(const TrainOptions& options) {
         name, options.max_steps, schedule.options.decay_start);
 }
 
-void check_schedule_is_validated(const TrainOptions& options, int64_t pairs) {
+void check_schedule_is_validated(const TrainOptions& options, bool has_pairs) {
   if (options.schedule.kind != ScheduleKind::kPlateau) return;
   if (options.valid_every == 0)
     refuse("--schedule plateau follows the validations, but --valid-every is 0: give the steps between them");
-  if (pairs == 0)
+  if (!has_pairs)
     refuse(
         "--schedule plateau follows the validations, but {} has no validation pairs; "
         "'ventris prepare --valid-sets' adds them",

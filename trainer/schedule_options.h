@@ -12,8 +12,8 @@ namespace ventris {
 void check_schedule(const TrainOptions& options);
 
 /// Throws Error(kBadConfiguration) if the schedule follows validations and there are none: with --valid-every
-/// 0, or `pairs` of the corpus to validate on.
-void check_schedule_is_validated(const TrainOptions& options, int64_t pairs);
+/// 0, or without pairs to validate on.
+void check_schedule_is_validated(const TrainOptions& options, bool has_pairs);
 
 /// The schedule of options that check_schedule() accepts. A decay_start of 0 becomes the end of the warm-up,
 /// for inverse-sqrt decay_steps if given; a decay_steps of 0 the rest up to max_steps, for inverse-sqrt

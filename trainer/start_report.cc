@@ -26,6 +26,7 @@
 #include "trainer/schedule_options.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
+#include "trainer/validation_sets.h"
 
 namespace ventris {
 namespace {
@@ -63,16 +64,15 @@ std::string steps_text(double steps) {
   return steps < 10.0 ? fmt::format("{:.2g}", steps) : thousands(std::llround(steps));
 }
 
-std::string corpus_text(const data::Corpus& corpus) {
+std::string corpus_text(const data::Corpus& corpus, const ValidationSets& sets) {
   const data::SentencePairs& train = corpus.train();
   const data::TokenizerPair& tokenizers = corpus.tokenizers();
   const std::string vocabulary = " of a vocabulary of ";
   const std::string of_source =
       tokenizers.shared() ? "" : vocabulary + thousands(tokenizers.source().vocab_size());
   return fmt::format("{} pairs to train on, {} to validate; {} source{} and {} target tokens{}",
-                     thousands(train.size()), thousands(corpus.valid().size()),
-                     thousands(train.source.total_tokens()), of_source.empty() ? "" : " tokens" + of_source,
-                     thousands(train.target.total_tokens()),
+                     thousands(train.size()), thousands(sets.pairs()), thousands(train.source.total_tokens()),
+                     of_source.empty() ? "" : " tokens" + of_source, thousands(train.target.total_tokens()),
                      vocabulary + thousands(tokenizers.target().vocab_size()));
 }
 
@@ -107,6 +107,18 @@ std::string frozen_row(const TrainOptions& options, const ParameterStore& store)
                                    fmt::join(options.freeze, " ")));
 }
 
+/// "" with one set, whose size is in the row of the corpus.
+std::string validation_row(const TrainOptions& options, const ValidationSets& sets) {
+  if (sets.all().size() < 2 || options.valid_every == 0) return "";
+  std::string text;
+  for (const ValidationSet& set : sets.all()) {
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", set.name, counted(set.pairs.size(), "pair"));
+    if (set.weight > 0.0)
+      text += sets.deciding().size() == 1 ? " (decides)" : fmt::format(" (weight {:g})", set.weight);
+  }
+  return row("sets", text);
+}
+
 /// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
 void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
@@ -130,7 +142,7 @@ void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  const ParameterStore& store, int64_t first_step) {
+                  const ValidationSets& sets, const ParameterStore& store, int64_t first_step) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
   const bool by_library = context.device() == Device::kCpu && options.precision == Precision::kBF16;
   const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
@@ -146,7 +158,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads{}",
                                thousands(store.parameter_count()), model.encoder_layers, model.decoder_layers,
                                model.d_model, model.heads, tables_text(model.tie))) +
-      frozen_row(options, store) + row("corpus", corpus_text(corpus)) +
+      frozen_row(options, store) + row("corpus", corpus_text(corpus, sets)) + validation_row(options, sets) +
       row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
@@ -156,7 +168,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       (describe_schedule(options).empty() ? "" : row("rate", describe_schedule(options))) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));
-  for (const std::string& warning : corpus_warnings(options, corpus)) progress.warning(warning);
+  for (const std::string& warning : corpus_warnings(options, corpus, sets)) progress.warning(warning);
   warn_of_differing_products(progress, libraries);
   warn_of_tf32_that_is_off(progress, options);
   if (shards < ranks) {
@@ -168,7 +180,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
     const std::string cost = cost_of_placement(terms, communicator.hosts());
     if (!cost.empty()) progress.warning(cost);
   }
-  if (corpus.valid().size() == 0 && options.valid_every > 0)
+  if (sets.empty() && options.valid_every > 0)
     progress.warning("the corpus has no validation pairs; there is no validation");
 }
 

@@ -10,6 +10,8 @@
 
 namespace ventris {
 
+class ValidationSets;
+
 class Communicator;
 class Context;
 class Progress;
@@ -19,7 +21,7 @@ class Progress;
 /// the run begins.
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  const ParameterStore& store, int64_t first_step);
+                  const ValidationSets& sets, const ParameterStore& store, int64_t first_step);
 
 /// Warns of options that differ from config.json of the last start in the run folder.
 void warn_of_changed_options(Progress& progress, const TrainOptions& options);

@@ -6,6 +6,7 @@
 #include "backend/error.h"
 #include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"
+#include "trainer/validation_sets.h"
 
 namespace ventris {
 namespace {
@@ -105,7 +106,13 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "bleu, loss or perplexity if --valid-chrf is off");
   require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
           "positive with --valid-target, which a validation must reach");
-  valid_bleu_options(options);
+  static_cast<void>(ValidationScorer(options));
+  check_valid_sets(options);
+  require(options.best == "better" || options.best == kSignificantBest, "--best", options.best,
+          "better or significant");
+  require(options.valid_best.empty() || options.valid_every > 0, "--valid-best", options.valid_best,
+          "absent with --valid-every 0");
+  if (!options.valid_best.empty()) static_cast<void>(parse_valid_best(options.valid_best));
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
           std::to_string(options.clip_value), "0 with --clip-norm: one of the two");

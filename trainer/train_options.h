@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/dtype.h"
+#include "data/scores/score_protocol.h"
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
 #include "trainer/replicas.h"
@@ -62,6 +63,7 @@ struct TrainOptions {
 
   // Validation, checkpoints, progress
   int64_t valid_every = 1000;  // steps; 0: never
+  bool translates_validation() const { return valid_bleu || valid_chrf || keep_valid_outputs; }
   int valid_beam_size = 4;
   float valid_length_penalty = 0.6F;
   bool valid_bleu = true;
@@ -70,6 +72,12 @@ struct TrainOptions {
   std::string valid_tokenize = "auto";   // of BLEU: a name of data/scores/bleu.h, or by
                                          // resolve_valid_tokenizer()
   std::string valid_tokenize_with = {};  // its file, if it needs one
+  bool valid_lowercase = false;          // BLEU and chrF ignore case
+  data::ProtocolOptions valid_protocol;  // of BLEU
+  std::vector<std::string> valid_sets;   // NAME SRC TGT ...: text to validate on beside that of the corpus
+  std::string valid_best;                // sets that decide (parse_valid_best()); empty: the first
+  bool keep_valid_outputs = false;       // in the run folder (trainer/files/valid_outputs.h)
+  std::string best = "better";           // what a new best must be: better, or kSignificantBest
   std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or by
                                          // resolve_valid_metric()
   int patience = 0;                      // stop after this many validations without a better one; 0: never
@@ -101,6 +109,10 @@ struct TrainOptions {
   double save_timeout = 1800.0;  // seconds for writing one checkpoint to the disk; 0: no limit
   int threads = 0;               // CPU threads a rank; 0: all that the rank may use
 };
+
+/// --best significant: a new best must be better by a paired bootstrap with p below this.
+inline constexpr const char* kSignificantBest = "significant";
+inline constexpr double kSignificance = 0.05;
 
 /// The settings of a preset of the design: tiny, small, base or big. Throws Error(kBadConfiguration) for
 /// another name.

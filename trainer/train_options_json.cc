@@ -53,6 +53,14 @@ constexpr const char* kLaterKeys[] = {"shard_optimizer",
                                       "clip_value",
                                       "weight_decay",
                                       "weight_decay_vectors",
+                                      "valid_lowercase",
+                                      "valid_protocol",
+                                      "valid_language",
+                                      "valid_tokenized",
+                                      "valid_sets",
+                                      "valid_best",
+                                      "keep_valid_outputs",
+                                      "best",
                                       kTie};
 
 // All except the model. Older files may lack an option, which then has its default.
@@ -109,6 +117,14 @@ void visit_options(Options& options, Visit&& visit) {
   visit("valid_max_sentences", options.valid_max_sentences);
   visit("valid_tokenize", options.valid_tokenize);
   visit("valid_tokenize_with", options.valid_tokenize_with);
+  visit("valid_lowercase", options.valid_lowercase);
+  visit("valid_protocol", options.valid_protocol.protocol);
+  visit("valid_language", options.valid_protocol.language);
+  visit("valid_tokenized", options.valid_protocol.tokenized);
+  visit("valid_sets", options.valid_sets);
+  visit("valid_best", options.valid_best);
+  visit("keep_valid_outputs", options.keep_valid_outputs);
+  visit("best", options.best);
   visit("valid_metric", options.valid_metric);
   visit("patience", options.patience);
   visit("valid_target", options.valid_target);
@@ -158,6 +174,10 @@ std::vector<T> values_of() {
     return {Precision::kAuto, Precision::kF32, Precision::kTf32, Precision::kBF16};
   if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
   if constexpr (std::is_same_v<T, ScheduleKind>) return {std::begin(kSchedules), std::end(kSchedules)};
+  if constexpr (std::is_same_v<T, data::ScoreProtocol>)
+    return {std::begin(data::kScoreProtocols), std::end(data::kScoreProtocols)};
+  if constexpr (std::is_same_v<T, data::TokenizedSides>)
+    return {std::begin(data::kTokenizedSides), std::end(data::kTokenizedSides)};
   if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }
 

@@ -16,6 +16,7 @@
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
+#include "trainer/files/valid_outputs.h"
 #include "trainer/files/weights.h"
 #include "trainer/frozen_parameters.h"
 #include "trainer/hold_run_folder.h"
@@ -33,7 +34,6 @@
 #include "trainer/train_options_json.h"
 #include "trainer/validation_counts.h"
 #include "trainer/validation_metric.h"
-#include "trainer/validation_samples.h"
 
 namespace ventris {
 namespace {
@@ -51,12 +51,6 @@ int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
-/// Whether the best model so far is as good as --valid-target.
-bool target_is_reached(const TrainOptions& options, const TrainingState& state) {
-  return options.valid_target > 0.0 && state.best_step > 0 &&
-         !is_better(options.valid_metric, options.valid_target, state.best_metric);
 }
 
 }  // namespace
@@ -83,26 +77,28 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                 .seed = options.seed,
                 .mix = resolved_mix(options, resume_point_, corpus_),
                 .sampled = sampled_text(options, corpus_)}),
-      schedule_(schedule_of(options)) {
+      schedule_(schedule_of(options)),
+      valid_sets_(options_, corpus_, communicator_) {
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
+  const std::vector<std::string> references = valid_sets_.first_references();
   const std::string choices[] = {
       resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
-      resolve_valid_tokenizer(options_, resume_point_.valid_metric, corpus_, communicator_)};
-  resolve_valid_metric(options_, resume_point_.valid_metric, corpus_);
+      resolve_valid_tokenizer(options_, resume_point_.valid_metric, references, communicator_)};
+  resolve_valid_metric(options_, resume_point_.valid_metric, references);
   resolve_tie(options_, resume_point_.tie, corpus_);
   complete_model(options_.model, options_, corpus_);
-  if (options_.valid_target > 0.0 && corpus_.valid().size() == 0) {
+  if (options_.valid_target > 0.0 && valid_sets_.empty()) {
     fail(ExitCode::kBadConfiguration,
          "--valid-target is {:g}, but {} has no validation pairs; 'ventris prepare --valid-sets' adds them",
          options_.valid_target, options_.corpus);
   }
-  check_schedule_is_validated(options_, corpus_.valid().size());
+  check_schedule_is_validated(options_, !valid_sets_.empty());
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
-  state_.valid_metric = recorded_metric(options_);
+  state_.valid_metric = recorded_metric(options_, valid_sets_.label());
   state_.logical_shards = shards_;
   state_.mix.plan = options_.mix;
   state_.environment = run_environment(communicator_);
@@ -126,6 +122,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (communicator_.rank() == 0) {
     open_logs();
     forget_best_that_is_gone(options_.model_dir);
+    if (options_.keep_valid_outputs)
+      remove_later_valid_outputs(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
     saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,
@@ -155,7 +153,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_,
                  describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
-                 store_, state_.step);
+                 valid_sets_, store_, state_.step);
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -175,8 +173,10 @@ void TrainingRun::make_model(InitialValues& initial) {
                        model_capacity(batches_, corpus_, context_.device()), /*training=*/true);
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
-  if (corpus_.valid().size() > 0)
-    validation_.emplace(context_, communicator_, corpus_, options_, validation_rows_of(context_.device()));
+  if (!valid_sets_.empty()) {
+    validation_.emplace(context_, communicator_, corpus_, valid_sets_, options_,
+                        validation_rows_of(context_.device()));
+  }
 }
 
 /// Computes the first micro-batch of the next step, and forgets the result.
@@ -203,13 +203,12 @@ bool TrainingRun::goes_on() const {
   return !stop_ && !out_of_time_ && state_.step < options_.max_steps &&
          (options_.max_epochs == 0 || state_.position.epoch < options_.max_epochs) &&
          (options_.patience == 0 || state_.validations_without_improvement < options_.patience) &&
-         !target_is_reached(options_, state_) && !batches_.ended(state_.position);
+         !target_is_reached() && !batches_.ended(state_.position);
 }
 
 std::string TrainingRun::what_is_done() const {
   if (state_.step >= options_.max_steps) return fmt::format("has all {} steps", options_.max_steps);
-  if (target_is_reached(options_, state_))
-    return fmt::format("has reached --valid-target {:g}", options_.valid_target);
+  if (target_is_reached()) return fmt::format("has reached --valid-target {:g}", options_.valid_target);
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs)
     return fmt::format("has all {}", counted(options_.max_epochs, "epoch"));
   if (batches_.ended(state_.position)) return "has all stages of its plan";
@@ -292,76 +291,9 @@ void TrainingRun::take_step_back(const TrainingStep::Enqueued& step) {
   if (interval_.seconds > 0.0) log_interval();
 }
 
-bool TrainingRun::validation_is_pending() const {
-  // A run that begins with another's parameters starts with their scores.
-  const bool is_due = state_.validation_pending != 0 ||
-                      (state_.step == 0 && !options_.initial_model.empty() && validated_step_ < 0);
-  return validation_ && options_.valid_every > 0 && is_due && !stop_;
-}
-
-bool TrainingRun::validation_is_due() const {
-  return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
-}
-
 /// In f32 every step shares them.
 void TrainingRun::complete_masters() {
   if (dtype_of(options_.precision) != DType::kF32) step_->share_masters();
-}
-
-void TrainingRun::exchange_with_average() {
-  if (!optimizer_->has_average()) return;
-  optimizer_->exchange_with_average();
-  step_->share_masters();
-  store_.refresh_compute_copy(context_);
-}
-
-void TrainingRun::validate() {
-  const Clock::time_point begin = Clock::now();
-  complete_masters();  // a search reads them
-  exchange_with_average();
-  const auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
-                                         [this] { progress_.goes_on(state_.step, "validating"); });
-  if (measured && tensorboard_)
-    tensorboard_->write(ValidationSamples(context_, corpus_, options_).at_step(state_.step, store_, ids_));
-  exchange_with_average();
-  validated_step_ = state_.step;
-  const bool was_pending = state_.validation_pending != 0;
-  state_.validation_pending = measured ? 0 : 1;
-  if (!measured) {
-    stop_ = true;
-    progress_.message(fmt::format(
-        "validation at step {} is abandoned because of the stop; the next start repeats it", state_.step));
-    return;
-  }
-  const ValidationMetrics& metrics = *measured;
-  const double metric = metrics.of(options_.valid_metric);
-  const bool better = are_better(options_.valid_metric, metric, state_, state_.best_step, state_.best_metric);
-  if (better) {
-    state_.best_metric = metric;
-    state_.best_step = state_.step;
-  }
-  // Others, where a start ended, must not change what a later start does.
-  const bool is_due = validation_is_due();
-  if (is_due) count_validation(options_.valid_metric, metric, state_);
-  if (metrics_) metrics_->write(metrics);
-  progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
-  if (is_due) count_for_plateau(options_, metric, state_, metrics_ ? &*metrics_ : nullptr, progress_);
-  if (target_is_reached(options_, state_)) {
-    progress_.message(fmt::format("valid {} {:.4g} of step {} reaches the target, {:g}: training is done",
-                                  options_.valid_metric, state_.best_metric, state_.best_step,
-                                  options_.valid_target));
-  }
-  if (is_due && stage_has_stalled(batches_, state_)) {
-    const int64_t stage = state_.position.mix.stage;
-    state_.position = batches_.after_stage(state_.position);
-    record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
-    feed_->restart({state_.position, state_.step + 1});
-  }
-  if (better) {
-    save(CheckpointSaver::Best{options_.valid_metric, metric});
-  } else if (was_pending) {
-    save();  // the checkpoint of this step says that its validation is pending
-  }
 }
 
 bool TrainingRun::save_is_due() const {

@@ -66,12 +66,10 @@ class TrainingRun {
 
   void make_model(InitialValues& initial);
   void rehearse();
-  /// Whether the profile measures the next step.
-  bool measures_step() const;
-  /// Whether this rank or another received a stop request, which is then passed on to all.
+  bool measures_step() const;  // whether the profile measures the next one
+  /// Whether this rank or another received a stop request, which is passed on to all.
   bool stop_is_asked_for();
-  /// Sums the numbers of a step on the hosts, without waiting for the device. Returns whether a rank
-  /// abandoned the step.
+  /// Sums the numbers of a step on the hosts, without waiting for the device; whether a rank abandoned it.
   bool agree_with_all_ranks(const TrainingStep::Enqueued& step);
   void take_step_back(const TrainingStep::Enqueued& step);
   /// Reads the reports of steps, waiting for the device, until at most `max_left` are pending.
@@ -87,8 +85,7 @@ class TrainingRun {
   void check_ranks();
   /// Throws if the corpus changed, or the run folder is not the one that rank 0 holds.
   void check_surroundings() const;
-  /// Whether the work after the step needs the numbers of all steps.
-  bool reports_are_due() const;
+  bool reports_are_due() const;  // the work after the step needs the numbers of all steps
   /// Makes the masters those of the step on every rank, if their owners alone have them.
   void complete_masters();
   /// Swaps the parameters with their average, if there is one.
@@ -105,6 +102,8 @@ class TrainingRun {
   double seconds_left() const;
   double epochs() const;
   IntervalMetrics interval_metrics() const;
+  bool target_is_reached() const;  // the best model so far is as good as --valid-target
+  void sign(ValidationMetrics& metrics);
 
   Context& context_;
   Communicator& communicator_;
@@ -123,6 +122,7 @@ class TrainingRun {
   const int shards_;
   const data::BatchSource batches_;
   const Schedule schedule_;
+  const ValidationSets valid_sets_;
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;

@@ -1,17 +1,16 @@
 #include "trainer/validation.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "data/batches.h"
-#include "data/scores/bleu.h"
-#include "data/scores/metric.h"
-#include "model/search/beam_search.h"
+#include "data/scores/significance.h"
 #include "trainer/batch_feed.h"
 #include "trainer/inference/translation.h"
 #include "trainer/signals.h"
-#include "trainer/validation_metric.h"
 
 namespace ventris {
 namespace {
@@ -36,53 +35,103 @@ std::vector<std::vector<int64_t>> cut_into_batches(const data::SentencePairs& pa
   return batches;
 }
 
+ScoreInterval interval_of(const data::Estimate& estimate) {
+  return {.low = std::max(0.0, estimate.mean - estimate.half_width),
+          .high = std::min(100.0, estimate.mean + estimate.half_width)};
+}
+
 }  // namespace
 
 Validation::Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
-                       const TrainOptions& options, ValidationRows rows)
+                       const ValidationSets& sets, const TrainOptions& options, ValidationRows rows)
     : context_(context),
       communicator_(communicator),
       corpus_(corpus),
+      sets_(sets),
       options_(options),
+      scorer_(options),
       rows_(rows),
-      batches_(cut_into_batches(corpus.valid(), rows.loss)),
-      stage_(context, capacity(corpus, rows)) {}
+      stage_(context, capacity(corpus, rows)) {
+  for (const ValidationSet& set : sets.all()) batches_.push_back(cut_into_batches(set.pairs, rows.loss));
+}
 
 MicroBatchCapacity Validation::capacity(const data::Corpus& corpus, ValidationRows rows) {
   const int64_t max = std::max<int64_t>(rows.loss, corpus.max_length() + int64_t{1});
   return {.source_rows = max, .target_rows = max, .sentences = static_cast<int>(max)};
 }
 
-std::optional<ValidationMetrics> Validation::run(Transformer& transformer, ParameterStore& store,
-                                                 const TransformerIds& ids, int64_t step,
-                                                 const std::function<void()>& goes_on) {
+std::optional<Validated> Validation::run(Transformer& transformer, ParameterStore& store,
+                                         const TransformerIds& ids, int64_t step,
+                                         const std::function<void()>& goes_on) {
   const auto stops = [&goes_on] {
     goes_on();
     return stop_requested();
   };
-  ValidationMetrics metrics;
-  metrics.step = step;
-  if (!add_loss(transformer, metrics, stops)) return std::nullopt;
-  const bool scores = options_.valid_bleu || options_.valid_chrf;
-  if (scores && !add_scores(transformer.config(), store, ids, metrics, stops)) return std::nullopt;
-  return metrics;
+  const size_t count = sets_.all().size();
+  std::vector<OfSet> results(count);
+  for (size_t set = 0; set < count; ++set)
+    if (!add_loss(transformer, set, results[set], stops)) return std::nullopt;
+  if (options_.translates_validation()) {
+    BeamSearch search(context_, transformer.config(), store, ids, search_options());
+    for (size_t set = 0; set < count; ++set) {
+      if (!translate(search, set, results[set], stops)) return std::nullopt;
+      add_scores(set, results[set]);
+    }
+  }
+  Validated validated{.metrics = decisive_metrics(results), .sentences = {}, .translations = {}};
+  validated.metrics.step = step;
+  const auto kind = sentence_metric(options_);
+  for (size_t set = 0; set < count; ++set) {
+    OfSet& result = results[set];
+    const bool decides = sets_.all()[set].weight > 0.0;
+    if (kind && decides)
+      validated.sentences.push_back(*(*kind == data::MetricKind::kBleu ? result.bleu : result.chrf));
+    if (options_.translates_validation()) validated.translations.push_back(std::move(result.translations));
+    if (decides && sets_.deciding().size() == 1) continue;
+    result.metrics.name = sets_.all()[set].name;
+    validated.metrics.sets.push_back(std::move(result.metrics));
+  }
+  return validated;
 }
 
-bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
-                          const std::function<bool()>& stops) {
-  const data::SentencePairs& pairs = corpus_.valid();
+ValidationMetrics Validation::decisive_metrics(const std::vector<OfSet>& results) const {
+  const auto number = [&](const ValidationSet* set) { return static_cast<size_t>(set - sets_.all().data()); };
+  const ValidationMetrics& first = results[number(sets_.deciding().front())].metrics;
+  if (sets_.deciding().size() == 1) return first;
+  ValidationMetrics mean = {.has_bleu = first.has_bleu, .has_chrf = first.has_chrf};
+  double total = 0.0;
+  std::vector<data::WeightedSet> counted;
+  for (const ValidationSet* set : sets_.deciding()) {
+    const OfSet& result = results[number(set)];
+    total += set->weight;
+    mean.loss += set->weight * result.metrics.loss;
+    mean.nll += set->weight * result.metrics.nll;
+    mean.bleu += set->weight * result.metrics.bleu;
+    mean.chrf += set->weight * result.metrics.chrf;
+    if (result.bleu) counted.push_back({.weight = set->weight, .systems = std::span(&*result.bleu, 1)});
+  }
+  for (double* sum : {&mean.loss, &mean.nll, &mean.bleu, &mean.chrf}) *sum /= total;
+  if (!counted.empty())
+    mean.bleu_interval =
+        interval_of(data::bootstrap_estimate(scorer_.bleu(), counted, kValidResamples, kValidSeed));
+  return mean;
+}
+
+bool Validation::add_loss(Transformer& transformer, size_t set, OfSet& result, const Stops& stops) {
+  const data::SentencePairs& pairs = sets_.all()[set].pairs;
+  const std::vector<std::vector<int64_t>>& batches = batches_[set];
   const auto ranks = static_cast<size_t>(communicator_.size());
   // Each rank fills in the sums of its batches; added in the order of the batches they are the same for any
   // number of ranks. The last number counts ranks with a stop request.
-  std::vector<double> sums(2 * batches_.size() + 1, 0.0);
+  std::vector<double> sums(2 * batches.size() + 1, 0.0);
   data::PackedBatch packed;
-  for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches_.size(); b += ranks) {
+  for (size_t b = static_cast<size_t>(communicator_.rank()); b < batches.size(); b += ranks) {
     if (stops()) {
       sums.back() = 1.0;
       break;
     }
     data::Packer packer(corpus_.tokenizers(), packed);
-    for (const int64_t pair : batches_[b]) packer.add(pairs.source[pair], pairs.target[pair]);
+    for (const int64_t pair : batches[b]) packer.add(pairs.source[pair], pairs.target[pair]);
     stage_.wait_until_sent();
     stage_.fill(host_batch_of(packed));
     stage_.send();
@@ -94,7 +143,8 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
   const auto count = static_cast<int64_t>(sums.size());
   communicator_.all_reduce_sum({sums.data(), 1, count, count, DType::kF64});
   if (sums.back() > 0.0) return false;
-  for (size_t b = 0; b < batches_.size(); ++b) {
+  ValidationMetrics& metrics = result.metrics;
+  for (size_t b = 0; b < batches.size(); ++b) {
     metrics.loss += sums[2 * b];
     metrics.nll += sums[2 * b + 1];
   }
@@ -104,43 +154,50 @@ bool Validation::add_loss(Transformer& transformer, ValidationMetrics& metrics,
   return true;
 }
 
-bool Validation::add_scores(const TransformerConfig& config, ParameterStore& store, const TransformerIds& ids,
-                            ValidationMetrics& metrics, const std::function<bool()>& stops) {
-  const data::SentencePairs& pairs = corpus_.valid();
+BeamSearchOptions Validation::search_options() const {
   const data::Tokenizer& tokenizer = corpus_.tokenizers().target();
+  return {.beam_size = options_.valid_beam_size,
+          .length_penalty = options_.valid_length_penalty,
+          .batch_rows = rows_.search,
+          .source_end_id = corpus_.tokenizers().source().end_id(),
+          .begin_id = tokenizer.begin_id(),
+          .end_id = tokenizer.end_id(),
+          .unknown_id = tokenizer.unknown_id()};
+}
+
+bool Validation::translate(BeamSearch& search, size_t set, OfSet& result, const Stops& stops) {
+  const data::SentencePairs& pairs = sets_.all()[set].pairs;
   const int64_t limit = options_.valid_max_sentences;
   const int64_t count = limit > 0 ? std::min(limit, pairs.size()) : pairs.size();
   std::vector<SourceSentence> sources;
-  std::vector<std::vector<std::string>> references(1);
   for (int64_t i = 0; i < count; ++i) {
     const auto tokens = pairs.source[i];
     sources.push_back({.tokens = {tokens.begin(), tokens.end()}});
-    references[0].push_back(corpus_.valid_reference(i));
   }
-  BeamSearch search(context_, config, store, ids,
-                    {.beam_size = options_.valid_beam_size,
-                     .length_penalty = options_.valid_length_penalty,
-                     .batch_rows = rows_.search,
-                     .source_end_id = corpus_.tokenizers().source().end_id(),
-                     .begin_id = tokenizer.begin_id(),
-                     .end_id = tokenizer.end_id(),
-                     .unknown_id = tokenizer.unknown_id()});
   const auto translated = translate_on_all_ranks(communicator_, search, sources, stops);
   if (!translated) return false;
-  std::vector<std::string> hypotheses;
-  for (const auto& found : *translated) {
-    hypotheses.push_back(tokenizer.decode(found.at(0).tokens));
-  }
+  for (const auto& found : *translated)
+    result.translations.push_back(corpus_.tokenizers().target().decode(found.at(0).tokens));
+  return true;
+}
+
+void Validation::add_scores(size_t set, OfSet& result) const {
+  std::vector<std::string> references;
+  for (int64_t i = 0; i < std::ssize(result.translations); ++i)
+    references.push_back(sets_.all()[set].reference(i));
+  ValidationMetrics& metrics = result.metrics;
   if (options_.valid_bleu) {
+    result.bleu = scorer_.count(data::MetricKind::kBleu, result.translations, references);
     metrics.has_bleu = true;
-    metrics.bleu = data::corpus_bleu(hypotheses, references, valid_bleu_options(options_)).score;
+    metrics.bleu = scorer_.bleu().score(result.bleu->sums());
+    metrics.bleu_interval =
+        interval_of(data::bootstrap_estimate(scorer_.bleu(), *result.bleu, kValidResamples, kValidSeed));
   }
   if (options_.valid_chrf) {
+    result.chrf = scorer_.count(data::MetricKind::kChrf, result.translations, references);
     metrics.has_chrf = true;
-    const data::Metric chrf(data::MetricKind::kChrf, {});
-    metrics.chrf = chrf.score(chrf.count(hypotheses, references).sums());
+    metrics.chrf = scorer_.chrf().score(result.chrf->sums());
   }
-  return true;
 }
 
 }  // namespace ventris

@@ -57,10 +57,10 @@ EventImage image_of(const AttentionMap& map, int layer) {
 
 }  // namespace
 
-ValidationSamples::ValidationSamples(Context& context, const data::Corpus& corpus,
-                                     const TrainOptions& options)
-    : context_(context), corpus_(corpus), options_(options) {
-  const data::SentencePairs& valid = corpus.valid();
+ValidationSamples::ValidationSamples(Context& context, const data::TokenizerPair& tokenizers,
+                                     const ValidationSet& set, const TrainOptions& options)
+    : context_(context), tokenizers_(tokenizers), set_(set), options_(options) {
+  const data::SentencePairs& valid = set.pairs;
   const int longest = std::min(kMaxTokens, options.model.max_positions - 1);
   for (int64_t pair = 0; pair < valid.size() && pairs_.size() < kSentences; ++pair) {
     const auto fits = [&](int length) { return length > 0 && length <= longest; };
@@ -79,37 +79,35 @@ Event ValidationSamples::at_step(int64_t step, ParameterStore& store, const Tran
 }
 
 void ValidationSamples::add_texts(ParameterStore& store, const TransformerIds& ids, Event& event) {
-  const data::TokenizerPair& tokenizers = corpus_.tokenizers();
   std::vector<std::vector<int32_t>> sources;
-  for (const int64_t pair : pairs_) sources.push_back(ids_of(corpus_.valid().source[pair]));
+  for (const int64_t pair : pairs_) sources.push_back(ids_of(set_.pairs.source[pair]));
   BeamSearch search(context_, options_.model, store, ids,
                     {.beam_size = options_.valid_beam_size,
                      .length_penalty = options_.valid_length_penalty,
-                     .source_end_id = tokenizers.source().end_id(),
-                     .begin_id = tokenizers.target().begin_id(),
-                     .end_id = tokenizers.target().end_id(),
-                     .unknown_id = tokenizers.target().unknown_id()});
+                     .source_end_id = tokenizers_.source().end_id(),
+                     .begin_id = tokenizers_.target().begin_id(),
+                     .end_id = tokenizers_.target().end_id(),
+                     .unknown_id = tokenizers_.target().unknown_id()});
   const auto translated = search.translate(sources);
   for (size_t i = 0; i < pairs_.size(); ++i) {
     event.texts.push_back(
         {.tag = fmt::format("samples/{}", i + 1),
          .markdown = fmt::format("**source** {}\n\n**reference** {}\n\n**translation** {}",
-                                 escaped(tokenizers.source().decode(sources[i])),
-                                 escaped(corpus_.valid_reference(pairs_[i])),
-                                 escaped(tokenizers.target().decode(translated[i].at(0).tokens)))});
+                                 escaped(tokenizers_.source().decode(sources[i])),
+                                 escaped(set_.reference(pairs_[i])),
+                                 escaped(tokenizers_.target().decode(translated[i].at(0).tokens)))});
   }
 }
 
 void ValidationSamples::add_images(ParameterStore& store, const TransformerIds& ids, Event& event) {
-  const data::TokenizerPair& tokenizers = corpus_.tokenizers();
-  const std::vector<int32_t> source = ids_of(corpus_.valid().source[pairs_.front()]);
-  const std::vector<int32_t> target = ids_of(corpus_.valid().target[pairs_.front()]);
+  const std::vector<int32_t> source = ids_of(set_.pairs.source[pairs_.front()]);
+  const std::vector<int32_t> target = ids_of(set_.pairs.target[pairs_.front()]);
   std::string description = "Columns:";
-  for (const int32_t token : source) description += " " + escaped(tokenizers.source().piece(token));
+  for (const int32_t token : source) description += " " + escaped(tokenizers_.source().piece(token));
   description += " and the end. Rows, the token that is written next:";
-  for (const int32_t token : target) description += " " + escaped(tokenizers.target().piece(token));
+  for (const int32_t token : target) description += " " + escaped(tokenizers_.target().piece(token));
   description += " and the end.";
-  AttentionMapper mapper(context_, options_.model, store, ids, marks_of(tokenizers));
+  AttentionMapper mapper(context_, options_.model, store, ids, marks_of(tokenizers_));
   for (int layer = 0; layer < options_.model.decoder_layers; ++layer) {
     const TokenPair pair[] = {{.source = source, .target = target}};
     event.images.push_back(image_of(mapper.cross_attention(pair, layer).front(), layer));

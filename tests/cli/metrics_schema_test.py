@@ -30,8 +30,13 @@ class Schema(support.CommandLineTest):
         """The keys and events that stand in the source of the log."""
         code = source("trainer", "metrics.cc")
         keys = set(re.findall(r'\[?\{?\{"(\w+)", ', code)) | set(re.findall(r'\w+\["(\w+)"\]', code))
+        scores = set(re.findall(r'\w+\[prefix \+ "(\w+)"\]', code))
+        self.assertEqual(len(scores), 4)
+        keys |= {"valid_" + key for key in scores}
         self.assertGreater(len(keys), 30)
         described = self.schema["$defs"].values()
+        of_sets = self.schema["$defs"]["validation"]["properties"]["sets"]["additionalProperties"]["properties"]
+        self.assertEqual(set(of_sets), scores | {"bleu_low", "bleu_high"})
         self.assertEqual(keys - {key for one in described for key in one["properties"]}, set())
         events = set(re.findall(r'constexpr const char\* k\w*Event = "(\w+)"', source("trainer", "metrics.h")))
         events |= set(re.findall(r'"event"\] = "(\w+)"', code)) | set(re.findall(r'\{"event", "(\w+)"\}', code))
@@ -58,6 +63,8 @@ class Schema(support.CommandLineTest):
         for name, options in (("plan", ["--mix", self.path("plan.mix")]), ("plateau", [*plateau, "--warmup-steps", 1])):
             for steps in (20, 40):
                 self.succeed(*words, "--model-dir", self.path(name), "--max-steps", steps, *options)
+        other = ["--valid-set", "other", *(self.path("demo", "test." + side) for side in ("en", "de")), "--valid-best", "valid=2,other=1"]
+        self.succeed(*words, "--model-dir", self.path("sets"), "--max-steps", 20, *other, "--best", "significant", "--valid-metric", "bleu")
         # Steps are skipped until the run ends.
         result = support.run(*words, "--model-dir", self.path("diverged"), "--max-steps", 60, "--warmup-steps", 1,
                              "--learning-rate-scale", 1000000, "--adam-epsilon", "1e-30", "--beta2", 0.01)  # fmt: skip
@@ -65,14 +72,17 @@ class Schema(support.CommandLineTest):
         validator = jsonschema.Draft202012Validator(self.schema)
         validator.check_schema(self.schema)
         seen = set()
-        for name in ("plan", "plateau", "diverged"):
+        keys = set()
+        for name in ("plan", "plateau", "sets", "diverged"):
             for text in self.read(self.path(name, "metrics.jsonl")).splitlines():
                 line = json.loads(text)
                 self.assertEqual([error.message for error in validator.iter_errors(line)], [], text)
                 seen.add(line.get("event", line["type"]))
+                keys.update(line)
                 for key in line:  # nothing else would be accepted
                     self.assertFalse(validator.is_valid({**line, key + "_": line[key]}))
         self.assertEqual(seen, {"interval", "validation", "digest", "stage_end", "plateau", "resumed", "skipped"})
+        self.assertLessEqual({"bleu_low", "bleu_high", "p_value", "sets", "signature", "chrf_signature"}, keys)
 
 
 if __name__ == "__main__":

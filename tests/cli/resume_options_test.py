@@ -48,6 +48,11 @@ TOGETHER = {
     "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
     "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
+    "valid-set": ["--valid-set", "more", "none.en", "none.de"],  # not read without validations
+    "valid-protocol": ["--valid-protocol", "paper", "--valid-language", "de"],
+    "valid-language": ["--valid-protocol", "paper", "--valid-language", "de"],
+    "valid-tokenized": ["--valid-protocol", "paper", "--valid-language", "de", "--valid-tokenized", "both"],
+    "valid-best": ["--valid-best", "valid", "--valid-every", "1"],
     "valid-tokenize-with": ["--valid-tokenize-with", MODEL, "--valid-tokenize", "spm"],
 }
 # How a refusal names what differs, where not as the option.

@@ -35,8 +35,9 @@ class CudaValidation : public ::testing::Test {
     const auto model = load_model(context, checkpoint_, DType::kF32);
     Transformer transformer(context, model->config, model->store, model->ids,
                             Validation::capacity(corpus_, rows), /*training=*/false);
-    Validation validation(context, *communicator_, corpus_, run_, rows);
-    return validation.run(transformer, model->store, model->ids, 1, [] {}).value();
+    const ValidationSets sets(run_, corpus_, *communicator_);
+    Validation validation(context, *communicator_, corpus_, sets, run_, rows);
+    return validation.run(transformer, model->store, model->ids, 1, [] {}).value().metrics;
   }
 
   TemporaryFolder folder_;

@@ -130,9 +130,10 @@ TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
   Transformer transformer(context, model->config, model->store, model->ids,
                           Validation::capacity(corpus, rows),
                           /*training=*/false);
-  Validation validation(context, *self, corpus, run, rows);
+  const ValidationSets sets(run, corpus, *self);
+  Validation validation(context, *self, corpus, sets, run, rows);
   EXPECT_EQ(with[1]["valid_loss"],
-            validation.run(transformer, model->store, model->ids, 12, [] {}).value().loss);
+            validation.run(transformer, model->store, model->ids, 12, [] {}).value().metrics.loss);
   EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation changes no parameter";
   EXPECT_EQ(translated_with(run.model_dir), translated_with(read_best(run.model_dir)));
   EXPECT_NE(translated_with(run.model_dir), values(run, step_of_checkpoint(read_best(run.model_dir))));

@@ -137,7 +137,8 @@ TEST_F(TrainTest, AnInterruptedRunComesToTheSameBits) {
     EXPECT_EQ(got.state.position, expected.state.position);
     EXPECT_EQ(got.state.target_tokens, expected.state.target_tokens);
     EXPECT_FALSE(middle.values == expected.values);
-    EXPECT_EQ(metrics_of(parts).size(), 12U);
+    EXPECT_EQ(metrics_of(parts, "learning_rate").size(), 12U);
+    EXPECT_EQ(metrics_of(parts, "checkpoint").size(), 1U) << "the second start";
     // The losses of the steps after the interruption are the same numbers too.
     EXPECT_EQ(metrics_of(parts).back()["loss"], metrics_of(whole).back()["loss"]);
   }
@@ -363,7 +364,8 @@ TEST_F(TrainTest, NaNsAreSkippedAndTenInARowEndTheRunWithTheirPlace) {
   for (const char* part : {"10 steps in a row", "first seen in", "at step "}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
   }
-  const auto lines = metrics_of(run);
+  EXPECT_EQ(metrics_of(run, "place").size(), 10U);
+  const auto lines = metrics_of(run, "learning_rate");
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(lines.back()["skipped_steps"], 9);
   for (const auto& line : lines) {

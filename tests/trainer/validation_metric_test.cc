@@ -16,6 +16,7 @@
 #include "trainer/agreement.h"
 #include "trainer/checks/replay.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/validation_sets.h"
 
 namespace ventris {
 namespace {
@@ -71,7 +72,8 @@ TEST(ValidTokenizer, RanksWithOtherOptionsAreRefusedAndDoNotWaitForOneAnother) {
     const auto errors = ranks.run([&](Communicator& communicator) {
       const data::Corpus corpus(path);
       TrainOptions options = communicator.rank() == 0 ? chooses : other;
-      resolve_valid_tokenizer(options, "", corpus, communicator);
+      resolve_valid_tokenizer(options, "", ValidationSets(options, corpus, communicator).first_references(),
+                              communicator);
       EXPECT_EQ(options.valid_tokenize, communicator.rank() == 0 ? "zh" : "13a");
       check_same_run_on_all_ranks(communicator, options, corpus);
     });

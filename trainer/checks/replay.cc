@@ -173,6 +173,9 @@ TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoi
   }
   options.valid_tokenize = "13a";  // the file of another may be gone
   options.valid_tokenize_with.clear();
+  options.valid_sets.clear();
+  options.valid_best.clear();
+  options.best = "better";
   options.save_every = 0;
   options.log_every = std::max<int64_t>(last_step, 1);
   options.digest_every = 0;

@@ -118,8 +118,8 @@ class Planner {
 
  private:
   bool validates_by_search() const {
-    return options_.valid_every > 0 && corpus_.valid().size() > 0 &&
-           (options_.valid_bleu || options_.valid_chrf);
+    return options_.valid_every > 0 && has_validation_pairs(options_, corpus_) &&
+           options_.translates_validation();
   }
 
   bool shares_state() const { return options_.shard_optimizer && machine_.ranks > 1; }
@@ -379,7 +379,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   predict(plan, options, corpus);
   plan.steps = options.max_steps;
   plan.schedule = describe_schedule(options);
-  check_schedule_is_validated(options, corpus.valid().size());
+  check_schedule_is_validated(options, has_validation_pairs(options, corpus));
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps = options.max_epochs * plan.steps_per_epoch;
   plan_stages(plan, options, batches.mix(), corpus.parts());

@@ -9,6 +9,7 @@
 #include "backend/transfer.h"
 #include "data/batches.h"
 #include "data/files/hdf5_reader.h"
+#include "data/scores/metric.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "trainer/files/mix_state.h"
@@ -37,6 +38,10 @@ struct TrainingState {
   int64_t validation_pending = 0;   // 1: the validation of this step was abandoned for a stop
   int64_t initial_updates = 0;      // of Adam, before the first step (train --init-optimizer keep)
   std::string valid_metric;         // train --valid-metric
+  std::string valid_signature;      // of scores, as last logged; "" before
+  // With train --best significant, of each set that decides: counts of the sentences of the best, and of the
+  // best of the validations that were due. [sentences, columns]
+  std::vector<data::Statistics> best_sentences, best_due_sentences;
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
@@ -65,6 +70,13 @@ void for_each_number(State& state, Each&& each) {
   each("plateau_validations", state.plateau_validations);
   each("validation_pending", state.validation_pending);
   each("initial_updates", state.initial_updates);
+}
+
+/// Calls each(group, member) for the counts of sentences, in a fixed order.
+template <typename State, typename Each>
+void for_each_sentences(State& state, Each&& each) {
+  each("/best_sentences", state.best_sentences);
+  each("/best_due_sentences", state.best_due_sentences);
 }
 
 /// Adam's moments in a checkpoint.

@@ -63,12 +63,12 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir) {
   return paths;
 }
 
-void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
-                double value) {
-  const json best = {{data::kFormatKey, data::kBestFormat},
-                     {"checkpoint", fs::path(checkpoint_path).filename().string()},
-                     {"metric", metric},
-                     {"value", value}};
+void write_best(const std::string& model_dir, const BestRecord& record) {
+  json best = {{data::kFormatKey, data::kBestFormat},
+               {"checkpoint", fs::path(record.checkpoint).filename().string()},
+               {"metric", record.metric},
+               {"value", record.value}};
+  if (!record.signature.empty()) best["signature"] = record.signature;
   write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
 }
 

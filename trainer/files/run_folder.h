@@ -18,8 +18,13 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir);
 /// Records the best checkpoint (file best.json, written atomically), or returns it ("" if none was recorded).
 /// An existing file that cannot be read (kIo), that names none (kBadData) or is of a later version
 /// (data::NewerFormat) is an error.
-void write_best(const std::string& model_dir, const std::string& checkpoint_path, const std::string& metric,
-                double value);
+struct BestRecord {
+  std::string checkpoint;  // path
+  std::string metric;
+  double value = 0.0;
+  std::string signature = {};  // of the score; "" if it has none
+};
+void write_best(const std::string& model_dir, const BestRecord& record);
 std::string read_best(const std::string& model_dir);
 /// Removes the record if the named checkpoint no longer exists.
 void forget_best_that_is_gone(const std::string& model_dir);

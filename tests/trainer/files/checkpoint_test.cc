@@ -189,12 +189,12 @@ TEST_F(CheckpointFile, AreListedByStepAndNothingElseIs) {
 TEST_F(CheckpointFile, OldOnesAreRemovedButNotTheBest) {
   std::vector<std::string> files;
   for (int64_t step = 1; step <= 6; ++step) files.push_back(save_at(step));
-  write_best(folder_.string(), files[1], "bleu", 12.5);
+  write_best(folder_.string(), {.checkpoint = files[1], .metric = "bleu", .value = 12.5});
   prune_checkpoints(folder_.string(), 2);
   EXPECT_EQ(list_checkpoints(folder_.string()), (std::vector<std::string>{files[1], files[4], files[5]}));
   prune_checkpoints(folder_.string(), 2);
   EXPECT_EQ(list_checkpoints(folder_.string()).size(), 3U);
-  write_best(folder_.string(), files[5], "bleu", 13.5);
+  write_best(folder_.string(), {.checkpoint = files[5], .metric = "bleu", .value = 13.5});
   prune_checkpoints(folder_.string(), 10);
   EXPECT_EQ(list_checkpoints(folder_.string()).size(), 3U);
   prune_checkpoints(folder_.string(), 1);
@@ -203,9 +203,11 @@ TEST_F(CheckpointFile, OldOnesAreRemovedButNotTheBest) {
 
 TEST_F(CheckpointFile, TheBestIsRememberedByTheFolder) {
   EXPECT_EQ(read_best(folder_.string()), "");
-  write_best(folder_.string(), path("checkpoint-00000003.h5"), "loss", 1.25);
+  write_best(folder_.string(),
+             {.checkpoint = path("checkpoint-00000003.h5"), .metric = "loss", .value = 1.25});
   EXPECT_EQ(read_best(folder_.string()), path("checkpoint-00000003.h5"));
-  write_best(folder_.string(), path("checkpoint-00000005.h5"), "loss", 1.0);
+  write_best(folder_.string(),
+             {.checkpoint = path("checkpoint-00000005.h5"), .metric = "loss", .value = 1.0});
   EXPECT_EQ(read_best(folder_.string()), path("checkpoint-00000005.h5"));
   std::filesystem::create_directories(path("sub"));
   std::filesystem::rename(path("best.json"), path("sub/best.json"));

@@ -186,7 +186,7 @@ TEST_F(WeightsFile, OfARunFolderIsTheBestCheckpointElseTheNewest) {
                                     {.m = moment, .v = moment}, small_tokenizer_models(), ""));
   }
   EXPECT_EQ(load_model(context_, folder_.string(), DType::kF32)->path, files[2]);
-  write_best(folder_.string(), files[1], "bleu", 30.0);
+  write_best(folder_.string(), {.checkpoint = files[1], .metric = "bleu", .value = 30.0});
   const auto best = load_model(context_, folder_.string(), DType::kF32);
   EXPECT_EQ(best->path, files[1]);
   EXPECT_EQ(flat_values(best->store), flat_values(SmallModel(small_config(), 200).store));

@@ -1,0 +1,107 @@
+#include <utility>
+
+#include "trainer/files/valid_outputs.h"
+#include "trainer/stages.h"
+#include "trainer/tensorboard.h"
+#include "trainer/training_run.h"
+#include "trainer/validation_counts.h"
+#include "trainer/validation_samples.h"
+
+namespace ventris {
+
+bool TrainingRun::target_is_reached() const {
+  return options_.valid_target > 0.0 && state_.best_step > 0 &&
+         !is_better(options_.valid_metric, options_.valid_target, state_.best_metric);
+}
+
+bool TrainingRun::validation_is_pending() const {
+  // A run that begins with another's parameters starts with their scores.
+  const bool is_due = state_.validation_pending != 0 ||
+                      (state_.step == 0 && !options_.initial_model.empty() && validated_step_ < 0);
+  return validation_ && options_.valid_every > 0 && is_due && !stop_;
+}
+
+bool TrainingRun::validation_is_due() const {
+  return validation_ && options_.valid_every > 0 && state_.step % options_.valid_every == 0;
+}
+
+/// Adds the signatures of the scores, if they were not logged before or are others now.
+void TrainingRun::sign(ValidationMetrics& metrics) {
+  const ValidationScorer& scorer = validation_->scorer();
+  const std::string bleu = metrics.has_bleu ? scorer.signature(data::MetricKind::kBleu) : "";
+  const std::string chrf = metrics.has_chrf ? scorer.signature(data::MetricKind::kChrf) : "";
+  const std::string both = bleu + (bleu.empty() || chrf.empty() ? "" : " ") + chrf;
+  if (both == state_.valid_signature) return;
+  state_.valid_signature = both;
+  for (const auto& [name, signature] : {std::pair("BLEU", bleu), std::pair("chrF", chrf)})
+    if (!signature.empty()) progress_.message(fmt::format("{} of validations: {}", name, signature));
+  metrics.signature = bleu;
+  metrics.chrf_signature = chrf;
+}
+
+void TrainingRun::exchange_with_average() {
+  if (!optimizer_->has_average()) return;
+  optimizer_->exchange_with_average();
+  step_->share_masters();
+  store_.refresh_compute_copy(context_);
+}
+
+void TrainingRun::validate() {
+  const Clock::time_point begin = Clock::now();
+  complete_masters();  // a search reads them
+  exchange_with_average();
+  auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
+                                   [this] { progress_.goes_on(state_.step, "validating"); });
+  if (measured && tensorboard_) {
+    ValidationSamples samples(context_, corpus_.tokenizers(), *valid_sets_.deciding().front(), options_);
+    tensorboard_->write(samples.at_step(state_.step, store_, ids_));
+  }
+  exchange_with_average();
+  validated_step_ = state_.step;
+  const bool was_pending = state_.validation_pending != 0;
+  state_.validation_pending = measured ? 0 : 1;
+  if (!measured) {
+    stop_ = true;
+    progress_.message(fmt::format(
+        "validation at step {} is abandoned because of the stop; the next start repeats it", state_.step));
+    return;
+  }
+  ValidationMetrics& metrics = measured->metrics;
+  const double metric = metrics.of(options_.valid_metric);
+  Measured compared{.metric = metric, .sentences = std::move(measured->sentences), .weights = {}};
+  for (const ValidationSet* set : valid_sets_.deciding()) compared.weights.push_back(set->weight);
+  const ValidationScorer& scorer = validation_->scorer();
+  // Others, where a start ended, must not change what a later start does.
+  const bool is_due = validation_is_due();
+  if (is_due) count_validation(options_, scorer, compared, state_);
+  const bool better = take_best(options_, scorer, compared, state_, progress_);
+  metrics.p_value = compared.p_value;
+  sign(metrics);
+  if (metrics_ && options_.keep_valid_outputs) {
+    for (size_t set = 0; set < measured->translations.size(); ++set)
+      write_valid_output(options_.model_dir, state_.step, valid_sets_.all()[set].name,
+                         measured->translations[set]);
+  }
+  if (metrics_) metrics_->write(metrics);
+  progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
+  if (is_due) count_for_plateau(options_, metric, state_, metrics_ ? &*metrics_ : nullptr, progress_);
+  if (target_is_reached()) {
+    progress_.message(fmt::format("valid {} {:.4g} of step {} reaches the target, {:g}: training is done",
+                                  options_.valid_metric, state_.best_metric, state_.best_step,
+                                  options_.valid_target));
+  }
+  if (is_due && stage_has_stalled(batches_, state_)) {
+    const int64_t stage = state_.position.mix.stage;
+    state_.position = batches_.after_stage(state_.position);
+    record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
+    feed_->restart({state_.position, state_.step + 1});
+  }
+  if (better) {
+    save(CheckpointSaver::Best{
+        .metric = options_.valid_metric, .value = metric, .signature = signature_of_metric(options_)});
+  } else if (was_pending) {
+    save();  // the checkpoint of this step says that its validation is pending
+  }
+}
+
+}  // namespace ventris
