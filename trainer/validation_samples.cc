@@ -92,10 +92,10 @@ void ValidationSamples::add_texts(ParameterStore& store, const TransformerIds& i
   for (size_t i = 0; i < pairs_.size(); ++i) {
     event.texts.push_back(
         {.tag = fmt::format("samples/{}", i + 1),
-         .markdown = fmt::format("**source** {}\n\n**reference** {}\n\n**translation** {}",
-                                 escaped(tokenizers_.source().decode(sources[i])),
-                                 escaped(set_.reference(pairs_[i])),
-                                 escaped(tokenizers_.target().decode(translated[i].at(0).tokens)))});
+         .markdown =
+             fmt::format("**source** {}\n\n**reference** {}\n\n**translation** {}",
+                         escaped(tokenizers_.source().decode(sources[i])), escaped(set_.reference(pairs_[i])),
+                         escaped(tokenizers_.target().decode(translated[i].at(0).tokens)))});
   }
 }
 
