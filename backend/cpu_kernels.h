@@ -9,6 +9,7 @@ namespace ventris {
 struct CpuKernels {
   void (&adam)(Context&, const AdamArgs&);
   void (&add)(Context&, const AddArgs&);
+  void (&apply_dropout)(Context&, const ApplyDropoutArgs&);
   void (&attention_forward)(Context&, const AttentionForwardArgs&);
   void (&attention_backward)(Context&, const AttentionBackwardArgs&);
   void (&attention_decode)(Context&, const AttentionDecodeArgs&);

@@ -9,6 +9,7 @@ class Context;
 struct Tensor;
 struct AdamArgs;
 struct AddArgs;
+struct ApplyDropoutArgs;
 struct BiasBackwardArgs;
 struct BiasReluBackwardArgs;
 struct CastArgs;

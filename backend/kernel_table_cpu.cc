@@ -34,6 +34,7 @@ extern const CpuKernels VENTRIS_KERNEL_TABLE;
 constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .adam = adam_cpu,
     .add = add_cpu,
+    .apply_dropout = apply_dropout_cpu,
     .attention_forward = attention_forward_any,
     .attention_backward = attention_backward_any,
     .attention_decode = attention_decode_any,

@@ -15,6 +15,7 @@ void embedding_forward_cpu(Context& context, const EmbeddingForwardArgs& args);
 void embedding_backward_cpu(Context& context, const EmbeddingBackwardArgs& args);
 void layer_norm_forward_cpu(Context& context, const LayerNormForwardArgs& args);
 void layer_norm_backward_cpu(Context& context, const LayerNormBackwardArgs& args);
+void apply_dropout_cpu(Context& context, const ApplyDropoutArgs& args);
 void bias_relu_backward_cpu(Context& context, const BiasReluBackwardArgs& args);
 void bias_backward_cpu(Context& context, const BiasBackwardArgs& args);
 void swish_forward_cpu(Context& context, const SwishForwardArgs& args);

@@ -13,6 +13,7 @@ void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args);
 void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args);
 void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args);
 void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& args);
+void apply_dropout_cuda(Context& context, const ApplyDropoutArgs& args);
 void bias_relu_backward_cuda(Context& context, const BiasReluBackwardArgs& args);
 void bias_backward_cuda(Context& context, const BiasBackwardArgs& args);
 void complete_column_sums_cuda(Context& context);

@@ -16,6 +16,7 @@
 
 #include "backend/adam.h"
 #include "backend/add.h"
+#include "backend/apply_dropout.h"
 #include "backend/attention.h"
 #include "backend/bias_relu.h"
 #include "backend/cast.h"

@@ -46,6 +46,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"transformer-dim-ffn encoder-ffn-embed-dim decoder-ffn-embed-dim", "", "d-ff", ""},
     {"transformer-dropout", "", "dropout", ""},
     {"transformer-dropout-attention", "", "attention-dropout", ""},
+    {"transformer-dropout-ffn relu-dropout", "", "activation-dropout", ""},
     {"transformer-preprocess transformer-postprocess encoder-normalize-before decoder-normalize-before", "",
      "pre-norm", "Without it LayerNorm follows each sublayer"},
     {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "", "learned-positions",

@@ -64,6 +64,8 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                       "Dropout rate of sublayer outputs and of the sums of embeddings and positions."));
   preset(table.number("attention-dropout", model.attention_dropout, {.min = 0, .max = 1, .below_max = true},
                       "Dropout rate of attention weights."));
+  table.number("activation-dropout", model.activation_dropout, {.min = 0, .max = 1, .below_max = true},
+               "Dropout rate of the hidden layers of feed-forward sublayers, after ReLU or swish.");
   preset(table.number("label-smoothing", model.label_smoothing, {.min = 0, .max = 1, .below_max = true},
                       "Probability that label smoothing distributes over the vocabulary."));
   preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon, {.min = 0, .max = 1, .above_min = true},

@@ -1,5 +1,6 @@
 #include "model/feed_forward_layer.h"
 
+#include "backend/apply_dropout.h"
 #include "backend/gemm.h"
 #include "backend/swish.h"
 
@@ -32,6 +33,7 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
     const Tensor bits = saved.relu_bits ? saved.relu_bits.row_range(0, rows) : Tensor{};
     saved.relu_bits_written = inner_.forward_relu(pass, stream.input, hidden, bits);
   }
+  apply_dropout(pass.context, {.x = hidden, .dropout = hidden_dropout(pass)});
   stream.branch = saved.branch.row_range(0, rows);
   outer_.forward(pass, hidden, stream.branch);
   stream.dropout = pass.dropout_key(stack_, layer_, DropoutSite::kFeedForwardOutput);
@@ -39,9 +41,9 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
   if (!pass.config.pre_norm) norm_.forward(pass, stream, saved.norm);
 }
 
-/// With z = x W1 + b1, h = f(z), branch = h W2 + b2:
-///   dW2 += h^T d_branch;  d_z = (d_branch W2^T) * f'(z);  dW1 += x^T d_z;  db1 += column sums of d_z;  d_x
-///   = d_z W1^T
+/// With z = x W1 + b1, h = mask * f(z), branch = h W2 + b2:
+///   dW2 += h^T d_branch;  d_z = mask * (d_branch W2^T) * f'(z);  dW1 += x^T d_z;  db1 += column sums of d_z;
+///   d_x = d_z W1^T
 /// (db2 is computed by the norm that follows the branch).
 void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Saved& saved) const {
   const bool pre_norm = pass.config.pre_norm;
@@ -53,6 +55,8 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
       saved.relu_bits_written && outer_.backward_input_of_relu(pass, gradients.branch, d_hidden,
                                                                saved.relu_bits.row_range(0, hidden.rows));
   if (!masked) outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
+  // Of ReLU, f' is 1 where h > 0, and besides only where the mask is 0.
+  apply_dropout(pass.context, {.x = d_hidden, .dropout = hidden_dropout(pass)});
   if (pass.config.swish)
     swish_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden});
   if (masked || pass.config.swish) {

@@ -6,11 +6,11 @@
 namespace ventris {
 
 /// The position-wise feed-forward sublayer with its residual and norm (section 3.3 of the paper):
-///   branch = f(input W1 + b1) W2 + b2, with f ReLU, or swish with config.swish
+///   branch = dropout(f(input W1 + b1)) W2 + b2, with f ReLU, or swish with config.swish
 class FeedForwardLayer {
  public:
   struct Saved {
-    Tensor hidden;  // [capacity, d_ff] T: f(input W1 + b1)
+    Tensor hidden;  // [capacity, d_ff] T: dropout(f(input W1 + b1))
     Tensor inner;   // [capacity, d_ff] T: input W1 + b1 if f is swish
     Tensor branch;  // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;
@@ -29,6 +29,10 @@ class FeedForwardLayer {
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
 
  private:
+  DropoutKey hidden_dropout(const Pass& pass) const {
+    return pass.dropout_key(stack_, layer_, DropoutSite::kFeedForwardHidden);
+  }
+
   Stack stack_;
   int layer_;
   Linear inner_;

@@ -27,6 +27,7 @@ enum class DropoutSite : uint32_t {
   kCrossAttentionWeights = 3,
   kCrossAttentionOutput = 4,
   kFeedForwardOutput = 5,
+  kFeedForwardHidden = 6,  // after the activation
 };
 
 constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {
@@ -101,13 +102,22 @@ struct Pass {
   }
 
   DropoutKey dropout_key(Stack stack, int layer, DropoutSite site) const {
-    const bool weights =
-        site == DropoutSite::kSelfAttentionWeights || site == DropoutSite::kCrossAttentionWeights;
-    const float rate = weights ? config.attention_dropout : config.dropout;
-    return {.rate = dropout ? rate : 0.0F,
+    return {.rate = dropout ? rate_of(site) : 0.0F,
             .seed = seed,
             .place = dropout_place(stack, layer, site),
             .position = packed(stack).dropout};
+  }
+
+  float rate_of(DropoutSite site) const {
+    switch (site) {
+      case DropoutSite::kSelfAttentionWeights:
+      case DropoutSite::kCrossAttentionWeights:
+        return config.attention_dropout;
+      case DropoutSite::kFeedForwardHidden:
+        return config.activation_dropout;
+      default:
+        return config.dropout;
+    }
   }
 
   Tensor attention_weights(AttentionKind kind, int layer) const {

@@ -242,6 +242,7 @@ TEST(TransformerConfig, BadShapesAreRefusedWithTheOptionsName) {
   EXPECT_NE(message({.vocab_size = 3}).find("--vocab-size"), std::string::npos);
   EXPECT_NE(message({.dropout = 1.0F}).find("--dropout"), std::string::npos);
   EXPECT_NE(message({.attention_dropout = -0.1F}).find("--attention-dropout"), std::string::npos);
+  EXPECT_NE(message({.activation_dropout = 1.5F}).find("--activation-dropout"), std::string::npos);
   EXPECT_NE(message({.label_smoothing = NAN}).find("--label-smoothing"), std::string::npos);
 }
 

@@ -84,6 +84,15 @@ TEST(TransformerGradients, OfMariansFunctionMatchFiniteDifferences) {
   check_all_gradients(testing::marian_config(true));
 }
 
+TEST(TransformerGradients, WithDropoutAfterTheActivationMatchFiniteDifferences) {
+  for (const bool pre_norm : {false, true}) {
+    for (TransformerConfig config : {testing::tiny_config(pre_norm), testing::marian_config(pre_norm)}) {
+      config.activation_dropout = 0.3F;
+      check_all_gradients(config);
+    }
+  }
+}
+
 TEST(TransformerGradients, OfTablesThatAreApartMatchFiniteDifferences) {
   for (const bool pre_norm : {false, true}) {
     for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {

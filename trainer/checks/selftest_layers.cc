@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/apply_dropout.h"
 #include "backend/bias_relu.h"
 #include "backend/embedding.h"
 #include "backend/layer_norm.h"
@@ -228,6 +229,15 @@ void try_activations(SelftestRun& run) {
       for (int64_t c = 0; c < d_bias.cols; ++c) d_bias.at(0, c) += d_y.at(r, first + c);
     }
     trial.expect("d_bias", device_d_bias, d_bias, kCloseSum);
+  });
+  run.kernel("apply_dropout", shape_text(rows, n), run.dtype, [&](Trial& trial) {
+    Matrix x = trial.draw(rows, n, run.dtype);
+    const Operand device_x(trial.context(), x, run.dtype);
+    const TrialDropout dropout(trial.context(), 0.3F);
+    apply_dropout(trial.context(), {.x = device_x.view(), .dropout = dropout.key});
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < n; ++c) x.at(r, c) *= dropout.factor(r, c);
+    trial.expect("x", device_x, x, run.close);
   });
   const auto sigmoid = [](double x) { return 1.0 / (1.0 + std::exp(-x)); };
   run.kernel("swish_forward", shape_text(rows, n), run.dtype, [&](Trial& trial) {

@@ -134,7 +134,7 @@ ordered_json model_config(const TransformerConfig& config, const data::Tokenizer
           {"is_encoder_decoder", true},
           {"dropout", std::stod(fmt::format("{}", config.dropout))},
           {"attention_dropout", std::stod(fmt::format("{}", config.attention_dropout))},
-          {"activation_dropout", 0.0},
+          {"activation_dropout", std::stod(fmt::format("{}", config.activation_dropout))},
           {"bos_token_id", tokenizer.begin_id()},
           {"decoder_start_token_id", tokenizer.begin_id()},
           {"pad_token_id", tokenizer.begin_id()},

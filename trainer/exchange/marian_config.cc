@@ -250,6 +250,7 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.max_positions = settings.number("max-length", config.max_positions);
   config.dropout = settings.number("transformer-dropout", config.dropout);
   config.attention_dropout = settings.number("transformer-dropout-attention", config.attention_dropout);
+  config.activation_dropout = settings.number("transformer-dropout-ffn", config.activation_dropout);
   config.label_smoothing = settings.number("label-smoothing", config.label_smoothing);
   config.tie = tie_of(settings, origin);
   set_vocabularies(settings, origin, config);

@@ -20,8 +20,9 @@ namespace {
 using nlohmann::json;
 
 /// Written only if it is not the default, as older files do not have it.
-constexpr const char* kLaterKeys[] = {"zero_word", "marian_positions", "zero_start", "swish", "output_bias",
-                                      "tie",       "source_vocab_size"};
+constexpr const char* kLaterKeys[] = {
+    "zero_word", "marian_positions",  "zero_start",        "swish", "output_bias",
+    "tie",       "source_vocab_size", "activation_dropout"};
 
 bool is_later(std::string_view key) {
   return std::find(std::begin(kLaterKeys), std::end(kLaterKeys), key) != std::end(kLaterKeys);
@@ -50,6 +51,7 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("output_bias", config.output_bias);
   visit("tie", config.tie);
   visit("source_vocab_size", config.source_vocab_size);
+  visit("activation_dropout", config.activation_dropout);
 }
 
 template <typename T>

@@ -69,6 +69,7 @@ void check_same_network(const TransformerConfig& in_file, const TransformerConfi
   TransformerConfig comparable = in_file;
   comparable.dropout = expected.dropout;
   comparable.attention_dropout = expected.attention_dropout;
+  comparable.activation_dropout = expected.activation_dropout;
   comparable.label_smoothing = expected.label_smoothing;
   if (comparable == expected) return;
   const json there = json::parse(to_json(comparable));

@@ -34,6 +34,8 @@ TEST(MarianConfig, GivesTheShapeOfTheModel) {
   EXPECT_EQ(config.vocab_size, 64);
   EXPECT_EQ(config.max_positions, 50);
   EXPECT_EQ(config.dropout, 0.25F);
+  EXPECT_EQ(config.activation_dropout, 0.0F);
+  EXPECT_EQ(marian_config(kConfig + "transformer-dropout-ffn: 0.125\n", "m.npz").activation_dropout, 0.125F);
   EXPECT_TRUE(config.marian_positions);
   EXPECT_TRUE(config.zero_start);
   EXPECT_FALSE(config.swish);

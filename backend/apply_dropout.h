@@ -1,0 +1,17 @@
+#pragma once
+
+#include "backend/context.h"
+#include "backend/dropout.h"
+
+namespace ventris {
+
+/// x = x * mask, in place; the mask includes the scale. Forward and backward are the same, as the mask is
+/// computed again from its key.
+struct ApplyDropoutArgs {
+  Tensor x;  // [rows, n] T
+  DropoutKey dropout;
+};
+/// Nothing if the key is not active().
+void apply_dropout(Context& context, const ApplyDropoutArgs& args);
+
+}  // namespace ventris
