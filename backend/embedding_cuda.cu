@@ -12,6 +12,12 @@ namespace {
 using namespace cuda;
 
 constexpr int kWarps = 4;
+
+/// What the embedding of a token is multiplied by.
+__device__ __forceinline__ float word_mask(const Mask& words, int64_t row) {
+  if (words.threshold == 0) return 1.0F;
+  return (words.kept(static_cast<uint32_t>(row), 0) & 1U) != 0 ? words.scale : 0.0F;
+}
 constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp processes at a time
 
 template <typename T>
@@ -27,6 +33,7 @@ struct Forward {
   int64_t max_positions;
   float scale;
   bool zero_start;
+  Mask words;
   Mask mask;
 };
 
@@ -39,7 +46,7 @@ __global__ void embed(Forward<T> f) {
   const int32_t id = f.ids[r];
   const int32_t position = f.position[r];
   const bool known = id >= 0 && id < f.vocab && position >= 0 && position < f.max_positions;
-  const float scale = f.zero_start && position == 0 ? 0.0F : f.scale;
+  const float scale = f.zero_start && position == 0 ? 0.0F : f.scale * word_mask(f.words, r);
   for (int64_t begin = int64_t{lane} * kPack; begin < f.cols; begin += kLanePack) {
     float v[kPack];
     float place[kPack];
@@ -69,6 +76,7 @@ struct Scatter {
   int cols;
   int64_t table_rows;
   float scale;
+  Mask words;
   Mask mask;
 
   /// The index of sorted row i.
@@ -96,7 +104,8 @@ __global__ void sum_runs(Scatter<T> f) {
   const int count = first + kPiece < f.rows ? kPiece : f.rows - first;
   const int32_t own_row = f.order[first + (lane < count ? lane : 0)];
   const int32_t own_id = f.index[own_row];
-  const float own_scale = f.start != nullptr && f.start[own_row] == 0 ? 0.0F : f.scale;
+  const float own_scale =
+      f.start != nullptr && f.start[own_row] == 0 ? 0.0F : f.scale * word_mask(f.words, own_row);
   const bool enters_piece = first > 0 && f.index_of(first - 1) == shuffle(own_id, 0);
   const bool leaves_piece = first + count < f.rows && f.index_of(first + count) == shuffle(own_id, count - 1);
   const int32_t next_id = shuffle_down(own_id, 1);
@@ -182,11 +191,11 @@ __global__ void join_runs(Scatter<T> f) {
   f.template add_to_table<kWhole>(id, begin, sum);
 }
 
-/// to[index[t]] += scale * mask * d_out[t]. order: the rows sorted by their index, of which the runs of equal
-/// index are summed.
+/// to[index[t]] += scale * words * mask * d_out[t]. order: the rows sorted by their index, of which the runs
+/// of equal index are summed.
 template <typename T>
 void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t* index, const int32_t* order,
-             float scale, const int32_t* start, const Tensor& to) {
+             float scale, const DropoutKey& words, const int32_t* start, const Tensor& to) {
   const int rows = static_cast<int>(args.d_out.rows);
   const int64_t cols = args.d_out.cols;
   const int64_t pieces = (rows + kPiece - 1) / kPiece;
@@ -204,6 +213,7 @@ void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t*
                      .cols = static_cast<int>(cols),
                      .table_rows = to.rows,
                      .scale = scale,
+                     .words = Mask(words),
                      .mask = Mask(args.dropout)};
   const dim3 grid(blocks_for(pieces, kWarps), blocks_for(cols, kLanePack));
   dispatch_flag(cols % kPack == 0 && all_vectors_fit(args.d_out, to, spans), [&](auto whole) {
@@ -229,6 +239,7 @@ void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args) 
                        .max_positions = args.positions.rows,
                        .scale = args.scale,
                        .zero_start = args.zero_start,
+                       .words = Mask(args.token_dropout),
                        .mask = Mask(args.dropout)};
     dispatch_flag(all_vectors_fit(args.table, args.positions, args.out), [&](auto vectors) {
       launch({.name = "embed", .grid = blocks_for(f.rows, kWarps), .block = kWarps * kWarp},
@@ -243,10 +254,11 @@ void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args
     using T = decltype(tag);
     const int32_t* start = args.zero_start ? args.position : nullptr;
     if (args.d_table) {
-      scatter<T>(context, args, args.ids, args.id_order, args.scale, start, args.d_table);
+      scatter<T>(context, args, args.ids, args.id_order, args.scale, args.token_dropout, start, args.d_table);
     }
     if (args.d_positions) {
-      scatter<T>(context, args, args.position, args.position_order, 1.0F, nullptr, args.d_positions);
+      scatter<T>(context, args, args.position, args.position_order, 1.0F, DropoutKey{}, nullptr,
+                 args.d_positions);
     }
   });
 }

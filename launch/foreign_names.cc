@@ -47,6 +47,8 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"transformer-dropout", "", "dropout", ""},
     {"transformer-dropout-attention", "", "attention-dropout", ""},
     {"transformer-dropout-ffn relu-dropout", "", "activation-dropout", ""},
+    {"dropout-src", "", "dropout-source", ""},
+    {"dropout-trg", "", "dropout-target", ""},
     {"transformer-preprocess transformer-postprocess encoder-normalize-before decoder-normalize-before", "",
      "pre-norm", "Without it LayerNorm follows each sublayer"},
     {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "", "learned-positions",

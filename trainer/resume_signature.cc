@@ -69,7 +69,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTie) return name_of(Tie::kAll);
-  if (key == "activation_dropout") return "0";
+  if (key == "activation_dropout" || key == "dropout_source" || key == "dropout_target") return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
 }
 

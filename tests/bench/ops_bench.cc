@@ -182,6 +182,7 @@ void embedding(benchmark::State& state, bool forward) {
                                   .positions = positions.view(),
                                   .scale = 1.0F,
                                   .zero_start = false,
+                                  .token_dropout = {},
                                   .dropout = key,
                                   .out = out.view()});
     } else {
@@ -190,6 +191,7 @@ void embedding(benchmark::State& state, bool forward) {
                                    .d_out = out.view(),
                                    .scale = 1.0F,
                                    .zero_start = false,
+                                   .token_dropout = {},
                                    .dropout = key,
                                    .d_table = table.view()});
     }

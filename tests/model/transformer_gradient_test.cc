@@ -84,10 +84,12 @@ TEST(TransformerGradients, OfMariansFunctionMatchFiniteDifferences) {
   check_all_gradients(testing::marian_config(true));
 }
 
-TEST(TransformerGradients, WithDropoutAfterTheActivationMatchFiniteDifferences) {
+TEST(TransformerGradients, WithDropoutOfActivationsAndTokensMatchFiniteDifferences) {
   for (const bool pre_norm : {false, true}) {
     for (TransformerConfig config : {testing::tiny_config(pre_norm), testing::marian_config(pre_norm)}) {
       config.activation_dropout = 0.3F;
+      config.dropout_source = 0.2F;
+      config.dropout_target = 0.25F;
       check_all_gradients(config);
     }
   }

@@ -32,21 +32,22 @@ void try_embedding(SelftestRun& run) {
     const Operand device_table(context, table, run.dtype), device_positions(context, positions, DType::kF32);
     const Operand out(context, rows, d, run.dtype);
     const Numbers device_ids(context, ids), device_places(context, places);
-    const TrialDropout dropout(context, run.model.dropout);
+    const TrialDropout dropout(context, run.model.dropout), words(context, 0.1F);
     embedding_forward(context, {.ids = device_ids.data(),
                                 .position = device_places.data(),
                                 .table = device_table.view(),
                                 .positions = device_positions.view(),
                                 .scale = static_cast<float>(scale),
                                 .zero_start = false,
+                                .token_dropout = words.key,
                                 .dropout = dropout.key,
                                 .out = out.view()});
     Matrix expected(rows, d);
     for (int64_t t = 0; t < rows; ++t) {
       const auto at = static_cast<size_t>(t);
       for (int64_t c = 0; c < d; ++c)
-        expected.at(t, c) =
-            dropout.factor(t, c) * (scale * table.at(ids[at], c) + positions.at(places[at], c));
+        expected.at(t, c) = dropout.factor(t, c) *
+                            (words.factor(t, 0) * scale * table.at(ids[at], c) + positions.at(places[at], c));
     }
     trial.expect("out", out, expected, run.close);
   });
@@ -59,7 +60,7 @@ void try_embedding(SelftestRun& run) {
         device_d_positions(context, d_positions, DType::kF32);
     const Numbers device_ids(context, ids), device_places(context, places);
     const Numbers id_order(context, order_of_rows(ids)), place_order(context, order_of_rows(places));
-    const TrialDropout dropout(context, run.model.dropout);
+    const TrialDropout dropout(context, run.model.dropout), words(context, 0.1F);
     embedding_backward(context, {.ids = device_ids.data(),
                                  .id_order = id_order.data(),
                                  .position = device_places.data(),
@@ -67,6 +68,7 @@ void try_embedding(SelftestRun& run) {
                                  .d_out = device_d_out.view(),
                                  .scale = static_cast<float>(scale),
                                  .zero_start = false,
+                                 .token_dropout = words.key,
                                  .dropout = dropout.key,
                                  .d_table = device_d_table.view(),
                                  .d_positions = device_d_positions.view()});
@@ -74,7 +76,7 @@ void try_embedding(SelftestRun& run) {
       const auto at = static_cast<size_t>(t);
       for (int64_t c = 0; c < d; ++c) {
         const double gradient = dropout.factor(t, c) * d_out.at(t, c);
-        d_table.at(ids[at], c) += scale * gradient;
+        d_table.at(ids[at], c) += words.factor(t, 0) * scale * gradient;
         d_positions.at(places[at], c) += gradient;
       }
     }
