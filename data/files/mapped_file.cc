@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -47,13 +48,28 @@ bool MappedFile::is_checked(int64_t leaf) const {
   return (checked_[static_cast<size_t>(leaf / kBits)].load(std::memory_order_acquire) & bit_of(leaf)) != 0;
 }
 
+bool MappedFile::has_checked_branch(int64_t leaf) const {
+  static_assert(DigestTree::kLeavesOfABranch % kBits == 0, "no word has bits of two branches");
+  constexpr size_t kWords = DigestTree::kLeavesOfABranch / kBits;
+  const auto first = static_cast<size_t>(leaf / DigestTree::kLeavesOfABranch) * kWords;
+  for (size_t word = first; word < std::min(first + kWords, checked_.size()); ++word) {
+    if (checked_[word].load(std::memory_order_acquire) != 0) return true;
+  }
+  return false;
+}
+
 void MappedFile::check(const void* address, size_t bytes) const {
   if (!tree_ || bytes == 0) return;
   const int64_t begin = static_cast<const std::byte*>(address) - at(0);
   const int64_t last = (begin + static_cast<int64_t>(bytes) - 1) / DigestTree::kLeafBytes;
   for (int64_t leaf = begin / DigestTree::kLeafBytes; leaf <= last; ++leaf) {
     if (is_checked(leaf)) continue;
-    tree_->compare(leaf, at(DigestTree::begin_of(leaf)));
+    const std::byte* const data = at(DigestTree::begin_of(leaf));
+    if (has_checked_branch(leaf)) {
+      tree_->compare_next(leaf, data);
+    } else {
+      tree_->compare(leaf, data);
+    }
     checked_[static_cast<size_t>(leaf / kBits)].fetch_or(bit_of(leaf), std::memory_order_release);
   }
 }

@@ -38,6 +38,8 @@ class MappedFile {
 
  private:
   bool is_checked(int64_t leaf) const;
+  /// Whether any leaf was checked of the branch of this one.
+  bool has_checked_branch(int64_t leaf) const;
 
   FileHandle file_;
   void* address_ = nullptr;
