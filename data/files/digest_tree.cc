@@ -138,10 +138,6 @@ DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
   return digests;
 }
 
-int64_t DigestTree::digest_at(int64_t leaf) const {
-  return end_ + leaf * kDigestBytes;
-}
-
 void DigestTree::compare(int64_t leaf, const std::byte* bytes, const XXH128_canonical_t& wanted) const {
   const auto size = static_cast<size_t>(end_of(leaf) - begin_of(leaf));
   const XXH128_canonical_t present = digest_of(bytes, size);

@@ -43,6 +43,8 @@ class DigestTree {
   /// The end of what has digests, a multiple of kLeafBytes.
   int64_t end() const { return end_; }
   int64_t leaves() const { return end_ / kLeafBytes; }
+  /// Where the digest of a leaf is stored; those of the leaves of a branch follow each other.
+  int64_t digest_at(int64_t leaf) const { return end_ + leaf * int64_t{sizeof(XXH128_canonical_t)}; }
   const std::string& root() const { return root_; }  // hexadecimal
   const std::string& path() const { return path_; }
 
@@ -71,7 +73,6 @@ class DigestTree {
   std::string user_block() const;
   /// Of the leaves of a branch, compared with that of the branch.
   Digests leaf_digests(int64_t branch) const;
-  int64_t digest_at(int64_t leaf) const;  // where that of a leaf is stored
   void compare(int64_t leaf, const std::byte* bytes, const XXH128_canonical_t& wanted) const;
 
   int fd_;

@@ -36,8 +36,6 @@ MappedFile::MappedFile(int fd, int64_t bytes, const std::string& path, const Dig
   }
   tree_.emplace(tree->with_descriptor(file_.fd()));
   ::madvise(address_, size_, MADV_RANDOM);
-  // The first use of any page needs its digest: 0.4 % of the file, read in one piece.
-  ::posix_fadvise(file_.fd(), tree_->end(), 0, POSIX_FADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {
@@ -81,6 +79,17 @@ void MappedFile::expect(const void* address, size_t bytes) const {
   // Advice: a system that cannot follow it reads the pages when they are used.
   ::madvise(static_cast<std::byte*>(address_) + first, bytes + static_cast<size_t>(begin - first),
             MADV_WILLNEED);
+  if (!tree_) return;
+  // The first use of a branch needs the digests of its leaves.
+  constexpr int64_t kLeaves = DigestTree::kLeavesOfABranch;
+  constexpr int64_t kBranchBytes = DigestTree::kLeafBytes * kLeaves;
+  const int64_t last = (begin + static_cast<int64_t>(bytes) - 1) / kBranchBytes;
+  for (int64_t branch = begin / kBranchBytes; branch <= last; ++branch) {
+    if (has_checked_branch(branch * kLeaves)) continue;
+    const int64_t digests = tree_->digest_at(branch * kLeaves);
+    ::posix_fadvise(file_.fd(), digests, tree_->digest_at((branch + 1) * kLeaves) - digests,
+                    POSIX_FADV_WILLNEED);
+  }
 }
 
 void MappedFile::check_again() const {
