@@ -7,10 +7,11 @@
 
 namespace ventris::data {
 
-/// The lengths of pairs in memory, without their tokens: what filling batches needs (BatchSource). 16 bytes
-/// a pair.
+/// The lengths of pairs in memory, without their tokens: what filling batches needs (BatchSource).
 class PairLengths {
  public:
+  static constexpr int64_t kBytesOfAPair = 2 * sizeof(int64_t);
+
   /// Of all pairs, read from the first to the last on `threads` threads. Throws as SentenceArray::length().
   static PairLengths of_all(const SentencePairs& pairs, int threads);
   /// Of blocks of `size` neighbours in the order of the file: the pairs are cut into `blocks` ranges of the

@@ -10,6 +10,7 @@
 #include "data/corpus.h"
 #include "data/pair_lengths.h"
 #include "launch/command.h"
+#include "launch/host_memory.h"
 #include "launch/job.h"
 #include "launch/mix_option.h"
 #include "launch/output.h"
@@ -144,9 +145,10 @@ class OrderWriter {
 };
 
 /// Whether so many steps are passed over that reading the lengths of all pairs in their order is faster than
-/// reading those of each step.
+/// reading those of each step, and they fit in a quarter of the memory.
 bool passes_over_many(const data::SentencePairs& pairs, const TrainOptions& train, int64_t steps) {
   constexpr double kEnough = 1.0 / 32.0;  // of all pairs: about as many as have a page to themselves
+  if (pairs.size() > memory_of_this_host() / 4 / data::PairLengths::kBytesOfAPair) return false;
   const auto rows =
       static_cast<double>(std::min(pairs.source.total_tokens(), pairs.target.total_tokens()) + pairs.size());
   return static_cast<double>(steps) * static_cast<double>(train.batch_source_tokens) > kEnough * rows;

@@ -138,22 +138,17 @@ DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
   return digests;
 }
 
-void DigestTree::compare(int64_t leaf, const std::byte* bytes, const XXH128_canonical_t& wanted) const {
+void DigestTree::compare(int64_t leaf, const std::byte* bytes, const Digests& of_branch) const {
   const auto size = static_cast<size_t>(end_of(leaf) - begin_of(leaf));
   const XXH128_canonical_t present = digest_of(bytes, size);
+  const XXH128_canonical_t& wanted = of_branch[static_cast<size_t>(leaf % kLeavesOfABranch)];
   if (equal(present, wanted)) return;
   fail_changed(path_, fmt::format("the digest of bytes {} to {} is {}, not {}", begin_of(leaf),
                                   end_of(leaf) - 1, hexadecimal(present), hexadecimal(wanted)));
 }
 
 void DigestTree::compare(int64_t leaf, const std::byte* bytes) const {
-  compare(leaf, bytes, leaf_digests(leaf / kLeavesOfABranch)[static_cast<size_t>(leaf % kLeavesOfABranch)]);
-}
-
-void DigestTree::compare_next(int64_t leaf, const std::byte* bytes) const {
-  XXH128_canonical_t wanted;
-  read_all(fd_, &wanted, kDigestBytes, digest_at(leaf), path_);
-  compare(leaf, bytes, wanted);
+  compare(leaf, bytes, leaf_digests(leaf / kLeavesOfABranch));
 }
 
 void DigestTree::read(int64_t offset, void* to, int64_t bytes) const {
@@ -174,8 +169,7 @@ void DigestTree::read(int64_t offset, void* to, int64_t bytes) const {
     read_all(fd_, piece.data(), std::ssize(piece), begin, path_);
     const Digests digests = leaf_digests(branch);
     for (int64_t leaf = first; leaf <= last; ++leaf) {
-      compare(leaf, piece.data() + (begin_of(leaf) - begin),
-              digests[static_cast<size_t>(leaf % kLeavesOfABranch)]);
+      compare(leaf, piece.data() + (begin_of(leaf) - begin), digests);
     }
     std::memcpy(out, piece.data() + (at - begin), static_cast<size_t>(until - at));
     out += until - at;

@@ -51,11 +51,9 @@ class DigestTree {
   /// Reads [offset, offset + bytes), which must be from kUserBlockBytes to end(): all leaves that hold them
   /// are compared.
   void read(int64_t offset, void* to, int64_t bytes) const;
-  /// Compares the bytes of a leaf, from its first one that has a digest.
+  /// Compares the bytes of a leaf, from its first one that has a digest, and the digests of its branch, each
+  /// time: another file that is written over this one brings digests that match its bytes.
   void compare(int64_t leaf, const std::byte* bytes) const;
-  /// The same after another leaf of its branch was compared: reads the digest of this leaf alone. One that
-  /// changed since then is found as a change of the leaf.
-  void compare_next(int64_t leaf, const std::byte* bytes) const;
   /// Reads and compares everything.
   void check_all(int threads) const;
 
@@ -73,7 +71,7 @@ class DigestTree {
   std::string user_block() const;
   /// Of the leaves of a branch, compared with that of the branch.
   Digests leaf_digests(int64_t branch) const;
-  void compare(int64_t leaf, const std::byte* bytes, const XXH128_canonical_t& wanted) const;
+  void compare(int64_t leaf, const std::byte* bytes, const Digests& of_branch) const;
 
   int fd_;
   std::string path_;

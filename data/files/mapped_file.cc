@@ -62,12 +62,7 @@ void MappedFile::check(const void* address, size_t bytes) const {
   const int64_t last = (begin + static_cast<int64_t>(bytes) - 1) / DigestTree::kLeafBytes;
   for (int64_t leaf = begin / DigestTree::kLeafBytes; leaf <= last; ++leaf) {
     if (is_checked(leaf)) continue;
-    const std::byte* const data = at(DigestTree::begin_of(leaf));
-    if (has_checked_branch(leaf)) {
-      tree_->compare_next(leaf, data);
-    } else {
-      tree_->compare(leaf, data);
-    }
+    tree_->compare(leaf, at(DigestTree::begin_of(leaf)));
     checked_[static_cast<size_t>(leaf / kBits)].fetch_or(bit_of(leaf), std::memory_order_release);
   }
 }

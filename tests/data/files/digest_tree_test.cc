@@ -157,36 +157,6 @@ TEST_F(DigestTreeTest, AMappingChecksWhatIsUsedOnceAndAgainWhenAsked) {
   mapped.expect(mapped.at(kAt), 10000);
 }
 
-TEST_F(DigestTreeTest, AMappingComparesTheDigestsOfABranchOnceAndThoseOfItsLeavesAlways) {
-  const DigestTree opened = tree();
-  constexpr int64_t kFirst = 3;  // leaves of a branch
-  constexpr int64_t kNext = 5;
-  constexpr int64_t kOther = 9;
-  const auto check = [](const MappedFile& mapped, int64_t leaf) {
-    mapped.check(mapped.at(DigestTree::begin_of(leaf)), 1);
-  };
-  const auto digest_of_leaf = [&](int64_t leaf) { return opened.end() + leaf * 16 + 7; };
-  {
-    const MappedFile mapped(file_.fd(), size(), path_, &opened);
-    with_flip(digest_of_leaf(kNext), [&] { refusal([&] { check(mapped, kFirst); }); });
-  }
-  const MappedFile mapped(file_.fd(), size(), path_, &opened);
-  check(mapped, kFirst);
-  with_flip(digest_of_leaf(kNext), [&] {
-    EXPECT_TRUE(contains(refusal([&] { check(mapped, kNext); }), "bytes 20480 to 24575"));
-    check(mapped, kOther);
-    // Of a branch of which nothing was compared yet.
-    check(mapped, DigestTree::kLeavesOfABranch);
-  });
-  with_flip(DigestTree::begin_of(kNext), [&] { refusal([&] { check(mapped, kNext); }); });
-  with_flip(digest_of_leaf(DigestTree::kLeavesOfABranch + 1), [&] {
-    const MappedFile fresh(file_.fd(), size(), path_, &opened);
-    check(fresh, kFirst);
-    EXPECT_TRUE(
-        contains(refusal([&] { check(fresh, DigestTree::kLeavesOfABranch); }), "do not match theirs"));
-  });
-}
-
 TEST_F(DigestTreeTest, AMappingKnowsAnotherFileOfTheSameSize) {
   const DigestTree opened = tree();
   const MappedFile mapped(file_.fd(), size(), path_, &opened);
@@ -197,8 +167,11 @@ TEST_F(DigestTreeTest, AMappingKnowsAnotherFileOfTheSameSize) {
   DigestTree::append_to(file.fd(), kBytes, other, [&](const void* data, int64_t bytes, int64_t at) {
     ASSERT_EQ(write_all(file.fd(), data, bytes, at), "");
   });
+  mapped.check(mapped.at(5 * DigestTree::kLeafBytes), 1);
   ASSERT_EQ(write_all(file_.fd(), bytes_of(other).data(), size(), 0), "");
   EXPECT_TRUE(contains(refusal([&] { mapped.check_again(); }), root_));
+  // The page and its digest are those of the other file, and a page of the branch was used before.
+  refusal([&] { mapped.check(mapped.at(600), 1); });
 }
 
 }  // namespace
