@@ -133,6 +133,7 @@ void BatchSource::expect_lengths(Draws&& draws) const {
     pair = (*draws).pair;
     ++draws;
   }
+  std::sort(expected.begin(), expected.end());  // for fewer requests
   pairs_.expect_lengths(expected);
   if (options_.sampled != nullptr) options_.sampled->expect(expected);
 }

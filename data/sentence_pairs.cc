@@ -12,7 +12,8 @@ namespace {
 
 const TokenFormat kInMemory;
 
-/// Asks for ranges of a file; one that follows the range before is asked for together with it.
+/// Asks for ranges of a file, one that begins less than a page after the range before together with it: no
+/// other page lies between them.
 class Expected {
  public:
   explicit Expected(const MappedFile& file) : file_(file) {}
@@ -22,7 +23,7 @@ class Expected {
 
   void add(const void* address, size_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(address);
-    if (begin < begin_ || begin > end_) {
+    if (begin < begin_ || begin - end_ >= DigestTree::kLeafBytes) {
       file_.expect(begin_, static_cast<size_t>(end_ - begin_));
       begin_ = end_ = begin;
     }
@@ -31,8 +32,8 @@ class Expected {
 
  private:
   const MappedFile& file_;
-  const std::byte* begin_ = nullptr;
-  const std::byte* end_ = nullptr;
+  const std::byte* begin_ = file_.at(0);
+  const std::byte* end_ = begin_;
 };
 
 }  // namespace

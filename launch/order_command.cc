@@ -1,12 +1,16 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "backend/error.h"
 #include "data/batches.h"
 #include "data/corpus.h"
+#include "data/pair_lengths.h"
 #include "launch/command.h"
+#include "launch/host_memory.h"
 #include "launch/job.h"
 #include "launch/mix_option.h"
 #include "launch/output.h"
@@ -140,6 +144,16 @@ class OrderWriter {
   std::string heading_;  // until it is written
 };
 
+/// Whether so many steps are passed over that reading the lengths of all pairs in their order is faster than
+/// reading those of each step, and they fit in a quarter of the memory.
+bool passes_over_many(const data::SentencePairs& pairs, const TrainOptions& train, int64_t steps) {
+  constexpr double kEnough = 1.0 / 32.0;  // of all pairs: about as many as have a page to themselves
+  if (pairs.size() > memory_of_this_host() / 4 / data::PairLengths::kBytesOfAPair) return false;
+  const auto rows =
+      static_cast<double>(std::min(pairs.source.total_tokens(), pairs.target.total_tokens()) + pairs.size());
+  return static_cast<double>(steps) * static_cast<double>(train.batch_source_tokens) > kEnough * rows;
+}
+
 /// Refuses a step of a stage whose end is not known yet.
 void check_is_known(const data::MixPlan& plan, const RecordedStages& recorded, int64_t stage, int64_t step,
                     const std::string& run) {
@@ -185,7 +199,12 @@ int run_order(Options& options, Job& job) {
                     "CPU; a run with another number has other batches",
                     shards));
   }
-  const data::BatchSource batches(corpus.train(), corpus.parts(),
+  std::optional<data::PairLengths> lengths;
+  if (train.sample_source == 0.0 && train.sample_target == 0.0 &&
+      passes_over_many(corpus.train(), train, range.first - 1 - at.step))
+    lengths.emplace(
+        data::PairLengths::of_all(corpus.train(), static_cast<int>(std::thread::hardware_concurrency())));
+  const data::BatchSource batches(lengths ? lengths->pairs() : corpus.train(), corpus.parts(),
                                   {.source_tokens = train.batch_source_tokens,
                                    .target_tokens = train.batch_target_tokens,
                                    .shards = shards,

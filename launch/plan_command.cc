@@ -1,13 +1,11 @@
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "backend/device.h"
 #include "backend/error.h"
 #include "launch/command.h"
+#include "launch/host_memory.h"
 #include "launch/job.h"
 #include "launch/mix_option.h"
 #include "launch/output.h"
@@ -44,14 +42,6 @@ bool changes_nothing(const std::string& option) {
 
 int64_t bytes_of(double gibibytes) {
   return static_cast<int64_t>(gibibytes * kGiB);
-}
-
-/// Memory that processes here may use: that of the machine, or the limit of the control group.
-int64_t memory_of_this_host() {
-  const int64_t all = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  std::ifstream file("/sys/fs/cgroup/memory.max");
-  int64_t limit = 0;
-  return file >> limit && limit > 0 && limit < all ? limit : all;
 }
 
 /// Refuses a --model-dir that is not a folder, as train does.

@@ -106,6 +106,7 @@ void BatchFeed::expect_tokens(const data::GlobalBatch& batch) const {
     if (!shard.sampled.empty()) continue;  // read already
     for (const data::DrawnPair& drawn : shard.pairs) pairs.push_back(drawn.pair);
   }
+  std::sort(pairs.begin(), pairs.end());  // for fewer requests
   corpus_.train().expect_tokens(pairs);
 }
 

@@ -129,7 +129,7 @@ DigestTree::DigestTree(int fd, int64_t bytes, const std::string& path) : fd_(fd)
 DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
   const int64_t first = branch * kLeavesOfABranch;
   Digests digests(static_cast<size_t>(std::min(kLeavesOfABranch, leaves() - first)));
-  const int64_t at = end_ + first * kDigestBytes;
+  const int64_t at = digest_at(first);
   const auto bytes = digests.size() * kDigestBytes;
   read_all(fd_, digests.data(), static_cast<int64_t>(bytes), at, path_);
   if (!equal(digest_of(digests.data(), bytes), branches_[static_cast<size_t>(branch)]))

@@ -43,13 +43,16 @@ class DigestTree {
   /// The end of what has digests, a multiple of kLeafBytes.
   int64_t end() const { return end_; }
   int64_t leaves() const { return end_ / kLeafBytes; }
+  /// Where the digest of a leaf is stored; those of the leaves of a branch follow each other.
+  int64_t digest_at(int64_t leaf) const { return end_ + leaf * int64_t{sizeof(XXH128_canonical_t)}; }
   const std::string& root() const { return root_; }  // hexadecimal
   const std::string& path() const { return path_; }
 
   /// Reads [offset, offset + bytes), which must be from kUserBlockBytes to end(): all leaves that hold them
   /// are compared.
   void read(int64_t offset, void* to, int64_t bytes) const;
-  /// Compares the bytes of a leaf, from its first one that has a digest.
+  /// Compares the bytes of a leaf, from its first one that has a digest, and the digests of its branch, each
+  /// time: another file that is written over this one brings digests that match its bytes.
   void compare(int64_t leaf, const std::byte* bytes) const;
   /// Reads and compares everything.
   void check_all(int threads) const;

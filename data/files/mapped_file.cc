@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -35,8 +36,6 @@ MappedFile::MappedFile(int fd, int64_t bytes, const std::string& path, const Dig
   }
   tree_.emplace(tree->with_descriptor(file_.fd()));
   ::madvise(address_, size_, MADV_RANDOM);
-  // The first use of any page needs its digest: 0.4 % of the file, read in one piece.
-  ::posix_fadvise(file_.fd(), tree_->end(), 0, POSIX_FADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {
@@ -45,6 +44,16 @@ MappedFile::~MappedFile() {
 
 bool MappedFile::is_checked(int64_t leaf) const {
   return (checked_[static_cast<size_t>(leaf / kBits)].load(std::memory_order_acquire) & bit_of(leaf)) != 0;
+}
+
+bool MappedFile::has_checked_branch(int64_t leaf) const {
+  static_assert(DigestTree::kLeavesOfABranch % kBits == 0, "no word has bits of two branches");
+  constexpr size_t kWords = DigestTree::kLeavesOfABranch / kBits;
+  const auto first = static_cast<size_t>(leaf / DigestTree::kLeavesOfABranch) * kWords;
+  for (size_t word = first; word < std::min(first + kWords, checked_.size()); ++word) {
+    if (checked_[word].load(std::memory_order_acquire) != 0) return true;
+  }
+  return false;
 }
 
 void MappedFile::check(const void* address, size_t bytes) const {
@@ -65,6 +74,17 @@ void MappedFile::expect(const void* address, size_t bytes) const {
   // Advice: a system that cannot follow it reads the pages when they are used.
   ::madvise(static_cast<std::byte*>(address_) + first, bytes + static_cast<size_t>(begin - first),
             MADV_WILLNEED);
+  if (!tree_) return;
+  // The first use of a branch needs the digests of its leaves.
+  constexpr int64_t kLeaves = DigestTree::kLeavesOfABranch;
+  constexpr int64_t kBranchBytes = DigestTree::kLeafBytes * kLeaves;
+  const int64_t last = (begin + static_cast<int64_t>(bytes) - 1) / kBranchBytes;
+  for (int64_t branch = begin / kBranchBytes; branch <= last; ++branch) {
+    if (has_checked_branch(branch * kLeaves)) continue;
+    const int64_t digests = tree_->digest_at(branch * kLeaves);
+    ::posix_fadvise(file_.fd(), digests, tree_->digest_at((branch + 1) * kLeaves) - digests,
+                    POSIX_FADV_WILLNEED);
+  }
 }
 
 void MappedFile::check_again() const {

@@ -29,7 +29,7 @@ class MappedFile {
   /// Must be called before these bytes of the memory are used. Throws DataError kBadData, naming the file, if
   /// they are not those that were written; compares them only the first time.
   void check(const void* address, size_t bytes) const;
-  /// Asks the system to read these bytes soon, without waiting for them.
+  /// Asks the system to read these bytes soon, and what check() compares them with, without waiting for them.
   void expect(const void* address, size_t bytes) const;
   /// Compares the head of the file and all bytes that were checked so far once more. Requires a tree. Throws
   /// as check().
@@ -38,6 +38,8 @@ class MappedFile {
 
  private:
   bool is_checked(int64_t leaf) const;
+  /// Whether any leaf was checked of the branch of this one.
+  bool has_checked_branch(int64_t leaf) const;
 
   FileHandle file_;
   void* address_ = nullptr;

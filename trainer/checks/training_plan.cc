@@ -9,6 +9,7 @@
 #include "backend/error.h"
 #include "comm/shard_plan.h"
 #include "comm/tree_sum.h"
+#include "data/pair_lengths.h"
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
 #include "model/transformer.h"
@@ -48,8 +49,10 @@ class Planner {
     freeze_parameters(options_.freeze, store_);
   }
 
-  data::BatchSource batches(int shards) const {
-    return {corpus_.train(),
+  data::BatchSource batches(int shards) const { return batches(shards, corpus_.train()); }
+  /// Of pairs of the corpus, or their lengths.
+  data::BatchSource batches(int shards, const data::SentencePairs& pairs) const {
+    return {pairs,
             corpus_.parts(),
             {.source_tokens = options_.batch_source_tokens,
              .target_tokens = options_.batch_target_tokens,
@@ -162,14 +165,31 @@ class Planner {
   ParameterStore store_;
 };
 
-/// Iterates over the first batches of the first epoch.
-void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const data::SentencePairs& pairs) {
+/// The lengths of all pairs, or of many in blocks that lie on few pages of the file.
+data::PairLengths lengths_of(const data::SentencePairs& pairs, uint64_t seed) {
+  constexpr int64_t kAll = int64_t{1} << 16;
+  constexpr int64_t kBlocks = 512;
+  constexpr int64_t kBlock = 64;
+  return pairs.size() <= kAll ? data::PairLengths::of_all(pairs, 1)
+                              : data::PairLengths::of_blocks(pairs, kBlocks, kBlock, seed);
+}
+
+/// Iterates over the batches of an epoch of the lengths; over the first ones of the corpus itself where they
+/// depend on more.
+void count_steps(TrainingPlan& plan, const Planner& planner, const TrainOptions& options,
+                 const data::SentencePairs& pairs) {
   constexpr int64_t kEnoughPairs = 8192;  // of which the mean of batches is known within a percent
+  std::optional<data::PairLengths> lengths;
+  if (const data::BatchSource all = planner.batches(plan.shards); all.mix().empty() && !all.samples())
+    lengths.emplace(lengths_of(pairs, options.seed));
+  const data::SentencePairs& counted = lengths ? lengths->pairs() : pairs;
+  const data::BatchSource batches = planner.batches(plan.shards, counted);
+  const int64_t enough = lengths ? counted.size() : kEnoughPairs;
   data::DataPosition position;
   double source = 0.0;
   double target = 0.0;
   int64_t drawn = 0;
-  while (position.epoch == 0 && position.index < kEnoughPairs && !batches.ended(position)) {
+  while (position.epoch == 0 && position.index < enough && !batches.ended(position)) {
     const data::GlobalBatch batch = batches.at(position);
     source += static_cast<double>(batch.source_tokens);
     target += static_cast<double>(batch.target_tokens);
@@ -179,7 +199,7 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const dat
   }
   plan.source_tokens_per_step = source / static_cast<double>(plan.steps_per_epoch);
   plan.target_tokens_per_step = target / static_cast<double>(plan.steps_per_epoch);
-  plan.steps_are_exact = position.epoch > 0;
+  plan.steps_are_exact = position.epoch > 0 && counted.size() == pairs.size();
   if (plan.steps_are_exact) return;
   if (batches.samples()) {
     plan.steps_per_epoch = std::llround(static_cast<double>(pairs.size()) / static_cast<double>(drawn) *
@@ -190,8 +210,9 @@ void count_steps(TrainingPlan& plan, const data::BatchSource& batches, const dat
   const auto steps_of = [&](const data::SentenceArray& side, double tokens_of_a_step) {
     return static_cast<double>(side.total_tokens() + side.size()) / tokens_of_a_step;
   };
-  plan.steps_per_epoch = std::llround(std::max(steps_of(pairs.source, plan.source_tokens_per_step),
-                                               steps_of(pairs.target, plan.target_tokens_per_step)));
+  const double steps = std::max(steps_of(pairs.source, plan.source_tokens_per_step),
+                                steps_of(pairs.target, plan.target_tokens_per_step));
+  plan.steps_per_epoch = std::llround(std::ceil(steps));  // the last one begins in this epoch too
 }
 
 /// Steps of a stage until it has drawn what its end says, by the lengths of its corpora and how full the
@@ -375,7 +396,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   planner.plan_memory(plan, batches);
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();
-  count_steps(plan, batches, corpus.train());
+  count_steps(plan, planner, options, corpus.train());
   predict(plan, options, corpus);
   plan.steps = options.max_steps;
   plan.schedule = describe_schedule(options);

@@ -57,7 +57,7 @@ struct TrainingPlan {
   int64_t corpus_bytes = 0;  // mapped, one copy a host, which the system may drop and read again
   int64_t pairs = 0;
   int64_t steps_per_epoch = 0;          // steps that begin in the first epoch
-  bool steps_are_exact = true;          // otherwise estimated from the first steps
+  bool steps_are_exact = true;          // otherwise estimated from some steps
   double source_tokens_per_step = 0.0;  // mean over the first epoch, or those steps
   double target_tokens_per_step = 0.0;
   std::string schedule;                   // describe_schedule()
@@ -75,11 +75,12 @@ struct TrainingPlan {
   int64_t disk_bytes() const { return checkpoint_bytes * checkpoints; }
 };
 
-/// Memory is computed by the code that allocates it, steps from all batches of an epoch. If the first of them
-/// with 8,192 pairs are not all, the steps of an epoch are an estimate: the tokens of the corpus over the
-/// mean of these batches, on the side that fills them, as batches differ little in what they leave empty.
-/// Throws Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it
-/// refuses.
+/// Memory is computed by the code that allocates it, steps from all batches of an epoch of at most 65,536
+/// pairs. Of more they are an estimate: the tokens of the corpus over the mean of the batches of 32,768
+/// pairs, on the side that fills them, as batches differ little in what they leave empty. These pairs are 512
+/// blocks of 64 neighbours, spread evenly over the file. With a plan of stages, or tokens drawn anew, they
+/// are the first 8,192 that are drawn, exact if these are an epoch. Throws Error(kBadConfiguration) for
+/// options that `train` refuses, and DataError for a corpus that it refuses.
 TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& machine);
 
 }  // namespace ventris

@@ -167,8 +167,11 @@ TEST_F(DigestTreeTest, AMappingKnowsAnotherFileOfTheSameSize) {
   DigestTree::append_to(file.fd(), kBytes, other, [&](const void* data, int64_t bytes, int64_t at) {
     ASSERT_EQ(write_all(file.fd(), data, bytes, at), "");
   });
+  mapped.check(mapped.at(5 * DigestTree::kLeafBytes), 1);
   ASSERT_EQ(write_all(file_.fd(), bytes_of(other).data(), size(), 0), "");
   EXPECT_TRUE(contains(refusal([&] { mapped.check_again(); }), root_));
+  // The page and its digest are those of the other file, and a page of the branch was used before.
+  refusal([&] { mapped.check(mapped.at(600), 1); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "backend/error.h"
+#include "data/corpus_writer.h"
 #include "model/transformer.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/run_shape.h"
@@ -113,12 +114,34 @@ TEST_F(TrainingPlanTest, Steps_and_the_size_of_a_checkpoint_are_those_of_a_run) 
   EXPECT_NEAR(static_cast<double>(plan.checkpoint_bytes), static_cast<double>(file), 16384.0);
 }
 
-TEST_F(TrainingPlanTest, Steps_of_a_longer_epoch_are_estimated_within_a_percent) {
-  for (const int64_t target_tokens : {480, 400}) {
-    TrainOptions train = tiny_run_options(make_tiny_corpus(runs_, "long.h5", 20000), runs_ / "long");
+/// Writes pairs in the order of their source lengths, from 1 token to 20 as the target's go from 20 to 1, so
+/// that a part of the file says little of the others.
+std::string make_sorted_corpus(const std::string& path, int64_t pairs) {
+  const data::Corpus tiny(tiny_corpus());
+  data::CorpusWriter writer(path, tiny.tokenizers(), {.weights = false, .text = false});
+  const auto side = [&](int64_t length) {
+    const std::vector<int32_t> tokens(static_cast<size_t>(length), 5);
+    data::CorpusSide one;
+    one.add(tokens);
+    return one;
+  };
+  writer.begin_part("sorted");
+  for (int64_t i = 0; i < pairs; ++i) {
+    const int64_t source = 1 + 20 * i / pairs;
+    writer.add_train(data::rows_of(side(source), side(21 - source), {}));
+  }
+  writer.end_part("{}");
+  writer.commit();
+  return path;
+}
+
+TEST_F(TrainingPlanTest, Steps_of_an_epoch_of_65536_pairs_are_exact_and_of_more_within_half_a_percent) {
+  for (const auto& [pairs, target_tokens] : {std::pair{65536, 400}, {65537, 400}, {90001, 480}}) {
+    const std::string path = make_sorted_corpus(runs_ / std::to_string(pairs), pairs);
+    TrainOptions train = tiny_run_options(path, runs_ / "long");
     train.batch_target_tokens = target_tokens;
     const TrainingPlan plan = plan_training(train, {});
-    EXPECT_FALSE(plan.steps_are_exact);
+    EXPECT_EQ(plan.steps_are_exact, pairs == 65536);
     const data::Corpus corpus(train.corpus);
     const data::BatchSource batches(corpus.train(), corpus.parts(),
                                     {.source_tokens = train.batch_source_tokens,
@@ -127,8 +150,12 @@ TEST_F(TrainingPlanTest, Steps_of_a_longer_epoch_are_estimated_within_a_percent)
                                      .seed = train.seed});
     int64_t steps = 0;
     for (data::DataPosition at; at.epoch == 0; at = batches.at(at).next) ++steps;
-    EXPECT_NEAR(static_cast<double>(plan.steps_per_epoch), static_cast<double>(steps),
-                0.01 * static_cast<double>(steps));
+    if (plan.steps_are_exact) {
+      EXPECT_EQ(plan.steps_per_epoch, steps);
+    } else {
+      EXPECT_NEAR(static_cast<double>(plan.steps_per_epoch), static_cast<double>(steps),
+                  0.005 * static_cast<double>(steps));
+    }
   }
   EXPECT_TRUE(plan_training(options("short"), {}).steps_are_exact);
 }
