@@ -228,7 +228,7 @@ class ValidScript(support.CommandLineTest):
 
     def test_a_score_that_the_resume_cut_off_comes_again(self):
         counted = self.path("cut.runs")
-        script = f"echo $VENTRIS_STEP >> {counted}; echo $VENTRIS_STEP"
+        script = f"echo $VENTRIS_STEP >> {counted}; sleep .1; echo $VENTRIS_STEP"  # so that steps go by
         process = support.start(self.words("cut", script, "--digest-every", 1, steps=1000000, every=400, save=400))
         self.addCleanup(process.stderr.close)
         self.assertTrue(support.wait_for(lambda: self.results("cut"), process))
