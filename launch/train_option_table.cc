@@ -223,17 +223,34 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
       "whose mean decides. Without it the first set decides.");
   table.toggle("keep-valid-outputs", train.keep_valid_outputs,
                "Keeps the translations of each validation in the run folder, as valid/STEP/NAME.txt.");
+  table.optional_text(
+      "valid-script", "CMD", train.valid_script,
+      "Command line of the shell that scores the translations of each validation beside training, such as one "
+      "of COMET: it finds the files in $VENTRIS_SOURCES, $VENTRIS_REFERENCES and $VENTRIS_TRANSLATIONS, the step "
+      "and the set in $VENTRIS_STEP and $VENTRIS_SET, and prints one number. It cannot stop training, and "
+      "its scores do not decide anything.");
+  table.number("valid-script-limit", train.valid_script_limit, {.min = 0, .max = 1e7, .above_min = true},
+               "Seconds after which it is killed. At its end training waits so long for it.");
   table.choice(
       "best", train.best, {"better", "significant"},
       "When a checkpoint becomes the best: with a better --valid-metric; or only if paired bootstrap "
       "resampling says so, with p below 0.05 (1000 resamples), for BLEU and chrF. --patience and "
       "'until stalled' follow the same rule.");
-  preset(table.choice(
+  Option& metric = table.choice(
       "valid-metric", train.valid_metric, {"auto", "bleu", "chrf", "loss", "perplexity"},
       "Metric of the best checkpoint, for 'best' and --patience. The loss includes label smoothing, "
       "as in training; perplexity does not. auto: in a resumed run the metric it had; "
       "otherwise BLEU, or chrF if --valid-tokenize finds no words in the references, "
-      "because they have no spaces between words (docs/scores.md)."));
+      "because they have no spaces between words (docs/scores.md).");
+  metric.store = [store = metric.store](const std::vector<std::string>& values, const std::string& where) {
+    if (values.front() == "script") {
+      throw OptionError(where +
+                        ": scores of --valid-script cannot decide which checkpoint is the best: they arrive "
+                        "while training goes on, in other steps each time");
+    }
+    store(values, where);
+  };
+  preset(metric);
   preset(
       table.integer("patience", train.patience, {.min = 0, .max = 1000000},
                     "Stops after N validations by --valid-every in a row without a better one; 0: never."));

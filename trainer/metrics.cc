@@ -12,6 +12,7 @@
 #include "data/files/disk_room.h"
 #include "trainer/files/json_text.h"
 #include "trainer/metrics_cut.h"
+#include "trainer/script_runner.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -174,6 +175,17 @@ void MetricsLog::write_skipped(int64_t step, const std::string& place) {
 void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
   Json line = line_of(step, "event");
   line.update(Json{{"event", "repair"}, {"part", part}, {"ranks", ranks}});
+  write_line(line);
+}
+
+void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", kValidScriptEvent}, {"of_step", result.of.step}, {"set", result.of.set}});
+  if (result.score) {
+    line["score"] = *result.score;
+  } else {
+    line["error"] = result.error;
+  }
   write_line(line);
 }
 

@@ -13,6 +13,8 @@
 
 namespace ventris {
 
+struct ScriptResult;
+
 /// Statistics since the last log line. Sums are over target tokens and all ranks, without skipped steps.
 struct IntervalSums {
   double loss = 0.0;
@@ -79,15 +81,12 @@ double perplexity_of(double nll);
 /// The type of the lines of validations.
 inline constexpr const char* kValidationType = "validation";
 
-/// The event of the lines that write_stage_end() writes.
+/// The events of the lines that write_stage_end() and so on write.
 inline constexpr const char* kStageEndEvent = "stage_end";
-
-/// The event of the lines that write_plateau() writes.
 inline constexpr const char* kPlateauEvent = "plateau";
-
-/// The events of the lines that write_resumed() and write_skipped() write.
 inline constexpr const char* kResumedEvent = "resumed";
 inline constexpr const char* kSkippedEvent = "skipped";
+inline constexpr const char* kValidScriptEvent = "valid_script";
 
 /// A start that resumed a run.
 struct ResumedStart {
@@ -124,16 +123,17 @@ class MetricsLog {
   void write_digest(int64_t step, const std::string& digest);
   /// {..., "event": "stage_end", "ended_stage": "warm", "end": "until bt 2"}: the last step of a stage.
   void write_stage_end(int64_t step, const std::string& stage, const std::string& end);
-  /// {..., "event": "plateau", "factor": 0.1}: a drop of the learning rate after a step, and the product of
-  /// all drops so far.
+  /// {..., "event": "plateau", "factor": 0.1}: a drop of the learning rate; the product of all drops so far.
   void write_plateau(int64_t step, double factor);
   /// {..., "event": "resumed", ...}: a start that goes on after that step.
   void write_resumed(const ResumedStart& start);
-  /// {..., "event": "skipped", "place": "the loss"}: a step that did not change the parameters, and where NaN
-  /// or Inf was.
+  /// {..., "event": "skipped", "place": "the loss"}: a step without an update, and where NaN or Inf was.
   void write_skipped(int64_t step, const std::string& place);
   /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
+  /// {..., "event": "valid_script", "of_step": 1000, "set": "news", "score": 0.81}, or with "error", after
+  /// the present step.
+  void write_script(int64_t step, const ScriptResult& result);
 
  private:
   void write_line(const nlohmann::ordered_json& line);

@@ -40,8 +40,15 @@ bool is_of_stall(const Json& line) {
   return text_in(line, "event") == kStageEndEvent && text_in(line, "end").starts_with("until stalled ");
 }
 
-bool is_written_by_validation(const Json& line) {
-  return is_of_validation(line) || is_of_stall(line) || text_in(line, "event") == kPlateauEvent;
+bool is_of_script_for(const Json& line, int64_t step) {
+  int64_t of_step = -1;
+  return text_in(line, "event") == kValidScriptEvent && line.contains("of_step") &&
+         read_number(line["of_step"], of_step) && of_step == step;
+}
+
+bool is_written_by_validation(const Json& line, int64_t step) {
+  return is_of_validation(line) || is_of_stall(line) || text_in(line, "event") == kPlateauEvent ||
+         is_of_script_for(line, step);
 }
 
 /// What remains of a log: all bytes up to `size`, then the ranges.
@@ -75,7 +82,7 @@ Remains find_remains(int fd, const std::string& path, int64_t last_step, bool va
       continue;
     }
     const bool is_same = validates_last_step && step == last_step;
-    if (is_same && is_written_by_validation(object)) continue;
+    if (is_same && is_written_by_validation(object, step)) continue;
     if (std::exchange(is_last, false)) remains.has_end = line.has_end;
     if (is_same) {
       add_before(ranges, line);

@@ -6,6 +6,8 @@
 #include <array>
 #include <chrono>
 
+#include "data/text/text_reader.h"
+
 namespace ventris {
 
 std::string bytes_text(int64_t bytes) {
@@ -47,6 +49,14 @@ std::string shell_word(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + "'";
+}
+
+std::string readable(std::string_view text) {
+  std::string shown(text);
+  for (int64_t at = 0; (at = data::find_invalid_utf8(shown)) >= 0;) shown[static_cast<size_t>(at)] = '?';
+  std::ranges::replace_if(
+      shown, [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
+  return shown;
 }
 
 }  // namespace ventris

@@ -63,7 +63,9 @@ struct TrainOptions {
 
   // Validation, checkpoints, progress
   int64_t valid_every = 1000;  // steps; 0: never
-  bool translates_validation() const { return valid_bleu || valid_chrf || keep_valid_outputs; }
+  bool translates_validation() const {
+    return valid_bleu || valid_chrf || keep_valid_outputs || !valid_script.empty();
+  }
   int valid_beam_size = 4;
   float valid_length_penalty = 0.6F;
   bool valid_bleu = true;
@@ -77,6 +79,8 @@ struct TrainOptions {
   std::vector<std::string> valid_sets;   // NAME SRC TGT ...: text to validate on beside that of the corpus
   std::string valid_best;                // sets that decide (parse_valid_best()); empty: the first
   bool keep_valid_outputs = false;       // in the run folder (trainer/files/valid_outputs.h)
+  std::string valid_script;              // command line that scores translations; empty: none
+  double valid_script_limit = 1800.0;    // seconds, after which it is killed
   std::string best = "better";           // what a new best must be: better, or kSignificantBest
   std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or by
                                          // resolve_valid_metric()

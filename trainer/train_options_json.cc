@@ -60,6 +60,8 @@ constexpr const char* kLaterKeys[] = {"shard_optimizer",
                                       "valid_sets",
                                       "valid_best",
                                       "keep_valid_outputs",
+                                      "valid_script",
+                                      "valid_script_limit",
                                       "best",
                                       kTie};
 
@@ -124,6 +126,8 @@ void visit_options(Options& options, Visit&& visit) {
   visit("valid_sets", options.valid_sets);
   visit("valid_best", options.valid_best);
   visit("keep_valid_outputs", options.keep_valid_outputs);
+  visit("valid_script", options.valid_script);
+  visit("valid_script_limit", options.valid_script_limit);
   visit("best", options.best);
   visit("valid_metric", options.valid_metric);
   visit("patience", options.patience);

@@ -34,6 +34,7 @@
 #include "trainer/train_options_json.h"
 #include "trainer/validation_counts.h"
 #include "trainer/validation_metric.h"
+#include "trainer/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -95,6 +96,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
          options_.valid_target, options_.corpus);
   }
   check_schedule_is_validated(options_, !valid_sets_.empty());
+  check_valid_script(options_, !valid_sets_.empty());
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
@@ -217,6 +219,7 @@ std::string TrainingRun::what_is_done() const {
 
 data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
+  if (script_) script_->log_arrived(state_.step);
   step_begin_ = Clock::now();
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
@@ -347,6 +350,7 @@ void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   check_ranks();  // a checkpoint requires a state on which all ranks agree
   wait_for_save();
   const OptimizerState optimizer = whole_state();
+  if (script_) script_->save_begins(state_.step);
   std::string path;
   if (saver_)
     path = saver_->save(state_, optimizer, fmt::format("step {} of: {}", state_.step, command_), best);
@@ -380,16 +384,41 @@ bool TrainingRun::settle() {
 
 void TrainingRun::record_save() {
   if (status_ != nullptr) status_->saved(saved_step_, last_checkpoint_);
+  if (script_) script_->saved();
+}
+
+bool TrainingRun::wait_for_script() {
+  if (options_.valid_script.empty()) return true;
+  for (bool told = false; true; told = true) {
+    double missing = script_ && script_->works(kLongestSilence) ? 1.0 : 0.0;
+    communicator_.all_reduce_sum({&missing, 1, 1, 1, DType::kF64});
+    if (script_) script_->log_arrived(state_.step);
+    if (missing == 0.0) break;
+    double asked = stop_ || stop_requested() ? 1.0 : 0.0;
+    communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
+    stop_ = asked > 0.0;
+    if (stop_) {
+      if (script_) script_->stop();
+      progress_.message("--valid-script is stopped; the next start runs it for what has no score");
+      return false;
+    }
+    if (!told) progress_.message("waiting for --valid-script");
+    progress_.goes_on(state_.step, "waiting for --valid-script");
+  }
+  if (script_) script_->finish();
+  return true;
 }
 
 TrainResult TrainingRun::finish() {
   const bool early = stop_ && state_.step < options_.max_steps;
   const bool validates = validation_ && options_.valid_every > 0 && !early && state_.step > first_step_;
   if (validates && validated_step_ != state_.step) validate();
-  const bool stopped = stop_ && (early || state_.validation_pending != 0);
+  if (script_ && stop_) script_->stop();
   if (saved_step_ != state_.step) save();
   wait_for_save();
   check_surroundings();
+  const bool scored = wait_for_script();
+  const bool stopped = stop_ && (early || state_.validation_pending != 0 || !scored);
   if (!nothing_to_do_) {
     progress_.message(fmt::format("{} at step {} after {}, saved in {}",
                                   stopped ? "stopped on request" : "done", state_.step,

@@ -27,6 +27,7 @@
 namespace ventris {
 
 class TensorBoardLog;
+class ValidationScript;
 
 /// The parts of a training run and the work between its steps. All ranks must call all functions.
 class TrainingRun {
@@ -37,8 +38,7 @@ class TrainingRun {
 
   /// False at the end of training: by steps, epochs, minutes, patience, target or request.
   bool goes_on() const;
-  /// Counts the step and returns its sentence pairs.
-  data::GlobalBatch begin_step();
+  data::GlobalBatch begin_step();  // counts the step and returns its sentence pairs
   /// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
   /// was abandoned for a stop, on all ranks: then the state is that after the previous step.
   bool compute_step(const data::GlobalBatch& batch);
@@ -56,9 +56,8 @@ class TrainingRun {
   /// then the object must outlive it.
   bool settle();
 
-  int64_t step() const { return state_.step; }  // steps done
-  /// For a replay, which has no validations.
-  void set_plateau_factor(double factor) { state_.plateau_factor = factor; }
+  int64_t step() const { return state_.step; }                                // steps done
+  void set_plateau_factor(double factor) { state_.plateau_factor = factor; }  // for a replay
   std::string digest();  // of the parameters (trainer/files/parameter_digest.h); waits for the step
 
  private:
@@ -88,15 +87,15 @@ class TrainingRun {
   bool reports_are_due() const;  // the work after the step needs the numbers of all steps
   /// Makes the masters those of the step on every rank, if their owners alone have them.
   void complete_masters();
-  /// Swaps the parameters with their average, if there is one.
-  void exchange_with_average();
+  void exchange_with_average();  // swaps the parameters with their average, if there is one
   void open_logs();
   void describe_run();
   std::string what_is_done() const;  // the limit that a finished run reached
-  /// On rank 0 the optimizer's state of all elements. All ranks must call it.
-  OptimizerState whole_state();
-  /// Waits for a pending checkpoint; meanwhile the ranks exchange messages.
+  OptimizerState whole_state();      // on rank 0 of all elements; all ranks must call it
+  /// Both wait, on all ranks, and exchange messages meanwhile: for a pending checkpoint; and for the last
+  /// scores of --valid-script, unless there is a stop request. False if some are left for the next start.
   void wait_for_save();
+  bool wait_for_script();
   void record_save();  // in status.json: the last checkpoint is on the disk
   double seconds_of_run() const;
   double seconds_left() const;
@@ -129,6 +128,7 @@ class TrainingRun {
   std::optional<Validation> validation_;         // if there are validation pairs
   std::optional<MetricsLog> metrics_;            // of rank 0
   std::shared_ptr<TensorBoardLog> tensorboard_;  // likewise; null without --tensorboard
+  std::shared_ptr<ValidationScript> script_;     // likewise; null without --valid-script
   std::optional<CheckpointSaver> saver_;         // on rank 0
   std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;

@@ -6,6 +6,7 @@
 #include "trainer/stages.h"
 #include "trainer/tensorboard.h"
 #include "trainer/training_run.h"
+#include "trainer/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -22,7 +23,13 @@ bool has_last_end(const data::MixPlan& plan) {
 void TrainingRun::open_logs() {
   const int64_t last_step = last_checkpoint_.empty() ? -1 : state_.step;
   metrics_.emplace(options_.model_dir, last_step, validation_is_pending());
+  if (!options_.valid_script.empty()) {
+    script_ = std::make_shared<ValidationScript>(
+        options_, ValidationScript::Start{.step = last_step, .validates_again = validation_is_pending()},
+        *metrics_, progress_);
+  }
   if (nothing_to_do_) return;
+  if (!script_) remove_later_script_texts(options_.model_dir, last_step);
   if (last_step >= 0) {
     metrics_->write_resumed(describe_resumed_start(communicator_, options_.model_dir, last_checkpoint_,
                                                    context_.device() == Device::kCuda ? "cuda" : "cpu",

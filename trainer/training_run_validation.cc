@@ -6,6 +6,7 @@
 #include "trainer/training_run.h"
 #include "trainer/validation_counts.h"
 #include "trainer/validation_samples.h"
+#include "trainer/validation_script.h"
 
 namespace ventris {
 
@@ -83,6 +84,7 @@ void TrainingRun::validate() {
                          measured->translations[set]);
   }
   if (metrics_) metrics_->write(metrics);
+  if (script_) script_->start(state_.step, valid_sets_, measured->translations);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
   if (is_due) count_for_plateau(options_, metric, state_, metrics_ ? &*metrics_ : nullptr, progress_);
   if (target_is_reached()) {

@@ -30,6 +30,7 @@ PLACEHOLDERS = {
 # Options of other programs that the pages show.
 OPTIONS_OF_OTHERS = {
     "cmake": {"--build", "--install", "--list-presets", "--parallel", "--preset", "--target"},
+    "comet-score": {"--gpus", "--only_system", "--quiet"},
     "ctest": {"--preset", "--test-dir"},
     "dpkg": {"--add-architecture"},
     "gemm_bench": {"--benchmark_filter"},

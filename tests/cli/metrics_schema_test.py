@@ -64,7 +64,9 @@ class Schema(support.CommandLineTest):
             for steps in (20, 40):
                 self.succeed(*words, "--model-dir", self.path(name), "--max-steps", steps, *options)
         other = ["--valid-set", "other", *(self.path("demo", "test." + side) for side in ("en", "de")), "--valid-best", "valid=2,other=1"]
-        self.succeed(*words, "--model-dir", self.path("sets"), "--max-steps", 20, *other, "--best", "significant", "--valid-metric", "bleu")
+        script = ["--valid-script", 'echo $VENTRIS_STEP; [ "$VENTRIS_SET" = valid ]']
+        self.succeed(*words, "--model-dir", self.path("sets"), "--max-steps", 20, *other, "--best", "significant", "--valid-metric", "bleu",
+                     *script)  # fmt: skip
         # Steps are skipped until the run ends.
         result = support.run(*words, "--model-dir", self.path("diverged"), "--max-steps", 60, "--warmup-steps", 1,
                              "--learning-rate-scale", 1000000, "--adam-epsilon", "1e-30", "--beta2", 0.01)  # fmt: skip
@@ -81,8 +83,8 @@ class Schema(support.CommandLineTest):
                 keys.update(line)
                 for key in line:  # nothing else would be accepted
                     self.assertFalse(validator.is_valid({**line, key + "_": line[key]}))
-        self.assertEqual(seen, {"interval", "validation", "digest", "stage_end", "plateau", "resumed", "skipped"})
-        self.assertLessEqual({"bleu_low", "bleu_high", "p_value", "sets", "signature", "chrf_signature"}, keys)
+        self.assertEqual(seen, {"interval", "validation", "digest", "stage_end", "plateau", "resumed", "skipped", "valid_script"})
+        self.assertLessEqual({"bleu_low", "bleu_high", "p_value", "sets", "signature", "chrf_signature", "score", "error"}, keys)
 
 
 if __name__ == "__main__":

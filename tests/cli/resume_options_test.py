@@ -52,6 +52,7 @@ TOGETHER = {
     "valid-protocol": ["--valid-protocol", "paper", "--valid-language", "de"],
     "valid-language": ["--valid-protocol", "paper", "--valid-language", "de"],
     "valid-tokenized": ["--valid-protocol", "paper", "--valid-language", "de", "--valid-tokenized", "both"],
+    "valid-script": ["--valid-script", "true", "--valid-every", "1"],
     "valid-best": ["--valid-best", "valid", "--valid-every", "1"],
     "valid-tokenize-with": ["--valid-tokenize-with", MODEL, "--valid-tokenize", "spm"],
 }

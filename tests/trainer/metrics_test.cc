@@ -15,6 +15,7 @@
 #include "tests/support/tiny_run.h"
 #include "trainer/files/metrics_reader.h"
 #include "trainer/progress.h"
+#include "trainer/script_runner.h"
 
 namespace ventris {
 namespace {
@@ -165,15 +166,18 @@ TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
       log.write_digest(20, "0123");
       log.write_repair(20, "parameters", {1});
       log.write(ValidationMetrics{.step = 20, .has_bleu = true, .bleu = 12.0});
+      log.write_script(20, {.of = {10, "news"}, .score = 0.5, .error = ""});
+      log.write_script(20, {.of = {20, "news"}, .score = {}, .error = "it ended"});
     }
     const MetricsLog log(folder / "", 20, validates_last_step);
     return lines_of(folder / "metrics.jsonl");
   };
-  EXPECT_EQ(steps_after(false).size(), 5U);
+  EXPECT_EQ(steps_after(false).size(), 7U);
   const auto lines = steps_after(true);
-  ASSERT_EQ(lines.size(), 4U);
+  ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines.front()["step"], 10);
-  for (const auto& line : lines) EXPECT_FALSE(line.contains("valid_bleu"));
+  for (const auto& line : lines) EXPECT_FALSE(line.contains("valid_bleu") || line.contains("error"));
+  EXPECT_EQ(lines.back()["score"], 0.5);
 }
 
 std::string text_of(const std::string& path) {

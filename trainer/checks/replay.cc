@@ -175,6 +175,7 @@ TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoi
   options.valid_tokenize_with.clear();
   options.valid_sets.clear();
   options.valid_best.clear();
+  options.valid_script.clear();
   options.best = "better";
   options.save_every = 0;
   options.log_every = std::max<int64_t>(last_step, 1);
