@@ -92,6 +92,23 @@ void ProtoWriter::text(uint64_t number, std::string_view bytes) {
   bytes_ += bytes;
 }
 
+SentencePiece SentencePiece::parse(std::string_view message) {
+  SentencePiece piece;
+  ProtoFields fields(message);
+  while (fields.next()) {
+    if (fields.number() == kPieceTextField) {
+      piece.text = fields.bytes();
+    } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
+      piece.score = fields.float_value();
+    } else if (fields.number() == kPieceTypeField && fields.value() >= kTypeNormal &&
+               fields.value() <= kTypeByte) {  // protocol buffers ignore values that an enumeration lacks
+      piece.type = fields.value();
+    }
+  }
+  piece.ok = fields.ok();
+  return piece;
+}
+
 bool looks_like_sentencepiece_model(std::string_view bytes) {
   bool has_pieces = false;
   ProtoFields fields(bytes);
@@ -130,7 +147,7 @@ std::optional<ReplacementTable> ReplacementTable::parse(std::string_view bytes) 
 }
 
 bool ReplacementTable::is_sound() const {
-  if (replacements_.empty() || replacements_.back() != '\0') return false;
+  if (replacements_.empty() || replacements_.back() != '\0' || is_value(units_[0])) return false;
   for (size_t i = 0; i < units_.size(); ++i) {
     const uint32_t unit = units_[i];
     if (is_value(unit)) continue;
@@ -163,6 +180,35 @@ bool ReplacementTable::keeps_spaces_apart() const {
         nodes.emplace_back(child, false);
       }
     }
+  }
+  return true;
+}
+
+ReplacementTable::Replacement ReplacementTable::longest(std::string_view text) const {
+  Replacement found;
+  size_t place = offset(units_[0]);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    place ^= byte;
+    const uint32_t unit = units_[place];
+    if ((unit & 0x800000ffu) != byte) break;
+    place ^= offset(unit);
+    if (!has_leaf(unit)) continue;
+    found.key_bytes = i + 1;
+    found.text = replacements_.substr(units_[place] & 0x7fffffffu);
+  }
+  found.text = found.text.substr(0, found.text.find('\0'));
+  return found;
+}
+
+bool ReplacementTable::has_keys_from(std::string_view text) const {
+  size_t place = offset(units_[0]);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    place ^= byte;
+    const uint32_t unit = units_[place];
+    if ((unit & 0x800000ffu) != byte) return false;
+    place ^= offset(unit);
   }
   return true;
 }

@@ -58,7 +58,12 @@ inline constexpr uint64_t kPieceTextField = 1;
 inline constexpr uint64_t kPieceScoreField = 2;
 inline constexpr uint64_t kPieceTypeField = 3;
 inline constexpr uint64_t kModelKindField = 3;
+inline constexpr uint64_t kWhitespaceAsSuffixField = 24;
+inline constexpr uint64_t kByteFallbackField = 35;
 inline constexpr uint64_t kReplacementsField = 2;
+inline constexpr uint64_t kAddDummyPrefixField = 3;
+inline constexpr uint64_t kRemoveExtraWhitespacesField = 4;
+inline constexpr uint64_t kEscapeWhitespacesField = 5;
 
 // Kinds of models, types of pieces.
 inline constexpr uint64_t kModelUnigram = 1;
@@ -69,9 +74,28 @@ inline constexpr uint64_t kTypeNormal = 1;
 inline constexpr uint64_t kTypeUnknown = 2;
 inline constexpr uint64_t kTypeControl = 3;
 inline constexpr uint64_t kTypeUserDefined = 4;
+inline constexpr uint64_t kTypeUnused = 5;
+inline constexpr uint64_t kTypeByte = 6;
 
 /// The mark that SentencePiece writes for a space, U+2581.
 inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+/// Bytes of the character that UTF-8 text begins with.
+inline size_t character_size(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const size_t size = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  return size < text.size() ? size : text.size();
+}
+
+/// A piece of the vocabulary.
+struct SentencePiece {
+  std::string_view text;
+  float score = 0.0F;
+  uint64_t type = kTypeNormal;
+  bool ok = false;  // it is a message
+
+  static SentencePiece parse(std::string_view message);
+};
 
 /// Whether the bytes are a message with pieces, whatever their contents.
 bool looks_like_sentencepiece_model(std::string_view bytes);
@@ -84,6 +108,7 @@ uint64_t kind_of_sentencepiece_model(std::string_view model);
 /// position of the replacement, at p ^ offset(u).
 class ReplacementTable {
  public:
+  /// The bytes must outlive the table.
   static std::optional<ReplacementTable> parse(std::string_view bytes);
 
   /// Whether every step of a search stays inside the trie, and every value is the position of a replacement.
@@ -93,6 +118,15 @@ class ReplacementTable {
   bool replacements_have(std::string_view text) const {
     return replacements_.find(text) != std::string_view::npos;
   }
+
+  struct Replacement {
+    std::string_view text;
+    size_t key_bytes = 0;  // 0: the text begins with no key
+  };
+  /// That of the longest key that the text begins with. Requires a sound table.
+  Replacement longest(std::string_view text) const;
+  /// Whether a key begins with the text. Requires a sound table.
+  bool has_keys_from(std::string_view text) const;
 
  private:
   static size_t offset(uint32_t unit) { return static_cast<size_t>(unit >> 10) << ((unit & (1u << 9)) >> 6); }

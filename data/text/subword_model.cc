@@ -4,16 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include "data/text/sentencepiece_format.h"
+
 namespace ventris::data {
 
 namespace {
-
-/// Bytes of the character that the text begins with.
-size_t character_size(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const size_t size = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  return std::min(size, text.size());
-}
 
 struct Defined {
   int32_t id = SubwordModel::kUnknown;

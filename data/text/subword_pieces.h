@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "data/text/prefix_tree.h"
 
 // Private to data/.
 
@@ -27,49 +30,40 @@ class SubwordPieces {
   /// Whether unknown characters become tokens of their bytes.
   bool falls_back_to_bytes() const { return falls_back_to_bytes_; }
 
+  int32_t unknown_id() const { return unknown_id_; }
+  /// Of the piece for a byte, or unknown_id() if there is none.
+  int32_t byte_id(unsigned char byte) const { return byte_ids_[byte] >= 0 ? byte_ids_[byte] : unknown_id_; }
+
   float score(int32_t id) const { return scores_[static_cast<size_t>(id)]; }
   bool is_user_defined(int32_t id) const { return is_user_defined_[static_cast<size_t>(id)]; }
   /// Of the normal pieces.
   float lowest_score() const { return lowest_score_; }
+  /// Of the normal pieces, but at least the smallest normal number, as in SentencePiece.
+  float highest_score() const { return highest_score_; }
+  int32_t size() const { return static_cast<int32_t>(scores_.size()); }
 
   /// Calls each(id, bytes) for every piece that the text begins with, the shortest first.
   template <typename Each>
   void for_each_prefix(std::string_view text, Each&& each) const {
-    size_t node = 0;
-    for (size_t bytes = 0;; ++bytes) {
-      if (bytes > 0 && nodes_[node].id >= 0) each(nodes_[node].id, bytes);
-      if (bytes == text.size()) return;
-      const Node& at = nodes_[node];
-      const size_t child = std::string_view(labels_).substr(at.first_child, at.children).find(text[bytes]);
-      if (child == std::string_view::npos) return;
-      node = at.first_child + child;
-    }
+    tree_.for_each_prefix(text, std::forward<Each>(each));
   }
 
  private:
-  struct Node {
-    int32_t id = -1;  // of the piece that ends here
-    uint32_t first_child = 0;
-    uint32_t children = 0;
-  };
-  struct Piece {
-    std::string_view text;
-    int32_t id;
-  };
   void read_trainer(std::string_view message);
-  void read_piece(std::string_view message, std::vector<Piece>& pieces);
-  void build_tree(std::vector<Piece> pieces);
+  void read_piece(std::string_view message, std::vector<PrefixTree::Key>& pieces);
 
   Model model_ = Model::kUnigram;
   bool has_unused_ = false;
   bool has_user_defined_ = false;
   bool ends_at_words_ = true;
   bool falls_back_to_bytes_ = false;
+  int32_t unknown_id_ = 0;
+  std::array<int32_t, 256> byte_ids_;
   std::vector<float> scores_;
   std::vector<bool> is_user_defined_;
   float lowest_score_ = std::numeric_limits<float>::max();
-  std::vector<Node> nodes_;
-  std::string labels_;  // of each node the byte that leads to it
+  float highest_score_ = std::numeric_limits<float>::min();
+  PrefixTree tree_;
 };
 
 }  // namespace ventris::data

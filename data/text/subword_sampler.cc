@@ -1,7 +1,6 @@
 #include "data/text/subword_sampler.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "data/error.h"
@@ -37,28 +36,14 @@ std::unique_ptr<SubwordModel> model_of(const SubwordPieces& pieces, double alpha
   }
 }
 
-/// The value of a piece such as <0xE7>, or -1.
-int byte_of(std::string_view piece) {
-  if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return -1;
-  int byte = -1;
-  const auto [end, error] = std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
-  return error == std::errc() && end == piece.data() + 5 ? byte : -1;
-}
-
 }  // namespace
 
 SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double alpha)
-    : tokenizer_(tokenizer),
+    : normaliser_(tokenizer.model()),
       pieces_(tokenizer.model()),
       model_(model_of(pieces_, alpha)),
       words_apart_(!pieces_.has_user_defined() && pieces_.ends_at_words() &&
-                   words_are_normalised_apart(tokenizer.model())) {
-  byte_ids_.fill(tokenizer.unknown_id());
-  for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
-    const int32_t id = tokenizer.find(fmt::format("<0x{:02X}>", byte));
-    if (id >= 0) byte_ids_[byte] = id;
-  }
-}
+                   words_are_normalised_apart(tokenizer.model())) {}
 
 void SubwordSampler::sample(std::string_view text, uint64_t key, std::vector<int32_t>& ids) {
   ids.clear();
@@ -75,19 +60,10 @@ void SubwordSampler::sample(std::string_view text, uint64_t key, std::vector<int
   }
 }
 
-// The pieces of any encoding, end to end, are the normalised text. Where a model falls back to bytes, no
-// other piece or unknown text looks like a byte.
 std::string SubwordSampler::normalised(std::string_view text) const {
-  std::string joined;
-  for (const std::string& piece : tokenizer_.pieces(text)) {
-    const int byte = pieces_.falls_back_to_bytes() ? byte_of(piece) : -1;
-    if (byte >= 0) {
-      joined.push_back(static_cast<char>(byte));
-    } else {
-      joined += piece;
-    }
-  }
-  return joined;
+  std::string result;
+  normaliser_.normalise(text, result);
+  return result;
 }
 
 void SubwordSampler::append_word(std::string_view word, KeyedRandom& random, std::vector<int32_t>& ids) {
@@ -115,9 +91,9 @@ void SubwordSampler::append(const SubwordText& text, KeyedRandom& random, std::v
       ids.push_back(token.id);
     } else if (pieces_.falls_back_to_bytes()) {
       for (uint32_t at = text.begin[token.begin]; at < text.begin[token.end]; ++at)
-        ids.push_back(byte_ids_[static_cast<unsigned char>(text.text[at])]);
+        ids.push_back(pieces_.byte_id(static_cast<unsigned char>(text.text[at])));
     } else if (!after_unknown_) {
-      ids.push_back(tokenizer_.unknown_id());
+      ids.push_back(pieces_.unknown_id());
     }
     after_unknown_ = token.id == SubwordModel::kUnknown;
   }

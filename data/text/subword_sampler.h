@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "data/text/normaliser.h"
 #include "data/text/subword_model.h"
 #include "data/text/subword_pieces.h"
 #include "data/text/tokenizer.h"
@@ -27,7 +27,8 @@ class SubwordSampler {
   /// it must not produce. The tokenizer must outlive the object.
   SubwordSampler(const Tokenizer& tokenizer, double alpha);
 
-  /// Overwrites ids with a segmentation, without marks: a function of text and key alone.
+  /// Overwrites ids with a segmentation, without marks: a function of text, which is valid UTF-8, and key
+  /// alone.
   void sample(std::string_view text, uint64_t key, std::vector<int32_t>& ids);
 
  private:
@@ -40,11 +41,10 @@ class SubwordSampler {
   void append_word(std::string_view word, KeyedRandom& random, std::vector<int32_t>& ids);
   void append(const SubwordText& text, KeyedRandom& random, std::vector<int32_t>& ids);
 
-  const Tokenizer& tokenizer_;
+  const Normaliser normaliser_;
   const SubwordPieces pieces_;
   const std::unique_ptr<SubwordModel> model_;
   const bool words_apart_;
-  std::array<int32_t, 256> byte_ids_{};  // if the model falls back to bytes
   std::unordered_map<std::string, SubwordText, Hash, std::equal_to<>> words_;
   size_t edges_ = 0;  // of words_
   std::vector<SubwordModel::Token> tokens_;

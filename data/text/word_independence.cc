@@ -20,14 +20,18 @@
 // 2. BPE joins neighbours that together are a piece of the vocabulary, best score first, leftmost first.
 // Where no
 //    piece has a U+2581 but at its beginning, nothing is joined across the beginning of a word, and joins in
-//    one word neither enable nor reorder joins in another: scores are compared, never added. (The unigram
-//    model adds scores along the line, and the rounding of the sums depends on the words before; it is not
-//    covered.) Neighbouring unknown characters become one unknown token; where U+2581 itself is a piece, a
-//    word never begins with an unknown character, so that none are joined across words. Pieces that users
-//    define are matched before all this, and joined with nothing: one that begins with U+2581 and has no
-//    other, as the tags of `prepare`, is matched at the beginning of a word alone and ends in that word;
-//    models of other kinds, or with other such pieces, are not covered. Bytes in place of an unknown
-//    character are those of that character.
+//    one word neither enable nor reorder joins in another: scores are compared, never added. Neighbouring
+//    unknown characters become one unknown token; where U+2581 itself is a piece, a word never begins with an
+//    unknown character, so that none are joined across words. Pieces that users define are matched before all
+//    this, and joined with nothing: one that begins with U+2581 and has no other, as the tags of `prepare`,
+//    is matched at the beginning of a word alone and ends in that word; models of other kinds, or with other
+//    such pieces, are not covered. Bytes in place of an unknown character are those of that character.
+//
+//    A unigram model takes the segmentation with the largest sum of scores. No piece reaches into the next
+//    word, so that the best segmentation of a line is that of its words, and unknown characters are as above;
+//    but sums are rounded in the order of the line, and what follows of that is for UnigramEncoder. Pieces
+//    that users define are pieces like others here; the normaliser does not change them, wherever they are,
+//    so that they must not have a space.
 //
 //    A model of characters takes them one by one; for its unknown characters the same holds. A model of words
 //    takes whole words, and Tokenizer does not join unknown ones.
@@ -43,8 +47,8 @@ bool normaliser_allows(std::string_view message) {
   while (fields.next()) {
     if (fields.number() == kReplacementsField) {
       table_bytes = fields.bytes();
-    } else if (fields.number() >= 3 && fields.number() <= 5) {
-      // add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces, true unless written
+    } else if (fields.number() == kAddDummyPrefixField || fields.number() == kRemoveExtraWhitespacesField ||
+               fields.number() == kEscapeWhitespacesField) {  // true unless written
       defaults = defaults && fields.value() != 0;
     }
   }
@@ -63,58 +67,40 @@ bool spaces_are_before_words(std::string_view trainer) {
   bool before = true;
   ProtoFields fields(trainer);
   while (fields.next()) {
-    if (fields.number() == 24) before = fields.value() == 0;  // treat_whitespace_as_suffix
+    if (fields.number() == kWhitespaceAsSuffixField) before = fields.value() == 0;
   }
   return fields.ok() && before;
 }
 
-/// The kind of the model, or nothing if it is not covered.
-std::optional<uint64_t> kind_that_trainer_allows(std::string_view message) {
-  uint64_t kind = 0;
-  ProtoFields fields(message);
-  while (fields.next()) {
-    if (fields.number() == kModelKindField) {
-      kind = fields.value();
-    }
-  }
-  const bool covered = kind == kModelBpe || kind == kModelWord || kind == kModelChar;
-  return fields.ok() && covered && spaces_are_before_words(message) ? std::optional(kind) : std::nullopt;
+/// Requires a piece without U+2581 but at its beginning.
+bool user_defined_is_of_one_word(std::string_view text, uint64_t kind) {
+  if (text == kSpaceMark) return false;
+  if (kind == kModelUnigram) return text.find(' ') == std::string_view::npos;
+  return kind == kModelBpe && text.starts_with(kSpaceMark);
 }
 
 }  // namespace
 
 bool words_are_independent(std::string_view model) {
-  std::optional<uint64_t> kind;
+  const uint64_t kind = kind_of_sentencepiece_model(model);
+  bool trainer = false;
   bool normaliser = false;
   bool has_space_mark = false;
-  bool has_tags = false;
   ProtoFields fields(model);
   while (fields.next()) {
     if (fields.number() == kTrainerField) {
-      kind = kind_that_trainer_allows(fields.bytes());
+      trainer = spaces_are_before_words(fields.bytes());
     } else if (fields.number() == kNormaliserField) {
       normaliser = normaliser_allows(fields.bytes());
     } else if (fields.number() == kPiecesField) {
-      std::string_view text;
-      uint64_t type = kTypeNormal;
-      ProtoFields piece(fields.bytes());
-      while (piece.next()) {
-        if (piece.number() == kPieceTextField) {
-          text = piece.bytes();
-        } else if (piece.number() == kPieceTypeField) {
-          type = piece.value();
-        }
-      }
-      if (!piece.ok() || text.find(kSpaceMark, 1) != std::string_view::npos) return false;
-      if (type == kTypeUserDefined) {
-        if (!text.starts_with(kSpaceMark) || text == kSpaceMark) return false;
-        has_tags = true;
-      }
+      const auto [text, score, type, ok] = SentencePiece::parse(fields.bytes());
+      if (!ok || text.find(kSpaceMark, 1) != std::string_view::npos) return false;
+      if (type == kTypeUserDefined && !user_defined_is_of_one_word(text, kind)) return false;
       has_space_mark = has_space_mark || (text == kSpaceMark && type == kTypeNormal);
     }
   }
-  return fields.ok() && kind && normaliser && (has_space_mark || *kind == kModelWord) &&
-         (!has_tags || *kind == kModelBpe);
+  const bool covered = kind == kModelUnigram || kind == kModelBpe || kind == kModelWord || kind == kModelChar;
+  return fields.ok() && covered && trainer && normaliser && (has_space_mark || kind == kModelWord);
 }
 
 bool words_are_normalised_apart(std::string_view model) {

@@ -11,13 +11,17 @@ namespace {
 constexpr const char* kTexts[] = {"", "one two", "\xc3\xa9t\xc3\xa9 \xef\xbd\xb6\xef\xbe\x9e \xe2\x96\x81 x",
                                   "a\xff\xfe b"};
 
+constexpr size_t kWords = 64;
+
 }  // namespace
 
 void run_tokenizer(std::string_view bytes) {
   const data::Tokenizer tokenizer(std::string(bytes), "input");
-  data::words_are_independent(bytes);
+  data::CachedEncoder encoder(tokenizer, data::words_are_independent(bytes), kWords);
   for (const char* text : kTexts) {
-    const std::vector<int32_t> ids = tokenizer.encode(text);
+    std::vector<int32_t> ids = tokenizer.encode(text);
+    tokenizer.decode(ids);
+    encoder.encode(text, ids);
     tokenizer.decode(ids);
   }
   for (int32_t id = 0; id < tokenizer.vocab_size() && id < 64; ++id) {

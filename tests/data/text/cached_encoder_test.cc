@@ -74,6 +74,10 @@ TEST(CachedEncoderTest, OddLinesGiveTheIdsOfTheTokenizer) {
   }
 }
 
+TEST(CachedEncoderTest, UnigramModelsAreCovered) {
+  EXPECT_TRUE(words_are_independent(train_with({{"model_type", "unigram"}, {"vocab_size", "100"}})));
+}
+
 TEST(CachedEncoderTest, ModelsOfWordsAndCharactersAreCovered) {
   for (const char* kind : {"word", "char"}) {
     EXPECT_TRUE(words_are_independent(train_with({{"model_type", kind}, {"vocab_size", "50"}}))) << kind;
@@ -81,15 +85,19 @@ TEST(CachedEncoderTest, ModelsOfWordsAndCharactersAreCovered) {
 }
 
 TEST(CachedEncoderTest, ModelsWithTagsAreCovered) {
-  const Tokenizer tokenizer(train_with({{"user_defined_symbols", "\u2581<bt>,\u2581fox"}}), "test");
-  EXPECT_TRUE(words_are_independent(tokenizer.model()));
   Strings lines;
   const char* const tags[] = {"<bt> ", "<bt>", "<bt>fox ", " fox", "foxes <bt> ", "<bt><bt>\t", "x<bt>"};
   for (const std::string& line : odd_lines()) {
     const std::string tag = tags[lines.size() % std::size(tags)];
     lines.push_back(lines.size() % 2 == 0 ? tag + line : line + tag + line);
   }
-  expect_same_ids(tokenizer, lines);
+  for (const SentencePieceArguments& arguments : std::vector<SentencePieceArguments>{
+           {{"user_defined_symbols", "\u2581<bt>,\u2581fox"}},
+           {{"model_type", "unigram"}, {"vocab_size", "100"}, {"user_defined_symbols", "\u2581<bt>,fox"}}}) {
+    const Tokenizer tokenizer(train_with(arguments), "test");
+    EXPECT_TRUE(words_are_independent(tokenizer.model()));
+    expect_same_ids(tokenizer, lines);
+  }
   const Strings not_covered = {"\u2581", "<bt>", "\u2581a\u2581b"};
   for (const std::string& symbol : not_covered) {
     EXPECT_FALSE(words_are_independent(train_with({{"user_defined_symbols", symbol}}))) << symbol;
@@ -98,8 +106,9 @@ TEST(CachedEncoderTest, ModelsWithTagsAreCovered) {
 
 TEST(CachedEncoderTest, ModelsThatAreNotCoveredAreLeftToTheTokenizer) {
   const std::vector<SentencePieceArguments> all = {
-      {{"model_type", "unigram"}, {"vocab_size", "100"}},
       {{"add_dummy_prefix", "false"}},
+      {{"model_type", "unigram"}, {"vocab_size", "100"}, {"add_dummy_prefix", "false"}},
+      {{"model_type", "unigram"}, {"vocab_size", "100"}, {"user_defined_symbols", "fox jumps"}},
       {{"remove_extra_whitespaces", "false"}},
       {{"treat_whitespace_as_suffix", "true"}},
       {{"user_defined_symbols", "quick,fox jumps"}},
@@ -122,6 +131,11 @@ TEST(CachedEncoderTest, OtherTrainingOptionsGiveTheIdsOfTheTokenizer) {
       {{"model_type", "word"}, {"vocab_size", "40"}},
       {{"model_type", "word"}, {"vocab_size", "300"}, {"byte_fallback", "true"}},
       {{"model_type", "char"}, {"vocab_size", "50"}},
+      {{"model_type", "unigram"}, {"vocab_size", "100"}},
+      {{"model_type", "unigram"}, {"vocab_size", "360"}, {"byte_fallback", "true"}},
+      {{"model_type", "unigram"}, {"vocab_size", "100"}, {"split_by_whitespace", "false"}},
+      {{"model_type", "unigram"}, {"vocab_size", "100"}, {"normalization_rule_name", "nfkc_cf"}},
+      {{"model_type", "unigram"}, {"vocab_size", "60"}, {"character_coverage", "0.98"}},
       {{"split_by_unicode_script", "false"}},
       {{"character_coverage", "0.98"}},
   };
@@ -189,12 +203,15 @@ TEST(CachedEncoderSharedTest, SharedTextGivesTheIdsOfTheTokenizer) {
     const Strings more = lines_of(shared_data(path), 400);
     lines.insert(lines.end(), more.begin(), more.end());
   }
-  TokenizerTraining options;
-  options.vocab_size = 4000;
-  options.character_coverage = 0.999;
-  const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
-  EXPECT_TRUE(words_are_independent(tokenizer.model()));
-  expect_same_ids(tokenizer, lines);
+  for (const TokenizerKind kind : {TokenizerKind::kBpe, TokenizerKind::kUnigram}) {
+    TokenizerTraining options;
+    options.kind = kind;
+    options.vocab_size = 4000;
+    options.character_coverage = 0.999;
+    const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
+    EXPECT_TRUE(words_are_independent(tokenizer.model()));
+    expect_same_ids(tokenizer, lines);
+  }
 }
 
 }  // namespace

@@ -132,6 +132,9 @@ TEST_F(TableTest, ASearchStaysInside) {
   units_[0] = 0;
   add_key('a', 2);
   check_sentencepiece_model(model("x\0y\0"s), "sound.model");
+  units_[0] = kValue;  // with an offset like that of any other
+  EXPECT_TRUE(contains(refusal(model("x\0y\0"s)), "outside"));
+  units_[0] = 0;
   EXPECT_TRUE(contains(refusal(model("")), "outside"));
   EXPECT_TRUE(contains(refusal(model("x\0y"s)), "outside"));
   EXPECT_TRUE(contains(refusal(model("x\0"s)), "outside"));  // the value is the place after the last

@@ -1,0 +1,250 @@
+#include "data/text/unigram_encoder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "data/text/cached_encoder.h"
+#include "data/text/sentencepiece_format.h"
+#include "data/text/tokenizer.h"
+#include "data/text/tokenizer_training.h"
+#include "data/text/word_independence.h"
+#include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_training.h"
+
+// SentencePiece itself, which Tokenizer::encode() calls, is the oracle. VENTRIS_ORACLE_LINES=N encodes at
+// least N lines with models made at random.
+
+namespace ventris::data {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using Strings = std::vector<std::string>;
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  size_t below(size_t end) { return engine_() % end; }
+  bool one_in(size_t n) { return below(n) == 0; }
+  const std::string& of(const Strings& all) { return all[below(all.size())]; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct HandMadePiece {
+  std::string text;
+  float score;
+  uint64_t type;
+};
+
+struct HandMadeModel {
+  std::vector<HandMadePiece> pieces;
+  bool byte_fallback = false;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+  bool whitespace_is_suffix = false;
+
+  std::string bytes() const {
+    ProtoWriter model;
+    const auto add = [&](const std::string& text, float score, uint64_t type) {
+      ProtoWriter piece;
+      piece.text(kPieceTextField, text);
+      piece.number32(kPieceScoreField, score);
+      piece.integer(kPieceTypeField, type);
+      model.text(kPiecesField, piece.bytes());
+    };
+    add("<unk>", 0.0F, kTypeUnknown);
+    add("<s>", 0.0F, kTypeControl);
+    add("</s>", 0.0F, kTypeControl);
+    for (int byte = 0; byte_fallback && byte < 256; ++byte) {
+      char text[8];
+      std::snprintf(text, sizeof(text), "<0x%02X>", static_cast<unsigned>(byte));
+      add(text, 0.0F, kTypeByte);
+    }
+    for (const HandMadePiece& piece : pieces) add(piece.text, piece.score, piece.type);
+    ProtoWriter trainer;
+    trainer.integer(kModelKindField, kModelUnigram);
+    trainer.integer(kWhitespaceAsSuffixField, whitespace_is_suffix ? 1 : 0);
+    trainer.integer(kByteFallbackField, byte_fallback ? 1 : 0);
+    model.text(kTrainerField, trainer.bytes());
+    ProtoWriter normaliser;
+    normaliser.integer(kAddDummyPrefixField, add_dummy_prefix ? 1 : 0);
+    normaliser.integer(kRemoveExtraWhitespacesField, remove_extra_whitespaces ? 1 : 0);
+    normaliser.integer(kEscapeWhitespacesField, escape_whitespaces ? 1 : 0);
+    model.text(kNormaliserField, normaliser.bytes());
+    return model.bytes();
+  }
+};
+
+const std::string& mark() {
+  static const std::string text(kSpaceMark);
+  return text;
+}
+
+/// Few characters and few different scores, so that many segmentations have equal sums; or scores so near
+/// that the rounding of what stands before a word decides.
+HandMadeModel random_model(Random& random) {
+  const Strings characters = {"a", "b", "c", "ä", "日", "1"};
+  const bool near = random.one_in(2);
+  const bool over_spaces = random.one_in(8);
+  const auto score = [&] {
+    if (near) return -1.0F - 0x1p-22F * static_cast<float>(random.below(8));
+    const float steps[] = {1.0F, 0.5F, 0.1F, 1.7F};
+    return -steps[random.below(4)] * static_cast<float>(1 + random.below(6));
+  };
+  HandMadeModel model;
+  Strings texts = {mark()};
+  if (random.one_in(10)) texts.clear();
+  for (size_t i = 4 + random.below(40); i > 0; --i) {
+    std::string text = random.one_in(3) ? mark() : "";
+    for (size_t k = 1 + random.below(5); k > 0; --k) text += random.of(characters);
+    if (over_spaces && random.one_in(4)) text += mark() + random.of(characters);
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  }
+  const bool with_odd = random.one_in(3);
+  for (const std::string& text : texts) {
+    const bool odd = with_odd && random.one_in(6);
+    const uint64_t type = !odd ? kTypeNormal : random.one_in(2) ? kTypeUserDefined : kTypeUnused;
+    // As a rule the score of a piece is about that of its characters, so that none wins always.
+    const auto size = near ? static_cast<float>(unsigned(text.size())) : 1.0F;
+    model.pieces.push_back({text, size * score(), type});
+  }
+  if (random.one_in(12)) model.pieces.front().score = 0.5F;
+  model.byte_fallback = random.one_in(4);
+  if (random.one_in(4)) {
+    model.add_dummy_prefix = random.one_in(2);
+    model.remove_extra_whitespaces = random.one_in(2);
+    model.escape_whitespaces = !random.one_in(3);
+    model.whitespace_is_suffix = random.one_in(2);
+  }
+  return model;
+}
+
+std::string random_line(Random& random, const HandMadeModel& model) {
+  const Strings parts = {"a",      "b",   "c", "ä", "日", "1", "語", "🙂", "x", std::string(1, '\0'),
+                         "\ufeff", mark()};
+  const bool odd = random.one_in(4);
+  std::string line;
+  for (size_t words = random.below(random.one_in(20) ? 400 : 25); words > 0; --words) {
+    if (random.one_in(8) && !model.pieces.empty()) {
+      const std::string& text = model.pieces[random.below(model.pieces.size())].text;
+      line += text.starts_with(mark()) ? text.substr(mark().size()) : text;
+    }
+    for (size_t k = random.below(random.one_in(30) ? 90 : 7); k > 0; --k)
+      line += parts[random.below(odd ? parts.size() : 6)];
+    line += random.one_in(10) ? "  " : " ";
+  }
+  if (!line.empty() && random.one_in(2)) line.pop_back();
+  return line;
+}
+
+/// Returns the number of lines of which the ids of the words alone are not those of the line.
+size_t expect_same_ids(const Tokenizer& tokenizer, const Strings& lines) {
+  UnigramEncoder encoder(tokenizer.model());
+  CachedEncoder cached(tokenizer, words_are_independent(tokenizer.model()), 256);
+  Ids ids;
+  Ids word_by_word;
+  UnigramEncoder::Part part;
+  size_t different = 0;
+  for (const std::string& line : lines) {
+    const Ids expected = tokenizer.encode(line);
+    ids.clear();
+    encoder.encode(line, 0.0F, ids);
+    EXPECT_EQ(ids, expected) << "\"" << line << "\"";
+    cached.encode(line, ids);
+    EXPECT_EQ(ids, expected) << "with known words: \"" << line << "\"";
+    if (::testing::Test::HasFailure()) return different;
+    word_by_word.clear();
+    for (size_t begin = 0; begin < line.size();) {
+      const size_t end = std::min(line.find(' ', begin), line.size());
+      encoder.analyse(std::string_view(line).substr(begin, end - begin), part);
+      word_by_word.insert(word_by_word.end(), part.ids.begin(), part.ids.end());
+      begin = end + 1;
+    }
+    different += word_by_word == expected ? 0 : 1;
+  }
+  return different;
+}
+
+size_t oracle_lines() {
+  const char* const text = std::getenv("VENTRIS_ORACLE_LINES");
+  return text == nullptr ? 20'000 : std::strtoull(text, nullptr, 10);
+}
+
+TEST(UnigramEncoderTest, RandomModelsGiveTheIdsOfSentencePiece) {
+  constexpr size_t kLinesOfAModel = 100;
+  size_t different = 0;
+  size_t independent = 0;
+  for (size_t model_number = 0; model_number * kLinesOfAModel < oracle_lines(); ++model_number) {
+    SCOPED_TRACE(model_number);
+    Random random(model_number);
+    const HandMadeModel model = random_model(random);
+    const Tokenizer tokenizer(model.bytes(), "test");
+    Strings lines = {"", " ", "a", mark() + "a"};
+    while (lines.size() < kLinesOfAModel) lines.push_back(random_line(random, model));
+    const size_t found = expect_same_ids(tokenizer, lines);
+    if (::testing::Test::HasFailure()) return;
+    if (!words_are_independent(tokenizer.model())) continue;
+    ++independent;
+    different += found;
+  }
+  EXPECT_GT(independent, 20U);
+  EXPECT_GT(different, 100U) << "lines in which rounding decides";
+}
+
+// "ab" and "a" + "b" differ by less than the rounding of the sums of a long line: the word alone becomes the
+// one, but far from the beginning of a line the other.
+TEST(UnigramEncoderTest, WhatStandsBeforeAWordDecidesNearTies) {
+  HandMadeModel model;
+  model.pieces = {{mark(), -1.0F, kTypeNormal},
+                  {"a", -1.1F, kTypeNormal},
+                  {"b", -1.3F, kTypeNormal},
+                  {"ab", std::nextafter(-1.1F - 1.3F, 0.0F), kTypeNormal}};
+  const Tokenizer tokenizer(model.bytes(), "test");
+  ASSERT_TRUE(words_are_independent(tokenizer.model()));
+  UnigramEncoder encoder(tokenizer.model());
+  UnigramEncoder::Part part;
+  encoder.analyse("ab", part);
+  EXPECT_EQ(part.ids, (Ids{3, 6}));
+  EXPECT_GT(part.limit, 0.0F);
+  EXPECT_LT(part.limit, 1.0F);
+  Strings lines;
+  std::string line;
+  for (int i = 0; i < 500; ++i) lines.push_back(line += i % 3 == 0 ? "b " : "ab ");
+  EXPECT_GT(expect_same_ids(tokenizer, lines), 10U);
+}
+
+class UnigramEncoderSharedTest : public ::testing::TestWithParam<const char*> {};
+
+// All characters of Japanese, and runs of like characters, whose segmentations have equal sums.
+TEST_P(UnigramEncoderSharedTest, TrainedModelsGiveTheIdsOfSentencePiece) {
+  VENTRIS_NEEDS_SHARED_DATA(GetParam());
+  Strings lines = lines_of(shared_data(GetParam()), 2000);
+  TokenizerTraining options;
+  options.kind = TokenizerKind::kUnigram;
+  options.vocab_size = 1200;
+  const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
+  ASSERT_TRUE(words_are_independent(tokenizer.model()));
+  if (std::getenv("VENTRIS_ORACLE_LINES") != nullptr) lines = lines_of(shared_data(GetParam()));
+  std::string long_line;
+  for (size_t i = 0; i < 300; ++i) {
+    lines.push_back(lines[i] + " ---- ===== 1000000 " + std::string(i % 40, '.') + " " + lines[i + 1]);
+    lines.push_back(long_line += " " + lines[i]);
+  }
+  expect_same_ids(tokenizer, lines);
+}
+
+INSTANTIATE_TEST_SUITE_P(Languages, UnigramEncoderSharedTest,
+                         ::testing::Values("europarl-fr-en-20k/train.tok.en.gz", "tatoeba-en-de/train.de.gz",
+                                           "tanaka-en-ja-50k/train.ja.gz", "python-docs-en-fr/train.fr.gz"));
+
+}  // namespace
+}  // namespace ventris::data
