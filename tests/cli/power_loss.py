@@ -72,6 +72,10 @@ class Record:
                 with open(below, "rb") as file:
                     self.tree[node][name] = self.new_node(False, file.read())
 
+    def paths_of(self, node):
+        """All names that a file or folder ever had."""
+        return {path for path, of in self.begin_files.items() if of is node} | {path for _, path, of in self.versions if of is node}
+
     def files(self):
         """Path: node, as the program sees it."""
         return {path: node for path, node in walk(self.tree, self.root) if not node.is_folder}
@@ -477,8 +481,10 @@ class Oracle:
                 of_thread = [k for k in range(i + 1, len(calls)) if calls[k].thread == call.thread]
                 later = [k for k in of_thread if calls[k] in counting][:1]
             else:
-                grows = any(self.is_grown(path, b"") for _, path, node in self.record.versions if node is call.node)
-                earlier = covered[:1] if grows and synced >= 0 else covered[-1:]
+                grows = any(self.is_grown(path, b"") for path in self.record.paths_of(call.node))
+                was_there = synced >= 0 or call.node in self.record.begin_files.values()
+                # The last lines may be of steps after those that the sync is for.
+                earlier = covered[:1] if grows and was_there else covered[-1:]
                 dependent = self.depends_on(call.node)
                 later = [k for k in range(i + 1, len(calls)) if calls[k] in dependent][:1]
             for k in earlier:

@@ -46,7 +46,7 @@ class RunOracle(power_loss.Oracle):
         return path == f"{self.folder}/metrics.jsonl"
 
     def is_metrics(self, node):
-        return any(of is node and self.is_grown(path, b"") for _, path, of in self.record.versions)
+        return any(self.is_grown(path, b"") for path in self.record.paths_of(node))
 
     def saves(self):
         """(call, step) of the checkpoints that get their names."""
