@@ -13,6 +13,7 @@ std::vector<Command> all_commands() {
   commands.push_back(plan_command());
   commands.push_back(order_command());
   commands.push_back(train_command());
+  commands.push_back(convert_config_command());
   commands.push_back(supervise_command());
   commands.push_back(replay_command());
   commands.push_back(report_command());
@@ -27,6 +28,7 @@ std::vector<Command> all_commands() {
   commands.push_back(export_command());
   commands.push_back(import_command());
   commands.push_back(inspect_command());
+  commands.push_back(completion_command());
   return commands;
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "launch/foreign/marian_options.h"
+
 namespace ventris {
 namespace {
 
@@ -23,6 +25,10 @@ constexpr std::string_view kTokens =
     "so does --batch-source-tokens";
 constexpr std::string_view kSteps = "It counts steps";
 
+// The options of Marian 1.12.42 (`marian --help`), of fairseq 0.12.2 (fairseq/dataclass/configs.py,
+// fairseq/models/transformer/transformer_config.py, fairseq/optim/lr_scheduler) and of sacreBLEU 2.6
+// (`sacrebleu --help`) that have counterparts; those of Marian that have none are in
+// launch/foreign/marian_options.cc.
 constexpr auto kForeignNames = std::to_array<ForeignName>({
     // Training
     {"lr learn-rate -l", "train plan", "peak-learning-rate",
@@ -53,8 +59,9 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
      "pre-norm", "Without it LayerNorm follows each sublayer"},
     {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "", "learned-positions",
      ""},
-    {"tied-embeddings tied-embeddings-all share-all-embeddings", "train plan", "",
-     "No option is needed: source, target and output always share one embedding"},
+    {"tied-embeddings-all share-all-embeddings", "train plan", "tie",
+     "Its value is all, the default with one vocabulary"},
+    {"tied-embeddings share-decoder-input-output-embed", "train plan", "tie", "Its value is decoder"},
     {"max-update after-batches", "", "max-steps", kSteps},
     {"after", "", "max-steps", "It counts steps; --max-epochs counts epochs"},
     {"after-epochs max-epoch -e", "train plan", "max-epochs", ""},
@@ -93,6 +100,26 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"embedding-fix-src embedding-fix-trg", "train plan", "freeze",
      "The one embedding of source, target and output is called embedding"},
     {"transformer-ffn-activation activation-fn", "", "activation", "Its values are relu and swish"},
+    {"activation-dropout relu-dropout encoder-layerdrop decoder-layerdrop quant-noise-pq", "train plan", "",
+     "There is no such dropout: --dropout is of sublayer outputs and embeddings, --attention-dropout of weights"},
+    {"max-source-positions max-target-positions", "train plan", "max-positions", "Both sides share it"},
+    {"criterion", "train plan", "label-smoothing", "The loss is cross-entropy; 0 leaves it unsmoothed"},
+    {"optimizer", "train plan", "",
+     "No option is needed: the optimizer is Adam (--beta1, --beta2, --adam-epsilon)"},
+    {"weight-decay", "train plan", "", "There is no such option: Adam has no decay of weights"},
+    {"ema-decay", "", "ema", ""},
+    {"eval-bleu eval-bleu-args eval-bleu-remove-bpe eval-bleu-detok", "train plan", "valid-bleu",
+     "BLEU is that of plain text; --valid-beam-size and --valid-length-penalty set the search"},
+    {"no-epoch-checkpoints no-last-checkpoints no-save", "train plan", "keep-checkpoints",
+     "The newest and the best are kept"},
+    {"reset-optimizer reset-lr-scheduler reset-dataloader reset-meters", "train plan", "init",
+     "It begins a new run from a model; --init-optimizer keep takes over Adam's moments"},
+    {"log-format no-progress-bar", "", "progress", ""},
+    {"source-lang target-lang -s", "train plan prepare", "",
+     "No option is needed: files have any names; the source comes first"},
+    {"skip-invalid-size-inputs-valid-test left-pad-source left-pad-target num-batch-buckets required-batch-size-multiple",
+     "train plan", "",
+     "No option is needed: sentences are packed without padding, and too long ones are left out by prepare"},
     {"output-omit-bias", "", "output-bias", "Without it there is no bias"},
     {"restore-file no-reload", "", "resume", "Without it a run resumes from its newest checkpoint"},
     {"save-dir model -m", "train plan", "model-dir", "It is a folder"},
@@ -177,6 +204,15 @@ bool has_word(std::string_view list, std::string_view word) {
   return false;
 }
 
+/// For options of Marian that have no counterpart.
+std::string advice_for_marian(const Command& command, const std::string& name) {
+  const bool trains = has_word("train plan", command.name);
+  if (!trains && !has_word("translate evaluate", command.name)) return "";
+  const auto option = find_marian_option(trains ? MarianUse::kTraining : MarianUse::kDecoding, name);
+  if (!option || option->reason.empty()) return "";
+  return fmt::format("Marian's --{} has no counterpart here: {}", name, option->reason);
+}
+
 }  // namespace
 
 std::string advice_for_foreign_name(const Command& command, const std::string& name, bool in_file) {
@@ -188,7 +224,7 @@ std::string advice_for_foreign_name(const Command& command, const std::string& n
     const std::string ours = in_file ? fmt::format("'{}'", foreign.ours) : fmt::format("--{}", foreign.ours);
     return fmt::format("did you mean {}?{}{}", ours, foreign.note.empty() ? "" : " ", foreign.note);
   }
-  return "";
+  return advice_for_marian(command, name);
 }
 
 }  // namespace ventris

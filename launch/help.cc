@@ -3,62 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 
 #include "backend/error.h"
+#include "launch/help_parts.h"
+#include "launch/help_topics.h"
 
 namespace ventris {
 
 namespace {
-
-constexpr size_t kWidth = 80;
-
-const std::vector<ExitStatus>& common_exit_codes() {
-  static const std::vector<ExitStatus> codes = {
-      {0, "done"},
-      {64, "the command line is wrong"},
-      {65, "input is damaged or invalid"},
-      {66, "an input is missing or cannot be read"},
-      {70, "internal error, or out of memory"},
-      {73, "an output cannot be created"},
-      {74, "reading or writing failed, for example because the disk is full"},
-      {78, "the configuration is wrong"},
-  };
-  return codes;
-}
-
-// Lines after the first are indented by `hanging` more, and `mark` ends each continued line.
-std::string wrapped(const std::string& text, size_t indent, size_t hanging = 0,
-                    const std::string& mark = "") {
-  std::string result;
-  std::string line(indent, ' ');
-  bool fresh = true;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    size_t end = text.find(' ', begin);
-    if (end == std::string::npos) end = text.size();
-    const std::string word = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (!fresh && line.size() + 1 + word.size() + mark.size() > kWidth) {
-      result += line + mark + "\n";
-      line.assign(indent + hanging, ' ');
-      fresh = true;
-    }
-    line += (fresh ? "" : " ") + word;
-    fresh = false;
-  }
-  return result + line + "\n";
-}
-
-std::string title_of(const Option& option) {
-  if (option.operand) return option.placeholder;
-  std::string title;
-  for (const std::string& alias : option.aliases) title += alias + ", ";
-  title += "--" + option.name;
-  if (!option.placeholder.empty()) title += " " + option.placeholder;
-  if (option.arity == Arity::kMany && title.find("...") == std::string::npos) title += "...";
-  return title;
-}
 
 // The words of a choice are shown there if they are short.
 std::string short_title_of(const Option& option) {
@@ -67,43 +19,9 @@ std::string short_title_of(const Option& option) {
   return title.size() <= kWidest ? title : "--" + option.name + " NAME";
 }
 
-std::string default_of(const Option& option) {
-  if (option.required) return "required";
-  if (option.arity == Arity::kSwitch && !option.from_preset) return "";
-  if (option.from_preset) return "default: that of the preset";
-  const std::string value = option.show();
-  return value.empty() ? "" : "default: " + value;
-}
-
 // In the column of the short help.
 std::string value_of(const Option& option) {
   return option.required ? "required" : option.show();
-}
-
-std::string notes_of(const Option& option) {
-  std::string notes = option.limits;
-  const std::string standard = default_of(option);
-  if (!standard.empty()) notes += (notes.empty() ? "" : "; ") + standard;
-  return notes;
-}
-
-std::vector<std::string> groups_of(const Command& command) {
-  std::vector<std::string> groups;
-  for (const Option& option : command.options.options()) {
-    if (groups.empty() || groups.back() != option.group) groups.push_back(option.group);
-  }
-  return groups;
-}
-
-std::string example_line(const Example& example) {
-  return example.line.find("ventris") == std::string::npos ? "ventris " + example.line : example.line;
-}
-
-std::map<int, std::string> exit_codes_of(const Command& command) {
-  std::map<int, std::string> codes;
-  for (const ExitStatus& status : common_exit_codes()) codes[status.code] = status.meaning;
-  for (const ExitStatus& status : command.exit_codes) codes[status.code] = status.meaning;
-  return codes;
 }
 
 // One line each: the option, its value unless another is given, and what it is.
@@ -125,12 +43,6 @@ std::string common_options(const Command& command) {
   return text;
 }
 
-constexpr const char* kConfigHelp =
-    "Reads options from a file with lines of the form 'option = value', without the dashes; "
-    "'#' begins a comment. A switch is 'option = yes'; an option with several values takes several lines. "
-    "train and plan also accept the config.json of a run folder. "
-    "Options on the command line take precedence.";
-
 }  // namespace
 
 std::string program_help(const std::vector<Command>& commands) {
@@ -140,9 +52,12 @@ std::string program_help(const std::vector<Command>& commands) {
       "  ventris COMMAND [options]\n"
       "  mpirun -np RANKS ventris train|translate|evaluate [options]\n\n"
       "Commands, in the order of a first run:\n";
-  for (const Command& command : commands) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
+  for (const Command& command : commands) text += fmt::format("  {:<15} {}\n", command.name, command.summary);
+  text += "\nTopics of 'ventris help':\n";
+  for (const HelpTopic& topic : help_topics()) text += fmt::format("  {:<15} {}\n", topic.name, topic.title);
   text +=
       "\n"
+      "  help TOPIC    shows a part of the guide\n"
       "  help COMMAND  shows the common options of a command, like COMMAND --help;\n"
       "                help COMMAND all, or COMMAND --help all, shows all of them\n"
       "  --version     prints the version, the commit and the libraries\n\n"
@@ -190,7 +105,7 @@ std::string command_help_in_full(const Command& command) {
       if (!notes.empty()) text += wrapped("[" + notes + "]", 8);
     }
   }
-  text += "\nGENERAL\n    --config FILE\n" + wrapped(kConfigHelp, 8) + "    --help [all]\n" +
+  text += "\nGENERAL\n    --config FILE\n" + wrapped(config_help(), 8) + "    --help [all]\n" +
           wrapped(command.common.empty() ? "Prints this text."
                                          : "Prints the common options; with 'all' this text.",
                   8);
@@ -222,7 +137,7 @@ std::string markdown_reference(const std::vector<Command>& commands) {
   text +=
       "\nEvery command also has `--help`, which shows the common options, "
       "`--help all`, and `--config FILE`: " +
-      std::string(kConfigHelp) +
+      config_help() +
       " Results go to the standard output, messages to the standard error. Options cannot be abbreviated "
       "or repeated. [Exit codes](exit-codes.md) are the same for all commands.\n";
   for (const Command& command : commands) {

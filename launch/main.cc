@@ -26,13 +26,16 @@
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/help.h"
+#include "launch/help_topics.h"
 #include "launch/job.h"
+#include "launch/man_page.h"
 #include "launch/output.h"
 #include "launch/parse.h"
 #include "launch/spelling.h"
 #include "launch/version.h"
 #include "launch/want_of_memory.h"
 #include "trainer/files/run_status.h"
+#include "trainer/message_colour.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
 
@@ -50,12 +53,20 @@ bool is_help(const std::string& word) {
   return word == "--help" || word == "-h";
 }
 
-// "did you mean 'train'?" or how to list the commands.
-std::string command_suggestion(const std::vector<Command>& commands, const std::string& word) {
-  std::vector<std::string> names = {"help", "version", "--help", "--version"};
+// "did you mean 'train'?" or how to list the commands. `others` are meant as well.
+std::string command_suggestion(const std::vector<Command>& commands, const std::string& word,
+                               const std::vector<std::string>& others) {
+  std::vector<std::string> names = others;
   for (const Command& command : commands) names.push_back(command.name);
   const std::string near = nearest(word, names);
   return near.empty() ? "'ventris help' lists the commands" : fmt::format("did you mean '{}'?", near);
+}
+
+const Command& command_named(const std::vector<Command>& commands, const std::string& name) {
+  for (const Command& command : commands) {
+    if (command.name == name) return command;
+  }
+  fail(ExitCode::kUsage, "there is no command '{}'; {}", name, command_suggestion(commands, name, {}));
 }
 
 int help_command(const std::vector<Command>& commands, const std::vector<std::string>& words) {
@@ -67,14 +78,28 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
     write_output(markdown_reference(commands));
     return 0;
   }
+  if (words.front() == "--commands") {
+    for (const Command& command : commands) write_output(command.name + "\n");
+    return 0;
+  }
+  if (words.front() == "--man") {
+    write_output(words.size() > 1 ? command_man_page(command_named(commands, words[1]))
+                                  : program_man_page(commands));
+    return 0;
+  }
   for (const Command& command : commands) {
     if (command.name != words.front()) continue;
     const bool in_full = words.size() > 1 && (words[1] == "all" || words[1] == "--all");
     write_output(in_full ? command_help_in_full(command) : command_help(command));
     return 0;
   }
-  fail(ExitCode::kUsage, "there is no command '{}'; {}", words.front(),
-       command_suggestion(commands, words.front()));
+  for (const HelpTopic& topic : help_topics()) {
+    if (topic.name != words.front()) continue;
+    write_output(help_text_of(topic));
+    return 0;
+  }
+  fail(ExitCode::kUsage, "there is no command or topic '{}'; {}", words.front(),
+       command_suggestion(commands, words.front(), help_topic_names()));
 }
 
 // The preset whose values help shows; "" if the arguments name none.
@@ -127,7 +152,8 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
   for (const Command& command : commands) {
     if (command.name == name) return run_command(command, rest, environment, command_line, status);
   }
-  fail(ExitCode::kUsage, "unknown command '{}'; {}", name, command_suggestion(commands, name));
+  fail(ExitCode::kUsage, "unknown command '{}'; {}", name,
+       command_suggestion(commands, name, {"help", "version", "--help", "--version"}));
 }
 
 // The message of a failure, and the exit code.
@@ -173,7 +199,8 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
   if (!failure.message.empty()) {
     const std::string place =
         many ? fmt::format("[rank {} on {}] ", environment.rank(), environment.host()) : std::string();
-    tell(fmt::format("{}ventris{}: error: {}", place, command.empty() ? "" : " " + command, failure.message));
+    tell(fmt::format("{}ventris{}: {} {}", place, command.empty() ? "" : " " + command, error_word(),
+                     failure.message));
     std::fflush(stderr);
   }
   {
@@ -274,7 +301,7 @@ int main(int argc, char** argv) {
     }
   } catch (...) {
     const Failure failure = describe_current_exception();
-    tell("ventris: error: " + failure.message);
+    tell(fmt::format("ventris: {} {}", error_word(), failure.message));
     return failure.code;
   }
 }

@@ -11,6 +11,7 @@
 #include "data/error.h"
 #include "data/text/text_reader.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/message_colour.h"
 
 namespace ventris {
 
@@ -36,7 +37,7 @@ void write_output(std::string_view text) {
 }
 
 void tell(const std::string& message) {
-  std::fputs((message + "\n").c_str(), stderr);
+  std::fputs((with_coloured_warning(message) + "\n").c_str(), stderr);
 }
 
 void check_line(std::string& line, const std::string& path, int64_t line_number) {

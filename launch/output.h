@@ -18,7 +18,8 @@ class ClosedOutput : public Error {
 /// system's reason.
 void write_output(std::string_view text);
 
-/// Writes a message to the standard error. A message that cannot be written is dropped, without an error.
+/// Writes a message to the standard error, a warning with its colour (trainer/message_colour.h). A message
+/// that cannot be written is dropped, without an error.
 void tell(const std::string& message);
 
 /// The lines of a text file, plain or gzipped; "-" is the standard input. A carriage return before a line end

@@ -1,21 +1,18 @@
 #include "launch/parse.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <system_error>
 
 #include "backend/error.h"
-#include "data/files/file_io.h"
+#include "launch/config_file.h"
+#include "launch/foreign/settings_file.h"
 #include "launch/help.h"
 #include "launch/spelling.h"
-#include "trainer/signals.h"
 
 namespace ventris {
 
@@ -24,8 +21,6 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kOperandKey = "operands";
-// Option files are short; parsed, they take up to a hundred times their size.
-constexpr size_t kMaxConfigBytes = size_t{64} << 10;
 using Values = std::map<std::string, std::vector<std::string>>;
 
 po::options_description describe(const Command& command, bool with_config) {
@@ -121,62 +116,26 @@ Values parse_words(const Command& command, const std::vector<std::string>& as_gi
   }
 }
 
-/// At most `max` bytes of a file, or of a pipe that may not have a writer yet: stop signals end the wait.
-std::string read_or_wait(const std::string& path, size_t max) {
-  constexpr int kListenEveryMs = 100;
-  const auto failed = [&](int error) {
-    fail(ExitCode::kMissingInput, "--config: cannot read {}: {}", path,
-         error == EISDIR ? "it is a folder" : data::system_reason(error));
-  };
-  const data::FileHandle file = data::open_to_read(path);
-  if (!file.valid()) failed(errno);
-  std::string text(max, '\0');
-  size_t length = 0;
-  while (length < max) {
-    if (const int signal = stop_signal(); signal != 0) {
-      fail(ExitCode::kStopped, "stopped by signal {} before {}, the file of --config, was read", signal,
-           path);
-    }
-    pollfd waiting = {.fd = file.fd(), .events = POLLIN, .revents = 0};
-    if (::poll(&waiting, 1, kListenEveryMs) <= 0) continue;
-    const ssize_t bytes = ::read(file.fd(), text.data() + length, max - length);
-    if (bytes < 0 && errno != EINTR && errno != EAGAIN) failed(errno);
-    if (bytes == 0) break;
-    if (bytes > 0) length += static_cast<size_t>(bytes);
+Values parse_foreign(const Command& command, const ConfigReader& reader, const char* kind,
+                     const std::string& text, const std::string& path, const Values& flags) {
+  if (!reader) {
+    fail(ExitCode::kBadConfiguration, "{}: is {}; ventris {} expects lines of the form 'option = value'",
+         path, kind, command.name);
   }
-  text.resize(length);
-  return text;
-}
-
-std::string read_config(const std::string& path) {
-  std::string text = read_or_wait(path, kMaxConfigBytes + 1);
-  if (text.size() > kMaxConfigBytes) {
-    fail(ExitCode::kBadConfiguration,
-         "{}: it is longer than {} bytes; expected lines of the form 'option = value'", path,
-         kMaxConfigBytes);
-  }
-  if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // the byte order mark of some editors
-  if (text.find('\0') != std::string::npos) {
-    fail(ExitCode::kBadConfiguration, "{}: contains NUL bytes; expected lines of the form 'option = value'",
-         path);
-  }
-  return text;
-}
-
-Values parse_json(const Command& command, const std::string& json, const std::string& path) {
-  if (!command.options_from_json) {
-    fail(ExitCode::kBadConfiguration, "{}: is JSON; ventris {} expects lines of the form 'option = value'",
-         path, command.name);
-  }
+  std::set<std::string> given;
+  for (const auto& [name, words] : flags) given.insert(name);
   Values values;
-  for (const auto& [name, value] : command.options_from_json(json, path)) values[name].push_back(value);
+  for (const auto& [name, value] : reader(text, path, given)) values[name].push_back(value);
   return values;
 }
 
-Values parse_file(const Command& command, const std::string& path) {
-  const std::string text = read_config(path);
+/// `flags`: what the command line gives.
+Values parse_file(const Command& command, const std::string& path, const Values& flags) {
+  const std::string text = read_config("--config", path);
   const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && text[first] == '{') return parse_json(command, text, path);
+  if (first != std::string::npos && text[first] == '{')
+    return parse_foreign(command, command.options_from_json, "JSON", text, path, flags);
+  if (is_yaml(text)) return parse_foreign(command, command.options_from_yaml, "YAML", text, path, flags);
   std::istringstream stream(text);
   try {
     // Unknown names are accepted here so that the message can suggest a name.
@@ -252,7 +211,7 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   Values from_file;
   const std::string config = text_of(flags, "config");
   if (flags.count("config") > 0) {
-    from_file = parse_file(command, config);
+    from_file = parse_file(command, config, flags);
     for (const auto& [name, values] : flags) from_file.erase(name);
   }
   for (const Option& option : command.options.options()) {

@@ -7,9 +7,11 @@
 #include "launch/command.h"
 #include "launch/host_memory.h"
 #include "launch/job.h"
+#include "launch/marian_reader.h"
 #include "launch/mix_option.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
+#include "launch/train_option_table_json.h"
 #include "trainer/checks/training_plan.h"
 #include "trainer/checks/training_plan_table.h"
 #include "trainer/files/json_text.h"
@@ -243,6 +245,7 @@ Command plan_command() {
   add_train_options(options->train, table);
   command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
   command.options_from_json = train_options_of;
+  command.options_from_yaml = marian_reader(MarianUse::kTraining, options->train.config_remarks);
   command.run = [options](Job&) { return run_plan(*options); };
   return command;
 }

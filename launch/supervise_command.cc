@@ -17,9 +17,11 @@
 #include "launch/job.h"
 #include "launch/launcher_watch.h"
 #include "launch/leftovers.h"
+#include "launch/marian_reader.h"
 #include "launch/output.h"
 #include "launch/parse.h"
 #include "launch/train_option_table.h"
+#include "launch/train_option_table_json.h"
 #include "trainer/files/run_status.h"
 
 namespace ventris {
@@ -65,6 +67,7 @@ std::string model_dir_in_file(const std::string& path) {
   Command train;
   train.name = "train";
   train.options_from_json = train_options_of;
+  train.options_from_yaml = marian_reader(MarianUse::kTraining, options.config_remarks);
   add_train_options(options, train.options);
   try {
     parse_options(train, {"--config", path});

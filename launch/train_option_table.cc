@@ -1,14 +1,11 @@
 #include "launch/train_option_table.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "backend/error.h"
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
 #include "launch/score_protocol.h"
-#include "trainer/files/json_text.h"
-#include "trainer/train_options_json.h"
 
 namespace ventris {
 
@@ -314,7 +311,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "init-embeddings", "FILE", train.initial_embeddings,
       "Vectors for the embeddings of a new run with one vocabulary, in the text format of word2vec or GloVe, "
       "plain or gzipped, of --d-model numbers. A word is for the token that is this word with "
-      "its space. They are scaled to the size of random ones. Excludes --init.");
+      "its space, and one of punctuation or symbols also for the token without. They are scaled to the size of random ones. Excludes --init.");
   table.optional_text(
       "init-source-embeddings", "FILE", train.initial_source_embeddings,
       "The same for the embedding of sources, if it has its own table (--tie decoder or none).");
@@ -466,35 +463,6 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "except the first two are measured; on CUDA every tenth, which is not replayed from a captured graph "
       "and marks phases and layers with NVTX ranges for profilers. The results are the same bits.");
   table.toggle("json", options.json, "Prints one JSON object at the end.");
-}
-
-std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
-                                                                  const std::string& path) {
-  TrainCommandOptions read;
-  try {
-    read.train = train_options_from_json(json, path);
-  } catch (const Error& error) {
-    fail(ExitCode::kBadConfiguration, "{}", error.what());
-  }
-  if (!read.train.mix.empty()) read.mix = path;
-  OptionTable table;
-  add_train_options(read, table);
-  std::vector<std::pair<std::string, std::string>> options;
-  for (const std::string& glob : read.train.freeze) options.emplace_back("freeze", glob);
-  for (const std::string& word : read.train.valid_sets) options.emplace_back("valid-set", word);
-  const nlohmann::json given = parse_json(json);
-  const nlohmann::json complete = parse_json(to_json(TrainOptions()));
-  for (const Option& option : table.options()) {
-    std::string key = option.name;
-    std::replace(key.begin(), key.end(), '-', '_');
-    if (complete.contains(key) && !given.contains(key)) continue;  // as in the preset
-    try {
-      if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
-    } catch (const OptionError& error) {
-      fail(ExitCode::kBadConfiguration, "{}: {} is {}; {}", path, key, given[key].dump(), error.what());
-    }
-  }
-  return options;
 }
 
 }  // namespace ventris

@@ -16,6 +16,7 @@ struct TrainCommandOptions {
   std::string show_preset;  // name; empty: train
   std::string isa = "auto";
   bool json = false;
+  std::vector<std::string> config_remarks;  // on a file of Marian (launch/marian_reader.h)
 };
 
 const std::vector<std::string>& preset_names();
@@ -29,11 +30,6 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table);
 
 /// The options of the short help.
 std::vector<CommonOption> common_train_options();
-
-/// The options of a config.json of a run folder in the form of a file of --config, by name. Throws
-/// Error(kBadConfiguration) naming `path`.
-std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
-                                                                  const std::string& path);
 
 /// Sets the defaults of a preset, or of the current one if `preset` is "". An unknown name is refused when
 /// --preset itself is stored.

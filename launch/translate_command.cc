@@ -12,6 +12,7 @@
 #include "launch/decoding_options.h"
 #include "launch/decoding_statistics.h"
 #include "launch/job.h"
+#include "launch/marian_reader.h"
 #include "launch/output.h"
 #include "trainer/inference/alignment.h"
 #include "trainer/inference/translation.h"
@@ -32,6 +33,7 @@ struct Options {
   AlignmentForm alignment = AlignmentForm::kNone;
   AlignmentUnit alignment_unit = AlignmentUnit::kAuto;
   int alignment_layer = 0;
+  std::vector<std::string> config_remarks;  // on a file of Marian (launch/marian_reader.h)
 };
 
 /// Maximum bytes of text of a block, for any --block-lines, so that long lines are bounded.
@@ -118,6 +120,7 @@ ModelSet load_models(Context& context, const DecodingOptions& decoding) {
 
 int run_translate(Options& options, Job& job) {
   DecodingOptions& decoding = options.decoding;
+  for (const std::string& remark : options.config_remarks) say(job, remark);
   decoding.search.n_best = std::max(1, options.n_best);
   if (decoding.search.n_best > decoding.search.beam_size && !decoding.search.sample) {
     fail(ExitCode::kUsage, "--n-best {} needs a beam at least as large, but --beam-size is {}",
@@ -253,7 +256,7 @@ Command translate_command() {
   table.choice<AlignmentForm>(
       "alignment", options->alignment,
       {{"none", AlignmentForm::kNone}, {"soft", AlignmentForm::kSoft}, {"hard", AlignmentForm::kHard}},
-      "Writes the writes the source words of each word of the translation.");
+      "Writes the source words of each word of the translation.");
   table.choice<AlignmentUnit>(
       "alignment-unit", options->alignment_unit,
       {{"auto", AlignmentUnit::kAuto}, {"word", AlignmentUnit::kWord}, {"token", AlignmentUnit::kToken}},
@@ -264,6 +267,7 @@ Command translate_command() {
                 "Decoder layer whose attention gives the alignment, from 1. "
                 "0: the one before the last if there are more than four, otherwise the last.");
   add_search_options(options->decoding, table);
+  command.options_from_yaml = marian_reader(MarianUse::kDecoding, options->config_remarks);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;
 }

@@ -1,5 +1,7 @@
 #include "trainer/initial_embeddings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cfloat>
 #include <charconv>
@@ -135,7 +137,8 @@ std::vector<EmbeddingFile> embedding_files(const TrainOptions& options, bool one
            "--init-target-embeddings, or both",
            options.initial_embeddings, options.corpus);
     }
-    files.push_back({.path = options.initial_embeddings, .source = true, .target = true});
+    files.push_back(
+        {.path = options.initial_embeddings, .source = true, .target = true, .vocabulary = "vocabulary"});
   }
   for (const bool source : {true, false}) {
     const std::string& path = source ? options.initial_source_embeddings : options.initial_target_embeddings;
@@ -146,12 +149,18 @@ std::vector<EmbeddingFile> embedding_files(const TrainOptions& options, bool one
            "decoder or none",
            source ? "--init-source-embeddings" : "--init-target-embeddings", path);
     }
-    files.push_back({.path = path, .source = source, .target = !source});
+    const char* const side = source ? "source" : "target";
+    files.push_back({.path = path,
+                     .source = source,
+                     .target = !source,
+                     .vocabulary = one_vocabulary ? fmt::format("vocabulary in the {} embedding", side)
+                                                  : fmt::format("{} vocabulary", side)});
   }
   return files;
 }
 
-EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer& tokenizer, Tensor table) {
+EmbeddingCoverage read_embeddings(const EmbeddingFile& file, const data::Tokenizer& tokenizer, Tensor table) {
+  const std::string& path = file.path;
   const int64_t d_model = table.cols;
   const size_t numbers = static_cast<size_t>(d_model);
   Found as_tokens(tokenizer, d_model);
@@ -207,9 +216,10 @@ EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer
   coverage.covered = found.count();
   if (coverage.covered == 0) {
     fail(ExitCode::kBadConfiguration,
-         "{}: none of its {} entries is a token of the vocabulary. Expected lines of a word and its numbers, "
-         "for words as the tokenizer cuts them ('ventris tokenize')",
-         path, coverage.entries);
+         "{}: none of its {} entries is a token of the {}. Expected lines of a word and its numbers, "
+         "for words as the tokenizer cuts them{}",
+         path, coverage.entries, file.vocabulary,
+         file.source == file.target ? "" : "; is it the file of the other side?");
   }
   coverage.scale = found.write(table);
   return coverage;

@@ -16,6 +16,7 @@ struct EmbeddingFile {
   std::string path;
   bool source;
   bool target;
+  std::string vocabulary;  // "vocabulary", "source vocabulary"; for messages
 };
 
 /// Those of --init-embeddings, or of --init-source-embeddings and --init-target-embeddings, with a complete
@@ -40,6 +41,6 @@ struct EmbeddingCoverage {
 /// line for another number of numbers, and for one that no f32 holds, and if the file is not a regular one
 /// or has not the entries that its first line says; Error(kBadConfiguration) if the vectors are not of
 /// d_model numbers, or none is for a token. Words that are not UTF-8 are those of no token.
-EmbeddingCoverage read_embeddings(const std::string& path, const data::Tokenizer& tokenizer, Tensor table);
+EmbeddingCoverage read_embeddings(const EmbeddingFile& file, const data::Tokenizer& tokenizer, Tensor table);
 
 }  // namespace ventris

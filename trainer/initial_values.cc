@@ -57,16 +57,12 @@ void InitialValues::take_embeddings(const EmbeddingFile& file, const Transformer
     float* const on_device = store.values().as<float>() + store.offset(table);
     copy_to_host(context_, rows.data(), on_device, bytes);
     const EmbeddingCoverage coverage =
-        read_embeddings(file.path, tokenizer, {rows.data(), tokens, d_model, d_model, DType::kF32});
+        read_embeddings(file, tokenizer, {rows.data(), tokens, d_model, d_model, DType::kF32});
     copy_to_device(context_, on_device, rows.data(), bytes);
     if (table != tables.front()) continue;
-    progress_.message(
-        fmt::format("{} of {} tokens of the {} start with one of the {} vectors of {}, multiplied by {:.4g}",
-                    coverage.covered, coverage.tokens,
-                    tokenizers.shared() ? "vocabulary"
-                    : file.source       ? "source vocabulary"
-                                        : "target vocabulary",
-                    coverage.entries, file.path, coverage.scale));
+    progress_.message(fmt::format(
+        "{} of {} tokens of the {} start with one of the {} vectors of {}, multiplied by {:.4g}",
+        coverage.covered, coverage.tokens, file.vocabulary, coverage.entries, file.path, coverage.scale));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "trainer/live_line.h"
+#include "trainer/message_colour.h"
 #include "trainer/message_terminal.h"
 #include "trainer/signals.h"
 #include "trainer/train_options.h"
@@ -116,7 +117,7 @@ struct Progress::Impl {
   void say(spdlog::level::level_enum level, const std::string& text) {
     const std::lock_guard lock(mutex);
     std::fputs(live_line.remove(terminal.columns()).c_str(), stderr);
-    log.log(level, "{}", text);
+    log.log(level, "{}", with_coloured_warning(text));
     last_word = Clock::now();
   }
   void show(const std::string& text, const std::string& short_text) {

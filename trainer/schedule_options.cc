@@ -90,10 +90,15 @@ void check_schedule(const TrainOptions& options) {
     refuse("--decay-start is {}, before the end of the warm-up: give at least {}, or fewer --warmup-steps",
            given.decay_start, options.warmup_steps);
   const Schedule schedule = schedule_of(options);
+  if (ends(given) && schedule.options.decay_steps <= 0 && given.decay_start > 0)
+    refuse(
+        "--schedule {} ends at step {} (--max-steps), but its decay begins at {} (--decay-start): "
+        "give an earlier --decay-start, more --max-steps, or --decay-steps",
+        name, options.max_steps, given.decay_start);
   if (ends(given) && schedule.options.decay_steps <= 0)
     refuse(
         "--schedule {} ends at step {} (--max-steps), but its decay begins at {}, after the warm-up: "
-        "give fewer --warmup-steps, an earlier --decay-start, or --decay-steps",
+        "give fewer --warmup-steps, more --max-steps, or --decay-steps",
         name, options.max_steps, schedule.options.decay_start);
 }
 
@@ -125,7 +130,9 @@ Schedule schedule_of(const TrainOptions& options) {
 std::string describe_schedule(const TrainOptions& options) {
   const Schedule schedule = schedule_of(options);
   const ScheduleOptions& own = schedule.options;
-  if (own.kind == ScheduleKind::kNoam) return "";
+  if (own.kind == ScheduleKind::kNoam)
+    return fmt::format("noam: from 0 to {:.3g} in {} steps, then down by the inverse square root of the step",
+                       schedule.learning_rate(schedule.warmup), thousands(schedule.warmup));
   std::string text = fmt::format("{}: from {:g} to {:g} in {} steps", name_of(own.kind), own.warmup_from,
                                  own.peak, thousands(schedule.warmup));
   const std::string floor = fmt::format("{:g}", own.floor);

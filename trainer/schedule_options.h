@@ -20,7 +20,8 @@ void check_schedule_is_validated(const TrainOptions& options, bool has_pairs);
 /// decay_start.
 Schedule schedule_of(const TrainOptions& options);
 
-/// One line for people, such as "cosine: to 0.0005 in 4,000 steps, to 0 at step 100,000"; empty for noam.
+/// One line for people, such as "cosine: from 0 to 0.0005 in 4,000 steps, from step 4,000 to 0 at step
+/// 100,000".
 std::string describe_schedule(const TrainOptions& options);
 
 }  // namespace ventris

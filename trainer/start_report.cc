@@ -100,6 +100,15 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
   return text;
 }
 
+/// With the rate of the next step in a resumed run.
+std::string rate_text(const TrainOptions& options, int64_t first_step, double plateau_factor) {
+  const std::string text = describe_schedule(options);
+  if (first_step == 0) return text;
+  return text + fmt::format("; {:.3g} in step {}",
+                            schedule_of(options).learning_rate(first_step + 1, plateau_factor),
+                            thousands(first_step + 1));
+}
+
 /// "" if all parameters are trained.
 std::string frozen_row(const TrainOptions& options, const ParameterStore& store) {
   if (options.freeze.empty()) return "";
@@ -142,7 +151,8 @@ void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  const ValidationSets& sets, const ParameterStore& store, int64_t first_step) {
+                  const ValidationSets& sets, const ParameterStore& store, int64_t first_step,
+                  double plateau_factor) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
   const bool by_library = context.device() == Device::kCpu && options.precision == Precision::kBF16;
   const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
@@ -165,7 +175,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                               (shards + ranks - 1) / ranks)) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
       (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
-      (describe_schedule(options).empty() ? "" : row("rate", describe_schedule(options))) +
+      row("rate", rate_text(options, first_step, plateau_factor)) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus, sets)) progress.warning(warning);
@@ -197,15 +207,25 @@ void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
 }
 
 std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now) {
-  static const std::set<std::string> kOfThePlace = {"model_dir", "resume", "vocab_size", "zero_word",
-                                                    "zero_start"};
+  // Of the place, or without effect on a run that resumes.
+  static const std::set<std::string> kPassedOver = {"model_dir",
+                                                    "resume",
+                                                    "vocab_size",
+                                                    "zero_word",
+                                                    "zero_start",
+                                                    "initial_model",
+                                                    "initial_optimizer",
+                                                    "initial_vocabulary",
+                                                    "initial_embeddings",
+                                                    "initial_source_embeddings",
+                                                    "initial_target_embeddings"};
   const nlohmann::json old_values = flat_options(before);
   const nlohmann::json new_values = flat_options(now);
   std::vector<std::string> changed;
   for (const auto& [path, value] : new_values.items()) {
     std::string name = path.substr(path.rfind('/') + 1);
     const auto old_value = old_values.find(path);
-    if (kOfThePlace.contains(name) || old_value == old_values.end() || *old_value == value) continue;
+    if (kPassedOver.contains(name) || old_value == old_values.end() || *old_value == value) continue;
     std::replace(name.begin(), name.end(), '_', '-');
     const auto text = [](const nlohmann::json& of) {
       if (!of.is_string()) return of.dump();

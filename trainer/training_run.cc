@@ -155,7 +155,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_,
                  describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
-                 valid_sets_, store_, state_.step);
+                 valid_sets_, store_, state_.step, state_.plateau_factor);
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});

@@ -13,7 +13,7 @@ import support
 def commands():
     """Those that the help of the program lists."""
     text = support.run("--help").stdout.decode()
-    return re.findall(r"^  ([a-z][a-z-]*)  +\S", text.split("Commands, in the order of a first run:")[1], re.MULTILINE)
+    return re.findall(r"^  ([a-z][a-z-]*)  +\S", text.split("Commands, in the order of a first run:\n")[1].split("\n\n")[0], re.MULTILINE)
 
 
 class Help(support.CommandLineTest):

@@ -31,7 +31,8 @@ ROOMS = {
         "no_nccl": {""},
     },
     "launch": {
-        "": set(),
+        "": {"foreign"},
+        "foreign": set(),
     },
     "model": {
         "": set(),
@@ -83,7 +84,7 @@ PLACES = {
     r"dnnl.*|mkldnn.*|oneapi/.*": r"^backend/",
     r"(spdlog|boost)/.*": r"\.cc$",
     r"nlohmann/json\.hpp": r"\.cc$|^launch/",
-    r"yaml-cpp/.*": r"^data/mix_file\.cc$",
+    r"yaml-cpp/.*": r"^data/mix_file\.cc$|^launch/foreign/settings_file\.cc$",
 }
 
 # Headers that are included without their path from the root: by which files, and why.

@@ -29,7 +29,7 @@ class Start(support.CommandLineTest):
     def check_table(self, ranks):
         text = self.start(f"table-{ranks}", "--max-steps", 2, "--logical-shards", 2, ranks=ranks)
         rows = self.rows(text)
-        self.assertEqual(list(rows), ["ranks", "computing", "precision", "model", "corpus", "step", "epoch", "training", "exports"])
+        self.assertEqual(list(rows), ["ranks", "computing", "precision", "model", "corpus", "step", "epoch", "rate", "training", "exports"])
         plan = json.loads(
             self.succeed("plan", "--corpus", self.corpus, *OPTIONS, "--ranks", ranks, "--max-steps", 2,
                          "--logical-shards", 2, "--json"))  # fmt: skip

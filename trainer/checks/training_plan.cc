@@ -288,7 +288,7 @@ void try_embeddings(const TrainOptions& options, const data::Corpus& corpus) {
     const int64_t rows = tokenizer.vocab_size();
     const int64_t cols = options.model.d_model;
     std::vector<float> table(static_cast<size_t>(rows * cols));
-    read_embeddings(file.path, tokenizer, {table.data(), rows, cols, cols, DType::kF32});
+    read_embeddings(file, tokenizer, {table.data(), rows, cols, cols, DType::kF32});
   }
 }
 

@@ -126,15 +126,17 @@ Sides read_sides(const ImportOptions& options, bool one_table) {
 }
 
 /// Marian's ids of our tokens: from the vocabulary, otherwise from the SentencePiece model, which Marian also
-/// accepts as a vocabulary.
-std::vector<int32_t> token_ids(const std::string& path, const data::Tokenizer& tokenizer) {
+/// accepts as a vocabulary. `side` is "source" or "target" of two vocabularies, and "" of one.
+std::vector<int32_t> token_ids(const std::string& path, const data::Tokenizer& tokenizer,
+                               const std::string& side) {
   if (path.empty()) {
     std::vector<int32_t> same(static_cast<size_t>(tokenizer.vocab_size()));
     std::iota(same.begin(), same.end(), 0);
     return same;
   }
   const std::vector<uint8_t> vocabulary = data::read_file(path, data::kMaxTokenizerBytes);
-  return marian_token_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()}, path,
+  return marian_token_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()},
+                          side.empty() ? path : fmt::format("{}, the {} vocabulary", path, side),
                           tokenizer.vocab_size(),
                           [&](std::string_view token) { return tokenizer.find(token); });
 }
@@ -153,8 +155,10 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   begin_loading(*model, context, config,
                 {.target = sides.target.tokenizer, .source = shared ? std::string() : sides.source.tokenizer},
                 DType::kF32, file.array_bytes());
-  const std::vector<int32_t> source_ids = token_ids(sides.source.vocabulary, model->tokenizers->source());
-  const std::vector<int32_t> ids = token_ids(sides.target.vocabulary, model->tokenizers->target());
+  const std::vector<int32_t> source_ids =
+      token_ids(sides.source.vocabulary, model->tokenizers->source(), shared ? "" : "source");
+  const std::vector<int32_t> ids =
+      token_ids(sides.target.vocabulary, model->tokenizers->target(), shared ? "" : "target");
   fill_parameters(
       context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {

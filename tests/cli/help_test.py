@@ -1,0 +1,132 @@
+"""Topics of help, completion, manual pages, and colours of messages."""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def commands():
+    return support.run("help", "--commands").stdout.decode().split()
+
+
+def options_of(command):
+    reference = support.run("help", "--markdown").stdout.decode()
+    section = reference.split(f"\n## ventris {command}\n", 1)[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(--[a-z0-9-]+)", section, re.MULTILINE))
+
+
+class Topics(support.CommandLineTest):
+    def topics(self):
+        text = self.succeed("help").decode().split("\n\n")
+        part = next(part for part in text if part.startswith("Topics"))
+        return re.findall(r"^  ([a-z-]+)  +\S", part, re.MULTILINE)
+
+    def test_each_has_a_page_that_fits_a_terminal(self):
+        topics = self.topics()
+        self.assertGreater(len(topics), 12)
+        for topic in topics:
+            text = self.succeed("help", topic).decode()
+            self.assertGreater(len(text.splitlines()), 5, topic)
+            self.assertNotIn("](", text)
+            self.assertNotIn("\n|", text)
+            for line in text.splitlines():  # examples are as they are
+                long_word = max(map(len, line.split()), default=0) > 70
+                self.assertTrue(len(line) <= 80 or line.startswith("    ") or long_word, f"{topic}: {line}")
+
+    def test_an_unknown_one_is_answered_with_the_nearest(self):
+        self.refuse(64, "help", "resumin", says="did you mean 'resuming'?")
+        self.refuse(64, "help", "trian", says="'train'")
+        self.refuse(64, "help", "nothing-alike", says="lists the commands")
+
+
+class Completion(support.CommandLineTest):
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        line = " ".join("'" + word + "'" for word in ("ventris", *words))
+        script = f'source {self.write("c.bash", self.succeed("completion", "bash"))}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _ventris; echo "${{COMPREPLY[@]}}"'
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_bash_completes_commands_options_and_values(self):
+        self.assertEqual(self.complete("tran"), ["translate"])
+        self.assertEqual(set(self.complete("")) - {"--help", "--version", "help"}, set(commands()))
+        self.assertEqual(self.complete("train", "--label-s"), ["--label-smoothing"])
+        self.assertEqual(self.complete("train", "--precision", ""), ["auto", "f32", "tf32", "bf16"])
+        self.assertEqual(self.complete("train", "--precision", "t"), ["tf32"])
+        self.assertEqual(self.complete("train", "--precision", "=", "b"), ["bf16"])
+        self.assertEqual(self.complete("completion", ""), list(SHELLS))
+        self.assertIn("resuming", self.complete("help", ""))
+        self.assertEqual(self.complete("train", "--corpus", ""), [])  # files, of the shell
+        self.assertEqual(self.complete("supervise", "--", "ls", "--label-s"), [])
+
+    def test_every_option_is_offered(self):
+        for command in commands():
+            offered = set(self.complete(command, "--"))
+            self.assertIn("--help", offered)
+            self.assertEqual(options_of(command) - offered, set(), command)
+
+    def test_shells_accept_their_scripts(self):
+        checked = []
+        for shell in SHELLS:
+            if shutil.which(shell) is None:
+                continue
+            script = self.write(f"script.{shell}", self.succeed("completion", shell))
+            self.assertEqual(subprocess.run([shell, "-n", script], capture_output=True, check=False).stderr, b"", shell)
+            checked.append(shell)
+        self.assertIn("bash", checked)
+        self.refuse(64, "completion", "tcsh", says="bash, zsh and fish")
+        self.refuse(64, "completion")
+
+
+class Manual(support.CommandLineTest):
+    @unittest.skipUnless(shutil.which("groff"), "without groff")
+    def test_pages_have_no_faults(self):
+        for command in ("", *commands()):
+            page = self.write("page.1", self.succeed("help", "--man", *([command] if command else [])))
+            done = subprocess.run(["groff", "-Kutf8", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+            self.assertIn(f"ventris{command and '-' + command}", done.stdout)
+
+    def test_every_option_is_there(self):
+        page = self.succeed("help", "--man", "train").decode().replace("\\-", "-")
+        self.assertGreater(len(options_of("train")), 80)
+        self.assertEqual({name for name in options_of("train") if f"\\fB{name}" not in page}, set())
+
+
+class Colours(support.CommandLineTest):
+    def message(self, **variables):
+        """The error of a command whose standard error is a terminal."""
+        terminal, end = pty.openpty()
+        try:
+            words = support.command("train", "--corpus", self.path("gone"), "--model-dir", self.path("run"))
+            environment = {**support.environment(), "TERM": "xterm", **variables}
+            environment.pop("NO_COLOR" if "NO_COLOR" not in variables else "", None)
+            process = subprocess.Popen(words, stderr=end, stdout=subprocess.DEVNULL, env=environment)
+            process.wait()
+            return os.read(terminal, 10000)
+        finally:
+            os.close(terminal)
+            os.close(end)
+
+    def test_only_a_terminal_has_them(self):
+        self.assertIn(b"\033[1;31merror:\033[0m", self.message())
+        self.assertNotIn(b"\033[", support.run("train", "--corpus", self.path("gone"), "--model-dir", self.path("run")).stderr)
+
+    def test_they_can_be_refused(self):
+        for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}):
+            message = self.message(**variables)
+            self.assertIn(b"error:", message)
+            self.assertNotIn(b"\033[", message)
+        self.assertIn(b"\033[", self.message(NO_COLOR=""))  # https://no-color.org: "and not an empty string"
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
