@@ -111,7 +111,7 @@ void check_name(const std::string& name) {
   if (!is_corpus_name(name) || std::ranges::find(kReserved, name) != kReserved.end()) {
     fail(
         ErrorKind::kUsage,
-        "'{}' cannot be the name of a corpus: expected 1 to {} of the characters a-z, 0-9, _ and -, and none "
+        "'{}' cannot be the name of a corpus or set: expected 1 to {} of the characters a-z, 0-9, _ and -, and none "
         "of {}",
         name, kLongestCorpusName, fmt::join(kReserved, ", "));
   }

@@ -332,9 +332,9 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
   const std::string metric =
       options.valid_every > 0 || loaded.valid_metric.empty() ? state.valid_metric : loaded.valid_metric;
   if (loaded.best_step > 0 && !loaded.valid_metric.empty() && loaded.valid_metric != metric) {
-    progress.warning(
-        fmt::format("--valid-metric was {} and is {}: the search for the best checkpoint starts again",
-                    loaded.valid_metric, metric));
+    progress.warning(fmt::format(
+        "validations were compared by {} and now by {}: the search for the best checkpoint starts again",
+        loaded.valid_metric, metric));
     loaded.best_step = loaded.best_due_step = 0;
     loaded.validations_without_improvement = 0;
     loaded.plateau_best_step = loaded.plateau_validations = 0;

@@ -115,7 +115,7 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   if (!options.valid_best.empty()) static_cast<void>(parse_valid_best(options.valid_best));
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
-          std::to_string(options.clip_value), "0 with --clip-norm: one of the two");
+          fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
   require(!options.weight_decay_vectors || options.weight_decay > 0.0, "--weight-decay", "0",
           "positive with --weight-decay-vectors");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),

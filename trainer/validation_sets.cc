@@ -31,15 +31,19 @@ Json read_texts(const TrainOptions& options) {
   return texts;
 }
 
+// Weights whose sums neither overflow nor lose one of them.
+constexpr double kSmallestWeight = 1e-6;
+constexpr double kLargestWeight = 1e6;
+
 double weight_of(std::string_view text, const std::string& all) {
   double weight = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(weight) || weight <= 0.0) {
-    fail(
-        ExitCode::kBadConfiguration,
-        "--valid-best {}: \"{}\" is no weight; expected is the name of a set, or names with positive weights, "
-        "such as news=2,it=1",
-        all, text);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(weight >= kSmallestWeight && weight <= kLargestWeight)) {
+    fail(ExitCode::kBadConfiguration,
+         "--valid-best {}: \"{}\" is no weight; expected is the name of a set, or names with weights "
+         "from {} to {}, such as news=2,it=1",
+         all, text, kSmallestWeight, kLargestWeight);
   }
   return weight;
 }

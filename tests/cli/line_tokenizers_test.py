@@ -173,7 +173,7 @@ class LineTokenizers(support.CommandLineTest):
         # BLEU of other words is another metric.
         result = support.run(*train, "--max-steps", 121, "--valid-beam-size", 1)
         self.assertEqual(result.returncode, 0, result.stderr.decode())
-        self.assertIn(b"--valid-metric was bleu:flores200 and is bleu: the search for the best checkpoint starts again", result.stderr)
+        self.assertIn(b"validations were compared by bleu:flores200 and now by bleu: the search for the best checkpoint starts again", result.stderr)
 
 
 if __name__ == "__main__":

@@ -334,7 +334,7 @@ class PrepareCorpora(support.CommandLineTest):
     def test_names_and_groups(self):
         files = self.side_files("some", 0, 20)
         for name in ("Upper", "with space", "valid", "until", "steps", "stalled", "ä", "x" * 65):
-            self.refused(64, "--train-set", name, *files, says="cannot be the name of a corpus")
+            self.refused(64, "--train-set", name, *files, says="cannot be the name of a corpus or set")
         self.refused(64, "--train-set", "a", *files, "--train-set", "a", *files, says="two corpora have the name a")
         self.refused(64, "--train-sets", *files, "--train-set", "train", *files, says="two corpora have the name train")
         self.refused(64, "--train-set", *files, says="--train-set takes 3 values each time, NAME SRC TGT")

@@ -61,7 +61,7 @@ NAMES = {
     "corpus": "a corpus of digest",
     "positions": "--positions its default, but this run has",
     "activation": "--activation its default, but this run has",
-    "weight-decay-vectors": "--weight-decay none, but this run has",
+    "weight-decay-vectors": "--weight-decay 0, but this run has",
     "output-bias": "--output-bias its default, but this run has",
 }
 

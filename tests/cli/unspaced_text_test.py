@@ -74,12 +74,12 @@ class Unspaced(support.CommandLineTest):
         self.assertNotIn("the search for the best", said)
         # Another one is told.
         result, config, _, said = self.train("auto", "--valid-metric", "bleu", "--valid-tokenize", "13a", steps=4)
-        self.assertIn("--valid-metric was chrf and is bleu: the search for the best checkpoint starts again", said)
+        self.assertIn("validations were compared by chrf and now by bleu: the search for the best checkpoint starts again", said)
         self.assertIn("The best checkpoint is that of the best bleu", said)
         self.assertIn("best_bleu", result)
         # And so is BLEU of other words.
         _, _, _, said = self.train("auto", "--valid-metric", "bleu", "--valid-tokenize", "char", steps=5)
-        self.assertIn("--valid-metric was bleu and is bleu:char: the search for the best checkpoint starts again", said)
+        self.assertIn("validations were compared by bleu and now by bleu:char: the search for the best checkpoint starts again", said)
         _, config, _, said = self.train("auto", "--valid-tokenize", "char", steps=6)
         self.assertEqual(config["valid_metric"], "bleu")
         self.assertNotIn("the search for the best", said)

@@ -107,7 +107,7 @@ class Validation(support.CommandLineTest):
         self.assertGreater(line["sets"]["compounds"]["bleu"], 0, "nothing was learned: the test tells nothing")
         self.assertIn("|tok:moses-de|compounds:split|", self.best("paper")["signature"])
         # The search for the best starts again where scores are others.
-        self.assertIn("and is bleu:", self.train("paper", "--valid-lowercase", steps=STEPS + 1))
+        self.assertIn("and now by bleu:", self.train("paper", "--valid-lowercase", steps=STEPS + 1))
         for options, says in (
             (("--valid-protocol", "paper"), "--valid-language"),
             (("--valid-language", "de"), "--valid-protocol paper"),
@@ -173,7 +173,8 @@ class Validation(support.CommandLineTest):
         self.refuse(78, *train, "--valid-set", "../up", *self.set_options("it")[2:], says="../up")
         self.refuse(78, *train, "--valid-set", "news", self.path("news.en"), says="NAME SRC TGT")
         self.refuse(78, *train, "--valid-best", "news", says="there are: valid")
-        self.refuse(78, *train, *self.set_options("it"), "--valid-best", "it=0", says="positive weights")
+        self.refuse(78, *train, *self.set_options("it"), "--valid-best", "it=0", says="weights from 1e-06 to 1000000")
+        self.refuse(78, *train, *self.set_options("it"), "--valid-best", "it=1e308", says="weights from")
         self.refuse(78, *train, *self.set_options("it"), "--valid-best", "it,it", says="twice")
         self.refuse(65, *train, "--valid-set", "it", self.path("it.en"), self.path("news.de"), says="lines")
         self.refuse(66, *train, "--valid-set", "it", self.path("it.en"), self.path("gone"), says="gone")

@@ -99,13 +99,14 @@ TEST(ValidTokenizer, AReplayDoesNotWarnOfTheOneThatWasChosen) {
   int64_t agreed = 0;
   replay(context, *self, recorded_run(*self, checkpoint).options, checkpoint, 0, "test",
          [&](const ReplayedStep& step) { agreed += step.agrees() ? 1 : 0; });
-  EXPECT_EQ(::testing::internal::GetCapturedStderr().find("--valid-metric was"), std::string::npos);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().find("validations were compared by"), std::string::npos);
   EXPECT_EQ(agreed, 1);
   run.max_steps = 6;
   run.valid_tokenize = "char";
   ::testing::internal::CaptureStderr();
   testing::train_alone(run);
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("--valid-metric was bleu:zh and is bleu:char"),
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(
+                "validations were compared by bleu:zh and now by bleu:char"),
             std::string::npos);
 }
 
