@@ -50,7 +50,8 @@ class Completion(support.CommandLineTest):
     def complete(self, *words):
         """What bash offers for the last word."""
         line = " ".join("'" + word + "'" for word in ("ventris", *words))
-        script = f'source {self.write("c.bash", self.succeed("completion", "bash"))}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _ventris; echo "${{COMPREPLY[@]}}"'
+        functions = self.write("c.bash", self.succeed("completion", "bash"))
+        script = f'source {functions}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _ventris; echo "${{COMPREPLY[@]}}"'
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.split()
