@@ -306,8 +306,12 @@ class Campaign:
         if expected.ranks != run.shape.ranks and not run.shape.elastic and expected.changed is None:
             expected.changed = resumed
 
+        def step():
+            # The log stays as it is in a start that ends before it goes on, or has nothing left to do.
+            return job.metrics.step() or resumed
+
         def goes_on():
-            return (job.metrics.step() or 0) > resumed
+            return step() > resumed
 
         if fault is not None:
             if fault.step is None:
@@ -316,11 +320,11 @@ class Campaign:
                 raise Failure(f"the job has not completed a step within {START_SECONDS} s: {self.stacks(name)}")
             else:
                 self.recovered(expected)
-                if job.wait(lambda: job.metrics.step() >= fault.step, START_SECONDS) is None:
+                if job.wait(lambda: step() >= fault.step, START_SECONDS) is None:
                     raise Failure(f"the job has not reached step {fault.step}: {self.stacks(name)}")
                 time.sleep(fault.seconds)
             fault_time = time.monotonic()
-            at = job.metrics.step()
+            at = step()
             # No stop after the last step: the rank may be inside MPI_Finalize (docs/exit-codes.md).
             if fault.kind != "stop" or at < plans.STEPS:
                 done = faults.inject(fault, job, expected.ranks, folder)
