@@ -1,6 +1,7 @@
 #include "data/batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -97,37 +98,66 @@ void check_capacity(const char* side, const char* option, int64_t longest, int64
 
 }  // namespace
 
+int64_t batch_level(int64_t step, int64_t warmup_steps) {
+  if (step >= warmup_steps) return kBatchLevels;
+  // The next integer of kBatchLevels * step / warmup_steps, whose product may be too large.
+  return static_cast<int64_t>(std::ceil(static_cast<double>(kBatchLevels) * static_cast<double>(step) /
+                                        static_cast<double>(warmup_steps)));
+}
+
+double lacking_batches(int64_t steps, int64_t warmup_steps) {
+  double lacking = 0.0;
+  int64_t before = 0;
+  for (int64_t level = 1; level < kBatchLevels; ++level) {
+    // batch_level() is at most this up to here.
+    const int64_t last = std::min(steps, level * warmup_steps / kBatchLevels);
+    lacking +=
+        static_cast<double>((last - before) * (kBatchLevels - level)) / static_cast<double>(kBatchLevels);
+    before = last;
+  }
+  return lacking;
+}
+
 BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts,
                          const BatchOptions& options)
-    : pairs_(pairs), parts_(parts), options_(options), source_capacity_(0), target_capacity_(0) {
+    : pairs_(pairs), parts_(parts), options_(options), longest_{}, capacity_{} {
   if (pairs.size() == 0) {
     fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs for batches");
   }
   if (options.shards < 1) {
     fail(ErrorKind::kBadConfiguration, "a batch needs at least 1 shard, not {}", options.shards);
   }
-  check_capacity("source", "--batch-source-tokens", longest_rows(parts, &CorpusPart::longest_source),
-                 options.source_tokens, options.shards);
-  check_capacity("target", "--batch-target-tokens", longest_rows(parts, &CorpusPart::longest_target),
-                 options.target_tokens, options.shards);
-  source_capacity_ = options.source_tokens / options.shards;
-  target_capacity_ = options.target_tokens / options.shards;
+  longest_ = {longest_rows(parts, &CorpusPart::longest_source),
+              longest_rows(parts, &CorpusPart::longest_target)};
+  check_capacity("source", "--batch-source-tokens", longest_.source, options.source_tokens, options.shards);
+  check_capacity("target", "--batch-target-tokens", longest_.target, options.target_tokens, options.shards);
+  capacity_ = {options.source_tokens / options.shards, options.target_tokens / options.shards};
 }
 
-BatchSource::Rows BatchSource::rows_of(const DrawnPair& drawn, PairTokens& sampled) const {
+BatchSource::Rows BatchSource::capacity_at(int64_t step) const {
+  const int64_t level = batch_level(step, options_.warmup_steps);
+  if (level == kBatchLevels) return capacity_;
+  const auto part = [&](int64_t tokens, int64_t longest) {
+    return std::max(longest, tokens * level / (kBatchLevels * options_.shards));
+  };
+  return {part(options_.source_tokens, longest_.source), part(options_.target_tokens, longest_.target)};
+}
+
+BatchSource::Rows BatchSource::rows_of(const DrawnPair& drawn, const Rows& capacity,
+                                       PairTokens& sampled) const {
   if (options_.sampled == nullptr) return {rows(pairs_.source, drawn.pair), rows(pairs_.target, drawn.pair)};
-  options_.sampled->sample(drawn, {source_capacity_ - 1, target_capacity_ - 1}, sampled);
+  options_.sampled->sample(drawn, {capacity.source - 1, capacity.target - 1}, sampled);
   return {std::ssize(sampled.source) + 1, std::ssize(sampled.target) + 1};
 }
 
 template <typename Draws>
-void BatchSource::expect_lengths(Draws&& draws) const {
+void BatchSource::expect_lengths(Draws&& draws, const Rows& capacity) const {
   const auto pairs_of = [&](const SentenceArray& side, int64_t tokens) {
     const double mean = static_cast<double>(side.total_tokens()) / static_cast<double>(side.size()) + 1.0;
-    return static_cast<double>(tokens) / mean;
+    return static_cast<double>(tokens) * options_.shards / mean;
   };
-  const auto count = static_cast<int64_t>(std::min(pairs_of(pairs_.source, options_.source_tokens),
-                                                   pairs_of(pairs_.target, options_.target_tokens)));
+  const auto count = static_cast<int64_t>(
+      std::min(pairs_of(pairs_.source, capacity.source), pairs_of(pairs_.target, capacity.target)));
   std::vector<int64_t> expected(static_cast<size_t>(std::min(count, pairs_.size())));
   for (int64_t& pair : expected) {
     pair = (*draws).pair;
@@ -138,15 +168,18 @@ void BatchSource::expect_lengths(Draws&& draws) const {
   if (options_.sampled != nullptr) options_.sampled->expect(expected);
 }
 
-GlobalBatch BatchSource::at(const DataPosition& position) const {
+GlobalBatch BatchSource::at(const DataPosition& position, int64_t step) const {
   check(position);
   const bool expects = pairs_.is_read_in_pieces();
   GlobalBatch batch;
   batch.next = position;
+  const Rows capacity = capacity_at(step);
+  batch.shard_source_capacity = capacity.source;
+  batch.shard_target_capacity = capacity.target;
   DataPosition ahead = position;
   if (mix().empty()) {
     const auto from = [this](DataPosition& at) { return EpochDraws(pairs_.size(), options_.seed, at); };
-    if (expects) expect_lengths(from(ahead));
+    if (expects) expect_lengths(from(ahead), capacity);
     fill(batch, from(batch.next));
     return batch;
   }
@@ -154,7 +187,7 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
   const auto from = [this](DataPosition& at) {
     return StageDraws(*this, parts_, pairs_.size(), options_.seed, at);
   };
-  if (expects) expect_lengths(from(ahead));
+  if (expects) expect_lengths(from(ahead), capacity);
   fill(batch, from(batch.next));
   ++batch.next.mix.steps;
   if (ends_stage(batch.next)) batch.next = after_stage(batch.next);
@@ -163,6 +196,7 @@ GlobalBatch BatchSource::at(const DataPosition& position) const {
 
 template <typename Draws>
 void BatchSource::fill(GlobalBatch& batch, Draws&& draws) const {
+  const Rows capacity = {batch.shard_source_capacity, batch.shard_target_capacity};
   Shard shard;
   const auto close_shard = [&] {
     batch.source_tokens += shard.source_rows;
@@ -176,9 +210,9 @@ void BatchSource::fill(GlobalBatch& batch, Draws&& draws) const {
   while (static_cast<int>(batch.shards.size()) < options_.shards) {
     const DrawnPair drawn = *draws;
     PairTokens sampled;
-    const auto [source_rows, target_rows] = rows_of(drawn, sampled);
-    if (shard.source_rows + source_rows > source_capacity_ ||
-        shard.target_rows + target_rows > target_capacity_) {
+    const auto [source_rows, target_rows] = rows_of(drawn, capacity, sampled);
+    if (shard.source_rows + source_rows > capacity.source ||
+        shard.target_rows + target_rows > capacity.target) {
       close_shard();
       continue;
     }
@@ -241,32 +275,6 @@ bool BatchSource::ends_stage(const DataPosition& position) const {
       return drawn_so_far[part] - position.mix.before[part] >= end.count * parts_[part].pairs;
   }
   return false;
-}
-
-Packer::Packer(const TokenizerPair& tokenizers, PackedBatch& packed)
-    : source_end_id_(tokenizers.source().end_id()),
-      begin_id_(tokenizers.target().begin_id()),
-      end_id_(tokenizers.target().end_id()),
-      packed_(packed) {
-  for (auto* array : {&packed.source_ids, &packed.source_position, &packed.source_offsets, &packed.target_ids,
-                      &packed.target_position, &packed.target_offsets, &packed.labels}) {
-    array->clear();
-  }
-  packed.weights.clear();
-  packed.source_offsets.push_back(0);
-  packed.target_offsets.push_back(0);
-}
-
-void Packer::end_pair() {
-  packed_.source_ids.push_back(source_end_id_);
-  packed_.labels.push_back(end_id_);
-  const auto end_side = [](std::vector<int32_t>& positions, std::vector<int32_t>& offsets, size_t rows) {
-    const size_t count = rows - positions.size();
-    for (size_t i = 0; i < count; ++i) positions.push_back(static_cast<int32_t>(i));
-    offsets.push_back(static_cast<int32_t>(rows));
-  };
-  end_side(packed_.source_position, packed_.source_offsets, packed_.source_ids.size());
-  end_side(packed_.target_position, packed_.target_offsets, packed_.target_ids.size());
 }
 
 }  // namespace ventris::data

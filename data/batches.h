@@ -33,11 +33,20 @@ class SampledText;
 struct BatchOptions {
   int64_t source_tokens = 25000;  // of a global batch, including end marks; target tokens the same
   int64_t target_tokens = 25000;
-  int shards = 1;  // K: the global batch is cut into K logical shards of 1/K of these tokens each
+  int shards = 1;            // K: the global batch is cut into K logical shards of 1/K of these tokens each
+  int64_t warmup_steps = 0;  // in which batches grow (batch_level()); 0: none
   uint64_t seed = 1;
   MixPlan mix = {};                                 // without stages: all corpora are one
   std::shared_ptr<const SampledText> sampled = {};  // tokens of the pairs; null: those of the corpus file
 };
+
+/// Batches grow in so many equal levels.
+inline constexpr int64_t kBatchLevels = 16;
+/// Of a step, from 1 on: its batch has level / kBatchLevels of the tokens of a full one, and a shard at least
+/// room for the longest pair. Levels, rather than a size for every step, keep shapes that a GPU captured.
+int64_t batch_level(int64_t step, int64_t warmup_steps);
+/// What the batches of so many first steps lack, together, in full batches.
+double lacking_batches(int64_t steps, int64_t warmup_steps);
 
 /// The token ids of both sides of a pair, without marks.
 struct PairTokens {
@@ -60,6 +69,8 @@ struct GlobalBatch {
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;  // of all shards: the divisor of the loss
   int64_t pairs = 0;
+  int64_t shard_source_capacity = 0;  // rows for which the shards of this batch had room
+  int64_t shard_target_capacity = 0;
   DataPosition next;  // position after this batch
 };
 
@@ -67,16 +78,16 @@ struct GlobalBatch {
 /// pair that does not fit starts the next shard. Every pair is seen once an epoch; a batch may contain the
 /// end of one epoch and the start of the next. With a plan the pairs of a batch are those of one stage
 /// (StageOrder), each corpus in an order of its own (CorpusOrder). A pure function of (corpus, options,
-/// position), independent of ranks and threads.
+/// position, step), independent of ranks and threads.
 class BatchSource {
  public:
   /// Throws DataError kBadConfiguration if the longest pair does not fit in a shard (naming the lengths and
   /// the option to change), or the set is empty. A plan must fit the parts (check_corpora()).
   BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts, const BatchOptions& options);
 
-  /// Requires a position that has not ended(). The next position is in the next stage if this batch ends its
-  /// stage by steps or epochs.
-  GlobalBatch at(const DataPosition& position) const;
+  /// Requires a position that has not ended(), and the number of the step, from 1 on, for the level of the
+  /// batch. The next position is in the next stage if this batch ends its stage by steps or epochs.
+  GlobalBatch at(const DataPosition& position, int64_t step) const;
 
   const MixPlan& mix() const { return options_.mix; }
   /// Whether the last stage of the plan has ended.
@@ -87,63 +98,33 @@ class BatchSource {
   std::vector<int64_t> drawn(const DataPosition& position) const;
   /// Whether tokens of pairs are drawn anew in each epoch.
   bool samples() const { return options_.sampled != nullptr; }
-  int64_t shard_source_capacity() const { return source_capacity_; }
-  int64_t shard_target_capacity() const { return target_capacity_; }
+  /// Of a full batch.
+  int64_t shard_source_capacity() const { return capacity_.source; }
+  int64_t shard_target_capacity() const { return capacity_.target; }
 
  private:
   void check(const DataPosition& position) const;
   const MixStage& stage_of(const DataPosition& position) const;
   bool ends_stage(const DataPosition& position) const;
   /// Asks for the lengths of about the pairs of the batch that begins with these draws.
-  template <typename Draws>
-  void expect_lengths(Draws&& draws) const;
-  template <typename Draws>
-  void fill(GlobalBatch& batch, Draws&& draws) const;
   struct Rows {
     int64_t source;
     int64_t target;
   };
-  /// Of a pair in a batch, whose tokens are put into `sampled` if they are.
-  Rows rows_of(const DrawnPair& drawn, PairTokens& sampled) const;
+  template <typename Draws>
+  void expect_lengths(Draws&& draws, const Rows& capacity) const;
+  template <typename Draws>
+  void fill(GlobalBatch& batch, Draws&& draws) const;
+  /// Of a shard in that step.
+  Rows capacity_at(int64_t step) const;
+  /// Of a pair in a shard of that capacity, whose tokens are put into `sampled` if they are.
+  Rows rows_of(const DrawnPair& drawn, const Rows& capacity, PairTokens& sampled) const;
 
   const SentencePairs& pairs_;
   std::vector<CorpusPart> parts_;
   BatchOptions options_;
-  int64_t source_capacity_;
-  int64_t target_capacity_;
-};
-
-/// The arrays of one packed micro-batch in host memory (model/micro_batch.h has the meaning of each).
-struct PackedBatch {
-  std::vector<int32_t> source_ids, source_position, source_offsets;
-  std::vector<int32_t> target_ids, target_position, target_offsets, labels;
-  std::vector<float> weights;  // of the sentences
-  int sentences() const { return static_cast<int>(source_offsets.size()) - 1; }
-  int64_t source_rows() const { return static_cast<int64_t>(source_ids.size()); }
-  int64_t target_rows() const { return static_cast<int64_t>(target_ids.size()); }
-};
-
-/// Packs pairs end to end: the source with its end mark, the target shifted right after a begin mark, the
-/// labels with their end mark. Overwrites `packed`, keeping its memory. Throws what reading a TokenView does.
-class Packer {
- public:
-  Packer(const TokenizerPair& tokenizers, PackedBatch& packed);
-  /// Appends a pair whose loss has the weight. `Tokens` are a TokenView or a range of ids.
-  template <typename Tokens>
-  void add(const Tokens& source, const Tokens& target, float weight = 1.0F) {
-    packed_.source_ids.insert(packed_.source_ids.end(), source.begin(), source.end());
-    packed_.target_ids.push_back(begin_id_);
-    packed_.target_ids.insert(packed_.target_ids.end(), target.begin(), target.end());
-    packed_.labels.insert(packed_.labels.end(), target.begin(), target.end());
-    packed_.weights.push_back(weight);
-    end_pair();
-  }
-
- private:
-  void end_pair();
-
-  const int32_t source_end_id_, begin_id_, end_id_;
-  PackedBatch& packed_;
+  Rows longest_;   // pair of each side, with its mark
+  Rows capacity_;  // of a shard of a full batch
 };
 
 }  // namespace ventris::data

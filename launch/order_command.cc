@@ -65,13 +65,14 @@ void take_run(Options& options) {
   if (!options.train.mix.empty() || train.seed != defaults.seed ||
       train.batch_source_tokens != defaults.batch_source_tokens ||
       train.batch_target_tokens != defaults.batch_target_tokens ||
-      train.logical_shards != defaults.logical_shards ||
+      train.batch_warmup != defaults.batch_warmup || train.logical_shards != defaults.logical_shards ||
       train.micro_batch_tokens != defaults.micro_batch_tokens || train.sample_source != 0.0 ||
       train.sample_target != 0.0) {
-    fail(ExitCode::kUsage,
-         "--model-dir takes seed, batches, plan and sampling from its config.json; leave out --seed, --mix, "
-         "--batch-source-tokens, --batch-target-tokens, --logical-shards, --micro-batch-tokens, "
-         "--sample-source and --sample-target");
+    fail(
+        ExitCode::kUsage,
+        "--model-dir takes seed, batches, plan and sampling from its config.json; leave out --seed, --mix, "
+        "--batch-source-tokens, --batch-target-tokens, --batch-warmup, --logical-shards, --micro-batch-tokens, "
+        "--sample-source and --sample-target");
   }
   const std::string corpus = train.corpus;
   train = recorded_options(options.run);
@@ -208,6 +209,7 @@ int run_order(Options& options, Job& job) {
                                   {.source_tokens = train.batch_source_tokens,
                                    .target_tokens = train.batch_target_tokens,
                                    .shards = shards,
+                                   .warmup_steps = train.batch_warmup,
                                    .seed = train.seed,
                                    .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix),
                                    .sampled = sampled_text(train, corpus)});
@@ -220,7 +222,7 @@ int run_order(Options& options, Job& job) {
     ++at.step;
     const int64_t stage = at.position.mix.stage;
     check_is_known(plan, recorded, stage, at.step, options.run);
-    const data::GlobalBatch batch = batches.at(at.position);
+    const data::GlobalBatch batch = batches.at(at.position, at.step);
     at.position = batch.next;
     if (at.step < range.first) continue;
     writer.write(at.step, plan.empty() ? "" : plan.stages[static_cast<size_t>(stage)].name, batch);

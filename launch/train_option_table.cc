@@ -337,6 +337,11 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.min = 1, .max = kManyTokens},
                        "Target tokens of a global batch."));
   table.integer(
+      "batch-warmup", train.batch_warmup, {.min = 0, .max = kManySteps},
+      "Steps in which global batches grow to their full size, from a sixteenth of it in sixteenths, "
+      "with the same micro-batches a step. Each has at least room for the longest pair. The "
+      "learning rate is that of the schedule. 0: all are full.");
+  table.integer(
       "logical-shards", train.logical_shards, {.min = 0, .max = 65536},
       "Micro-batches per global batch. Ranks have equal work if this is a multiple of their number. "
       "0: a resumed run takes the value of its checkpoint, on any number of ranks, "

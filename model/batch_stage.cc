@@ -131,8 +131,11 @@ void BatchStage::fill(const HostBatch& batch) {
     const int max = std::max(sentences, batch.max_sentences);
     const int rounded = (max + kSentenceStep - 1) / kSentenceStep * kSentenceStep;
     batch_.sentences = std::min(capacity_.sentences, std::max(batch_.sentences, rounded));
-    batch_.source_rows = capacity_.source_rows;
-    batch_.target_rows = capacity_.target_rows;
+    const auto padded = [](int64_t room, int64_t capacity) {
+      return room == 0 ? capacity : std::min(capacity, (room + kTileRows - 1) / kTileRows * kTileRows);
+    };
+    batch_.source_rows = padded(batch.source_room, capacity_.source_rows);
+    batch_.target_rows = padded(batch.target_room, capacity_.target_rows);
   }
   *host<DropoutPosition>(layout_.source_dropout) = batch.source_dropout;
   *host<DropoutPosition>(layout_.target_dropout) = batch.target_dropout;

@@ -25,13 +25,20 @@ struct HostBatch {
   DropoutPosition source_dropout = {};
   DropoutPosition target_dropout = {};
   float gradient_scale = 1.0F;
+  // Rows of a side that the padding of StagedRows::kCapacity fills, to the next kTileRows; 0: the capacity.
+  int64_t source_room = 0;
+  int64_t target_room = 0;
   int max_sentences = 0;  // maximum over all ranks' micro-batches of the step; 0: the number in this one
 };
 
-/// The number of rows of a staged micro-batch: those of the host's batch, or always the capacity, with
-/// padding. On CUDA the shape is constant, so that memory is planned and a step captured once; on the CPU
-/// padding would be wasted work. The sentences grow with HostBatch::max_sentences, on all ranks alike: NCCL
-/// requires that a sum is captured on all ranks or on none, and new shapes are captured again.
+/// Rows of the tiles of matrix products on GPUs.
+inline constexpr int64_t kTileRows = 128;
+
+/// The number of rows of a staged micro-batch: those of the host's batch, or with padding the capacity, or
+/// what the batch has room for. On CUDA the shape is constant but for the levels of a warm-up, so that memory
+/// is planned and a step captured once; on the CPU padding would be wasted work. The sentences grow with
+/// HostBatch::max_sentences, on all ranks alike: NCCL requires that a sum is captured on all ranks or on
+/// none, and new shapes are captured again.
 enum class StagedRows { kExact, kCapacity };
 inline StagedRows staged_rows_of(Device device) {
   return device == Device::kCpu ? StagedRows::kExact : StagedRows::kCapacity;

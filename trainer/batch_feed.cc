@@ -77,7 +77,7 @@ void BatchFeed::wait_to_take(Condition&& condition) {
 void BatchFeed::work(data::DataPosition position, int64_t step) {
   try {
     for (; !source_.ended(position); ++step) {
-      const data::GlobalBatch batch = source_.at(position);
+      const data::GlobalBatch batch = source_.at(position, step);
       position = batch.next;
       expect_tokens(batch);
       if (!wait_to_fill([&] { return steps_.size() < kStepsAhead; })) return;
@@ -133,6 +133,8 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   host.source_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.source_row_base)};
   host.target_dropout = {static_cast<uint32_t>(step), static_cast<uint32_t>(shard.target_row_base)};
   host.gradient_scale = static_cast<float>(1.0 / static_cast<double>(batch.target_tokens));
+  host.source_room = batch.shard_source_capacity;
+  host.target_room = batch.shard_target_capacity;
   for (const data::Shard& any : batch.shards) {
     host.max_sentences = std::max(host.max_sentences, static_cast<int>(any.pairs.size()));
   }

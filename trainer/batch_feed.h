@@ -10,6 +10,7 @@
 
 #include "data/batches.h"
 #include "data/corpus.h"
+#include "data/packer.h"
 #include "model/batch_stage.h"
 #include "model/flop_count.h"
 #include "model/transformer.h"

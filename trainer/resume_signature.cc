@@ -69,8 +69,8 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTie) return name_of(Tie::kAll);
-  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "dropout_source", "dropout_target",
-                                                 "weight_decay"};
+  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "batch_warmup", "dropout_source",
+                                                 "dropout_target", "weight_decay"};
   if (std::find(std::begin(kZeroByDefault), std::end(kZeroByDefault), key) != std::end(kZeroByDefault))
     return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
@@ -91,6 +91,7 @@ std::string resume_signature(const TrainOptions& options) {
                                    std::pair("sample_target", options.sample_target)}) {
     if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
   }
+  if (options.batch_warmup > 0) lines += fmt::format("batch_warmup: {}\n", options.batch_warmup);
   if (options.weight_decay > 0.0) {
     lines += fmt::format("weight_decay: {}\n", options.weight_decay);
     if (options.weight_decay_vectors) lines += fmt::format("weight_decay_vectors: yes\n");

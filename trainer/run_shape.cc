@@ -72,7 +72,6 @@ std::shared_ptr<const data::SampledText> sampled_text(const TrainOptions& option
 
 /// Rows are a multiple of the tiles of matrix products on GPUs.
 MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
-  constexpr int64_t kTileRows = 128;
   const auto padded = [](int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; };
   return {.source_rows = padded(batches.shard_source_capacity()),
           .target_rows = padded(batches.shard_target_capacity()),

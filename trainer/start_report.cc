@@ -17,6 +17,7 @@
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/tree_layout.h"
+#include "data/batches.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "trainer/corpus_warnings.h"
@@ -90,8 +91,9 @@ std::string stages_text(const std::string& mix) {
 }
 
 std::string limits_text(const TrainOptions& options, double steps, int64_t first_step) {
-  std::string text = fmt::format("to step {}, {:.3g} epochs", thousands(options.max_steps),
-                                 static_cast<double>(options.max_steps) / steps);
+  const double full =
+      static_cast<double>(options.max_steps) - data::lacking_batches(options.max_steps, options.batch_warmup);
+  std::string text = fmt::format("to step {}, {:.3g} epochs", thousands(options.max_steps), full / steps);
   if (first_step > 0) text = fmt::format("from step {} ", thousands(first_step)) + text;
   if (options.max_epochs > 0) text += fmt::format("; at most {}", counted(options.max_epochs, "epoch"));
   if (options.max_minutes > 0.0) text += fmt::format("; at most {:g} minutes", options.max_minutes);
@@ -169,10 +171,13 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                                thousands(store.parameter_count()), model.encoder_layers, model.decoder_layers,
                                model.d_model, model.heads, tables_text(model.tie))) +
       frozen_row(options, store) + row("corpus", corpus_text(corpus, sets)) + validation_row(options, sets) +
-      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
+      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank{}",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
-                              (shards + ranks - 1) / ranks)) +
+                              (shards + ranks - 1) / ranks,
+                              first_step < options.batch_warmup
+                                  ? fmt::format("; they grow up to step {}", thousands(options.batch_warmup))
+                                  : "")) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
       (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
       row("rate", rate_text(options, first_step, plateau_factor)) +

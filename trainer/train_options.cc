@@ -65,6 +65,7 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "--batch-source-tokens", std::to_string(options.batch_source_tokens), "from 1 to 2147483647");
   require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMaxTokens,
           "--batch-target-tokens", std::to_string(options.batch_target_tokens), "from 1 to 2147483647");
+  require(options.batch_warmup >= 0, "--batch-warmup", std::to_string(options.batch_warmup), "0 or more");
   require(options.micro_batch_tokens >= 0, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
           "0 or more");
   require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),

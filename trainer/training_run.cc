@@ -75,6 +75,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                {.source_tokens = options.batch_source_tokens,
                 .target_tokens = options.batch_target_tokens,
                 .shards = shards_,
+                .warmup_steps = options.batch_warmup,
                 .seed = options.seed,
                 .mix = resolved_mix(options, resume_point_, corpus_),
                 .sampled = sampled_text(options, corpus_)}),

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
-#include "data/batches.h"
+#include "data/packer.h"
 #include "data/scores/significance.h"
 #include "trainer/batch_feed.h"
 #include "trainer/inference/translation.h"

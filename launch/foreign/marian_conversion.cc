@@ -137,6 +137,14 @@ void convert_adam(Settings& s) {
   if (precision == "float16") s.differs(option, "--precision bf16 takes its place; it needs no scaled loss");
 }
 
+/// The period in updates; or a remark, and 0.
+int64_t updates(Settings& s, const std::string& key, const std::string& ours) {
+  const MarianPeriod period = s.period(key);
+  if (period.unit == 'u') return static_cast<int64_t>(period.value);
+  s.missing(key, fmt::format("--{} counts updates", ours), ours);
+  return 0;
+}
+
 void convert_batches(Settings& s) {
   const int64_t words = s.integer("mini-batch-words");
   constexpr const char* kOurs = "batch-target-tokens";
@@ -159,6 +167,10 @@ void convert_batches(Settings& s) {
   }
   if (s.is_changed("optimizer-delay") && s.flag("mini-batch-fit"))
     s.differs("optimizer-delay", "a step is one update: --batch-target-tokens counts all that belong to it");
+  if (const int64_t steps = updates(s, "mini-batch-warmup", "batch-warmup"); steps > 0) {
+    s.set("batch-warmup", steps);
+    s.differs("mini-batch-warmup", "batches grow in sixteenths, and the first has one");
+  }
   if (s.integer("seed") > 0) s.set("seed", s.integer("seed"));
   const int64_t threads = s.integer("cpu-threads");
   if (threads > 0) {
@@ -167,14 +179,6 @@ void convert_batches(Settings& s) {
   } else if (s.list("devices").size() > 1) {
     s.differs("devices", fmt::format("'mpirun -np {}' starts a rank for each", s.list("devices").size()));
   }
-}
-
-/// The period in updates; or a remark, and 0.
-int64_t updates(Settings& s, const std::string& key, const std::string& ours) {
-  const MarianPeriod period = s.period(key);
-  if (period.unit == 'u') return static_cast<int64_t>(period.value);
-  s.missing(key, fmt::format("--{} counts updates", ours), ours);
-  return 0;
 }
 
 void convert_end(Settings& s) {

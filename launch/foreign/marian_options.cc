@@ -177,7 +177,7 @@ constexpr MarianOption kTrainingOptions[] = {
     {"all-caps-every", "0", kMissing, "'ventris prepare' makes variants: --lowercase-rate, --titlecase-rate"},
     {"english-title-case-every", "0", kMissing, "'ventris prepare --titlecase-rate' makes such variants"},
     {"mini-batch-words-ref", "0", kMissing, "no option is adjusted to the size of batches"},
-    {"mini-batch-warmup", "0", kMissing, "batches have one size"},
+    {"mini-batch-warmup", "0", kConverted, ""},
     {"mini-batch-track-lr", "false", kMissing, "batches have one size"},
     {"mini-batch-round-up", "true", kNeedless, "it is of --mini-batch-fit and --mini-batch-words-ref"},
     {"optimizer", "adam", kConverted, ""},

@@ -93,6 +93,23 @@ TEST_F(BatchStageTest, SentencesHaveTheRoomThatOtherRanksNeed) {
   EXPECT_EQ(stage.batch().sentences, 128);
 }
 
+TEST_F(BatchStageTest, PaddingFillsTheRoomOfTheBatchToTheNextTile) {
+  BatchStage stage(context_, {.source_rows = 300, .target_rows = 512, .sentences = 12},
+                   StagedRows::kCapacity);
+  const auto rows_with = [&](int64_t source_room, int64_t target_room) {
+    HostBatch batch = batch_.view({});
+    batch.source_room = source_room;
+    batch.target_room = target_room;
+    stage.fill(batch);
+    return std::pair(stage.batch().source_rows, stage.batch().target_rows);
+  };
+  EXPECT_EQ(rows_with(0, 0), std::pair(int64_t{300}, int64_t{512}));
+  EXPECT_EQ(rows_with(128, 129), std::pair(int64_t{128}, int64_t{256}));
+  EXPECT_EQ(rows_with(257, 512), std::pair(int64_t{300}, int64_t{512}));
+  send(stage, batch_);  // nothing of it remains
+  EXPECT_EQ(stage.batch().source_rows, 300);
+}
+
 TEST_F(BatchStageTest, RowsAreOrderedByTokensAndPositionsWithTheirPadding) {
   BatchStage stage(context_, capacity_, StagedRows::kExact, StagedOrders::kIdsAndPositions);
   send(stage, batch_);
