@@ -67,6 +67,10 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                "Probability that a source token has no embedding in a step, only its position.");
   table.number("dropout-target", model.dropout_target, {.min = 0, .max = 1, .below_max = true},
                "The same for the target tokens that the decoder reads; it still has to predict them.");
+  table.number("encoder-layerdrop", model.encoder_layerdrop, {.min = 0, .max = 1, .below_max = true},
+               "LayerDrop: probability that a micro-batch passes by an encoder layer in training.");
+  table.number("decoder-layerdrop", model.decoder_layerdrop, {.min = 0, .max = 1, .below_max = true},
+               "The same for decoder layers.");
   preset(table.number("label-smoothing", model.label_smoothing, {.min = 0, .max = 1, .below_max = true},
                       "Probability that label smoothing distributes over the vocabulary."));
   preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon, {.min = 0, .max = 1, .above_min = true},

@@ -1,6 +1,7 @@
 #include "model/cross_attention_layer.h"
 
 #include "backend/attention.h"
+#include "backend/cast.h"
 
 namespace ventris {
 
@@ -92,6 +93,12 @@ void CrossAttentionLayer::backward(Pass& pass, GradientStream& gradients, Tensor
   query_.backward_parameters(pass, saved.input, d_query);
   query_.backward_input(pass, d_query, gradients.input_gradient(pre_norm), /*accumulate=*/!pre_norm);
   if (pre_norm) norm_.backward(pass, gradients, saved.norm);
+}
+
+void CrossAttentionLayer::backward_skipped(Pass& pass, Tensor d_key_value) const {
+  fill_zero(pass.context, d_key_value);
+  output_.backward_skipped(pass);
+  query_.backward_skipped(pass);
 }
 
 }  // namespace ventris

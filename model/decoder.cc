@@ -59,6 +59,7 @@ ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {
+    if (pass.skips(Stack::kDecoder, i)) continue;
     const ProfileLayer layer(pass.context, "decoder layer", i);
     const ConstTensor layer_key_value = key_value.col_range(static_cast<int64_t>(i) * pair, pair);
     layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
@@ -81,13 +82,20 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (!pass.store.trains_before(norm_first_)) return;
   }
   for (size_t i = layers_.size(); i-- > 0;) {
-    const ProfileLayer layer(pass.context, "decoder layer", i);
+    const Layer& here = layers_[i];
     const Tensor layer_d_key_value = d_key_value.col_range(static_cast<int64_t>(i) * pair, pair);
-    layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
-    layers_[i].cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);
-    layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
-    if (ready) ready(pass.store.gradient_begin(layers_[i].first));
-    if (!pass.store.trains_before(layers_[i].first)) return;
+    if (pass.skips(Stack::kDecoder, i)) {
+      here.feed_forward.backward_skipped(pass);
+      here.cross_attention.backward_skipped(pass, layer_d_key_value);
+      here.self_attention.backward_skipped(pass);
+    } else {
+      const ProfileLayer layer(pass.context, "decoder layer", i);
+      here.feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
+      here.cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);
+      here.self_attention.backward(pass, gradients, saved.layers[i].self_attention);
+    }
+    if (ready) ready(pass.store.gradient_begin(here.first));
+    if (!pass.store.trains_before(here.first)) return;
   }
   embedding_.backward(pass, gradients.residual);
   if (own_table_ >= 0) clear_zero_word(pass.context, pass.config, pass.store.gradient(own_table_));

@@ -41,6 +41,7 @@ ConstTensor Encoder::forward(Pass& pass, Saved& saved) const {
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {
+    if (pass.skips(Stack::kEncoder, i)) continue;
     const ProfileLayer layer(pass.context, "encoder layer", i);
     layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
     layers_[i].feed_forward.forward(pass, stream, saved.layers[i].feed_forward);
@@ -57,11 +58,17 @@ void Encoder::backward(Pass& pass, GradientStream& gradients, const Saved& saved
     if (!pass.store.trains_before(norm_first_)) return;
   }
   for (size_t i = layers_.size(); i-- > 0;) {
-    const ProfileLayer layer(pass.context, "encoder layer", i);
-    layers_[i].feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
-    layers_[i].self_attention.backward(pass, gradients, saved.layers[i].self_attention);
-    if (ready) ready(pass.store.gradient_begin(layers_[i].first));
-    if (!pass.store.trains_before(layers_[i].first)) return;
+    const Layer& here = layers_[i];
+    if (pass.skips(Stack::kEncoder, i)) {
+      here.feed_forward.backward_skipped(pass);
+      here.self_attention.backward_skipped(pass);
+    } else {
+      const ProfileLayer layer(pass.context, "encoder layer", i);
+      here.feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
+      here.self_attention.backward(pass, gradients, saved.layers[i].self_attention);
+    }
+    if (ready) ready(pass.store.gradient_begin(here.first));
+    if (!pass.store.trains_before(here.first)) return;
   }
   embedding_.backward(pass, gradients.residual);
 }

@@ -27,6 +27,11 @@ class FeedForwardLayer {
   static Tensor plan_relu_bits(Arena& arena, const TransformerConfig& config, int64_t capacity);
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
+  /// Of a layer that the pass skips.
+  void backward_skipped(Pass& pass) const {
+    outer_.backward_skipped(pass);
+    inner_.backward_skipped(pass);
+  }
 
  private:
   DropoutKey hidden_dropout(const Pass& pass) const {

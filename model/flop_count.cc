@@ -11,8 +11,8 @@ FlopCount& FlopCount::operator+=(const FlopCount& other) {
   return *this;
 }
 
-FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
-                         std::span<const int32_t> target_offsets) {
+FlopCount training_flops(const TransformerConfig& config, const PassedLayers& layers,
+                         std::span<const int32_t> source_offsets, std::span<const int32_t> target_offsets) {
   const double d = config.d_model;
   const double ff = config.d_ff;
   const double source = source_offsets.back();
@@ -28,11 +28,13 @@ FlopCount training_flops(const TransformerConfig& config, std::span<const int32_
   // A multiplication and an addition are two operations; backward has two products for each one of forward.
   const double each = 3 * 2;
   FlopCount count;
-  count.encoder = each * config.encoder_layers * source * (4 * d * d + 2 * d * ff);
-  count.decoder = each * config.decoder_layers * (target * (6 * d * d + 2 * d * ff) + source * 2 * d * d);
+  count.encoder = each * layers.encoder * source * (4 * d * d + 2 * d * ff);
+  // Keys and values of all layers are one product, whichever a micro-batch passes.
+  count.decoder = each * (layers.decoder * target * (6 * d * d + 2 * d * ff) +
+                          config.decoder_layers * source * 2 * d * d);
   count.output_projection = each * target * d * static_cast<double>(config.vocab_size);
-  count.encoder_attention = each * 2 * d * config.encoder_layers * encoder_pairs;
-  count.decoder_attention = each * 2 * d * config.decoder_layers * decoder_pairs;
+  count.encoder_attention = each * 2 * d * layers.encoder * encoder_pairs;
+  count.decoder_attention = each * 2 * d * layers.decoder * decoder_pairs;
   return count;
 }
 

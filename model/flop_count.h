@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <span>
 
+#include "model/layer_drop.h"
 #include "model/transformer_config.h"
 
 namespace ventris {
 
 /// Floating-point operations of one training step (forward and backward: three times the forward GEMMs and
-/// attention products; no dropout, norm or softmax), from the offsets of the sentences, in host memory.
+/// attention products; no dropout, norm or softmax) of the layers
+/// that the micro-batch passes, from the offsets of the sentences, in host memory.
 struct FlopCount {
   double encoder = 0, decoder = 0, output_projection = 0;
   double encoder_attention = 0, decoder_attention = 0;  // products of queries, keys, weights and values
@@ -17,7 +19,7 @@ struct FlopCount {
   }
   FlopCount& operator+=(const FlopCount& other);
 };
-FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
-                         std::span<const int32_t> target_offsets);
+FlopCount training_flops(const TransformerConfig& config, const PassedLayers& layers,
+                         std::span<const int32_t> source_offsets, std::span<const int32_t> target_offsets);
 
 }  // namespace ventris

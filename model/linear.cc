@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backend/cast.h"
 #include "backend/gemm.h"
 #include "backend/linear_backward.h"
 #include "backend/packed_gemm.h"
@@ -51,6 +52,13 @@ void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
                         .c = pass.store.gradient(ids_.weight).col_range(begin, count),
                         .transpose_a = true,
                         .accumulate = !pass.overwrites});
+  }
+}
+
+void Linear::backward_skipped(Pass& pass) const {
+  if (!pass.overwrites) return;  // the gradients are zero, or those of other micro-batches
+  for (const auto& [begin, count] : pass.store.trained_columns(ids_.weight)) {
+    fill_zero(pass.context, pass.store.gradient(ids_.weight).col_range(begin, count));
   }
 }
 

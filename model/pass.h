@@ -7,35 +7,13 @@
 #include "backend/context.h"
 #include "backend/dropout.h"
 #include "model/attention_weights.h"
+#include "model/layer_drop.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/search_attention.h"
 #include "model/transformer_config.h"
 
 namespace ventris {
-
-/// The two stacks. The encoder processes the source rows of a micro-batch, the decoder its target rows.
-enum class Stack : uint32_t { kEncoder = 0, kDecoder = 1 };
-
-/// All places of dropout. DropoutKey::place of one of them is dropout_place(stack, layer, site); the
-/// embedding counts as layer 0. The low 8 bits are reserved for attention heads. Changing a number changes
-/// every mask, and so the bits of a run.
-enum class DropoutSite : uint32_t {
-  kEmbedding = 0,             // sum of embedding and position
-  kSelfAttentionWeights = 1,  // attention weights
-  kSelfAttentionOutput = 2,   // output of the sublayer, before the residual sum
-  kCrossAttentionWeights = 3,
-  kCrossAttentionOutput = 4,
-  kFeedForwardOutput = 5,
-  kFeedForwardHidden = 6,  // after the activation
-  kTokens = 7,             // whole embeddings
-};
-
-constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {
-  return (static_cast<uint32_t>(stack) << 16 | static_cast<uint32_t>(layer) << 3 |
-          static_cast<uint32_t>(site))
-         << 8;
-}
 
 /// One side of a micro-batch.
 struct PackedRows {
@@ -121,6 +99,11 @@ struct Pass {
       default:
         return config.dropout;
     }
+  }
+
+  /// Whether the layer is left out of this pass.
+  bool skips(Stack stack, size_t layer) const {
+    return dropout && drops_layer(config, stack, static_cast<int>(layer), seed, batch.host_target_dropout);
   }
 
   Tensor attention_weights(AttentionKind kind, int layer) const {

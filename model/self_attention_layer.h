@@ -29,6 +29,11 @@ class SelfAttentionLayer {
   static Saved plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity);
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
+  /// Of a layer that the pass skips.
+  void backward_skipped(Pass& pass) const {
+    output_.backward_skipped(pass);
+    projection_.backward_skipped(pass);
+  }
 
  private:
   Stack stack_;

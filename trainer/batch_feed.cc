@@ -25,11 +25,12 @@ HostBatch host_batch_of(const data::PackedBatch& packed) {
 }
 
 BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
-                     const TransformerConfig& config, const MicroBatchCapacity& capacity, const Share& share,
-                     const Start& start)
+                     const TransformerConfig& config, uint64_t seed, const MicroBatchCapacity& capacity,
+                     const Share& share, const Start& start)
     : corpus_(corpus),
       source_(source),
       config_(config),
+      seed_(seed),
       share_(share),
       stages_{Stage{BatchStage(context, capacity, training_orders(context.device(), config),
                                staged_weights_of(corpus.train()))},
@@ -140,7 +141,8 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   }
   Stage& to = stage(filled_);  // only this thread writes filled_
   to.stage.fill(host);
-  to.flops = training_flops(config_, packed_.source_offsets, packed_.target_offsets);
+  to.flops = training_flops(config_, passed_layers(config_, seed_, host.target_dropout),
+                            packed_.source_offsets, packed_.target_offsets);
   {
     const std::lock_guard lock(mutex_);
     ++filled_;

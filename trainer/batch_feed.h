@@ -48,10 +48,11 @@ class BatchFeed {
     int stage;  // 0 or 1: those of one stage have the same device addresses
   };
 
-  /// The references must outlive the object. `capacity` must hold every shard.
+  /// The references must outlive the object. `seed` is that of dropout. `capacity` must
+  /// hold every shard.
   BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
-            const TransformerConfig& config, const MicroBatchCapacity& capacity, const Share& share,
-            const Start& start);
+            const TransformerConfig& config, uint64_t seed, const MicroBatchCapacity& capacity,
+            const Share& share, const Start& start);
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
@@ -87,6 +88,7 @@ class BatchFeed {
   const data::Corpus& corpus_;
   const data::BatchSource& source_;
   const TransformerConfig config_;
+  const uint64_t seed_;
   const Share share_;
   std::array<Stage, 2> stages_;
   int64_t taken_ = 0;         // micro-batches, by the caller alone

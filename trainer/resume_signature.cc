@@ -69,8 +69,9 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTie) return name_of(Tie::kAll);
-  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "batch_warmup", "dropout_source",
-                                                 "dropout_target", "weight_decay"};
+  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "batch_warmup",   "decoder_layerdrop",
+                                                 "dropout_source",     "dropout_target", "encoder_layerdrop",
+                                                 "weight_decay"};
   if (std::find(std::begin(kZeroByDefault), std::end(kZeroByDefault), key) != std::end(kZeroByDefault))
     return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";

@@ -146,8 +146,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   elapsed_before_ = state_.elapsed_seconds;
   first_step_ = state_.step;
   first_epoch_ = epochs();
-  feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
-                BatchFeed::Start{state_.position, state_.step + 1});
+  feed_.emplace(context_, corpus_, batches_, options_.model, options_.seed, training_capacity(batches_),
+                step_->share(), BatchFeed::Start{state_.position, state_.step + 1});
   if (!nothing_to_do_) {
     state_.product_choices = settle_product_choices(
         context_, communicator_, state_.product_choices, [this] { rehearse(); }, progress_);
@@ -184,7 +184,8 @@ void TrainingRun::make_model(InitialValues& initial) {
 
 /// Computes the first micro-batch of the next step, and forgets the result.
 void TrainingRun::rehearse() {
-  BatchFeed feed(context_, corpus_, batches_, options_.model, training_capacity(batches_), {0, 1},
+  BatchFeed feed(context_, corpus_, batches_, options_.model, options_.seed, training_capacity(batches_),
+                 {0, 1},
                  // The run may resume only to validate.
                  BatchFeed::Start{batches_.ended(state_.position) ? data::DataPosition{} : state_.position,
                                   state_.step + 1});

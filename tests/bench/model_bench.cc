@@ -80,9 +80,9 @@ void training_step(benchmark::State& state) {
   using Counter = benchmark::Counter;
   state.counters["target_tokens/s"] =
       Counter(static_cast<double>(packed.target_tokens()), Counter::kIsIterationInvariantRate);
-  state.counters["FLOP/s"] =
-      Counter(training_flops(config, packed.source_offsets(), packed.target_offsets()).total(),
-              Counter::kIsIterationInvariantRate);
+  state.counters["FLOP/s"] = Counter(
+      training_flops(config, all_layers(config), packed.source_offsets(), packed.target_offsets()).total(),
+      Counter::kIsIterationInvariantRate);
   state.counters["activation_MB"] = static_cast<double>(model.activation_bytes()) * 1e-6;
   state.SetLabel(std::string(state.range(0) == kTiny ? "tiny " : "base ") + name_of(dtype));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/attention_maps.h"
+#include "model/layer_drop.h"
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
@@ -94,6 +95,40 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
           << "element " << i << " is " << got[i] << ", not " << expected[i];
+    }
+  }
+}
+
+/// The first micro-batch drops layers that the second passes, over gradients that were anything.
+TEST(CudaModel, GradientsWithLayerDropAreThoseOfTheCpu) {
+  for (TransformerConfig config : kinds()) {
+    config.encoder_layerdrop = 0.5F;
+    config.decoder_layerdrop = 0.5F;
+    const uint64_t seed = 11;
+    const auto drops = [&](Stack stack, int layer, uint32_t step) {
+      return drops_layer(config, stack, layer, seed, {step, 0});
+    };
+    uint32_t first = 1;
+    while (!drops(Stack::kEncoder, 1, first) || !drops(Stack::kDecoder, 0, first)) ++first;
+    uint32_t second = 1;
+    while (drops(Stack::kEncoder, 1, second) || drops(Stack::kDecoder, 0, second)) ++second;
+    TinyModel cpu(config, DType::kF32);
+    TinyModel device(config, DType::kF32, cuda());
+    const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, 1, config.source_vocab()));
+    cpu.zero_gradients();
+    spoil_gradients(device);
+    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
+    for (const uint32_t step : {first, second}) {
+      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .step = step};
+      const LossSums expected = cpu.step(batch, keys, {}, seed);
+      const LossSums got = device.step(batch, keys, {}, seed, /*first=*/step == first);
+      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
+      const std::vector<double> expected_gradients = cpu.gradients();
+      const std::vector<double> gradients = device.gradients();
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        ASSERT_TRUE(testing::close(gradients[i], expected_gradients[i], tolerance))
+            << "element " << i << " is " << gradients[i] << ", not " << expected_gradients[i];
+      }
     }
   }
 }

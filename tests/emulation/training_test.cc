@@ -91,6 +91,18 @@ TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   expect_same_log(on_cpu);
 }
 
+// Each shard of each step passes other layers; with several shards the sums over them too.
+TEST_F(CudaTraining, LayerDropTrainsAsOnTheCpu) {
+  TrainOptions on_cpu = options("cpu", 6);
+  on_cpu.model.encoder_layers = on_cpu.model.decoder_layers = 2;
+  on_cpu.model.encoder_layerdrop = on_cpu.model.decoder_layerdrop = 0.5F;
+  on_cpu.logical_shards = 2;
+  on_cpu.valid_every = 6;
+  on_cpu.valid_bleu = false;
+  on_cpu.valid_metric = "loss";
+  expect_same_log(on_cpu);
+}
+
 TEST_F(CudaTraining, LossAndNormOfWeightedPairsAreThoseOfTheCpu) {
   TrainOptions on_cpu = options("cpu", 2);
   on_cpu.corpus =

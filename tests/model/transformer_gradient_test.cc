@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/layer_drop.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {
@@ -16,20 +17,37 @@ using testing::PackedBatch;
 using testing::random_sentences;
 using testing::TinyModel;
 
+/// Whether the parameter is of a layer that the step drops.
+bool is_dropped(const TransformerConfig& config, const std::string& name, uint64_t seed,
+                const DropoutPosition& position) {
+  const auto in = [&](Stack stack, int layers, const std::string& prefix) {
+    for (int i = 0; i < layers; ++i) {
+      if (name.starts_with(prefix + std::to_string(i) + "/"))
+        return drops_layer(config, stack, i, seed, position);
+    }
+    return false;
+  };
+  return in(Stack::kEncoder, config.encoder_layers, "encoder/layers/") ||
+         in(Stack::kDecoder, config.decoder_layers, "decoder/layers/");
+}
+
 /// Central differences of gradient_scale * loss against the gradients, for a few elements of every logical
 /// parameter. Dropout is on: its masks depend on the key alone, so that the loss is a fixed function of the
 /// parameters.
-void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {}) {
+/// `seed` is that of dropout.
+void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {},
+                         uint64_t seed = 11) {
   TinyModel tiny(config, DType::kF64);
   PackedBatch batch(
       random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5, config.source_vocab()));
   batch.set_weights(weights);
   const float gradient_scale = 0.125F;
+  const testing::BatchKeys keys = {.gradient_scale = gradient_scale};
   tiny.zero_gradients();
-  tiny.step(batch, {.gradient_scale = gradient_scale});
+  tiny.step(batch, keys, {}, seed);
   const auto loss_with = [&](Tensor value, int64_t row, int64_t col, double x) {
     TinyModel::set(value.row_range(row, 1), col, x);
-    return gradient_scale * tiny.step(batch, {.gradient_scale = gradient_scale}).loss;
+    return gradient_scale * tiny.step(batch, keys, {}, seed).loss;
   };
   std::vector<std::vector<double>> expected;
   for (const LogicalParameter& parameter : tiny.store().logical()) {
@@ -61,7 +79,9 @@ void check_all_gradients(const TransformerConfig& config, const std::vector<floa
           << parameter.name << "[" << row << "][" << col << "]";
     }
     const bool key_bias = parameter.name.ends_with("key/bias");  // the softmax does not see it
-    if (!key_bias) {
+    if (is_dropped(config, parameter.name, seed, {keys.step, keys.target_row_base})) {
+      EXPECT_EQ(largest, 0.0) << parameter.name;
+    } else if (!key_bias) {
       EXPECT_GT(largest, 1e-4) << parameter.name << " has no gradient to speak of";
     }
   }
@@ -93,6 +113,23 @@ TEST(TransformerGradients, WithDropoutOfActivationsAndTokensMatchFiniteDifferenc
       check_all_gradients(config);
     }
   }
+}
+
+TEST(TransformerGradients, WithLayerDropMatchFiniteDifferences) {
+  std::vector<int> dropped(5);  // steps by the number of layers that they drop
+  for (const bool pre_norm : {false, true}) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      TransformerConfig config =
+          seed % 2 == 0 ? testing::tiny_config(pre_norm) : testing::marian_config(pre_norm);
+      config.encoder_layerdrop = 0.5F;
+      config.decoder_layerdrop = 0.4F;
+      const PassedLayers passed = passed_layers(config, seed, {testing::BatchKeys{}.step, 0});
+      ++dropped[static_cast<size_t>(4 - passed.encoder - passed.decoder)];
+      SCOPED_TRACE(seed);
+      check_all_gradients(config, {}, seed);
+    }
+  }
+  EXPECT_GE(dropped[1] + dropped[2] + dropped[3], 6);
 }
 
 TEST(TransformerGradients, OfTablesThatAreApartMatchFiniteDifferences) {

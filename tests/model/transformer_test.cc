@@ -292,13 +292,19 @@ TEST(Transformer, FlopsOfOneSentenceAreThoseOfItsProducts) {
   const TransformerConfig config = {
       .encoder_layers = 1, .decoder_layers = 1, .d_model = 4, .d_ff = 8, .heads = 2, .vocab_size = 10};
   const PackedBatch batch({{{5, 6}, {7}}});  // 3 source rows, 2 target rows
-  const FlopCount count = training_flops(config, batch.source_offsets(), batch.target_offsets());
+  const FlopCount count =
+      training_flops(config, all_layers(config), batch.source_offsets(), batch.target_offsets());
   EXPECT_EQ(count.encoder, 3 * 2 * 3 * (4 * 16 + 2 * 32));
   EXPECT_EQ(count.decoder, 3 * 2 * (2 * (6 * 16 + 2 * 32) + 3 * 2 * 16));
   EXPECT_EQ(count.output_projection, 3 * 2 * 2 * 4 * 10);
   EXPECT_EQ(count.encoder_attention, 3 * 2 * 2 * 4 * 9);
   EXPECT_EQ(count.decoder_attention, 3 * 2 * 2 * 4 * (3 + 6));
   EXPECT_EQ(count.total(), 2304 + 2496 + 480 + 432 + 432);
+  const FlopCount without_decoder =
+      training_flops(config, {.encoder = 1, .decoder = 0}, batch.source_offsets(), batch.target_offsets());
+  EXPECT_EQ(without_decoder.encoder, count.encoder);
+  EXPECT_EQ(without_decoder.decoder, 3 * 2 * (3 * 2 * 16));  // keys and values
+  EXPECT_EQ(without_decoder.decoder_attention, 0);
   FlopCount twice = count;
   twice += count;
   EXPECT_EQ(twice.total(), 2 * count.total());
