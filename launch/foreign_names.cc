@@ -43,6 +43,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"update-freq optimizer-delay workspace -w", "train plan", "micro-batch-tokens",
      "A global batch is computed in micro-batches of this many tokens; "
      "their number does not change the update. Smaller ones need less memory"},
+    {"checkpoint-activations gradient-checkpointing", "train plan", "recompute", ""},
     {"fp16 bf16 amp tf32", "train plan", "precision", "Its values are auto, f32, tf32 and bf16"},
     {"fp16 bf16", "", "precision", "Its values are f32 and bf16"},
     {"dim-emb encoder-embed-dim decoder-embed-dim", "", "d-model", ""},

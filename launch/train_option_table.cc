@@ -357,6 +357,9 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
+  table.toggle("recompute", train.recompute,
+               "Keeps of each layer only its input, and computes it again in the backward pass: less memory "
+               "for a micro-batch, more time, the same bits.");
   table.integer("seed", train.seed, {}, "Selects initial parameters, the order of the data, and dropout.");
   table
       .number("sample-source", train.sample_source, {.min = 0, .max = 1},

@@ -40,7 +40,7 @@ AttentionMapper::AttentionMapper(Context& context, const TransformerConfig& conf
       rows_(std::max<int64_t>(kBatchRows, config.max_positions)),
       model_(context, config, store, ids,
              {.source_rows = rows_, .target_rows = rows_, .sentences = static_cast<int>(rows_)},
-             /*training=*/false),
+             KeptActivations::kNone),
       stage_(context, {.source_rows = rows_, .target_rows = rows_, .sentences = static_cast<int>(rows_)},
              StagedRows::kExact) {}
 

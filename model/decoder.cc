@@ -21,16 +21,19 @@ Decoder::Decoder(const TransformerIds& ids, ConstTensor positions)
 }
 
 Decoder::Saved Decoder::plan(Arena& arena, const TransformerConfig& config, DType dtype,
-                             const MicroBatchCapacity& capacity, bool training) {
+                             const MicroBatchCapacity& capacity, KeptActivations kept) {
   const int64_t rows = capacity.target_rows;
   const int64_t wide = int64_t{2} * config.d_model * config.decoder_layers;
   Saved saved;
   saved.embedded = arena.allocate(rows, config.d_model, dtype);
   saved.key_value = arena.allocate(capacity.source_rows, wide, dtype);
-  if (training) saved.d_key_value = arena.allocate(capacity.source_rows, wide, dtype);
+  if (kept != KeptActivations::kNone) saved.d_key_value = arena.allocate(capacity.source_rows, wide, dtype);
   for (int i = 0; i < config.decoder_layers; ++i) {
-    if (!training && i >= 1) {
+    if (kept != KeptActivations::kAll && i >= 1) {
       saved.layers.push_back(saved.layers[0]);
+      if (kept == KeptActivations::kNone) continue;
+      FeedForwardLayer::Saved& last = saved.layers.back().feed_forward;
+      last = FeedForwardLayer::plan_output(arena, config, dtype, rows, last);
       continue;
     }
     saved.layers.push_back({SelfAttentionLayer::plan(arena, config, dtype, rows),
@@ -42,7 +45,6 @@ Decoder::Saved Decoder::plan(Arena& arena, const TransformerConfig& config, DTyp
 }
 
 ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const {
-  const int64_t pair = int64_t{2} * pass.config.d_model;
   const MicroBatch& batch = pass.batch;
   list_attention_work(pass.context, {.query_offsets = batch.target_offsets,
                                      .key_offsets = batch.target_offsets,
@@ -60,19 +62,26 @@ ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (pass.skips(Stack::kDecoder, i)) continue;
-    const ProfileLayer layer(pass.context, "decoder layer", i);
-    const ConstTensor layer_key_value = key_value.col_range(static_cast<int64_t>(i) * pair, pair);
-    layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
-    layers_[i].cross_attention.forward(pass, stream, layer_key_value, saved.layers[i].cross_attention);
-    layers_[i].feed_forward.forward(pass, stream, saved.layers[i].feed_forward);
+    forward_layer(pass, i, stream, saved);
   }
   if (norm_) norm_->forward(pass, stream, saved.norm);
   return stream.input;
 }
 
+void Decoder::forward_layer(Pass& pass, size_t index, ResidualStream& stream, Saved& saved) const {
+  const ProfileLayer layer(pass.context, "decoder layer", index);
+  const int64_t pair = int64_t{2} * pass.config.d_model;
+  const ConstTensor key_value =
+      saved.key_value.row_range(0, saved.memory.rows).col_range(static_cast<int64_t>(index) * pair, pair);
+  LayerSaved& of_layer = saved.layers[index];
+  layers_[index].self_attention.forward(pass, stream, of_layer.self_attention);
+  layers_[index].cross_attention.forward(pass, stream, key_value, of_layer.cross_attention);
+  layers_[index].feed_forward.forward(pass, stream, of_layer.feed_forward);
+}
+
 /// With [K V] = memory W + b for all layers at once, after the layers have filled d[K V]:
 ///   dW += memory^T d[K V];  db_v += column sums;  d_memory = d[K V] W^T
-void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, const Saved& saved,
+void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, Saved& saved,
                        const GradientsReady& ready) const {
   const int64_t pair = int64_t{2} * pass.config.d_model;
   const Tensor d_key_value = saved.d_key_value.row_range(0, saved.memory.rows);
@@ -81,6 +90,7 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
     if (ready) ready(pass.store.gradient_begin(norm_first_));
     if (!pass.store.trains_before(norm_first_)) return;
   }
+  bool recomputes = false;  // the activations are still those of the last layer
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& here = layers_[i];
     const Tensor layer_d_key_value = d_key_value.col_range(static_cast<int64_t>(i) * pair, pair);
@@ -89,6 +99,11 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, c
       here.cross_attention.backward_skipped(pass, layer_d_key_value);
       here.self_attention.backward_skipped(pass);
     } else {
+      if (recomputes) {
+        ResidualStream stream = here.self_attention.stream_before(pass, saved.layers[i].self_attention);
+        forward_layer(pass, i, stream, saved);
+      }
+      recomputes = pass.kept == KeptActivations::kLayerInputs;
       const ProfileLayer layer(pass.context, "decoder layer", i);
       here.feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
       here.cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);

@@ -7,6 +7,7 @@
 #include "model/embedding_layer.h"
 #include "model/feed_forward_layer.h"
 #include "model/gradients_ready.h"
+#include "model/kept_activations.h"
 #include "model/self_attention_layer.h"
 
 namespace ventris {
@@ -25,7 +26,7 @@ class Decoder {
     Tensor embedded;                 // [target capacity, d_model] T
     Tensor key_value;                // [source capacity, layers * 2 * d_model] T
     Tensor d_key_value = {};         // the same, with training: its gradient, which all layers fill
-    std::vector<LayerSaved> layers;  // without training all in one set of memory
+    std::vector<LayerSaved> layers;  // unless all are kept, in one set of memory
     ResidualNorm::Saved norm;        // pre-norm
     ConstTensor memory = {};         // [source rows, d_model] T: the encoder output
   };
@@ -34,14 +35,14 @@ class Decoder {
   Decoder(const TransformerIds& ids, ConstTensor positions);
 
   static Saved plan(Arena& arena, const TransformerConfig& config, DType dtype,
-                    const MicroBatchCapacity& capacity, bool training);
+                    const MicroBatchCapacity& capacity, KeptActivations kept);
 
   /// `memory`: the encoder output. Returns the decoder output, [target rows, d_model] T.
   ConstTensor forward(Pass& pass, ConstTensor memory, Saved& saved) const;
 
   /// Takes the gradient of the output in gradients.residual (post-norm) or gradients.input (pre-norm);
   /// overwrites d_memory, [source rows, d_model] T, which may be memory of `gradients`.
-  void backward(Pass& pass, GradientStream& gradients, Tensor d_memory, const Saved& saved,
+  void backward(Pass& pass, GradientStream& gradients, Tensor d_memory, Saved& saved,
                 const GradientsReady& ready) const;
 
  private:
@@ -51,6 +52,8 @@ class Decoder {
     FeedForwardLayer feed_forward;
     ParameterId first;  // of its parameters
   };
+
+  void forward_layer(Pass& pass, size_t index, ResidualStream& stream, Saved& saved) const;
 
   EmbeddingLayer embedding_;
   Linear key_value_;

@@ -17,12 +17,15 @@ Encoder::Encoder(const TransformerIds& ids, ConstTensor positions)
 }
 
 Encoder::Saved Encoder::plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity,
-                             bool training) {
+                             KeptActivations kept) {
   Saved saved;
   saved.embedded = arena.allocate(capacity, config.d_model, dtype);
   for (int i = 0; i < config.encoder_layers; ++i) {
-    if (!training && i >= 1) {
+    if (kept != KeptActivations::kAll && i >= 1) {
       saved.layers.push_back(saved.layers[0]);
+      if (kept == KeptActivations::kNone) continue;
+      FeedForwardLayer::Saved& last = saved.layers.back().feed_forward;
+      last = FeedForwardLayer::plan_output(arena, config, dtype, capacity, last);
       continue;
     }
     saved.layers.push_back({SelfAttentionLayer::plan(arena, config, dtype, capacity),
@@ -42,27 +45,37 @@ ConstTensor Encoder::forward(Pass& pass, Saved& saved) const {
   ResidualStream stream{.residual = embedded, .input = embedded};
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (pass.skips(Stack::kEncoder, i)) continue;
-    const ProfileLayer layer(pass.context, "encoder layer", i);
-    layers_[i].self_attention.forward(pass, stream, saved.layers[i].self_attention);
-    layers_[i].feed_forward.forward(pass, stream, saved.layers[i].feed_forward);
+    forward_layer(pass, i, stream, saved.layers[i]);
   }
   if (norm_) norm_->forward(pass, stream, saved.norm);
   return stream.input;
 }
 
-void Encoder::backward(Pass& pass, GradientStream& gradients, const Saved& saved,
+void Encoder::forward_layer(Pass& pass, size_t index, ResidualStream& stream, LayerSaved& saved) const {
+  const ProfileLayer layer(pass.context, "encoder layer", index);
+  layers_[index].self_attention.forward(pass, stream, saved.self_attention);
+  layers_[index].feed_forward.forward(pass, stream, saved.feed_forward);
+}
+
+void Encoder::backward(Pass& pass, GradientStream& gradients, Saved& saved,
                        const GradientsReady& ready) const {
   if (norm_) {
     norm_->backward(pass, gradients, saved.norm, /*first=*/true);
     if (ready) ready(pass.store.gradient_begin(norm_first_));
     if (!pass.store.trains_before(norm_first_)) return;
   }
+  bool recomputes = false;  // the activations are still those of the last layer
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& here = layers_[i];
     if (pass.skips(Stack::kEncoder, i)) {
       here.feed_forward.backward_skipped(pass);
       here.self_attention.backward_skipped(pass);
     } else {
+      if (recomputes) {
+        ResidualStream stream = here.self_attention.stream_before(pass, saved.layers[i].self_attention);
+        forward_layer(pass, i, stream, saved.layers[i]);
+      }
+      recomputes = pass.kept == KeptActivations::kLayerInputs;
       const ProfileLayer layer(pass.context, "encoder layer", i);
       here.feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
       here.self_attention.backward(pass, gradients, saved.layers[i].self_attention);

@@ -6,6 +6,7 @@
 #include "model/embedding_layer.h"
 #include "model/feed_forward_layer.h"
 #include "model/gradients_ready.h"
+#include "model/kept_activations.h"
 #include "model/self_attention_layer.h"
 
 namespace ventris {
@@ -19,7 +20,7 @@ class Encoder {
   };
   struct Saved {
     Tensor embedded;                 // [capacity, d_model] T
-    std::vector<LayerSaved> layers;  // without training all in one set of memory
+    std::vector<LayerSaved> layers;  // unless all are kept, in one set of memory
     ResidualNorm::Saved norm;        // pre-norm
   };
 
@@ -27,13 +28,13 @@ class Encoder {
   Encoder(const TransformerIds& ids, ConstTensor positions);
 
   static Saved plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity,
-                    bool training);
+                    KeptActivations kept);
 
   /// Returns the encoder output, [source rows, d_model] T.
   ConstTensor forward(Pass& pass, Saved& saved) const;
 
   /// Takes the gradient of the output in gradients.residual (post-norm) or gradients.input (pre-norm).
-  void backward(Pass& pass, GradientStream& gradients, const Saved& saved, const GradientsReady& ready) const;
+  void backward(Pass& pass, GradientStream& gradients, Saved& saved, const GradientsReady& ready) const;
 
  private:
   struct Layer {
@@ -41,6 +42,8 @@ class Encoder {
     FeedForwardLayer feed_forward;
     ParameterId first;  // of its parameters
   };
+
+  void forward_layer(Pass& pass, size_t index, ResidualStream& stream, LayerSaved& saved) const;
 
   EmbeddingLayer embedding_;
   std::vector<Layer> layers_;

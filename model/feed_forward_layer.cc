@@ -16,6 +16,13 @@ FeedForwardLayer::Saved FeedForwardLayer::plan(Arena& arena, const TransformerCo
   return saved;
 }
 
+FeedForwardLayer::Saved FeedForwardLayer::plan_output(Arena& arena, const TransformerConfig& config,
+                                                      DType dtype, int64_t capacity, const Saved& shared) {
+  Saved saved = shared;
+  (config.pre_norm ? saved.branch : saved.norm.y) = arena.allocate(capacity, config.d_model, dtype);
+  return saved;
+}
+
 Tensor FeedForwardLayer::plan_relu_bits(Arena& arena, const TransformerConfig& config, int64_t capacity) {
   return config.swish ? Tensor{} : arena.allocate(capacity, relu_bits_cols(config.d_ff), DType::kBF16);
 }

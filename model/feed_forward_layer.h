@@ -23,6 +23,9 @@ class FeedForwardLayer {
       : stack_(stack), layer_(layer), inner_(ids.inner), outer_(ids.outer), norm_(ids.norm) {}
 
   static Saved plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity);
+  /// Of a layer whose activations are those of `shared` but for what the next layer takes as its input.
+  static Saved plan_output(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity,
+                           const Saved& shared);
   /// Memory for relu_bits. Of use only for training on CUDA.
   static Tensor plan_relu_bits(Arena& arena, const TransformerConfig& config, int64_t capacity);
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;

@@ -7,6 +7,7 @@
 #include "backend/context.h"
 #include "backend/dropout.h"
 #include "model/attention_weights.h"
+#include "model/kept_activations.h"
 #include "model/layer_drop.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
@@ -61,6 +62,7 @@ struct Pass {
   ParameterStore& store;
   const MicroBatch& batch;
   BatchAttentionWork attention_work = {};     // listed by the stacks' forward passes
+  KeptActivations kept;                       // by the model
   bool dropout = false;                       // on in training
   bool overwrites = false;                    // products write the gradients of weights, and do not add
   uint64_t seed = 0;                          // of dropout

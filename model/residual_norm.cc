@@ -18,7 +18,7 @@ void ResidualNorm::forward(Pass& pass, ResidualStream& stream, Saved& saved) con
   const Tensor y = saved.y.row_range(0, rows);
   layer_norm_forward(pass.context, {.x = stream.branch,
                                     .residual = stream.residual,
-                                    .dropout = stream.dropout,
+                                    .dropout = stream.branch ? stream.dropout : DropoutKey{},
                                     .gamma = pass.store.value(ids_.gamma),
                                     .beta = pass.store.value(ids_.beta),
                                     .epsilon = pass.config.layer_norm_epsilon,
@@ -28,11 +28,12 @@ void ResidualNorm::forward(Pass& pass, ResidualStream& stream, Saved& saved) con
                                     .y = y});
   saved.sum = stream.branch ? ConstTensor(stream.branch) : stream.residual;
   saved.dropout = stream.dropout;
-  saved.bias = stream.branch ? stream.bias : -1;
+  saved.bias = stream.bias;
   stream.input = y;
   stream.residual = pass.config.pre_norm ? saved.sum : stream.input;
   stream.branch = {};
   stream.dropout = {};
+  stream.bias = -1;
 }
 
 void ResidualNorm::backward(Pass& pass, GradientStream& gradients, const Saved& saved, bool first) const {

@@ -14,9 +14,10 @@ namespace ventris {
 struct ResidualStream {
   ConstTensor residual;     // [rows, d_model] T
   ConstTensor input;        // [rows, d_model] T
-  Tensor branch = {};       // [rows, d_model] T, empty if no sublayer has run since the last norm
+  Tensor branch = {};       // [rows, d_model] T, empty if no sublayer has run since the last norm, or if
+                            // `residual` has its output
   DropoutKey dropout = {};  // of the branch
-  ParameterId bias = -1;    // of the linear layer of the branch: the norm computes its gradient
+  ParameterId bias = -1;  // of the linear layer of the branch: the norm computes its gradient; -1: no branch
 };
 
 /// The gradients between two sublayers in backward. Between sublayers, post-norm holds the gradient of

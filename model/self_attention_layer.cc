@@ -60,6 +60,12 @@ void SelfAttentionLayer::forward(Pass& pass, ResidualStream& stream, Saved& save
   if (!pass.config.pre_norm) norm_.forward(pass, stream, saved.norm);
 }
 
+ResidualStream SelfAttentionLayer::stream_before(const Pass& pass, const Saved& saved) const {
+  if (!pass.config.pre_norm) return {.residual = saved.input, .input = saved.input};
+  const ResidualNorm::Saved& norm = saved.norm;  // its sum is there already
+  return {.residual = norm.sum, .input = norm.sum, .dropout = norm.dropout, .bias = norm.bias};
+}
+
 /// With A = Attention(Q, K, V), branch = A W_o + b_o, [Q K V] = x W + b:
 ///   dW_o += A^T d_branch;  dA = d_branch W_o^T;  [dQ dK dV] = Attention'(dA)
 ///   dW += x^T [dQ dK dV];  db_q, db_v += column sums;  d_x = [dQ dK dV] W^T

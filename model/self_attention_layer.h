@@ -28,6 +28,9 @@ class SelfAttentionLayer {
 
   static Saved plan(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity);
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
+  /// The stream with which a second forward() gives what the last one gave; of the activations it takes the
+  /// input alone. It overwrites no input of an earlier layer.
+  ResidualStream stream_before(const Pass& pass, const Saved& saved) const;
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
   /// Of a layer that the pass skips.
   void backward_skipped(Pass& pass) const {

@@ -17,6 +17,16 @@
 namespace ventris {
 namespace {
 
+template <typename LayerSaved>
+void plan_relu_bits(Arena& arena, const TransformerConfig& config, std::vector<LayerSaved>& layers,
+                    int64_t rows, KeptActivations kept) {
+  for (LayerSaved& layer : layers) {
+    const bool own = kept == KeptActivations::kAll || &layer == &layers.front();
+    layer.feed_forward.relu_bits =
+        own ? FeedForwardLayer::plan_relu_bits(arena, config, rows) : layers.front().feed_forward.relu_bits;
+  }
+}
+
 /// All memory of a model except its parameters, planned in one arena.
 struct Activations {
   Tensor sinusoids = {};  // [max_positions, d_model] master, if positions are not learned
@@ -27,24 +37,21 @@ struct Activations {
   GradientStream gradients;  // used by both stacks, one after the other
 
   void plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
-            const MicroBatchCapacity& capacity, bool training) {
+            const MicroBatchCapacity& capacity, KeptActivations kept) {
     if (!config.learned_positions) {
       sinusoids = arena.allocate(config.max_positions, config.d_model, master_dtype(dtype));
     }
-    encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, training);
-    decoder = Decoder::plan(arena, config, dtype, capacity, training);
+    encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, kept);
+    decoder = Decoder::plan(arena, config, dtype, capacity, kept);
+    const bool training = kept != KeptActivations::kNone;
     // Logits of a model for inference are not rounded to T.
     output = OutputLayer::plan(arena, config, device, training ? dtype : master_dtype(dtype),
                                capacity.target_rows);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
     if (device == Device::kCuda) {
-      for (auto& layer : encoder.layers) {
-        layer.feed_forward.relu_bits = FeedForwardLayer::plan_relu_bits(arena, config, capacity.source_rows);
-      }
-      for (auto& layer : decoder.layers) {
-        layer.feed_forward.relu_bits = FeedForwardLayer::plan_relu_bits(arena, config, capacity.target_rows);
-      }
+      plan_relu_bits(arena, config, encoder.layers, capacity.source_rows, kept);
+      plan_relu_bits(arena, config, decoder.layers, capacity.target_rows, kept);
     }
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
@@ -58,21 +65,21 @@ struct Activations {
 }  // namespace
 
 size_t Transformer::planned_bytes(const TransformerConfig& config, Device device, DType dtype,
-                                  const MicroBatchCapacity& capacity, bool training) {
+                                  const MicroBatchCapacity& capacity, KeptActivations kept) {
   Arena arena;
-  Activations{}.plan(arena, config, device, dtype, capacity, training);
+  Activations{}.plan(arena, config, device, dtype, capacity, kept);
   return arena.high_water();
 }
 
 struct Transformer::Impl {
   Impl(Context& context_in, const TransformerConfig& config_in, ParameterStore& store_in,
-       const TransformerIds& ids_in, const MicroBatchCapacity& capacity_in, bool training_in)
+       const TransformerIds& ids_in, const MicroBatchCapacity& capacity_in, KeptActivations kept_in)
       : context(context_in),
         config(config_in),
         store(store_in),
         capacity(capacity_in),
-        training(training_in),
-        memory(context.device(), planned_bytes(config, context.device(), store.dtype(), capacity, training),
+        kept(kept_in),
+        memory(context.device(), planned_bytes(config, context.device(), store.dtype(), capacity, kept),
                "activations of the model"),
         activations(plan()),
         encoder(ids_in, positions_of(store, "source_positions", activations.sinusoids)),
@@ -82,7 +89,7 @@ struct Transformer::Impl {
 
   Activations plan() {
     Activations planned;
-    planned.plan(memory, config, context.device(), store.dtype(), capacity, training);
+    planned.plan(memory, config, context.device(), store.dtype(), capacity, kept);
     if (planned.sinusoids) fill_sinusoids(context, config, planned.sinusoids);
     return planned;
   }
@@ -98,7 +105,8 @@ struct Transformer::Impl {
             .config = config,
             .store = store,
             .batch = batch,
-            .attention_work = activations.attention_work};
+            .attention_work = activations.attention_work,
+            .kept = kept};
   }
 
   ConstTensor decode(Pass& pass) {
@@ -120,7 +128,7 @@ struct Transformer::Impl {
   const TransformerConfig config;
   ParameterStore& store;
   const MicroBatchCapacity capacity;
-  const bool training;
+  const KeptActivations kept;
   Arena memory;
   Activations activations;
   Encoder encoder;
@@ -130,14 +138,14 @@ struct Transformer::Impl {
 };
 
 Transformer::Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
-                         const TransformerIds& ids, const MicroBatchCapacity& capacity, bool training)
-    : impl_(std::make_unique<Impl>(context, config, store, ids, capacity, training)) {}
+                         const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept)
+    : impl_(std::make_unique<Impl>(context, config, store, ids, capacity, kept)) {}
 
 Transformer::~Transformer() = default;
 
 void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_seed,
                                    const GradientsReady& ready, bool first, const LossReady& loss_ready) {
-  VENTRIS_CHECK(impl_->training, "the model was made without training");
+  VENTRIS_CHECK(impl_->kept != KeptActivations::kNone, "the model was made for inference");
   VENTRIS_CHECK(
       batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
       "the micro-batch has no dropout positions or no gradient_scale");

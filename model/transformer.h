@@ -8,6 +8,7 @@
 #include "backend/zero_ranges.h"
 #include "model/attention_weights.h"
 #include "model/gradients_ready.h"
+#include "model/kept_activations.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -26,11 +27,10 @@ struct LossSums {
 /// ParameterStore.
 class Transformer {
  public:
-  /// Requires: `store` is allocated after declare_transformer gave `ids`. Both must outlive the model. With
-  /// `training` activations for backward are kept. Throws Error(kUnavailable) with the bytes needed if memory
-  /// does not suffice.
+  /// Requires: `store` is allocated after declare_transformer gave `ids`. Both must outlive the model. Throws
+  /// Error(kUnavailable) with the bytes needed if memory does not suffice.
   Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
-              const TransformerIds& ids, const MicroBatchCapacity& capacity, bool training);
+              const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept);
   ~Transformer();
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
@@ -73,7 +73,7 @@ class Transformer {
   size_t activation_bytes() const;
   /// The bytes of activations of a model, by the code that allocates them.
   static size_t planned_bytes(const TransformerConfig& config, Device device, DType dtype,
-                              const MicroBatchCapacity& capacity, bool training);
+                              const MicroBatchCapacity& capacity, KeptActivations kept);
 
  private:
   struct Impl;

@@ -6,6 +6,7 @@
 
 #include "backend/dtype.h"
 #include "data/scores/score_protocol.h"
+#include "model/kept_activations.h"
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
 #include "trainer/replicas.h"
@@ -35,7 +36,11 @@ struct TrainOptions {
   int logical_shards = 0;          // micro-batches of a global batch; 0: those of the checkpoint, or by
                                    // resolved_shards()
   int64_t micro_batch_tokens = 0;  // 0: 4096 on the CPU, 32768 on CUDA
-  int64_t batch_warmup = 0;        // steps in which global batches grow (data/batches.h); 0: none
+  bool recompute = false;          // keep only the inputs of layers for backward
+  KeptActivations kept_activations() const {
+    return recompute ? KeptActivations::kLayerInputs : KeptActivations::kAll;
+  }
+  int64_t batch_warmup = 0;  // steps in which global batches grow (data/batches.h); 0: none
   uint64_t seed = 1;
   std::string mix;  // plan of stages (data/mix_plan.h), its text; empty: that of the checkpoint, or none
   double sample_source = 0.0;  // subword regularisation: SampleOptions of data/sampled_text.h; 0: none

@@ -75,6 +75,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("begin_embedding", options.begin_embedding);
   visit("batch_source_tokens", options.batch_source_tokens);
   visit("batch_target_tokens", options.batch_target_tokens);
+  visit("recompute", options.recompute);
   visit("batch_warmup", options.batch_warmup);
   visit("logical_shards", options.logical_shards);
   visit("micro_batch_tokens", options.micro_batch_tokens);

@@ -173,7 +173,7 @@ void TrainingRun::make_model(InitialValues& initial) {
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,
-                       model_capacity(batches_, corpus_, context_.device()), /*training=*/true);
+                       model_capacity(batches_, corpus_, context_.device()), options_.kept_activations());
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (!valid_sets_.empty()) {

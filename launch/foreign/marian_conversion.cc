@@ -167,6 +167,7 @@ void convert_batches(Settings& s) {
   }
   if (s.is_changed("optimizer-delay") && s.flag("mini-batch-fit"))
     s.differs("optimizer-delay", "a step is one update: --batch-target-tokens counts all that belong to it");
+  if (s.flag("gradient-checkpointing")) s.set("recompute", "yes");
   if (const int64_t steps = updates(s, "mini-batch-warmup", "batch-warmup"); steps > 0) {
     s.set("batch-warmup", steps);
     s.differs("mini-batch-warmup", "batches grow in sixteenths, and the first has one");

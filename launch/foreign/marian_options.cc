@@ -169,7 +169,7 @@ constexpr MarianOption kTrainingOptions[] = {
     {"mini-batch-words", "0", kConverted, ""},
     {"mini-batch-fit", "false", kConverted, ""},
     {"mini-batch-fit-step", "10", kNeedless, kMemory},
-    {"gradient-checkpointing", "false", kNeedless, kMemory},
+    {"gradient-checkpointing", "false", kConverted, ""},
     {"maxi-batch", "100", kNeedless, kMapped},
     {"maxi-batch-sort", "trg", kNeedless, kMapped},
     {"shuffle-in-ram", "false", kNeedless, kMapped},

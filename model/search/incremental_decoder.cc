@@ -95,7 +95,11 @@ void IncrementalDecoder::project_memory(ConstTensor memory) {
     memory_key_value_ = projection_memory_.allocate(projection_capacity_, cols, store_.dtype());
   }
   const MicroBatch batch = micro_batch(0);
-  Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};
+  Pass pass{.context = context_,
+            .config = config_,
+            .store = store_,
+            .batch = batch,
+            .kept = KeptActivations::kNone};
   memory_projection_.forward(pass, memory, memory_key_value_.row_range(0, memory.rows));
 }
 
@@ -209,7 +213,11 @@ void IncrementalDecoder::step(std::span<const int32_t> parents, std::span<const 
   send_lists();
 
   const MicroBatch batch = micro_batch(rows);
-  Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};
+  Pass pass{.context = context_,
+            .config = config_,
+            .store = store_,
+            .batch = batch,
+            .kept = KeptActivations::kNone};
   const Tensor embedded = activations_.embedded.row_range(0, rows);
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
@@ -272,7 +280,11 @@ Tensor IncrementalDecoder::logits(int64_t begin, int64_t rows) {
                 "logits of [{}, {}) of {} rows", begin, begin + rows, hidden_.rows);
   const Tensor logits = activations_.logits.row_range(0, rows);
   const MicroBatch batch = micro_batch(rows);
-  Pass pass{.context = context_, .config = config_, .store = store_, .batch = batch};
+  Pass pass{.context = context_,
+            .config = config_,
+            .store = store_,
+            .batch = batch,
+            .kept = KeptActivations::kNone};
   output_.logits(pass, hidden_.row_range(begin, rows), logits);
   return logits;
 }

@@ -33,7 +33,7 @@ SearchModels::Member::Member(Context& context, const SearchModel& model, int64_t
       store(packed ? *packed : model.store),
       encoder(context, model.config, store, model.ids,
               {.source_rows = source_rows, .target_rows = 1, .sentences = static_cast<int>(source_rows)},
-              /*training=*/false),
+              KeptActivations::kNone),
       decoder(context, model.config, store, model.ids) {}
 
 SearchModels::SearchModels(Context& context, std::span<const SearchModel> models, int64_t source_rows)

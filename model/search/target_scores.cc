@@ -24,7 +24,7 @@ struct TargetScores::Impl {
         out(memory.allocate_array<float>(rows)) {
     for (const SearchModel& model : models) {
       transformers.push_back(std::make_unique<Transformer>(context, model.config, model.store, model.ids,
-                                                           capacity, /*training=*/false));
+                                                           capacity, KeptActivations::kNone));
     }
   }
 

@@ -54,7 +54,7 @@ void training_step(benchmark::State& state) {
   store.initialize(context, 1);
   const MicroBatchCapacity capacity = {
       .source_rows = kTargetTokens + 500, .target_rows = kTargetTokens, .sentences = 1000};
-  Transformer model(context, config, store, ids, capacity, true);
+  Transformer model(context, config, store, ids, capacity, KeptActivations::kAll);
   const testing::PackedBatch packed = make_batch();
   BatchStage stage(context, capacity);
   testing::Buffer m(1, store.flat_size(), DType::kF32);

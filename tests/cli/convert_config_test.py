@@ -54,13 +54,13 @@ class ConvertConfig(support.CommandLineTest):
             TRAINING + "transformer-dropout: 0.2\ntransformer-dropout-attention: 0.1\ntransformer-dropout-ffn: 0.05\n"
             "dropout-src: 0.15\ndropout-trg: 0.25\nlabel-smoothing: 0.1\nclip-norm: 5\nexponential-smoothing: true\n"
             "optimizer-params: [0.9, 0.98, 1e-09]\nlearn-rate: 0.0003\nlr-warmup: 16000\nafter: 1000u\nmini-batch-words: 4000\n"
-            "mini-batch-warmup: 600u\n")  # fmt: skip
+            "mini-batch-warmup: 600u\ngradient-checkpointing: true\n")  # fmt: skip
         expected = {
             "encoder-layers": "1", "d-model": "16", "d-ff": "32", "heads": "2", "tie": "all", "activation": "swish", "output-bias": "yes",
             "positions": "marian", "begin-embedding": "none", "dropout": "0.2", "attention-dropout": "0.1", "activation-dropout": "0.05",
             "dropout-source": "0.15", "dropout-target": "0.25", "label-smoothing": "0.1", "clip-norm": "5", "ema": "0.9999", "beta2": "0.98",
             "schedule": "constant", "peak-learning-rate": "0.0003", "warmup-steps": "16000", "max-steps": "1000",
-            "batch-warmup": "600"}  # fmt: skip
+            "batch-warmup": "600", "recompute": "yes"}  # fmt: skip
         self.assertEqual({name: ours.get(name) for name in expected}, expected, remarks)
 
     def test_what_is_another_or_missing_is_told_with_its_line(self):

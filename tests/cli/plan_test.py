@@ -37,6 +37,27 @@ class Plan(support.CommandLineTest):
         self.assertGreater(more, 0.8, (planned, measured))
         self.assertLess(more, 1.6, (planned, measured))
 
+    @unittest.skipUnless(os.environ.get("VENTRIS_FAULTS"), "built with a sanitizer, which takes memory of its own")
+    def test_recomputed_layers_take_the_memory_that_is_planned_and_have_the_same_bits(self):
+        words = ["--d-model", 512, "--encoder-layers", 5, "--decoder-layers", 5, "--max-steps", 2, "--save-every", 1, "--digest-every", 1]
+        words += [*BATCH, "--valid-every", 0, "--device", "cpu"]
+        planned, measured, digests = [], [], []
+        for name, options in (("kept", ()), ("again", ("--recompute",))):
+            plan = self.plan(*words, *options)
+            planned.append(plan["bytes_of_a_host"] / 2**20)
+            measured.append(self.run_of(name, *words, *options)["peak_memory_mib"])
+            lines = map(json.loads, self.read(self.path(name, "metrics.jsonl")).splitlines())
+            digests.append([line["digest"] for line in lines if "digest" in line])
+            self.assertEqual(plan["recomputed"] > 0, bool(options))
+        self.assertEqual(digests[0], digests[1])
+        less = (planned[0] - planned[1]) / (measured[0] - measured[1])
+        self.assertGreater(less, 0.7, (planned, measured))
+        self.assertLess(less, 1.6, (planned, measured))
+        # A run may go on without it.
+        words[words.index("--max-steps") + 1] = 3
+        self.run_of("again", *words)
+        self.assertIn("computed again", self.succeed("plan", "--corpus", self.corpus, *LARGE, *BATCH, "--recompute").decode())
+
     def test_steps_and_checkpoints_are_those_of_a_run(self):
         options = [*support.TINY_MODEL, "--device", "cpu", "--max-epochs", 2, "--save-every", 0]
         plan = self.plan(*options)

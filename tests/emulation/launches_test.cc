@@ -198,8 +198,8 @@ constexpr Row<4> kTranslation[] = {
 TEST_F(CudaLaunches, OfTranslation) {
   size_t column = 0;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(), /*training=*/false,
-                   StagedRows::kExact);
+    TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(),
+                   KeptActivations::kNone, StagedRows::kExact);
     const auto launches_for = [&](int tokens) {
       BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                         {.beam_size = 3, .max_length = tokens, .min_length = tokens});
@@ -231,8 +231,8 @@ constexpr Row<2> kScoring[] = {
 TEST_F(CudaLaunches, OfScoring) {
   size_t column = 0;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(), /*training=*/false,
-                   StagedRows::kExact);
+    TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(),
+                   KeptActivations::kNone, StagedRows::kExact);
     const SearchModel model = {tiny.config(), tiny.store(), tiny.ids()};
     TargetScores scores(tiny.context(), {&model, 1}, {.batch_rows = 64, .marks = testing::kTinyMarks});
     const std::vector<SentencePair> pairs = {{{4, 9, 17, 5}, {8, 3}}, {{8, 3}, {5}}};

@@ -133,6 +133,28 @@ TEST(CudaModel, GradientsWithLayerDropAreThoseOfTheCpu) {
   }
 }
 
+TEST(CudaModel, LayersThatAreComputedAgainGiveTheSameBits) {
+  for (TransformerConfig config :
+       {testing::tiny_config(false), testing::tiny_config(true, true), testing::marian_config(true)}) {
+    config.encoder_layers = config.decoder_layers = 3;
+    config.encoder_layerdrop = config.decoder_layerdrop = 0.2F;
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      TinyModel kept(config, dtype, cuda());
+      TinyModel again(config, dtype, cuda(), KeptActivations::kLayerInputs, staged_rows_of(Device::kCuda));
+      for (const uint32_t step : {1U, 2U}) {
+        const PackedBatch batch(
+            random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, step, config.source_vocab()));
+        spoil_gradients(kept);
+        spoil_gradients(again);
+        const LossSums expected = kept.step(batch, {.step = step}, {}, 11, /*first=*/true);
+        const LossSums got = again.step(batch, {.step = step}, {}, 11, /*first=*/true);
+        EXPECT_EQ(got.loss, expected.loss);
+        EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " step " << step;
+      }
+    }
+  }
+}
+
 /// Parts of fused tensors are frozen too.
 TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
   std::vector<std::string> freeze = {
@@ -147,7 +169,8 @@ TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
                     : config.tie == Tie::kDecoder ? kSourceEmbedding
                                                   : kOutputWeight;
     TinyModel cpu(config, DType::kF32);
-    TinyModel device(config, DType::kF32, cuda(), true, staged_rows_of(Device::kCuda), freeze);
+    TinyModel device(config, DType::kF32, cuda(), KeptActivations::kAll, staged_rows_of(Device::kCuda),
+                     freeze);
     cpu.zero_gradients();
     spoil_gradients(device);
     for (const uint32_t seed : {1U, 2U}) {

@@ -141,6 +141,19 @@ TEST_F(CudaTraining, ReplayedStepsHaveTheBitsOfStepsGivenAnew) {
   EXPECT_EQ(numbers_of(captured, "loss"), numbers_of(anew, "loss"));
 }
 
+TEST_F(CudaTraining, StepsThatComputeLayersAgainHaveTheSameBits) {
+  TrainOptions kept = options("kept", 4);
+  kept.model.encoder_layers = kept.model.decoder_layers = 2;
+  kept.precision = Precision::kBF16;
+  TrainOptions again = kept;
+  again.model_dir = runs_ / "again";
+  again.recompute = true;
+  const LoadedState expected(train_on(cuda(), kept).last_checkpoint, kept.model, kTinyVocabulary);
+  const LoadedState got(train_on(cuda(), again).last_checkpoint, again.model, kTinyVocabulary);
+  EXPECT_TRUE(got.values == expected.values);
+  EXPECT_EQ(numbers_of(again, "loss"), numbers_of(kept, "loss"));
+}
+
 TEST_F(CudaTraining, StepsOfSeveralMicroBatchesHaveOneOutcomeHoweverTheyAreGiven) {
   TrainOptions captured = options("captured", 4);
   captured.logical_shards = 3;

@@ -195,7 +195,7 @@ TEST_P(AttentionMaps, AreThoseOfPlainLoops) {
 
 TEST_P(AttentionMaps, HaveRowsThatSumToOneAndSeeNoLaterToken) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(config(), dtype, /*threads=*/2, /*training=*/false);
+    TinyModel tiny(config(), dtype, /*threads=*/2, KeptActivations::kNone);
     for (const Tokens& tokens : {kPair, Tokens{{7}, {}}, Tokens{{}, {5, 6}}}) {
       const AttentionMapper::AllMaps maps = mapper_of(tiny).all_maps(tokens.pair());
       for (const AttentionKind kind : kAttentionKinds) {

@@ -190,7 +190,7 @@ class PaddedTraining : public ::testing::TestWithParam<std::tuple<bool, DType>> 
 TEST_P(PaddedTraining, GivesTheLossAndGradientsOfTheExactBatch) {
   const auto [pre_norm, dtype] = GetParam();
   TinyModel exact(testing::tiny_config(pre_norm, /*learned_positions=*/true), dtype);
-  TinyModel padded(exact.config(), dtype, 1, true, StagedRows::kCapacity);
+  TinyModel padded(exact.config(), dtype, 1, KeptActivations::kAll, StagedRows::kCapacity);
   const PackedBatch larger(random_sentences({{14, 13}, {12, 14}, {13, 12}}, 19, 3));
   const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, 9));
   padded.step(larger);  // leaves its numbers in the rows of padding

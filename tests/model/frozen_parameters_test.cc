@@ -142,7 +142,8 @@ TEST(FrozenParameters, LeaveTheGradientsOfTheOthersAsTheyAre) {
                        name_of(dtype));
           const std::vector<std::string> names = names_with(config, freeze.prefixes);
           if (names.empty()) continue;
-          TinyModel tiny(config, dtype, ContextOptions{.threads = 1}, true, StagedRows::kExact, names);
+          TinyModel tiny(config, dtype, ContextOptions{.threads = 1}, KeptActivations::kAll,
+                         StagedRows::kExact, names);
           tiny.zero_gradients();
           std::vector<int64_t> begins;
           EXPECT_EQ(
@@ -180,8 +181,8 @@ TEST(FrozenParameters, TheEncoderHasNoBackwardWhereNothingOfItTrains) {
   for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {
     const TransformerConfig config = testing::two_vocabularies(testing::tiny_config(false), tie);
     const auto calls = [&](const std::vector<std::string>& prefixes) {
-      TinyModel tiny(config, DType::kF32, ContextOptions{.threads = 1}, true, StagedRows::kExact,
-                     names_with(config, prefixes));
+      TinyModel tiny(config, DType::kF32, ContextOptions{.threads = 1}, KeptActivations::kAll,
+                     StagedRows::kExact, names_with(config, prefixes));
       tiny.zero_gradients();
       int count = 0;
       tiny.step(batch, {}, [&](int64_t) { ++count; });

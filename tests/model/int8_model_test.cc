@@ -39,7 +39,7 @@ class Int8Model : public ::testing::TestWithParam<Variant> {
   void TearDown() override { pretend_no_vnni(false); }
 
   static TinyModel tiny(int threads) {
-    return TinyModel(GetParam().config, DType::kF32, threads, /*training=*/false);
+    return TinyModel(GetParam().config, DType::kF32, threads, KeptActivations::kNone);
   }
 };
 
@@ -91,7 +91,7 @@ TEST_P(Int8Model, LogitsAreNearThoseOfF32) {
   const std::vector<double> exact = model.logits(batch);
   ParameterStore packed = packed_copy(model.context(), model.ids(), model.store(), Packing::kInt8);
   Transformer transformer(model.context(), model.config(), packed, model.ids(), TinyModel::kCapacity,
-                          /*training=*/false);
+                          KeptActivations::kNone);
   const int64_t columns = model.config().padded_vocab();
   Arena memory(Device::kCpu, static_cast<size_t>(TinyModel::kCapacity.target_rows * columns) * sizeof(float));
   const MicroBatch& placed = model.place(batch);
@@ -146,7 +146,7 @@ TEST_P(Int8Model, TakesAQuarterOfTheMemoryAndNeedsF32) {
   EXPECT_EQ(packed.packed(model.ids().memory_key_value.weight).packing, Packing::kInt8);
   EXPECT_EQ(packed.dtype(), DType::kF32);
   EXPECT_LT(packed_bytes(512, 10048, Packing::kInt8) * 10, packed_bytes(512, 10048, Packing::kF32) * 3);
-  TinyModel half(GetParam().config, DType::kBF16, 1, /*training=*/false);
+  TinyModel half(GetParam().config, DType::kBF16, 1, KeptActivations::kNone);
   EXPECT_THROW(packed_copy(half.context(), half.ids(), half.store(), Packing::kInt8), Error);
 }
 

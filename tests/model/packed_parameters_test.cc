@@ -24,7 +24,7 @@ class PackedParameters : public ::testing::TestWithParam<std::tuple<DType, Varia
  protected:
   DType dtype() const { return std::get<0>(GetParam()); }
   TinyModel tiny() const {
-    return TinyModel(std::get<1>(GetParam()).config, dtype(), /*threads=*/2, /*training=*/false);
+    return TinyModel(std::get<1>(GetParam()).config, dtype(), /*threads=*/2, KeptActivations::kNone);
   }
 };
 
@@ -76,7 +76,7 @@ TEST_P(PackedParameters, GiveTheLossOfTheWholeModel) {
   const LossSums expected = model.evaluate(batch);
   pack_parameters(model.context(), model.ids(), model.store(), packing_of(dtype()));
   Transformer packed(model.context(), model.config(), model.store(), model.ids(), TinyModel::kCapacity,
-                     /*training=*/false);
+                     KeptActivations::kNone);
   packed.evaluate(model.place(batch));
   const LossSums got = packed.take_loss_sums();
   EXPECT_NEAR(got.loss, expected.loss, expected.loss * (dtype() == DType::kBF16 ? 1e-2 : 1e-5));

@@ -106,7 +106,7 @@ TEST_P(PortableBits, ATrainedModelIsTheOneOfEveryProcessor) {
       << std::hex << digest_of(log_sums.data(), log_sums.size() * sizeof(float));
   pack_parameters(model_.context(), model_.ids(), model_.store(), Packing::kInt8);
   Transformer packed(model_.context(), model_.config(), model_.store(), model_.ids(), TinyModel::kCapacity,
-                     /*training=*/false);
+                     KeptActivations::kNone);
   packed.log_probabilities(model_.place(batch), log_sums.data());
   EXPECT_EQ(digest_of(log_sums.data(), log_sums.size() * sizeof(float)), GetParam().in_int8)
       << std::hex << digest_of(log_sums.data(), log_sums.size() * sizeof(float));

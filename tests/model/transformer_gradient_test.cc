@@ -247,7 +247,7 @@ TEST(TransformerGradients, RowsOfEveryChunkHaveTheirWeights) {
   const TransformerIds ids = declare_transformer(config, store);
   store.allocate(Device::kCpu, DType::kF64, /*gradients=*/false);
   store.initialize(context, 7);
-  Transformer model(context, config, store, ids, capacity, /*training=*/false);
+  Transformer model(context, config, store, ids, capacity, KeptActivations::kNone);
   BatchStage stage(context, capacity, StagedRows::kExact, StagedOrders::kNone, StagedWeights::kRows);
   const auto loss_of = [&](const PackedBatch& batch) {
     stage.fill(batch.view());

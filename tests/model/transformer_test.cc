@@ -182,7 +182,7 @@ TEST_P(TransformerBehaviour, InferenceModelGivesTheSameLossAndLogits) {
   TransformerConfig deep = config();
   deep.encoder_layers = deep.decoder_layers = 5;
   TinyModel training(deep, dtype());
-  TinyModel inference(deep, dtype(), 1, /*training=*/false);
+  TinyModel inference(deep, dtype(), 1, KeptActivations::kNone);
   const PackedBatch batch(sentences());
   // Inference does not round logits to bf16.
   const double loss = inference.evaluate(batch).loss;
@@ -239,7 +239,7 @@ TEST(Transformer, ThatBeginsWithZerosDoesNotSeeTheBeginMark) {
   for (const bool zero_start : {false, true}) {
     TransformerConfig config = testing::tiny_config(false);
     config.zero_start = zero_start;
-    TinyModel tiny(config, DType::kF32, 1, false);
+    TinyModel tiny(config, DType::kF32, 1, KeptActivations::kNone);
     const auto width = static_cast<size_t>(config.padded_vocab());
     constexpr size_t kBegin = 1;
     std::vector<double> before = tiny.logits(batch);
@@ -286,6 +286,56 @@ TEST(Transformer, MicroBatchBeyondTheCapacityIsRefused) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32);
   const PackedBatch batch(random_sentences({{10, 5}, {10, 5}}, 19, 2), 64, 0);
   EXPECT_THROW(tiny.step(batch), Error);
+}
+
+TEST(Transformer, LayersThatAreComputedAgainGiveTheSameBits) {
+  for (const bool pre_norm : {false, true}) {
+    for (TransformerConfig config : {testing::tiny_config(pre_norm), testing::marian_config(pre_norm)}) {
+      config.encoder_layers = 4;
+      config.decoder_layers = 3;
+      config.activation_dropout = 0.2F;
+      for (const float layer_drop : {0.0F, 0.4F}) {
+        config.encoder_layerdrop = config.decoder_layerdrop = layer_drop;
+        for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
+          TinyModel kept(config, dtype);
+          TinyModel again(config, dtype, 1, KeptActivations::kLayerInputs);
+          EXPECT_LT(again.model().activation_bytes(), kept.model().activation_bytes() + 1);
+          for (uint32_t step = 1; step <= 4; ++step) {
+            const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, step));
+            kept.zero_gradients();
+            again.zero_gradients();
+            const LossSums expected = kept.step(batch, {.step = step});
+            const LossSums got = again.step(batch, {.step = step});
+            EXPECT_EQ(got.loss, expected.loss);
+            EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " pre-norm " << pre_norm
+                                                           << " LayerDrop " << layer_drop << " step " << step;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Transformer, InputsOfLayersTakeAFractionOfTheMemoryOfAllActivations) {
+  const TransformerConfig base;
+  const MicroBatchCapacity capacity = {.source_rows = 4096, .target_rows = 4096, .sentences = 128};
+  const auto bytes = [&](const TransformerConfig& config, Device device, KeptActivations kept) {
+    return static_cast<double>(Transformer::planned_bytes(config, device, DType::kF32, capacity, kept));
+  };
+  for (const Device device : {Device::kCpu, Device::kCuda}) {
+    for (const bool pre_norm : {false, true}) {
+      TransformerConfig config = base;
+      config.pre_norm = pre_norm;
+      const double less =
+          bytes(config, device, KeptActivations::kAll) - bytes(config, device, KeptActivations::kLayerInputs);
+      // Of 5 of 6 layers all but d_model numbers a row: queries, keys, values, attended, sums, norms, hidden.
+      const double encoder_row = 3 + 1 + 1 + 1 + 4 + 1;
+      const double decoder_row = encoder_row + 1 + 1 + 1 + 1;
+      const double floats = 5.0 * 4096 * 512 * (encoder_row + decoder_row);
+      EXPECT_GT(less, 4 * floats);
+      EXPECT_LT(less, 1.02 * 4 * floats);
+    }
+  }
 }
 
 TEST(Transformer, FlopsOfOneSentenceAreThoseOfItsProducts) {

@@ -60,24 +60,24 @@ class TinyModel {
  public:
   static constexpr MicroBatchCapacity kCapacity = {.source_rows = 64, .target_rows = 64, .sentences = 16};
 
-  TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options, bool training,
+  TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options, KeptActivations kept,
             StagedRows rows, const std::vector<std::string>& freeze = {})
       : config_(config),
         context_(options),
         ids_(declare_transformer(config, store_)),
-        stage_(context_, kCapacity, rows, orders(training)),
-        weighted_stage_(context_, kCapacity, rows, orders(training), StagedWeights::kRows) {
+        stage_(context_, kCapacity, rows, orders(kept)),
+        weighted_stage_(context_, kCapacity, rows, orders(kept), StagedWeights::kRows) {
     store_.freeze(freeze);
-    store_.allocate(context_.device(), dtype, training);
+    store_.allocate(context_.device(), dtype, kept != KeptActivations::kNone);
     store_.initialize(context_, 7);
     roughen_vectors();
-    model_ = std::make_unique<Transformer>(context_, config_, store_, ids_, kCapacity, training);
+    model_ = std::make_unique<Transformer>(context_, config_, store_, ids_, kCapacity, kept);
   }
   TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options)
-      : TinyModel(config, dtype, options, true, staged_rows_of(options.device)) {}
-  TinyModel(const TransformerConfig& config, DType dtype, int threads = 1, bool training = true,
-            StagedRows rows = StagedRows::kExact)
-      : TinyModel(config, dtype, ContextOptions{.threads = threads}, training, rows) {}
+      : TinyModel(config, dtype, options, KeptActivations::kAll, staged_rows_of(options.device)) {}
+  TinyModel(const TransformerConfig& config, DType dtype, int threads = 1,
+            KeptActivations kept = KeptActivations::kAll, StagedRows rows = StagedRows::kExact)
+      : TinyModel(config, dtype, ContextOptions{.threads = threads}, kept, rows) {}
 
   Transformer& model() { return *model_; }
   ParameterStore& store() { return store_; }
@@ -158,8 +158,8 @@ class TinyModel {
   }
 
  private:
-  StagedOrders orders(bool training) const {
-    return training ? training_orders(context_.device(), config_) : StagedOrders::kNone;
+  StagedOrders orders(KeptActivations kept) const {
+    return kept != KeptActivations::kNone ? training_orders(context_.device(), config_) : StagedOrders::kNone;
   }
   template <typename Change>
   void change(Tensor flat, const Change& edit) {

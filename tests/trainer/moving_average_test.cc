@@ -128,8 +128,7 @@ TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
   const auto model = load_model(context, path_of_checkpoint(run.model_dir, 12), DType::kF32);
   const ValidationRows rows = validation_rows_of(Device::kCpu);
   Transformer transformer(context, model->config, model->store, model->ids,
-                          Validation::capacity(corpus, rows),
-                          /*training=*/false);
+                          Validation::capacity(corpus, rows), KeptActivations::kNone);
   const ValidationSets sets(run, corpus, *self);
   Validation validation(context, *self, corpus, sets, run, rows);
   EXPECT_EQ(with[1]["valid_loss"],

@@ -82,9 +82,9 @@ class Planner {
     exactly(options_.ema > 0.0 ? "Adam's moments and the average" : "Adam's moments",
             Optimizer::planned_bytes(trained, shares_state() ? owners().largest_share() : trained, master,
                                      options_));
-    exactly("activations",
-            Transformer::planned_bytes(options_.model, machine_.device, dtype_,
-                                       model_capacity(batches, corpus_, machine_.device), true));
+    exactly("activations", Transformer::planned_bytes(options_.model, machine_.device, dtype_,
+                                                      model_capacity(batches, corpus_, machine_.device),
+                                                      options_.kept_activations()));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
     if (options_.reduction == Reduction::kReproducible || shares_state())
@@ -156,7 +156,7 @@ class Planner {
     const int64_t packed = machine_.device == Device::kCpu ? store_.flat_size() : 0;
     return static_cast<size_t>((cache + packed) * width) +
            Transformer::planned_bytes(model, machine_.device, dtype_, {rows, 1, static_cast<int>(rows)},
-                                      false);
+                                      KeptActivations::kNone);
   }
 
   const TrainOptions& options_;
@@ -276,16 +276,21 @@ int64_t steps_of_stages(const TrainingPlan& plan) {
 }
 
 void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
-  if (!plan.machine.link) return;
   const auto pairs = static_cast<double>(corpus.train().size());
   const auto of_a_pair = [&](const data::SentenceArray& side) {
     return static_cast<double>(side.total_tokens()) / pairs;
   };
+  if (options.recompute) {
+    plan.recomputed =
+        recomputed_share(options.model, of_a_pair(corpus.train().source), of_a_pair(corpus.train().target));
+  }
+  if (!plan.machine.link) return;
   plan.predicted = predict_step(*plan.machine.link, {.model = options.model,
                                                      .device = plan.machine.device,
                                                      .reduction = options.reduction,
                                                      .gradient_dtype = options.gradient_dtype,
                                                      .precision = dtype_of(options.precision),
+                                                     .recompute = options.recompute,
                                                      .shard_optimizer = options.shard_optimizer,
                                                      .ranks = plan.machine.ranks,
                                                      .ranks_per_host = plan.machine.ranks_per_host,

@@ -39,6 +39,16 @@ double forward_operations(const TransformerConfig& model, const LayerOperations&
          of.output;
 }
 
+/// Forward operations that --recompute repeats: of all layers but the last of each stack.
+double repeated_operations(const TransformerConfig& model, const LayerOperations& of) {
+  return (model.encoder_layers - 1) * of.encoder_layer + (model.decoder_layers - 1) * of.decoder_layer;
+}
+
+/// Of forward and backward, which has two products for each one of forward.
+double all_operations(const TransformerConfig& model, bool recompute, const LayerOperations& of) {
+  return 3 * forward_operations(model, of) + (recompute ? repeated_operations(model, of) : 0.0);
+}
+
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -49,34 +59,40 @@ int most_partial_sums(int shards, int ranks) {
 }  // namespace
 
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
-                                       double source_tokens, double target_tokens) {
+                                       bool recompute, double source_tokens, double target_tokens) {
   ParameterStore store;
   const TransformerIds ids = declare_transformer(model, store);
   freeze_parameters(freeze, store);
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double forward = forward_operations(model, of);
-  // Backward has two products for each one of forward.
-  double done = forward + 2 * of.output;
+  const double all = all_operations(model, recompute, of);
+  double done = forward_operations(model, of) + 2 * of.output;
   std::vector<ReadyMoment> moments;
-  const auto reach = [&](ParameterId first, double operations) {
-    done += 2 * operations;
-    moments.push_back({store.gradient_begin(first), done / (3 * forward)});
+  const auto reach = [&](ParameterId first, double operations, bool repeated = false) {
+    done += (repeated ? 3 : 2) * operations;
+    moments.push_back({store.gradient_begin(first), done / all});
   };
   if (ids.decoder_norm.gamma >= 0) reach(ids.decoder_norm.gamma, 0.0);
   for (size_t i = ids.decoder.size(); i-- > 0;)
-    reach(ids.decoder[i].self_attention.query_key_value.weight, of.decoder_layer);
+    reach(ids.decoder[i].self_attention.query_key_value.weight, of.decoder_layer,
+          recompute && i + 1 < ids.decoder.size());
   reach(ids.memory_key_value.weight, of.key_value);
   if (ids.encoder_norm.gamma >= 0) reach(ids.encoder_norm.gamma, 0.0);
   for (size_t i = ids.encoder.size(); i-- > 0;)
-    reach(ids.encoder[i].self_attention.query_key_value.weight, of.encoder_layer);
+    reach(ids.encoder[i].self_attention.query_key_value.weight, of.encoder_layer,
+          recompute && i + 1 < ids.encoder.size());
   moments.push_back({0, 1.0});
   return moments;
 }
 
-double loss_moment(const TransformerConfig& model, double source_tokens, double target_tokens) {
+double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens,
+                   double target_tokens) {
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double forward = forward_operations(model, of);
-  return (forward + 2 * of.output) / (3 * forward);
+  return (forward_operations(model, of) + 2 * of.output) / all_operations(model, recompute, of);
+}
+
+double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens) {
+  const LayerOperations of = operations_of(model, source_tokens, target_tokens);
+  return repeated_operations(model, of) / all_operations(model, false, of);
 }
 
 double exchange_seconds(const PlannedLink& link, int ranks, double bytes) {
@@ -121,7 +137,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   declare_transformer(run.model, store);
   freeze_parameters(run.freeze, store);
   const std::vector<ReadyMoment> moments =
-      ready_moments(run.model, run.freeze, run.source_tokens, run.target_tokens);
+      ready_moments(run.model, run.freeze, run.recompute, run.source_tokens, run.target_tokens);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
   const bool shares = run.shard_optimizer && run.ranks > 1;
   GradientBuckets buckets = shares
@@ -135,7 +151,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
     step.sums += seconds;
   };
   const auto moment_of = [&](double share) { return step.compute - (1.0 - share) * micro_batch; };
-  take(moment_of(loss_moment(run.model, run.source_tokens, run.target_tokens)),
+  take(moment_of(loss_moment(run.model, run.recompute, run.source_tokens, run.target_tokens)),
        sum_seconds(link, run, kBytesOfLoss));
   for (const ReadyMoment& moment : moments) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {

@@ -29,6 +29,7 @@ struct ScalingInputs {
   Reduction reduction;
   DType gradient_dtype;
   DType precision;  // of the parameters that --shard-optimizer exchanges
+  bool recompute;
   bool shard_optimizer;
   int ranks;
   int ranks_per_host;
@@ -59,10 +60,14 @@ struct ReadyMoment {
 /// The calls of GradientsReady in a micro-batch of sentences of that length, in order. What `freeze` saves of
 /// backward is not taken into account.
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
-                                       double source_tokens, double target_tokens);
+                                       bool recompute, double source_tokens, double target_tokens);
 
 /// The moment, as that of ReadyMoment, at which the loss is complete.
-double loss_moment(const TransformerConfig& model, double source_tokens, double target_tokens);
+double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens,
+                   double target_tokens);
+
+/// Operations of --recompute, as a share of those of a step without it.
+double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens);
 
 /// Seconds of a sum of `bytes` over the ranks that all get, with n bytes, p ranks, latency a and b = 1 /
 /// bytes_per_second. Fast, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication

@@ -76,6 +76,10 @@ std::string plan_table(const TrainingPlan& plan) {
   add_line(text, "micro-batches of a step", std::to_string(plan.shards));
   text += fmt::format("  {} per rank, of {} source and {} target rows\n", plan.shards_of_a_rank,
                       thousands(plan.micro_batch.source_rows), thousands(plan.micro_batch.target_rows));
+  if (plan.recomputed > 0.0) {
+    add_line(text, "  computed again", fmt::format("{:.0f} %", 100.0 * plan.recomputed));
+    text += "  of the operations of a step, for --recompute\n";
+  }
   add_line(text, "target tokens of a step", thousands(std::llround(plan.target_tokens_per_step)));
   text += fmt::format("  on average, and {} source tokens\n",
                       thousands(std::llround(plan.source_tokens_per_step)));

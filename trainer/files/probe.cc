@@ -30,7 +30,7 @@ class Forward {
       : context_(context),
         model_(model),
         capacity_(capacity_of(probes)),
-        transformer_(context, model.config, model.store, model.ids, capacity_, /*training=*/false),
+        transformer_(context, model.config, model.store, model.ids, capacity_, KeptActivations::kNone),
         stage_(context, capacity_, StagedRows::kExact),
         memory_(
             context.device(),

@@ -104,7 +104,7 @@ void expect_same(const std::vector<Hypothesis>& got, const std::vector<Hypothesi
 TEST(BeamSearch, EqualsASearchThatRecomputesTheWholeDecoder) {
   const Sources sources = some_sources();
   const auto check = [&](const TransformerConfig& config) {
-    TinyModel tiny(config, DType::kF32, 1, false);
+    TinyModel tiny(config, DType::kF32, 1, KeptActivations::kNone);
     for (int beam : {1, 2, 4}) {
       const BeamSearchOptions options{.beam_size = beam, .max_extra_length = 4, .n_best = beam};
       const auto results = translate(tiny, options, sources);
@@ -124,7 +124,7 @@ TEST(BeamSearch, EqualsASearchThatRecomputesTheWholeDecoder) {
 
 TEST(BeamSearch, EqualsTheReferenceInF64ForAnyLengthPenalty) {
   const Sources sources = some_sources();
-  TinyModel tiny(testing::tiny_config(false), DType::kF64, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF64, 1, KeptActivations::kNone);
   for (float alpha : {-1.0F, 0.0F, 0.6F, 2.0F}) {
     for (int n_best : {1, 3}) {
       const BeamSearchOptions options{
@@ -139,7 +139,7 @@ TEST(BeamSearch, EqualsTheReferenceInF64ForAnyLengthPenalty) {
 }
 
 TEST(BeamSearch, WithABeamOfOneTakesTheBestTokenAtEveryStep) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   const Sources sources = some_sources();
   const BeamSearchOptions options{.beam_size = 1, .max_extra_length = 5};
   const auto results = translate(tiny, options, sources);
@@ -164,7 +164,7 @@ TEST(BeamSearch, WithABeamOfOneTakesTheBestTokenAtEveryStep) {
 TEST(BeamSearch, TranslatesASentenceAloneAsInABatch) {
   const Sources sources = some_sources();
   for (DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(testing::tiny_config(false), dtype, 1, false);
+    TinyModel tiny(testing::tiny_config(false), dtype, 1, KeptActivations::kNone);
     BeamSearchOptions options{.beam_size = 4, .max_extra_length = 5, .n_best = 4};
     const auto together = translate(tiny, options, sources);
     for (size_t s = 0; s < sources.size(); ++s) {
@@ -177,8 +177,8 @@ TEST(BeamSearch, TranslatesASentenceAloneAsInABatch) {
 }
 
 TEST(BeamSearch, GivesTheSameResultsForAnyNumberOfThreads) {
-  TinyModel one(testing::tiny_config(true), DType::kF32, 1, false);
-  TinyModel three(testing::tiny_config(true), DType::kF32, 3, false);
+  TinyModel one(testing::tiny_config(true), DType::kF32, 1, KeptActivations::kNone);
+  TinyModel three(testing::tiny_config(true), DType::kF32, 3, KeptActivations::kNone);
   const BeamSearchOptions options{.max_extra_length = 5, .n_best = 2};
   const auto expected = translate(one, options, some_sources());
   const auto got = translate(three, options, some_sources());
@@ -186,7 +186,7 @@ TEST(BeamSearch, GivesTheSameResultsForAnyNumberOfThreads) {
 }
 
 TEST(BeamSearch, SortsTheNBestAndProducesNoMarks) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   const BeamSearchOptions options{.beam_size = 6, .max_extra_length = 5, .n_best = 6};
   const Sources sources = some_sources();
   const auto results = translate(tiny, options, sources);
@@ -204,7 +204,7 @@ TEST(BeamSearch, SortsTheNBestAndProducesNoMarks) {
 }
 
 TEST(BeamSearch, GivesOneEmptyHypothesisForAnEmptySource) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   const auto results = translate(tiny, {.max_extra_length = 3, .n_best = 2}, {{}, {5, 6}, {}});
   for (size_t s : {0, 2}) {
     ASSERT_EQ(results[s].size(), 1U);
@@ -215,7 +215,7 @@ TEST(BeamSearch, GivesOneEmptyHypothesisForAnEmptySource) {
 }
 
 TEST(BeamSearch, StaysWithinThePositionsOfTheModel) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   const Sources sources = {std::vector<int32_t>(15, 4)};
   const BeamSearchOptions options{.beam_size = 2, .max_extra_length = 50};
   EXPECT_LE(translate(tiny, options, sources)[0][0].tokens.size(), 15U);
@@ -223,7 +223,7 @@ TEST(BeamSearch, StaysWithinThePositionsOfTheModel) {
 }
 
 TEST(BeamSearch, RefusesOptionsOutOfRange) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   EXPECT_THROW(translate(tiny, {.beam_size = 0}, {}), Error);
   EXPECT_THROW(translate(tiny, {.beam_size = 1025}, {}), Error);
   EXPECT_THROW(translate(tiny, {.beam_size = 2, .n_best = 3}, {}), Error);
@@ -256,7 +256,7 @@ TEST(BeamSearchSentence, KeepsFinishedHypothesesAndStopsWhenNothingCanImprove) {
 TEST(IncrementalDecoder, EqualsTheWholeDecoderAfterManyStepsThatMixAndDropHypotheses) {
   TransformerConfig config = testing::tiny_config(false);
   config.max_positions = 60;
-  TinyModel tiny(config, DType::kF32, 1, false);
+  TinyModel tiny(config, DType::kF32, 1, KeptActivations::kNone);
   const Sources sources = {{4, 5, 6}, {7, 8, 9, 10, 11}};
   const PackedBatch batch({{sources[0], {}}, {sources[1], {}}});
   IncrementalDecoder decoder(tiny.context(), config, tiny.store(), tiny.ids());

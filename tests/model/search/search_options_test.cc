@@ -122,14 +122,14 @@ bool repeats(const Tokens& tokens, size_t n) {
 }
 
 TEST(SearchOptions, ABeamOfAllHypothesesFindsTheBestOfAllOutputs) {
-  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const float alpha : {0.0F, 0.6F, 2.0F}) {
     expect_best_of_all({&tiny}, {.length_penalty = alpha}, {}, any);
   }
 }
 
 TEST(SearchOptions, OutputsHaveTheMinimumLength) {
-  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const int min : {1, 2, 3}) {
     expect_best_of_all({&tiny}, {.min_length = min}, {},
                        [&](const Tokens& tokens) { return static_cast<int>(tokens.size()) >= min; });
@@ -140,7 +140,7 @@ TEST(SearchOptions, OutputsHaveTheMinimumLength) {
 }
 
 TEST(SearchOptions, NoSequenceOfTokensComesTwice) {
-  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const int n : {1, 2}) {
     expect_best_of_all({&tiny}, {.no_repeat_ngram = n}, {},
                        [&](const Tokens& tokens) { return !repeats(tokens, static_cast<size_t>(n)); });
@@ -148,7 +148,7 @@ TEST(SearchOptions, NoSequenceOfTokensComesTwice) {
 }
 
 TEST(SearchOptions, OutputsEndWhenNoTokenIsLeft) {
-  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                     {.beam_size = 3, .max_extra_length = 9, .min_length = 8, .no_repeat_ngram = 1});
   const Tokens tokens = search.translate(std::vector<Tokens>{{3, 4}}).at(0).at(0).tokens;
@@ -157,7 +157,7 @@ TEST(SearchOptions, OutputsEndWhenNoTokenIsLeft) {
 }
 
 TEST(SearchOptions, OutputsBeginWithThePrefix) {
-  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const Tokens& prefix : {Tokens{4}, Tokens{5, 5}, Tokens{3, 4, 5}}) {
     expect_best_of_all({&tiny}, {}, prefix, [&](const Tokens& tokens) {
       return tokens.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
@@ -166,7 +166,7 @@ TEST(SearchOptions, OutputsBeginWithThePrefix) {
 }
 
 TEST(SearchOptions, APrefixMayHoldTheUnknownTokenAndBeLongerThanTheLimit) {
-  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), {.max_length = 2, .n_best = 2});
   const std::vector<SourceSentence> sources = {{{3, 4}, {0, 3, 4, 5}}, {{}, {3}}};
   const auto found = search.translate(sources);
@@ -177,7 +177,7 @@ TEST(SearchOptions, APrefixMayHoldTheUnknownTokenAndBeLongerThanTheLimit) {
 }
 
 TEST(SearchOptions, RepetitionIsPenalizedAtEveryStep) {
-  TinyModel tiny(few_tokens(), DType::kF64, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const float penalty : {0.5F, 1.7F}) {
     BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                       {.beam_size = 1, .max_extra_length = 5, .repetition_penalty = penalty});
@@ -208,8 +208,8 @@ TEST(SearchOptions, RepetitionIsPenalizedAtEveryStep) {
 }
 
 TEST(Ensemble, OfTwoModelsSearchesWithTheMeanOfTheirProbabilities) {
-  TinyModel one(few_tokens(false), DType::kF64, 1, false);
-  TinyModel other(few_tokens(true), DType::kF64, 1, false);
+  TinyModel one(few_tokens(false), DType::kF64, 1, KeptActivations::kNone);
+  TinyModel other(few_tokens(true), DType::kF64, 1, KeptActivations::kNone);
   expect_best_of_all({&one, &other}, {}, {}, any);
   expect_best_of_all({&one, &other, &one}, {.no_repeat_ngram = 1}, {4}, [](const Tokens& tokens) {
     return !tokens.empty() && tokens[0] == 4 && !repeats(tokens, 1);
@@ -218,7 +218,7 @@ TEST(Ensemble, OfTwoModelsSearchesWithTheMeanOfTheirProbabilities) {
 
 TEST(Ensemble, OfAModelWithItselfIsTheModel) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(testing::tiny_config(false), dtype, 1, false);
+    TinyModel tiny(testing::tiny_config(false), dtype, 1, KeptActivations::kNone);
     const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
     const std::vector<SearchModel> thrice(3, model);
     const BeamSearchOptions options{.max_extra_length = 5, .n_best = 3};
@@ -235,9 +235,9 @@ TEST(Ensemble, OfAModelWithItselfIsTheModel) {
 }
 
 TEST(Ensemble, OfDifferentVocabulariesOrDTypesIsRefused) {
-  TinyModel one(few_tokens(), DType::kF32, 1, false);
-  TinyModel large(testing::tiny_config(false), DType::kF32, 1, false);
-  TinyModel rough(few_tokens(), DType::kBF16, 1, false);
+  TinyModel one(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
+  TinyModel large(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
+  TinyModel rough(few_tokens(), DType::kBF16, 1, KeptActivations::kNone);
   for (TinyModel* other : {&large, &rough}) {
     const std::vector<SearchModel> models = {{one.config(), one.store(), one.ids()},
                                              {other->config(), other->store(), other->ids()}};
@@ -256,7 +256,7 @@ std::vector<SourceSentence> many_sources(size_t count) {
 }
 
 TEST(Sampling, DrawsFirstTokensAsOftenAsTheyAreProbable) {
-  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
   const std::vector<double> expected = token_table({&tiny}, {4, 5}, {})[0];
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                     {.max_length = 1, .n_best = 4, .sample = true});
@@ -286,8 +286,8 @@ TEST(Sampling, DependsOnTheNumberOfTheSentenceAloneNotOnTheBatch) {
       .max_extra_length = 6, .n_best = 3, .sample = true, .sampling = {.seed = 5}};
   std::vector<SourceSentence> sources = many_sources(20);
   sources[4].prefix = {7, 8};
-  TinyModel one(testing::tiny_config(false), DType::kF32, 1, false);
-  TinyModel three(testing::tiny_config(false), DType::kF32, 3, false);
+  TinyModel one(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
+  TinyModel three(testing::tiny_config(false), DType::kF32, 3, KeptActivations::kNone);
   const auto run = [&](TinyModel& tiny, BeamSearchOptions with, std::vector<SourceSentence> some) {
     return BeamSearch(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), with).translate(some);
   };
@@ -314,7 +314,7 @@ TEST(Sampling, DependsOnTheNumberOfTheSentenceAloneNotOnTheBatch) {
 }
 
 TEST(Sampling, OfTheMostProbableTokenAloneIsGreedySearch) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, false);
+  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   const auto run = [&](const BeamSearchOptions& options) {
     return BeamSearch(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), options)
         .translate(many_sources(9));
@@ -329,8 +329,8 @@ TEST(Sampling, OfTheMostProbableTokenAloneIsGreedySearch) {
 
 TEST(TargetScores, AreThoseOfTheSearchForItsOutputsInAnyBatch) {
   for (const bool several : {false, true}) {
-    TinyModel one(testing::tiny_config(false), DType::kF32, 2, false);
-    TinyModel other(testing::tiny_config(true), DType::kF32, 1, false);
+    TinyModel one(testing::tiny_config(false), DType::kF32, 2, KeptActivations::kNone);
+    TinyModel other(testing::tiny_config(true), DType::kF32, 1, KeptActivations::kNone);
     std::vector<SearchModel> models = {{one.config(), one.store(), one.ids()}};
     if (several) models.push_back({other.config(), other.store(), other.ids()});
     const std::vector<SourceSentence> sources = many_sources(12);
@@ -358,7 +358,7 @@ TEST(TargetScores, AreThoseOfTheSearchForItsOutputsInAnyBatch) {
 }
 
 TEST(TargetScores, TakeEmptySentencesAndRefuseThoseThatAreTooLong) {
-  TinyModel tiny(few_tokens(), DType::kF32, 1, false);
+  TinyModel tiny(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
   const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
   TargetScores scores(tiny.context(), std::span(&model, 1), {.marks = kTinyMarks});
   const std::vector<SentencePair> pairs = {{{}, {}}, {{3}, {}}, {{}, {4, 5}}};

@@ -18,6 +18,7 @@ ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction:
           .reduction = reduction,
           .gradient_dtype = DType::kF32,
           .precision = DType::kBF16,
+          .recompute = false,
           .shard_optimizer = false,
           .ranks = ranks,
           .ranks_per_host = ranks,
@@ -35,16 +36,17 @@ constexpr PlannedLink kLink = {.bytes_per_second = 1e9,
                                .fixed_seconds = 0.1};
 
 TEST(ReadyMoments, AreTheCallsOfBackward) {
-  for (const bool pre_norm : {false, true}) {
+  for (const auto& [pre_norm, recompute] :
+       {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
     const TransformerConfig config = testing::tiny_config(pre_norm);
     testing::TinyModel tiny(config, DType::kF32);
     std::vector<int64_t> begins;
     tiny.step(testing::PackedBatch({{{4, 5, 6}, {7, 8}}}), {},
               [&](int64_t begin) { begins.push_back(begin); });
     std::vector<int64_t> predicted;
-    double before = loss_moment(config, 3.0, 2.0);
-    EXPECT_GT(before, 1.0 / 3.0);
-    for (const ReadyMoment& moment : ready_moments(config, {}, 3.0, 2.0)) {
+    double before = loss_moment(config, recompute, 3.0, 2.0);
+    EXPECT_GT(before * (1.0 + (recompute ? recomputed_share(config, 3.0, 2.0) : 0.0)), 1.0 / 3.0);
+    for (const ReadyMoment& moment : ready_moments(config, {}, recompute, 3.0, 2.0)) {
       predicted.push_back(moment.begin);
       EXPECT_GE(moment.share, before);
       before = moment.share;
