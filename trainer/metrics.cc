@@ -151,6 +151,16 @@ void MetricsLog::write_plateau(int64_t step, double factor) {
   write_line(line);
 }
 
+void MetricsLog::write_rollback(int64_t step, const Rollback& rollback, double rate) {
+  Json line = line_of(step, "event");
+  line.update(Json{{"event", kRollbackEvent},
+                   {"from_step", rollback.from_step},
+                   {"begin", rollback.begin},
+                   {"rate", rate},
+                   {"what", rollback.what}});
+  write_line(line);
+}
+
 void MetricsLog::write_resumed(const ResumedStart& start) {
   Json line = line_of(start.step, "event");
   line.update(Json{{"event", kResumedEvent},

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "data/files/folder_lock.h"
+#include "trainer/files/metric_events.h"
+#include "trainer/files/rollbacks.h"
 
 namespace ventris {
 
@@ -78,16 +80,6 @@ bool is_better(const std::string& metric, double a, double b);
 /// exp(nll), kept finite.
 double perplexity_of(double nll);
 
-/// The type of the lines of validations.
-inline constexpr const char* kValidationType = "validation";
-
-/// The events of the lines that write_stage_end() and so on write.
-inline constexpr const char* kStageEndEvent = "stage_end";
-inline constexpr const char* kPlateauEvent = "plateau";
-inline constexpr const char* kResumedEvent = "resumed";
-inline constexpr const char* kSkippedEvent = "skipped";
-inline constexpr const char* kValidScriptEvent = "valid_script";
-
 /// A start that resumed a run.
 struct ResumedStart {
   int64_t step = 0;  // of the checkpoint
@@ -129,6 +121,8 @@ class MetricsLog {
   void write_resumed(const ResumedStart& start);
   /// {..., "event": "skipped", "place": "the loss"}: a step without an update, and where NaN or Inf was.
   void write_skipped(int64_t step, const std::string& place);
+  /// {..., "event": "rollback", "from_step": 120, ...}: the run went back to the present step.
+  void write_rollback(int64_t step, const Rollback& rollback, double rate);
   /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
   /// {..., "event": "valid_script", "of_step": 1000, "set": "news", "score": 0.81}, or with "error", after

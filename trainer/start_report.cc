@@ -103,12 +103,10 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
 }
 
 /// With the rate of the next step in a resumed run.
-std::string rate_text(const TrainOptions& options, int64_t first_step, double plateau_factor) {
+std::string rate_text(const TrainOptions& options, int64_t first_step, double next_rate) {
   const std::string text = describe_schedule(options);
   if (first_step == 0) return text;
-  return text + fmt::format("; {:.3g} in step {}",
-                            schedule_of(options).learning_rate(first_step + 1, plateau_factor),
-                            thousands(first_step + 1));
+  return text + fmt::format("; {:.3g} in step {}", next_rate, thousands(first_step + 1));
 }
 
 /// "" if all parameters are trained.
@@ -154,7 +152,7 @@ void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
                   const ValidationSets& sets, const ParameterStore& store, int64_t first_step,
-                  double plateau_factor) {
+                  double next_rate) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
   const bool by_library = context.device() == Device::kCpu && options.precision == Precision::kBF16;
   const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
@@ -180,7 +178,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                                   : "")) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
       (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
-      row("rate", rate_text(options, first_step, plateau_factor)) +
+      row("rate", rate_text(options, first_step, next_rate)) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));
   for (const std::string& warning : corpus_warnings(options, corpus, sets)) progress.warning(warning);

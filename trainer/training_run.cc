@@ -57,12 +57,13 @@ int64_t peak_memory_bytes() {
 }  // namespace
 
 TrainingRun::TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-                         const std::string& command, RunStatus* status)
+                         const std::string& command, RunStatus* status, Clock::time_point begin)
     : context_(context),
       communicator_(communicator),
       options_(checked_options(options, context.device())),
       command_(command),
       status_(status),
+      begin_(begin),
       progress_(communicator.rank() == 0, options_),
       corpus_watch_(options.corpus),
       corpus_(options.corpus),
@@ -109,6 +110,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   InitialValues initial(context_, communicator_, options_, corpus_, !resume_point_.path.empty(), progress_);
   make_model(initial);
   resume(context_, communicator_, resume_point_, options_, store_, *optimizer_, state_, progress_);
+  rollbacks_ = rollbacks_from_json(
+      communicator_.broadcast(folder_lock_ ? to_json(read_rollbacks(options_.model_dir)) : "", 0), "rank 0");
   last_checkpoint_ = resume_point_.path;
   if (last_checkpoint_.empty()) state_.initial_updates = initial.take_moments(store_, *optimizer_);
   optimizer_->set_updates(state_.initial_updates + state_.step - state_.skipped_steps);
@@ -156,7 +159,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_,
                  describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
-                 valid_sets_, store_, state_.step, state_.plateau_factor);
+                 valid_sets_, store_, state_.step,
+                 state_.rollback_rate * rate_from(rollbacks_, state_.step) *
+                     schedule_.learning_rate(state_.step + 1, state_.plateau_factor));
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -223,6 +228,7 @@ data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
   step_begin_ = Clock::now();
+  state_.rollback_rate *= rate_from(rollbacks_, state_.step);
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
   if (measures_step()) context_.profile().begin_step();
@@ -237,7 +243,8 @@ bool TrainingRun::measures_step() const {
 }
 
 bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
-  const double learning_rate = schedule_.learning_rate(state_.step, state_.plateau_factor);
+  const double learning_rate =
+      state_.rollback_rate * schedule_.learning_rate(state_.step, state_.plateau_factor);
   const TrainingStep::Enqueued step = step_->enqueue(
       *feed_, learning_rate, [this] { return stop_is_asked_for(); },
       [this](int64_t done, int64_t of) {

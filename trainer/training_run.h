@@ -32,9 +32,12 @@ class ValidationScript;
 /// The parts of a training run and the work between its steps. All ranks must call all functions.
 class TrainingRun {
  public:
+  using Clock = std::chrono::steady_clock;
   /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
+  /// `begin`: of the training of this process.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-              const std::string& command, RunStatus* status = nullptr);
+              const std::string& command, RunStatus* status = nullptr,
+              Clock::time_point begin = Clock::now());
 
   /// False at the end of training: by steps, epochs, minutes, patience, target or request.
   bool goes_on() const;
@@ -42,8 +45,12 @@ class TrainingRun {
   /// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
   /// was abandoned for a stop, on all ranks: then the state is that after the previous step.
   bool compute_step(const data::GlobalBatch& batch);
-  /// Advances past the batch. Throws Error(kDiverged) if ten steps in a row were skipped for NaN or Inf.
+  /// Advances past the batch. Throws Error(kDiverged) if training diverged (trainer/divergence.h), unless the
+  /// run goes_back(): then go_back() must be next, and another object of the run goes on from an earlier
+  /// checkpoint. It throws Error(kDiverged) if there is none, or no rollback is left.
   void complete_step(const data::GlobalBatch& batch);
+  bool goes_back() const { return divergence_.goes_back(); }
+  void go_back();
   bool validation_is_pending() const;  // the previous start was stopped during it
   bool validation_is_due() const;
   /// Validates; the best model so far is saved. On a stop request it is abandoned, and marked as pending.
@@ -52,17 +59,14 @@ class TrainingRun {
   /// Copies the state; rank 0 writes it during training.
   void save(const std::optional<CheckpointSaver::Best>& best = {});
   TrainResult finish();
-  /// Waits, on rank 0 and with a limit, for a pending checkpoint. False if its thread hangs in a system call:
-  /// then the object must outlive it.
+  /// Waits, with a limit, for a pending checkpoint. False if its thread hangs: the object must outlive it.
   bool settle();
 
   int64_t step() const { return state_.step; }                                // steps done
   void set_plateau_factor(double factor) { state_.plateau_factor = factor; }  // for a replay
-  std::string digest();  // of the parameters (trainer/files/parameter_digest.h); waits for the step
+  std::string digest();  // trainer/files/parameter_digest.h; waits for the step
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void make_model(InitialValues& initial);
   void rehearse();
   bool measures_step() const;  // whether the profile measures the next one
@@ -71,29 +75,25 @@ class TrainingRun {
   /// Sums the numbers of a step on the hosts, without waiting for the device; whether a rank abandoned it.
   bool agree_with_all_ranks(const TrainingStep::Enqueued& step);
   void take_step_back(const TrainingStep::Enqueued& step);
-  /// Reads the reports of steps, waiting for the device, until at most `max_left` are pending.
-  void read_reports(size_t max_left);
+  void read_reports(size_t max_left);  // of steps, waiting for the device, until at most so many are pending
   void count_step(const StepReports::Arrived& arrived);
   void count_skipped_step(const StepReports::Arrived& arrived);
+  void check_divergence();
   void log_interval();
   bool log_is_due() const;
   bool digest_is_due() const;
   void report_digest();
   bool rank_check_is_due() const;
-  /// Compares the training state of all ranks, at most once after a step (trainer/replicas.h).
-  void check_ranks();
-  /// Throws if the corpus changed, or the run folder is not the one that rank 0 holds.
-  void check_surroundings() const;
-  bool reports_are_due() const;  // the work after the step needs the numbers of all steps
-  /// Makes the masters those of the step on every rank, if their owners alone have them.
-  void complete_masters();
-  void exchange_with_average();  // swaps the parameters with their average, if there is one
+  void check_ranks();               // trainer/replicas.h; at most once after a step
+  void check_surroundings() const;  // throws if the corpus changed, or the run folder is another
+  bool reports_are_due() const;     // the work after the step needs the numbers of all steps
+  void complete_masters();          // on every rank, if their owners alone have those of the step
+  void exchange_with_average();     // swaps the parameters with their average, if there is one
   void open_logs();
   void describe_run();
   std::string what_is_done() const;  // the limit that a finished run reached
   OptimizerState whole_state();      // on rank 0 of all elements; all ranks must call it
-  /// Both wait, on all ranks, and exchange messages meanwhile: for a pending checkpoint; and for the last
-  /// scores of --valid-script, unless there is a stop request. False if some are left for the next start.
+  /// Wait on all ranks, which exchange messages. False: a stop leaves scores for the next start.
   void wait_for_save();
   bool wait_for_script();
   void record_save();  // in status.json: the last checkpoint is on the disk
@@ -109,7 +109,7 @@ class TrainingRun {
   TrainOptions options_;  // resolved
   const std::string command_;
   RunStatus* const status_;  // or null
-  const Clock::time_point begin_ = Clock::now();
+  const Clock::time_point begin_;
   Progress progress_;
   const CorpusWatch corpus_watch_;
   data::Corpus corpus_;
@@ -122,6 +122,7 @@ class TrainingRun {
   const data::BatchSource batches_;
   const Schedule schedule_;
   const ValidationSets valid_sets_;
+  std::vector<Rollback> rollbacks_;
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;
@@ -137,11 +138,10 @@ class TrainingRun {
   IntervalSums interval_, whole_run_;
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
-  DivergenceWatch divergence_{state_};
-  bool nothing_to_do_ = false;  // the checkpoint to resume from is that of the last step
-  bool stop_ = false;           // requested on some rank
-  bool told_stop_ = false;      // to the other ranks
-  bool out_of_time_ = false;    // by max_minutes, on the clock of rank 0
+  DivergenceWatch divergence_{state_, options_.spikes};
+  bool nothing_to_do_ = false;             // the checkpoint to resume from is that of the last step
+  bool stop_ = false, told_stop_ = false;  // requested on some rank; told to the other ranks
+  bool out_of_time_ = false;               // by max_minutes, on the clock of rank 0
   double elapsed_before_ = 0.0, first_epoch_ = 0.0, flops_ = 0.0;  // of the model, all ranks
   int64_t first_step_ = 0, validated_step_ = -1, saved_step_ = -1, checked_step_ = -1;
   std::string last_checkpoint_;

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backend/transfer.h"
 #include "trainer/files/parameter_digest.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/resumed_start.h"
 #include "trainer/stages.h"
 #include "trainer/tensorboard.h"
+#include "trainer/text.h"
 #include "trainer/training_run.h"
 #include "trainer/validation_script.h"
 
@@ -30,10 +33,17 @@ void TrainingRun::open_logs() {
   }
   if (nothing_to_do_) return;
   if (!script_) remove_later_script_texts(options_.model_dir, last_step);
-  if (last_step >= 0) {
+  const bool went_back = !rollbacks_.empty() && rollbacks_.back().pending;
+  if (last_step >= 0 && !went_back) {
     metrics_->write_resumed(describe_resumed_start(communicator_, options_.model_dir, last_checkpoint_,
                                                    context_.device() == Device::kCuda ? "cuda" : "cpu",
                                                    state_.step, metrics_->last_dropped()));
+  }
+  if (went_back) {
+    metrics_->write_rollback(state_.step, rollbacks_.back(),
+                             state_.rollback_rate * rate_from(rollbacks_, state_.step));
+    rollbacks_.back().pending = false;
+    write_rollbacks(options_.model_dir, rollbacks_);
   }
   if (!options_.tensorboard) {
     cut_event_files(options_.model_dir, validation_is_pending() ? last_step - 1 : last_step);
@@ -115,7 +125,9 @@ void TrainingRun::read_reports(size_t max_left) {
 void TrainingRun::count_step(const StepReports::Arrived& arrived) {
   const StepOutcome& outcome = arrived.report.outcome;
   if (outcome.skipped != 0) return count_skipped_step(arrived);
-  divergence_.count_finite_step();
+  divergence_.count_finite_step(arrived.of.step,
+                                outcome.loss / static_cast<double>(arrived.of.target_tokens));
+  check_divergence();
   last_gradient_norm_ = outcome.gradient_norm;
   interval_.loss += outcome.loss;
   interval_.nll += outcome.nll;
@@ -131,13 +143,50 @@ void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
   if (metrics_) metrics_->write_skipped(arrived.of.step, place);
   progress_.warning(fmt::format("step {} is skipped: NaN or Inf, first seen in {}", arrived.of.step,
                                 divergence_.first_seen()));
-  if (!divergence_.has_diverged()) return;
+  check_divergence();
+}
+
+void TrainingRun::check_divergence() {
+  if (!divergence_.has_diverged() || divergence_.goes_back()) return;
   // All ranks reach this point in the same step. None leaves while another waits for sums with it.
   while (reports_->next(0)) {
   }
   communicator_.barrier();
   last_checkpoint_ = communicator_.broadcast(saver_ ? saver_->last_verified() : "", 0);
   divergence_.fail(last_checkpoint_);
+}
+
+void TrainingRun::go_back() {
+  read_reports(0);
+  synchronize(context_);
+  step_->check_sums();
+  communicator_.barrier();
+  wait_for_save();
+  check_surroundings();
+  if (script_) script_->stop();
+  Rollback rollback = divergence_.rollback();
+  std::string refusal;
+  if (communicator_.rank() == 0) {
+    const std::string checkpoint = checkpoint_before_spike(options_.model_dir, rollback.begin);
+    if (std::ssize(rollbacks_) >= options_.spikes.max_rollbacks) {
+      refusal = fmt::format("The run has gone back {} already, as --max-rollbacks allows",
+                            counted(std::ssize(rollbacks_), "time"));
+    } else if (checkpoint.empty()) {
+      refusal = fmt::format(
+          "There is no checkpoint of at least {} steps before it to go back to: a smaller "
+          "--save-every, or a larger --keep-checkpoints, helps",
+          kSoundSteps);
+    } else {
+      rollback.to_step = step_of_checkpoint(checkpoint);
+      rollbacks_.push_back(rollback);
+      write_rollbacks(options_.model_dir, rollbacks_);
+      remove_undone_checkpoints(options_.model_dir);
+    }
+  }
+  refusal = communicator_.broadcast(refusal, 0);
+  if (!refusal.empty()) divergence_.fail(last_checkpoint_, refusal);
+  progress_.warning(fmt::format("{}: the run goes back to step {} and on with {:g} of the learning rate",
+                                rollback.what, rollback.to_step, rollback.rate));
 }
 
 IntervalMetrics TrainingRun::interval_metrics() const {

@@ -9,8 +9,16 @@ namespace {
 
 /// The newest version of each that this program reads.
 constexpr std::string_view kNewest[] = {
-    "ventris-corpus 3", "ventris weights 2", "ventris checkpoint 1", "ventris safetensors 2", kConfigFormat,
-    kMetricsFormat,     kBestFormat,         kStatusFormat,          kProbesFormat,
+    "ventris-corpus 3",
+    "ventris weights 2",
+    "ventris checkpoint 1",
+    "ventris safetensors 2",
+    kConfigFormat,
+    kMetricsFormat,
+    kBestFormat,
+    kStatusFormat,
+    kProbesFormat,
+    kRollbacksFormat,
 };
 
 struct Format {

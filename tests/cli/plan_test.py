@@ -39,8 +39,8 @@ class Plan(support.CommandLineTest):
 
     @unittest.skipUnless(os.environ.get("VENTRIS_FAULTS"), "built with a sanitizer, which takes memory of its own")
     def test_recomputed_layers_take_the_memory_that_is_planned_and_have_the_same_bits(self):
-        words = ["--d-model", 512, "--encoder-layers", 5, "--decoder-layers", 5, "--max-steps", 2, "--save-every", 1, "--digest-every", 1]
-        words += [*BATCH, "--valid-every", 0, "--device", "cpu"]
+        words = [*LARGE[:4], "--encoder-layers", 5, "--decoder-layers", 5, "--max-steps", 2, "--save-every", 1, "--digest-every", 1]
+        words += [*BATCH[:4], "--logical-shards", 1, "--threads", 1, "--valid-every", 0, "--device", "cpu"]
         planned, measured, digests = [], [], []
         for name, options in (("kept", ()), ("again", ("--recompute",))):
             plan = self.plan(*words, *options)

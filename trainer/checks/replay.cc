@@ -20,6 +20,7 @@
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/parameter_digest.h"
+#include "trainer/files/rollbacks.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/metrics.h"
 #include "trainer/recorded_stages.h"
@@ -156,6 +157,13 @@ RunRecord record_of_text(const std::string& text) {
   return record;
 }
 
+/// The rates of the steps depend on them.
+void copy_rollbacks(const std::string& from, const std::string& to) {
+  std::vector<Rollback> rollbacks = read_rollbacks(from);
+  for (Rollback& rollback : rollbacks) rollback.pending = false;
+  if (!rollbacks.empty()) write_rollbacks(to, rollbacks);
+}
+
 /// The options of the run, without those that end or interrupt it or write files.
 TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoint, int64_t last_step) {
   TrainOptions options = run;
@@ -177,6 +185,7 @@ TrainOptions replay_options(const TrainOptions& run, const std::string& checkpoi
   options.valid_best.clear();
   options.valid_script.clear();
   options.best = "better";
+  options.spikes.on = "ignore";
   options.save_every = 0;
   options.log_every = std::max<int64_t>(last_step, 1);
   options.digest_every = 0;
@@ -223,6 +232,7 @@ void replay(Context& context, Communicator& communicator, const TrainOptions& ru
   if (first) scratch.emplace();
   TrainOptions options = replay_options(run, checkpoint, record.last());
   options.model_dir = communicator.broadcast(scratch ? scratch->path() : "", 0);
+  if (first) copy_rollbacks(folder_of(checkpoint), options.model_dir);
   if (!run.mix.empty()) {
     const auto stages = [&] {  // as the run ended them: its validations are not repeated
       return data::to_text(plan_as_it_was(recorded_stages(folder_of(checkpoint), run.mix).mix));

@@ -18,6 +18,7 @@
 #include "backend/error.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/metric_events.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -68,6 +69,16 @@ std::string resumed_text(const Json& line) {
     text += fmt::format("; at least {} computed again",
                         lost == 1 ? "1 step was" : counted(lost, "step") + " were");
   return text;
+}
+
+/// "back from step 120 to 100, on with 0.5 of the learning rate of the schedule: the loss ...".
+std::string rollback_text(const Json& line, int64_t step) {
+  int64_t from = 0;
+  double rate = 1.0;
+  if (line.contains("from_step")) read_number(line["from_step"], from);
+  if (line.contains("rate")) read_number(line["rate"], rate);
+  return fmt::format("back from step {} to {}, on with {:g} of the learning rate of the schedule: {}", from,
+                     step, rate, text_in(line, "what"));
 }
 
 class Reader {
@@ -192,6 +203,9 @@ class Reader {
     if (event == "resumed") {
       has_resumed_ = true;
       mark(Kind::kRestart, place, resumed_text(line));
+    } else if (event == kRollbackEvent) {
+      has_resumed_ = true;
+      mark(Kind::kRollback, place, rollback_text(line, place.step));
     } else if (event == "skipped") {
       skipped_.push_back(place.step);
       mark(Kind::kSkipped, place,
@@ -258,7 +272,8 @@ double seconds_of_utc(std::string_view time) {
 }
 
 const char* name_of(MetricsMark::Kind kind) {
-  constexpr std::array kNames = {"restart", "skipped steps", "repair", "log removed", "end of stage"};
+  constexpr std::array kNames = {"restart",     "skipped steps", "repair",
+                                 "log removed", "end of stage",  "rollback"};
   return kNames[static_cast<size_t>(kind)];
 }
 

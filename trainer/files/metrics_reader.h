@@ -28,13 +28,14 @@ using MetricsSeries = std::vector<MetricsValue>;  // at most one value for each 
 
 /// Something that happened during a run.
 struct MetricsMark {
-  enum class Kind { kRestart, kSkipped, kRepair, kRemoved, kStageEnd };
+  enum class Kind { kRestart, kSkipped, kRepair, kRemoved, kStageEnd, kRollback };
   Kind kind = Kind::kRestart;
   MetricsPlace place;
   std::string text;
 };
 
-/// The name of a kind of mark: "restart", "skipped steps", "repair", "log removed", "end of stage".
+/// The name of a kind of mark: "restart", "skipped steps", "repair", "log removed", "end of stage",
+/// "rollback".
 const char* name_of(MetricsMark::Kind kind);
 
 /// metrics.jsonl of a run folder (docs/formats.md), as columns.

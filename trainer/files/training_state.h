@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/batches.h"
+#include "data/scores/metric.h"
+#include "trainer/files/mix_state.h"
+
+namespace ventris {
+
+/// The state of a training run except the parameters and Adam's moments.
+struct TrainingState {
+  int64_t step = 0;             // steps done
+  data::DataPosition position;  // of the next batch
+  MixState mix;                 // with a plan of stages
+  int64_t skipped_steps = 0;    // for NaN or Inf
+  int64_t skipped_in_a_row = 0;
+  int64_t target_tokens = 0;     // trained on so far
+  int64_t logical_shards = 0;    // of a global batch: with the position, determines the batches
+  double elapsed_seconds = 0.0;  // of training so far, over all runs
+  double best_metric = 0.0;      // by valid_metric; meaningful if best_step > 0
+  int64_t best_step = 0;
+  double best_due_metric = 0.0;  // the same of the validations that were due by --valid-every alone
+  int64_t best_due_step = 0;
+  int64_t validations_without_improvement = 0;  // in a row, of those that were due
+  double plateau_factor = 1.0;      // of train --schedule plateau: the product of the drops so far,
+  double plateau_best = 0.0;        // the best validation for it; meaningful if plateau_best_step > 0,
+  int64_t plateau_best_step = 0;    // and
+  int64_t plateau_validations = 0;  // those in a row since then, or since the last drop, that were no better
+  int64_t validation_pending = 0;   // 1: the validation of this step was abandoned for a stop
+  // With train --on-spike, of trainer/divergence.h: decayed sum and weight of the losses a token before, and
+  // the row of steps above the limit.
+  double spike_sum = 0.0, spike_weight = 0.0, spike_loss = 0.0;
+  int64_t spike_begin = 0, spike_steps = 0;
+  double rollback_rate = 1.0;   // factor of the learning rate by rollbacks so far
+  int64_t initial_updates = 0;  // of Adam, before the first step (train --init-optimizer keep)
+  std::string valid_metric;     // train --valid-metric
+  std::string valid_signature;  // of scores, as last logged; "" before
+  // With train --best significant, of each set that decides: counts of the sentences of the best, and of the
+  // best of the validations that were due. [sentences, columns]
+  std::vector<data::Statistics> best_sentences, best_due_sentences;
+  std::string corpus_digest;
+  std::string resume_signature;  // trainer/resume_signature.h
+  std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
+  std::string product_choices;   // trainer/product_choices.h; "" on the CPU
+};
+
+/// Calls each(name, member) for every number of the state, in a fixed order.
+template <typename State, typename Each>
+void for_each_number(State& state, Each&& each) {
+  each("step", state.step);
+  each("epoch", state.position.epoch);
+  each("epoch_index", state.position.index);
+  each("skipped_steps", state.skipped_steps);
+  each("skipped_in_a_row", state.skipped_in_a_row);
+  each("target_tokens", state.target_tokens);
+  each("logical_shards", state.logical_shards);
+  each("elapsed_seconds", state.elapsed_seconds);
+  each("best_metric", state.best_metric);
+  each("best_step", state.best_step);
+  each("best_due_metric", state.best_due_metric);
+  each("best_due_step", state.best_due_step);
+  each("validations_without_improvement", state.validations_without_improvement);
+  each("plateau_factor", state.plateau_factor);
+  each("plateau_best", state.plateau_best);
+  each("plateau_best_step", state.plateau_best_step);
+  each("plateau_validations", state.plateau_validations);
+  each("validation_pending", state.validation_pending);
+  each("spike_sum", state.spike_sum);
+  each("spike_weight", state.spike_weight);
+  each("spike_loss", state.spike_loss);
+  each("spike_begin", state.spike_begin);
+  each("spike_steps", state.spike_steps);
+  each("rollback_rate", state.rollback_rate);
+  each("initial_updates", state.initial_updates);
+}
+
+/// Calls each(group, member) for the counts of sentences, in a fixed order.
+template <typename State, typename Each>
+void for_each_sentences(State& state, Each&& each) {
+  each("/best_sentences", state.best_sentences);
+  each("/best_due_sentences", state.best_due_sentences);
+}
+
+}  // namespace ventris
