@@ -57,6 +57,19 @@ Json marks_of(const MetricsRecord& record) {
   return marks;
 }
 
+Json samples_of(const RunRecord& run) {
+  Json list = Json::array();
+  for (const ValidSamples& samples : run.samples) {
+    list.push_back({{"set", samples.set},
+                    {"lines", samples.lines},
+                    {"sources", samples.sources},
+                    {"references", samples.references},
+                    {"steps", samples.steps},
+                    {"translations", samples.translations}});
+  }
+  return list;
+}
+
 Json json_of(const RunRecord& run) {
   const MetricsRecord& metrics = run.metrics;
   Json object = {{"name", run.folder},
@@ -70,7 +83,8 @@ Json json_of(const RunRecord& run) {
                  {"marks", marks_of(metrics)},
                  {"marks_left_out", metrics.marks.size() - std::min(metrics.marks.size(), kReportMarks)},
                  {"series", json_of(metrics, metrics.series)},
-                 {"shares", json_of(metrics, metrics.shares)}};
+                 {"shares", json_of(metrics, metrics.shares)},
+                 {"samples", samples_of(run)}};
   return object;
 }
 
@@ -124,7 +138,8 @@ std::string report_page(const std::vector<RunRecord>& runs) {
                      {"columns", kReportColumns},
                      {"runs", list},
                      {"options", options_of(runs)}};
-  return std::string(kPageBegin) + kReportPageHead + page_data(data) + kReportPageTail + kReportPageScript;
+  return std::string(kPageBegin) + kReportPageHead + page_data(data) + kReportPageTail + kReportPageSamples +
+         kReportPageScript;
 }
 
 }  // namespace ventris

@@ -337,6 +337,7 @@ if (thinned.length) {
     + `columns, and the first and last: of at most ${plain(Math.max(...thinned.map(({points}) => points.of)))} values.`;
 }
 addRuns();
+addSamples();
 addMarks();
 addOptions();
 drawn.forEach(addChart);

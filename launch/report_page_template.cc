@@ -60,6 +60,14 @@ svg .zoom { fill: var(--muted); opacity: 0.18; }
 .legend td, .legend th { padding: 1px 10px 1px 0; border: 0; }
 .swatch { display: inline-block; width: 18px; height: 0; border-top: 2.5px solid; vertical-align: middle;
   margin-right: 6px; }
+.choices { display: flex; flex-wrap: wrap; gap: 6px 14px; align-items: center; margin-bottom: 8px; }
+.sample { border-top: 1px solid var(--grid); padding: 8px 0; break-inside: avoid; display: grid; max-width: 1100px;
+  grid-template-columns: 92px 1fr; gap: 2px 10px; }
+.sample dt { color: var(--muted); }
+.sample dd { margin: 0; overflow-wrap: anywhere; }
+.sample .muted { color: var(--muted); }
+ins { text-decoration: underline; text-decoration-thickness: 2px; text-underline-offset: 3px; color: var(--c2); }
+del { text-decoration: line-through; color: var(--c1); }
 details { margin-top: 8px; }
 summary { cursor: pointer; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 10px; }
@@ -70,7 +78,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 10px; }
     --c4: #96730f; --c5: #0d7d86; --c6: #b8407c; --c7: #5d6675; }
   #runs th, #runs td { white-space: normal; padding-right: 6px; }
   body { padding: 0; max-width: none; font-size: 10pt; }
-  .bar, .screen, figcaption label { display: none; }
+  .bar, .screen, figcaption label, .choices button { display: none; }
   #charts { grid-template-columns: 1fr 1fr; gap: 12pt; }
   h2 { break-after: avoid; }
   tr { break-inside: avoid; }
@@ -103,6 +111,20 @@ curve, arrow keys, Home and End move the reader, + and - enlarge and reduce arou
 <p id="thinned" hidden></p>
 <div id="charts"></div>
 <svg id="space" width="0" height="0" aria-hidden="true"></svg>
+</section>
+<section aria-labelledby="samples-title" id="samples-section" hidden>
+<h2 id="samples-title">Translations</h2>
+<p>Sentences of a validation set, spread over it, as they were translated then. <del>Words</del> that are gone and <ins>words</ins>
+that are new are marked.</p>
+<div class="choices">
+<label>Of <select id="sample-set"></select></label>
+<label>step <select id="sample-step"></select></label>
+<label>beside <select id="sample-other"><option value="before">the validation before</option>
+<option value="reference">the reference</option></select></label>
+<button id="sample-back" aria-label="earlier validation">&#8592;</button>
+<button id="sample-on" aria-label="later validation">&#8594;</button>
+</div>
+<div id="samples" aria-live="polite"></div>
 </section>
 <section aria-labelledby="marks-title" id="marks-section">
 <h2 id="marks-title">Restarts and other events</h2>

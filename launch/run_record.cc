@@ -89,7 +89,8 @@ RunRecord read_run(const std::string& folder) {
           .status = read_status(folder),
           .command = text_of_run_file(folder, "command.txt"),
           .options = options_of(folder),
-          .metrics = read_metrics(folder + "/metrics.jsonl")};
+          .metrics = read_metrics(folder + "/metrics.jsonl"),
+          .samples = {}};
 }
 
 std::map<std::string, std::vector<std::optional<std::string>>> differing_options(

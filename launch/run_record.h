@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/valid_samples.h"
 #include "trainer/files/metrics_reader.h"
 #include "trainer/files/run_status.h"
 
@@ -28,6 +29,7 @@ struct RunRecord {
   std::map<std::string, std::string>
       options;  // of config.json as JSON: "model.d_ff" is "2048"; without format
   MetricsRecord metrics;
+  std::vector<ValidSamples> samples;  // read_valid_samples(), where they are wanted
 };
 
 /// Reads a run folder. Throws Error(kMissingInput) for a path that is none (it has neither config.json,

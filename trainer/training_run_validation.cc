@@ -9,6 +9,25 @@
 #include "trainer/validation_script.h"
 
 namespace ventris {
+namespace {
+
+/// Of each set, with the lines that were translated, so that the folder alone tells of them.
+void keep_outputs(const std::string& model_dir, int64_t step, const ValidationSets& sets,
+                  const std::vector<std::vector<std::string>>& translations) {
+  for (size_t i = 0; i < translations.size(); ++i) {
+    const ValidationSet& set = sets.all()[i];
+    write_valid_output(model_dir, step, set.name, translations[i]);
+    const auto write = [&](ValidSide side, const auto& line_of) {
+      std::vector<std::string> lines;
+      for (int64_t pair = 0; pair < std::ssize(translations[i]); ++pair) lines.push_back(line_of(pair));
+      write_valid_text(model_dir, set.name, side, lines);
+    };
+    write(ValidSide::kReference, set.reference);
+    write(ValidSide::kSource, set.source);
+  }
+}
+
+}  // namespace
 
 bool TrainingRun::target_is_reached() const {
   return options_.valid_target > 0.0 && state_.best_step > 0 &&
@@ -78,11 +97,8 @@ void TrainingRun::validate() {
   const bool better = take_best(options_, scorer, compared, state_, progress_);
   metrics.p_value = compared.p_value;
   sign(metrics);
-  if (metrics_ && options_.keep_valid_outputs) {
-    for (size_t set = 0; set < measured->translations.size(); ++set)
-      write_valid_output(options_.model_dir, state_.step, valid_sets_.all()[set].name,
-                         measured->translations[set]);
-  }
+  if (metrics_ && options_.keep_valid_outputs)
+    keep_outputs(options_.model_dir, state_.step, valid_sets_, measured->translations);
   if (metrics_) metrics_->write(metrics);
   if (script_) script_->start(state_.step, valid_sets_, measured->translations);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());

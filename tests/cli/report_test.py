@@ -114,6 +114,66 @@ class Report(Runs):
         self.assertEqual(differing, {"seed": ["1", "7"]})
         self.assertIn("model.d_ff", {option["name"] for option in data["options"]})
 
+    def folder_with_outputs(self, name, steps, lines, **texts):
+        """A run folder with translations of the set "news"."""
+        self.folder_with(name, line_of(1, loss=2.0))
+        for step in steps:
+            os.makedirs(self.path(name, "valid", f"{step:08}"))
+            self.write(f"{name}/valid/{step:08}/news.txt", "".join(f"line {i} of {step}\n" for i in range(1, lines + 1)))
+        for side, text in texts.items():
+            self.write(f"{name}/valid/news.{side}.txt", text)
+        return name
+
+    def samples(self, name):
+        (samples,) = self.data(name)["runs"][0]["samples"]
+        return samples
+
+    def test_translations_are_spread_over_the_set_and_the_validations(self):
+        texts = {side: "".join(f"{side} {i}\n" for i in range(1, 101)) for side in ("source", "reference")}
+        samples = self.samples(self.folder_with_outputs("many", range(10, 1010, 10), 100, **texts))
+        self.assertEqual(samples["lines"], list(range(6, 100, 10)))
+        self.assertEqual((len(samples["steps"]), samples["steps"][0], samples["steps"][-1]), (24, 10, 1000))
+        self.assertEqual(samples["sources"], [f"source {i}" for i in samples["lines"]])
+        self.assertEqual(samples["references"], [f"reference {i}" for i in samples["lines"]])
+        for step, texts in zip(samples["steps"], samples["translations"]):
+            self.assertEqual(texts, [f"line {i} of {step}" for i in samples["lines"]])
+
+    def test_translations_that_are_few_long_or_not_there(self):
+        name = self.folder_with_outputs("few", (5, 10), 3)
+        self.write(f"{name}/valid/00000010/news.txt", "ä" * 5000 + "\n\nthird")
+        os.makedirs(self.path(name, "valid", "notes"))
+        os.makedirs(self.path(name, "valid", "00000020", "odd.txt"))
+        samples = next(of for of in self.data(name)["runs"][0]["samples"] if of["set"] == "news")
+        self.assertEqual((samples["lines"], samples["steps"]), ([1, 2], [5, 10]))  # of a line that was not written to its end: nothing
+        self.assertEqual(samples["sources"], ["", ""])
+        self.assertRegex(samples["translations"][1][0], "^ä{900,1000}…$")
+        self.assertEqual(self.data("a")["runs"][0]["samples"], [])
+
+    def test_a_run_keeps_what_it_translates(self):
+        self.train("kept", 40, "--keep-valid-outputs", "--valid-max-sentences", 8)
+        samples = self.samples("kept")
+        for side, key in (("en", "sources"), ("de", "references")):
+            lines = self.read(self.demo_path("valid." + side)).decode().splitlines()
+            if key == "references":
+                self.assertEqual(samples[key], lines[:8])
+            self.assertEqual(len(self.read(self.path("kept", "valid", f"valid.{key[:-1]}.txt")).splitlines()), 8)
+        self.assertEqual((samples["lines"], samples["steps"]), (list(range(1, 9)), [20, 40]))
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_marks_the_words_that_changed(self):
+        name = self.folder_with_outputs("changed", (5, 10, 15), 1, source="der Hund <b>\n", reference="the dog barks\n")
+        for step, text in ((5, "a dog bark"), (10, "the dog bark"), (15, "the dog <i>barks now")):
+            self.write(f"{name}/valid/{step:08}/news.txt", text + "\n")
+        page = self.page(name)
+        text = re.sub("<span>([^<]*)</span>", r"\1", self.browse(page))
+        self.assertIn("the dog <del>bark</del><ins>&lt;i&gt;barks now</ins>", text)
+        self.assertIn("der Hund &lt;b&gt;", text)
+        text = re.sub("<span>([^<]*)</span>", r"\1", self.browse(page, "document.getElementById('sample-back').click()"))
+        self.assertIn("<del>a</del><ins>the</ins> dog bark", text)
+        against = "const other = document.getElementById('sample-other'); other.value = 'reference'; other.onchange()"
+        text = re.sub("<span>([^<]*)</span>", r"\1", self.browse(page, against))
+        self.assertIn("the dog <del>barks</del><ins>&lt;i&gt;barks now</ins>", text)
+
     def test_a_restart_is_marked(self):
         (run,) = self.data("resumed")["runs"]
         self.assertEqual([(mark["kind"], mark["step"]) for mark in run["marks"]], [("restart", 20)])

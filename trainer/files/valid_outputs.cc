@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "backend/error.h"
 #include "data/files/file_io.h"
@@ -16,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kEnding = ".txt";
 constexpr size_t kDigits = 8;  // at least, as in the names of checkpoints
 
 fs::path folder_of_outputs(const std::string& model_dir) {
@@ -29,18 +32,61 @@ int64_t step_of(const std::string& name) {
   return name.size() >= kDigits && error == std::errc() && end == name.data() + name.size() ? step : -1;
 }
 
-}  // namespace
-
-void write_valid_output(const std::string& model_dir, int64_t step, const std::string& set,
-                        const std::vector<std::string>& translations) {
-  const fs::path folder = folder_of_outputs(model_dir) / fmt::format("{:0{}}", step, kDigits);
+void write_lines(const std::string& path, const std::vector<std::string>& lines) {
+  const fs::path folder = fs::path(path).parent_path();
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
     fail(ExitCode::kCannotCreate, "{}: cannot create the folder: {}", folder.string(), error.message());
   std::string text;
-  for (const std::string& line : translations) text += line + "\n";
-  write_file_atomically((folder / (set + ".txt")).string(), text);
+  for (const std::string& line : lines) text += line + "\n";
+  write_file_atomically(path, text);
+}
+
+}  // namespace
+
+std::string path_of_valid_output(const std::string& model_dir, int64_t step, const std::string& set) {
+  return (folder_of_outputs(model_dir) / fmt::format("{:0{}}", step, kDigits) / (set + kEnding)).string();
+}
+
+std::string path_of_valid_text(const std::string& model_dir, const std::string& set, ValidSide side) {
+  const char* const name = side == ValidSide::kSource ? ".source" : ".reference";
+  return (folder_of_outputs(model_dir) / (set + name + kEnding)).string();
+}
+
+void write_valid_output(const std::string& model_dir, int64_t step, const std::string& set,
+                        const std::vector<std::string>& translations) {
+  write_lines(path_of_valid_output(model_dir, step, set), translations);
+}
+
+void write_valid_text(const std::string& model_dir, const std::string& set, ValidSide side,
+                      const std::vector<std::string>& lines) {
+  const std::string path = path_of_valid_text(model_dir, set, side);
+  if (std::ifstream there(path); there.is_open()) {
+    std::string line;
+    size_t same = 0;
+    while (same < lines.size() && std::getline(there, line) && line == lines[same]) ++same;
+    if (same == lines.size() && !std::getline(there, line)) return;
+  }
+  write_lines(path, lines);
+}
+
+std::vector<ValidOutput> list_valid_outputs(const std::string& model_dir) {
+  std::vector<ValidOutput> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder_of_outputs(model_dir), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const int64_t step = step_of(entry->path().filename().string());
+    std::error_code none;
+    for (fs::directory_iterator file(entry->path(), none); step >= 0 && !none && file != end;
+         file.increment(none)) {
+      const std::string name = file->path().filename().string();
+      if (name.ends_with(kEnding) && !name.starts_with('.'))
+        found.push_back({.step = step, .set = name.substr(0, name.size() - std::string(kEnding).size())});
+    }
+  }
+  std::ranges::sort(found, {}, [](const ValidOutput& output) { return std::pair(output.step, output.set); });
+  return found;
 }
 
 void remove_later_valid_outputs(const std::string& model_dir, int64_t step) {

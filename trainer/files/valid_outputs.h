@@ -13,6 +13,21 @@ namespace ventris {
 void write_valid_output(const std::string& model_dir, int64_t step, const std::string& set,
                         const std::vector<std::string>& translations);
 
+/// The texts beside them, of the same lines: valid/news.source.txt and valid/news.reference.txt.
+enum class ValidSide { kSource, kReference };
+std::string path_of_valid_text(const std::string& model_dir, const std::string& set, ValidSide side);
+/// Writes one if it is not there, or is another text. Errors as write_valid_output().
+void write_valid_text(const std::string& model_dir, const std::string& set, ValidSide side,
+                      const std::vector<std::string>& lines);
+
+/// The translations that a run folder has, by rising step. Folders that cannot be listed have none.
+struct ValidOutput {
+  int64_t step = 0;
+  std::string set = {};
+};
+std::string path_of_valid_output(const std::string& model_dir, int64_t step, const std::string& set);
+std::vector<ValidOutput> list_valid_outputs(const std::string& model_dir);
+
 /// Removes those of later steps than `step` (-1: all), which a run that resumes there has not reached: it may
 /// validate after other steps now. Errors: Error kIo.
 void remove_later_valid_outputs(const std::string& model_dir, int64_t step);

@@ -1,0 +1,83 @@
+#include "launch/report_page_template.h"
+
+namespace ventris {
+
+const char* const kReportPageSamples = R"html(
+// The words of a text with what is between them; of one that is written without spaces, its characters.
+const wordsOf = text => {
+  const words = text.match(/\s+|[^\s]+/gu) ?? [];
+  const characters = Array.from(text);
+  const unspaced = characters.filter(c => /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u.test(c));
+  return 2 * unspaced.length > characters.length ? characters : words;
+};
+
+// What of `from` is gone in `to`, what is new, and what is the same: [kind, text] in the order of reading, by a
+// longest common subsequence of words. Texts of very many words are compared as wholes.
+function differences(from, to) {
+  const [a, b] = [wordsOf(from), wordsOf(to)];
+  if (a.length * b.length > 1e6) return from === to ? [["same", to]] : [["gone", from], ["new", to]];
+  const common = Array.from({length: a.length + 1}, () => new Uint32Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; --i) for (let j = b.length - 1; j >= 0; --j)
+    common[i][j] = a[i] === b[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+  const parts = [];
+  const add = (kind, text) => {
+    if (parts.length && parts[parts.length - 1][0] === kind) parts[parts.length - 1][1] += text;
+    else parts.push([kind, text]);
+  };
+  let i = 0, j = 0;
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) { add("same", b[j]); ++i; ++j; }
+    else if (j >= b.length || (i < a.length && common[i + 1][j] >= common[i][j + 1])) add("gone", a[i++]);
+    else add("new", b[j++]);
+  }
+  return parts;
+}
+
+const allSamples = data.runs.flatMap(run => run.samples.map(samples => ({run, ...samples})));
+
+function showSamples() {
+  const samples = allSamples[byId("sample-set").selectedIndex];
+  const at = byId("sample-step").selectedIndex;
+  const beside = byId("sample-other").value;
+  byId("sample-back").disabled = at === 0;
+  byId("sample-on").disabled = at === samples.steps.length - 1;
+  byId("samples").replaceChildren();
+  samples.lines.forEach((line, i) => {
+    const list = make("dl", byId("samples"), "", {class: "sample"});
+    const row = (title, text, kind = "") => {
+      make("dt", list, title);
+      return make("bdi", make("dd", list, "", {class: kind}), visible(text));
+    };
+    if (samples.sources[i]) row(`${plain(line)}: source`, samples.sources[i], "muted");
+    if (samples.references[i]) row("reference", samples.references[i], "muted");
+    const text = samples.translations[at][i];
+    const other = beside === "reference" ? samples.references[i] : at > 0 ? samples.translations[at - 1][i] : text;
+    const shown = row("translation", "");
+    for (const [kind, part] of differences(other, text))
+      make(kind === "gone" ? "del" : kind === "new" ? "ins" : "span", shown, visible(part));
+    if (!text) shown.textContent = "\u2013";
+  });
+}
+
+function addSamples() {
+  if (!allSamples.length) return;
+  byId("samples-section").hidden = false;
+  const set = byId("sample-set"), step = byId("sample-step");
+  for (const {run, set: name} of allSamples)
+    make("option", set, visible(data.runs.length > 1 ? `${run.name}: ${name}` : name));
+  const choose = () => {
+    step.replaceChildren();
+    for (const at of allSamples[set.selectedIndex].steps) make("option", step, plain(at));
+    step.selectedIndex = step.options.length - 1;
+    showSamples();
+  };
+  const move = by => { step.selectedIndex += by; showSamples(); };
+  set.onchange = choose;
+  step.onchange = byId("sample-other").onchange = showSamples;
+  byId("sample-back").onclick = () => move(-1);
+  byId("sample-on").onclick = () => move(1);
+  choose();
+}
+)html";
+
+}  // namespace ventris
