@@ -6,9 +6,12 @@
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/search_page.h"
+#include "model/search/target_scores.h"
 #include "trainer/files/marks.h"
 #include "trainer/files/model_files.h"
 #include "trainer/inference/translation.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -22,6 +25,7 @@ struct Options {
   std::string source;
   std::string target;
   std::string output;
+  bool search = false;
 };
 
 std::vector<int32_t> tokens_of(const data::Tokenizer& tokenizer, size_t longest, const std::string& text,
@@ -43,6 +47,59 @@ std::string one_line(std::string text, const char* option) {
   return text;
 }
 
+struct SearchInputs {
+  Context& context;
+  const Job& job;
+  const ModelSet& models;
+  const Options& options;
+};
+
+/// `reference` may be empty.
+int show_search(const SearchInputs& of, const std::string& source, const std::vector<int32_t>& source_tokens,
+                const std::string& reference) {
+  const data::TokenizerPair& tokenizers = of.models.tokenizers();
+  const data::Tokenizer& target = tokenizers.target();
+  Translator translator(of.context, of.job.communicator, of.models, of.options.decoding.search);
+  SearchRecorder recorder(translator.options());
+  translator.watch([&](size_t, const SearchStep& step) { recorder.add(step); });
+  const Translation best = translator.translate({source}).front().translations.front();
+  const SearchModel model = of.models.search_models().front();
+  AttentionMapper mapper(of.context, model.config, model.store, model.ids, marks_of(tokenizers));
+  const std::vector<int32_t> wanted = tokens_of(target, of.models.longest_sentence(), reference, "--target");
+  SearchPage page = {.model = of.models.path(),
+                     .source = source,
+                     .translation = best.text,
+                     .score = best.score,
+                     .reference = reference,
+                     .beam_size = translator.options().beam_size,
+                     .length_penalty = translator.options().length_penalty,
+                     .record = recorder.take(source_tokens, best.tokens, wanted.empty() ? nullptr : &wanted,
+                                             mapper, model.config.decoder_layers)};
+  if (!wanted.empty()) {
+    TargetScores scores(of.context, of.models.search_models(), {.marks = marks_of(tokenizers)});
+    const SentencePair pair = {source_tokens, wanted};
+    double sum = 0.0;
+    const std::vector<float> of_tokens = scores.score({&pair, 1}).front();
+    for (const float log_probability : of_tokens) {
+      page.reference_tokens.push_back(static_cast<double>(log_probability));
+      sum += page.reference_tokens.back();
+    }
+    page.reference_score = search_score(translator.options(), sum, static_cast<int>(std::ssize(wanted)));
+    for (const int32_t token : wanted) page.reference_pieces.push_back(target.piece(token));
+    page.reference_pieces.push_back(target.piece(target.end_id()));
+  }
+  for (const int32_t token : source_tokens) page.source_tokens.push_back(tokenizers.source().piece(token));
+  page.source_tokens.push_back(tokenizers.source().piece(tokenizers.source().end_id()));
+  for (const std::vector<SearchNode>& nodes : page.record.steps) {
+    std::vector<std::string>& pieces = page.pieces.emplace_back();
+    for (const SearchNode& node : nodes) pieces.push_back(target.piece(node.token));
+  }
+  write_file_atomically(of.options.output, search_page(page));
+  write_output(
+      fmt::format("{}: {} of a search\n", of.options.output, counted(std::ssize(page.record.steps), "step")));
+  return 0;
+}
+
 int run_attention(Options& options, Job& job) {
   const std::string source = one_line(options.source, "--source");
   std::string target = one_line(options.target, "--target");
@@ -51,12 +108,18 @@ int run_attention(Options& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   if (decoding.models.size() > 1)
     fail(ExitCode::kUsage, "--model takes one model here: each has its own attention");
+  if (options.search && decoding.search.sample)
+    fail(ExitCode::kUsage, "--search shows a beam search; --sample draws without one. Give one of them");
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   const data::TokenizerPair& tokenizers = models.tokenizers();
   const std::vector<int32_t> source_tokens =
       tokens_of(tokenizers.source(), models.longest_sentence(), source, "--source");
   if (source_tokens.empty()) fail(ExitCode::kBadData, "--source has no tokens");
+  if (options.search) {
+    return show_search({.context = *context, .job = job, .models = models, .options = options}, source,
+                       source_tokens, target);
+  }
   std::vector<int32_t> target_tokens;
   if (translates) {
     Translator translator(*context, job.communicator, models, decoding.search);
@@ -108,7 +171,10 @@ Command attention_command() {
        "With the model's own translation:"},
       {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann f\u00e4hrt "
        "Fahrrad.\" --output attention.html",
-       "With a given translation:"}};
+       "With a given translation:"},
+      {"attention --search --model model --source \"A man rides a bicycle.\" --target \"Ein Mann f\u00e4hrt "
+       "Fahrrad.\" --output search.html",
+       "Why the search did not find a translation:"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
                     {"source", "the sentence"},
                     {"target", "its translation, if not searched"},
@@ -121,6 +187,11 @@ Command attention_command() {
   table.text("target", "TEXT", options->target,
              "Its translation. Default: the model translates, with the options of the group Search.");
   table.text("output", "FILE", options->output, "The page (HTML).").required = true;
+  table.toggle(
+      "search", options->search,
+      "Instead of the maps, shows the beam search: the hypotheses of each step with their scores, "
+      "what fell out, and where the decoder looked. With --target, the reference, also where that left "
+      "the beam.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_attention(*options, job); };
   return command;

@@ -1,7 +1,9 @@
 #include "model/search/beam_search.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "backend/elementary.h"
 #include "model/search/beam_search_sentence.h"
 #include "model/search/search_models.h"
 #include "model/search/token_rules.h"
@@ -73,6 +75,7 @@ struct BeamSearch::Impl {
   SearchModels models;
   TokenRules rules;
   TokenScores scores;
+  std::function<void(size_t source, const SearchStep& step)> watcher;
 };
 
 /// Runs the encoders and passes their output to the decoders.
@@ -167,7 +170,10 @@ void BeamSearch::Impl::translate_batch(std::span<const SourceSentence> sources, 
     size_t draw = 0;
     std::vector<Running> still_running;
     for (Running& r : running) {
-      const std::vector<int> continued = r.sentence.advance(candidates_of(r, draw));
+      SearchStep step;
+      const std::vector<int> continued =
+          r.sentence.advance(candidates_of(r, draw), watcher ? &step : nullptr);
+      if (watcher) watcher(r.index, step);
       if (r.sentence.done()) {
         results[r.index] = r.sentence.result();
         continue;
@@ -200,6 +206,16 @@ BeamSearch::BeamSearch(Context& context, const TransformerConfig& config, Parame
 }
 
 BeamSearch::~BeamSearch() = default;
+
+/// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the length includes the end mark.
+double search_score(const BeamSearchOptions& options, double log_probability, int tokens) {
+  const double alpha = static_cast<double>(options.length_penalty);
+  return log_probability / portable_pow((5.0 + tokens + 1.0) / 6.0, alpha);
+}
+
+void BeamSearch::watch(std::function<void(size_t source, const SearchStep& step)> watcher) {
+  impl_->watcher = std::move(watcher);
+}
 
 const BeamSearchOptions& BeamSearch::options() const {
   return impl_->options;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -52,6 +53,22 @@ struct Hypothesis {
   double score = 0.0;  // with the length penalty
 };
 
+/// The score of a hypothesis of so many tokens, without the end mark, if it ends.
+double search_score(const BeamSearchOptions& options, double log_probability, int tokens);
+
+/// A step of the search of one sentence.
+struct SearchStep {
+  struct Candidate {
+    int hypothesis;  // that it continues: the number among those that the step before left live; 0 in the
+                     // first
+    int32_t token;
+    double log_probability;  // of the whole
+  };
+  std::vector<Candidate> considered;  // best first
+  size_t kept =
+      0;  // of these the first; finished with the end mark, otherwise live, unless the search is done
+};
+
 /// A model of a search. The references must outlive the search.
 struct SearchModel {
   const TransformerConfig& config;
@@ -81,6 +98,9 @@ class BeamSearch {
   std::vector<std::vector<Hypothesis>> translate(std::span<const SourceSentence> sources);
   /// Without prefixes; the number of a sentence is its index.
   std::vector<std::vector<Hypothesis>> translate(std::span<const std::vector<int32_t>> sources);
+
+  /// Hands each step to `watcher`, with the number of the sentence in the sources. Changes no result.
+  void watch(std::function<void(size_t source, const SearchStep& step)> watcher);
 
   const BeamSearchOptions& options() const;
   Device device() const;

@@ -1,9 +1,6 @@
 #include "model/search/beam_search_sentence.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "backend/elementary.h"
 
 namespace ventris {
 
@@ -21,12 +18,6 @@ int32_t BeamSearchSentence::last_token(int hypothesis) const {
   return tokens.empty() ? options_.begin_id : tokens.back();
 }
 
-/// log p / ((5 + length) / 6)^alpha, equation 14 of Wu et al. 2016; the length includes the end mark.
-double BeamSearchSentence::score(double log_probability, int tokens) const {
-  const double alpha = static_cast<double>(options_.length_penalty);
-  return log_probability / portable_pow((5.0 + tokens + 1.0) / 6.0, alpha);
-}
-
 /// Whether a live hypothesis can still enter the result. Its probability cannot increase, but the penalty of
 /// a longer output may improve its score: so its best score is that of its current probability at the next or
 /// at the maximum length.
@@ -40,10 +31,15 @@ bool BeamSearchSentence::can_improve() const {
   return false;
 }
 
-std::vector<int> BeamSearchSentence::advance(std::vector<Candidate> candidates) {
+std::vector<int> BeamSearchSentence::advance(std::vector<Candidate> candidates, SearchStep* step) {
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& x, const Candidate& y) {
     return x.log_probability > y.log_probability;
   });
+  if (step != nullptr) {
+    for (const Candidate& candidate : candidates)
+      step->considered.push_back({candidate.hypothesis, candidate.token, candidate.log_probability});
+    step->kept = std::min(candidates.size(), static_cast<size_t>(options_.beam_size));
+  }
   candidates.resize(std::min(candidates.size(), static_cast<size_t>(options_.beam_size)));
   std::vector<Live> next;
   std::vector<int> parents;

@@ -44,8 +44,8 @@ class BeamSearchSentence {
   /// Keeps the beam_size best of `candidates`, which contain at least the beam_size best of all
   /// continuations, ordered by hypothesis. Those that end are finished; the others stay live. Returns, for
   /// each live hypothesis, the one that it continues. Ends the search when no live hypothesis can change the
-  /// n_best result.
-  std::vector<int> advance(std::vector<Candidate> candidates);
+  /// n_best result. `step`, if not null, is told of it.
+  std::vector<int> advance(std::vector<Candidate> candidates, SearchStep* step = nullptr);
 
   /// The n_best finished hypotheses, best first.
   std::vector<Hypothesis> result() const;
@@ -56,7 +56,9 @@ class BeamSearchSentence {
     double log_probability = 0.0;
     uint32_t stream = 0;
   };
-  double score(double log_probability, int tokens) const;
+  double score(double log_probability, int tokens) const {
+    return search_score(options_, log_probability, tokens);
+  }
   bool can_improve() const;
 
   const BeamSearchOptions& options_;

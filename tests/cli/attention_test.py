@@ -89,6 +89,88 @@ class Attention(support.CommandLineTest):
             self.assertEqual(data["target"], expected.decode().rstrip("\n"))
             self.assertTrue(data["translated"])
 
+    def search(self, source, *options):
+        """The data of the page of a search, and the page."""
+        output = self.path("search.html")
+        told = self.succeed("attention", "--search", "--model", self.model, "--source", source, "--output", output, *options)
+        page = self.read(output).decode("ascii")
+        data = json.loads(Elements(page).text["data"])
+        self.assertIn(f"{len(data['steps'])} step".encode(), told)
+        return data, page
+
+    def test_a_search_is_that_of_translate(self):
+        for beam, penalty, source in ((4, 0.6, "half past seven"), (1, 0, "twenty-one"), (7, 1.5, "on the third of may")):
+            options = ("--beam-size", beam, "--length-penalty", penalty)
+            listed = self.succeed("translate", "--model", self.model, *options, "--n-best", 1, stdin=source.encode() + b"\n").decode()
+            _, text, score = listed.rstrip("\n").split(" ||| ")
+            data, _ = self.search(source, *options)
+            self.assertEqual((data["translation"], data["beam_size"], data["length_penalty"]), (text, beam, penalty))
+            self.assertAlmostEqual(data["score"], float(score), delta=1e-3)
+            live, ended, won = [None], [], []
+            for step, nodes in enumerate(data["steps"]):
+                sums = [node["log_probability"] for node in nodes]
+                self.assertEqual(sums, sorted(sums, reverse=True))
+                self.assertEqual([bool(node.get("kept")) for node in nodes], [i < beam for i in range(len(nodes))])
+                if {node["piece"] for node in nodes} != {"</s>"}:  # as at the maximum length
+                    self.assertEqual(len(nodes), beam * len(live))
+                for node in nodes:
+                    before = data["steps"][step - 1][node["parent"]] if step else None
+                    self.assertIn(node["parent"] if step else None, live)
+                    self.assertLessEqual(node["log_probability"], before["log_probability"] if before else 0)
+                    length = step + 1 + (node["piece"] != "</s>")
+                    self.assertAlmostEqual(node["score"], node["log_probability"] / ((5 + length) / 6) ** penalty, delta=1e-5)
+                live = [i for i, node in enumerate(nodes) if node.get("kept") and not node.get("ended")]
+                ended += [node for node in nodes if node.get("ended")]
+                won += [node["piece"] for node in nodes if node.get("winner")]
+            best = max(ended, key=lambda node: node["score"])
+            self.assertTrue(best["winner"])
+            self.assertAlmostEqual(best["score"], data["score"], delta=1e-9)
+            self.assertEqual("".join(won[:-1]).replace("\u2581", " ").strip(), text)
+            for layer in data["attention"]:
+                rows = [node["attention"] for nodes in data["steps"] for node in nodes if node.get("kept")]
+                self.assertEqual(sorted(set(rows)), list(range(len(layer))))
+                for row in layer:
+                    self.assertEqual(len(row), len(data["source_tokens"]))
+                    self.assertAlmostEqual(sum(row), 1, delta=1e-2)
+
+    def test_the_attention_of_a_search_is_that_of_the_maps(self):
+        source = "half past seven"
+        data, _ = self.search(source)
+        group = self.data(source, "--target", data["translation"])["groups"][0]
+        way = [node for nodes in data["steps"] for node in nodes if node.get("winner")]
+        for layer, rows in enumerate(data["attention"]):
+            heads = [matrix(weights, len(group["keys"])) for weights in group["weights"][2 * layer : 2 * layer + 2]]
+            for t, node in enumerate(way):
+                for key, weight in enumerate(rows[node["attention"]]):
+                    self.assertAlmostEqual(weight, sum(head[t][key] for head in heads) / 2 / 4095, delta=2e-3)
+
+    def test_a_reference_is_followed_through_the_search(self):
+        found, _ = self.search("half past seven")
+        data, _ = self.search("half past seven", "--target", found["translation"])
+        self.assertAlmostEqual(data["reference"]["score"], data["score"], delta=1e-4)
+        self.assertTrue(all(any(node.get("reference") for node in nodes) for nodes in data["steps"][: len(data["reference"]["pieces"])]))
+        data, page = self.search("half past seven", "--target", "seven " + ODD)
+        self.assertLess(data["reference"]["score"], data["score"])
+        self.assertEqual(data["reference"]["text"], "seven " + ODD)
+        self.assertEqual(Elements(page).count("script"), 2)
+        self.assertNotIn("://w", page.replace('"//www.w3.org', ""))
+        self.refuse(64, "attention", "--search", "--sample", "--model", self.model, "--source", "x", "--output", self.path("none.html"),
+                    says=["--search", "--sample"])
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_draws_a_search(self):
+        data, page = self.search("half past seven", "--target", "seven halb")
+        path = self.write("search_browsed.html", page.replace("</body>", "<script>boxes[0][1].click()</script></body>"))
+        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+                 f"--user-data-dir={self.path('profile')}", "--virtual-time-budget=3000", "--dump-dom", f"file://{path}"]
+        result = subprocess.run(words, capture_output=True, timeout=120, check=True)
+        self.assertNotIn("CONSOLE", result.stderr.decode(errors="replace"))
+        document = result.stdout.decode()
+        self.assertIn(f'data-steps="{len(data["steps"])}"', document)
+        self.assertEqual(document.count("aria-pressed"), sum(map(len, data["steps"])) + page.count("aria-pressed"))
+        self.assertRegex(document, "The reference left the beam in step [0-9]+: its token .* The model gives the translation the better score")
+        self.assertIn("Step 1, rank 2: kept", document)
+
     def test_text_is_never_markup(self):
         page = self.page(ODD, "--target", ODD)
         self.assertEqual(json.loads(Elements(page).text["data"])["source"], ODD)

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/context.h"
@@ -51,6 +52,12 @@ class Translator {
   std::vector<TranslatedLine> translate(const std::vector<std::string>& lines,
                                         const std::vector<std::string>& prefixes = {},
                                         uint64_t first_number = 0);
+
+  /// BeamSearch::watch(), on the ranks that translate the lines.
+  void watch(std::function<void(size_t line, const SearchStep& step)> watcher) {
+    search_.watch(std::move(watcher));
+  }
+  const BeamSearchOptions& options() const { return search_.options(); }  // with the marks of the tokenizer
 
   size_t longest_sentence() const { return longest_sentence_; }
 

@@ -1,0 +1,66 @@
+#include "launch/search_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "launch/page_data.h"
+#include "trainer/files/json_value.h"
+
+namespace ventris {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const SearchNode& node, const std::string& piece) {
+  Json object = {{"piece", piece},
+                 {"parent", node.parent},
+                 {"log_probability", node.log_probability},
+                 {"score", node.score}};
+  if (node.kept) object["kept"] = true;
+  if (node.ended) object["ended"] = true;
+  if (node.winner) object["winner"] = true;
+  if (node.reference) object["reference"] = true;
+  if (node.attention >= 0) object["attention"] = node.attention;
+  return object;
+}
+
+}  // namespace
+
+std::string search_page(const SearchPage& page) {
+  Json steps = Json::array();
+  for (size_t step = 0; step < page.record.steps.size(); ++step) {
+    Json nodes = Json::array();
+    for (size_t i = 0; i < page.record.steps[step].size(); ++i)
+      nodes.push_back(json_of(page.record.steps[step][i], page.pieces[step][i]));
+    steps.push_back(std::move(nodes));
+  }
+  Json attention = Json::array();
+  for (const auto& layer : page.record.attention) {
+    Json rows = Json::array();
+    for (const std::vector<float>& row : layer) {
+      Json weights = Json::array();
+      for (const float weight : row) weights.push_back(std::round(1e4 * static_cast<double>(weight)) / 1e4);
+      rows.push_back(std::move(weights));
+    }
+    attention.push_back(std::move(rows));
+  }
+  Json data = {{"model", page.model},
+               {"source", page.source},
+               {"translation", page.translation},
+               {"score", page.score},
+               {"beam_size", page.beam_size},
+               {"length_penalty", to_json_value<Json>(page.length_penalty)},
+               {"source_tokens", page.source_tokens},
+               {"steps", steps},
+               {"attention", attention}};
+  if (!page.reference_pieces.empty()) {
+    data["reference"] = {{"text", page.reference},
+                         {"pieces", page.reference_pieces},
+                         {"log_probabilities", page.reference_tokens},
+                         {"score", page.reference_score}};
+  }
+  return std::string(kPageBegin) + kSearchPageHead + page_data(data) + kSearchPageTail;
+}
+
+}  // namespace ventris
