@@ -28,12 +28,18 @@ Json json_of(const SearchNode& node, const std::string& piece) {
 }  // namespace
 
 std::string search_page(const SearchPage& page) {
-  Json steps = Json::array();
+  Json steps = Json::array(), considered = steps;
   for (size_t step = 0; step < page.record.steps.size(); ++step) {
     Json nodes = Json::array();
-    for (size_t i = 0; i < page.record.steps[step].size(); ++i)
-      nodes.push_back(json_of(page.record.steps[step][i], page.pieces[step][i]));
+    size_t shown_fallen = 0;
+    for (size_t i = 0; i < page.record.steps[step].size(); ++i) {
+      const SearchNode& node = page.record.steps[step][i];
+      if (!node.kept && shown_fallen++ >= kShownFallen && !node.reference) continue;
+      nodes.push_back(json_of(node, page.pieces[step][i]));
+      nodes.back()["rank"] = i + 1;
+    }
     steps.push_back(std::move(nodes));
+    considered.push_back(page.record.steps[step].size());
   }
   Json attention = Json::array();
   for (const auto& layer : page.record.attention) {
@@ -53,6 +59,7 @@ std::string search_page(const SearchPage& page) {
                {"length_penalty", to_json_value<Json>(page.length_penalty)},
                {"source_tokens", page.source_tokens},
                {"steps", steps},
+               {"considered", considered},
                {"attention", attention}};
   if (!page.reference_pieces.empty()) {
     data["reference"] = {{"text", page.reference},

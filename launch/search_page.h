@@ -24,6 +24,9 @@ struct SearchPage {
   SearchRecord record;
 };
 
+/// Of each step the page has what was kept and so many of the others, the best; the reference always.
+inline constexpr size_t kShownFallen = 100;
+
 /// One self-contained HTML file, without libraries or network access. Text is shown literally, never
 /// interpreted as markup.
 std::string search_page(const SearchPage& page);

@@ -110,7 +110,7 @@ function choose(step, node) {
   const detail = byId("detail");
   detail.replaceChildren();
   const here = data.steps[step][node], way = wayTo(step, node);
-  make("h2", detail, `Step ${step + 1}, rank ${node + 1}: ` + (here.ended ? "ended" : here.kept ? "kept" : "fell out"));
+  make("h2", detail, `Step ${step + 1}, rank ${here.rank}: ` + (here.ended ? "ended" : here.kept ? "kept" : "fell out"));
   make("bdi", make("p", detail), visible(textOf(way)));
   make("p", detail, `log-probability ${number(here.log_probability)}, score ${number(here.score)}`
     + (here.ended ? "" : " if it ended here"));
@@ -144,6 +144,8 @@ function addStep(nodes, step) {
     box.onclick = () => choose(step, i);
     boxes[step][i] = box;
   });
+  const further = data.considered[step] - nodes.length;
+  if (further > 0) make("small", after, `and ${further} more`);
   if (after.children.length) column.append(after);
 }
 
@@ -186,10 +188,10 @@ function judge() {
   if (ended) words.push("The search found the reference.");
   else if (left < 0) words.push("The search ended before the reference did.");
   else {
-    const rank = data.steps[left].findIndex(node => node.reference);
+    const rank = data.steps[left].find(node => node.reference)?.rank;
     words.push(`The reference left the beam in step ${left + 1}: its token `
       + `${reference.pieces[left]} (log-probability ${number(reference.log_probabilities[left])}) `
-      + (rank < 0 ? "was not among those considered." : `was number ${rank + 1} of those considered.`));
+      + (rank ? `was number ${rank} of those considered.` : "was not among those considered."));
   }
   if (data.translation !== reference.text) words.push(reference.score > data.score
     ? "Its score is better than that of the translation: a larger beam might find it."

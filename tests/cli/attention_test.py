@@ -144,6 +144,14 @@ class Attention(support.CommandLineTest):
                 for key, weight in enumerate(rows[node["attention"]]):
                     self.assertAlmostEqual(weight, sum(head[t][key] for head in heads) / 2 / 4095, delta=2e-3)
 
+    def test_a_page_has_the_best_of_very_many_that_fell_out(self):
+        data, _ = self.search("half past seven", "--beam-size", 20, "--target", "zwei halb")
+        self.assertEqual(data["considered"][1], 400)
+        fallen = [node for node in data["steps"][1] if not node.get("kept")]
+        self.assertEqual([node["rank"] for node in data["steps"][1][:120]], list(range(1, 121)))
+        self.assertLessEqual(len(fallen), 101)
+        self.assertTrue(all(node.get("reference") for node in fallen[100:]))
+
     def test_a_reference_is_followed_through_the_search(self):
         found, _ = self.search("half past seven")
         data, _ = self.search("half past seven", "--target", found["translation"])
