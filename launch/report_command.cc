@@ -1,8 +1,12 @@
+#include <sys/stat.h>
+
 #include <memory>
 
+#include "backend/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/page_server.h"
 #include "launch/report_page.h"
 #include "launch/run_record.h"
 #include "trainer/files/model_files.h"
@@ -15,17 +19,65 @@ namespace {
 struct Options {
   std::vector<std::string> folders;
   std::string output;
+  bool follow = false;
+  int port = 0;
 };
 
-int run_report(const Options& options, const Job& job) {
-  check_can_create(options.output);
+std::vector<RunRecord> read_runs(const std::vector<std::string>& folders) {
   std::vector<RunRecord> runs;
-  for (const std::string& folder : options.folders) {
+  for (const std::string& folder : folders) {
     runs.push_back(read_run(folder));
     runs.back().samples = read_valid_samples(folder);
-    if (const std::string warning = warning_of(runs.back()); !warning.empty())
-      say(job, "warning: " + warning);
   }
+  return runs;
+}
+
+/// Changes when the runs write: of the files and the folder that a page is made from.
+std::string stamp_of(const std::vector<std::string>& folders) {
+  std::string stamp;
+  for (const std::string& folder : folders) {
+    for (const char* name : {"metrics.jsonl", "status.json", "config.json", "valid"}) {
+      struct stat status {};
+      const bool there = ::stat((folder + "/" + name).c_str(), &status) == 0;
+      stamp += there ? fmt::format("{}.{}.{}.{} ", status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                                   status.st_mtim.tv_nsec)
+                     : "- ";
+    }
+  }
+  return stamp;
+}
+
+[[noreturn]] void serve_report(const Options& options) {
+  static_cast<void>(read_runs(options.folders));  // an error now, not in the browser
+  PageServer server(options.port);
+  write_output(server.address() + "\n");
+  std::string made;
+  std::shared_ptr<const std::string> page;
+  server.serve({.page =
+                    [&] {
+                      const std::string stamp = stamp_of(options.folders);  // before the files are read
+                      if (!page || stamp != made) {
+                        page = std::make_shared<const std::string>(
+                            report_page(read_runs(options.folders), stamp));
+                        made = stamp;
+                      }
+                      return page;
+                    },
+                .stamp = [&] { return stamp_of(options.folders); }});
+}
+
+int run_report(const Options& options, const Job& job) {
+  if (options.follow && !options.output.empty())
+    fail(ExitCode::kUsage, "--follow serves the page, and --output writes it: give one of them");
+  if (!options.follow && options.output.empty())
+    fail(ExitCode::kUsage, "--output is required, the page to be written; or --follow, which serves it");
+  if (!options.follow && options.port != 0)
+    fail(ExitCode::kUsage, "--port needs --follow, which serves the page");
+  if (options.follow) serve_report(options);
+  check_can_create(options.output);
+  const std::vector<RunRecord> runs = read_runs(options.folders);
+  for (const RunRecord& run : runs)
+    if (const std::string warning = warning_of(run); !warning.empty()) say(job, "warning: " + warning);
   write_file_atomically(options.output, report_page(runs));
   int64_t lines = 0;
   for (const RunRecord& run : runs) lines += run.metrics.lines;
@@ -41,7 +93,7 @@ Command report_command() {
   Command command;
   command.name = "report";
   command.summary = "draws the curves of training runs as a page for a web browser";
-  command.synopsis = "RUN... --output FILE.html";
+  command.synopsis = "RUN... --output FILE.html|--follow";
   command.description = {
       "Writes a page with what metrics.jsonl of the run folders says: loss, perplexity, scores of validations, "
       "learning rate, norm of the gradients, tokens per second, skipped steps, the mix of corpora of a plan; "
@@ -55,11 +107,18 @@ Command report_command() {
       "normal; other lines that cannot be read are left out, with a warning. Of steps that were computed again "
       "after a restart the last values count."};
   command.examples = {{"report model --output report.html", "One run:"},
-                      {"report model other-model --output report.html", "Two runs over each other:"}};
+                      {"report model other-model --output report.html", "Two runs over each other:"},
+                      {"report model --follow", "A run that trains, until Ctrl-C:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("RUN", options->folders, "Run folders, of 'ventris train --model-dir'.").required = true;
-  table.text("output", "FILE", options->output, "The page (HTML).").required = true;
+  table.text("output", "FILE", options->output, "The page (HTML).");
+  table.toggle(
+      "follow", options->follow,
+      "Serves the page to a browser of this machine, at the address that it prints, until it is "
+      "interrupted; the page is drawn anew while the runs go on. Only who has the whole address, with its "
+      "token, gets the page, and nothing else is served.");
+  table.integer("port", options->port, {.min = 0, .max = 65535}, "Port of --follow; 0: any that is free.");
   command.run = [options](Job& job) { return run_report(*options, job); };
   return command;
 }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "backend/error.h"
 #include "launch/page_data.h"
 #include "launch/report_page_template.h"
 #include "trainer/program_version.h"
@@ -130,16 +132,23 @@ MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, 
   return result;
 }
 
-std::string report_page(const std::vector<RunRecord>& runs) {
+std::string report_page(const std::vector<RunRecord>& runs, const std::string& stamp) {
   Json list = Json::array();
   for (const RunRecord& run : runs) list.push_back(json_of(run));
   const Json data = {{"program", program_name_and_version()},
                      {"made", now_utc()},
+                     {"stamp", stamp},
                      {"columns", kReportColumns},
                      {"runs", list},
                      {"options", options_of(runs)}};
-  return std::string(kPageBegin) + kReportPageHead + page_data(data) + kReportPageTail + kReportPageSamples +
-         kReportPageScript;
+  std::string begin = kPageBegin;
+  constexpr std::string_view kLastSource = "img-src data:";
+  if (!stamp.empty()) {
+    const size_t at = begin.find(kLastSource);
+    VENTRIS_CHECK(at != std::string::npos, "the page has another policy");
+    begin.insert(at + kLastSource.size(), "; connect-src 'self'");
+  }
+  return begin + kReportPageHead + page_data(data) + kReportPageTail + kReportPageSamples + kReportPageScript;
 }
 
 }  // namespace ventris

@@ -18,6 +18,8 @@ MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, 
 
 /// One self-contained HTML file with the curves, marks and options of runs, without libraries or network
 /// access. Text of files is shown literally, never interpreted as markup.
-std::string report_page(const std::vector<RunRecord>& runs);
+/// `stamp`: of a page that a PageServer serves, which loads itself anew when "/stamp" says another; "" of a
+/// file.
+std::string report_page(const std::vector<RunRecord>& runs, const std::string& stamp = "");
 
 }  // namespace ventris

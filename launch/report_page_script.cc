@@ -349,6 +349,55 @@ byId("reset").onclick = reset;
 let frame = 0;
 onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(plotAll); };
 document.documentElement.dataset.charts = drawn.length;
+
+// A page of a server loads itself anew when the run has gone on, and keeps what was chosen.
+const choices = ["axis", "show-marks", "only", "sample-set", "sample-other"];
+const valueOf = element => element.type === "checkbox" ? element.checked : element.selectedIndex;
+function keepChoices() {
+  const kept = {range, shown, logs: drawn.map(chart => [chart.title, chart.log]), step: byId("sample-step").value,
+    newest: byId("sample-step").selectedIndex === byId("sample-step").options.length - 1,
+    values: choices.map(id => valueOf(byId(id)))};
+  sessionStorage.setItem("choices", JSON.stringify(kept));
+}
+function takeChoices() {
+  const kept = JSON.parse(sessionStorage.getItem("choices") ?? "null");
+  sessionStorage.removeItem("choices");
+  if (!kept) return;
+  choices.forEach((id, i) => {
+    const element = byId(id);
+    if (element.type === "checkbox") element.checked = kept.values[i];
+    else if (kept.values[i] < element.options.length) element.selectedIndex = kept.values[i];
+    element.onchange?.();
+  });
+  kept.shown.slice(0, shown.length).forEach((on, r) => {
+    shown[r] = on;
+    document.querySelectorAll("#runs tbody input")[r].checked = on;
+  });
+  for (const [title, log] of kept.logs) for (const chart of drawn.filter(other => other.title === title)) {
+    chart.log = log;
+    chart.figure.querySelector("input").checked = log;
+  }
+  const steps = [...byId("sample-step").options].map(option => option.value);
+  if (!kept.newest && steps.includes(kept.step)) {
+    byId("sample-step").value = kept.step;
+    byId("sample-step").onchange();
+  }
+  if (kept.range) zoom(...kept.range); else plotAll();
+}
+if (data.stamp) {
+  takeChoices();
+  const made = byId("made").textContent;
+  setInterval(async () => {
+    try {
+      const answer = await fetch("/stamp" + location.search, {cache: "no-store"});
+      if (!answer.ok) throw new Error(answer.statusText);
+      if (await answer.text() !== data.stamp) { keepChoices(); location.reload(); }
+      byId("made").textContent = made;
+    } catch {
+      byId("made").textContent = made + "; the server does not answer";
+    }
+  }, 5000);
+}
 </script>
 </body>
 </html>

@@ -146,7 +146,7 @@ class Attention(support.CommandLineTest):
 
     def test_a_page_has_the_best_of_very_many_that_fell_out(self):
         data, _ = self.search("half past seven", "--beam-size", 20, "--target", "zwei halb")
-        self.assertEqual(data["considered"][1], 400)
+        self.assertGreater(data["considered"][1], 200)
         fallen = [node for node in data["steps"][1] if not node.get("kept")]
         self.assertEqual([node["rank"] for node in data["steps"][1][:120]], list(range(1, 121)))
         self.assertLessEqual(len(fallen), 101)
