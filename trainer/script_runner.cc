@@ -18,7 +18,7 @@ constexpr size_t kMaxQuoted = 60;
 constexpr std::string_view kSpaces = " \t\r";
 
 /// The beginning of a line.
-std::string quoted(std::string_view line) {
+std::string in_quotes(std::string_view line) {
   return fmt::format("\"{}{}\"", readable(line.substr(0, kMaxQuoted)), line.size() > kMaxQuoted ? "..." : "");
 }
 
@@ -36,7 +36,7 @@ ScriptResult result_of(const ScriptTask& task, const ScriptEnd& end) {
     result.score = score;
   } else {
     result.error = fmt::format("its first line is {}; expected is one finite number, on the standard output",
-                               word.empty() ? "empty" : quoted(word));
+                               word.empty() ? "empty" : in_quotes(word));
   }
   return result;
 }

@@ -20,7 +20,7 @@ bool is_control(char c) {
 }
 
 /// For a message: short, on one line, without control characters that a terminal would obey.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string shown = text.substr(0, kMaxQuoted);
   std::replace_if(shown.begin(), shown.end(), is_control, '?');
   return "'" + shown + (text.size() > kMaxQuoted ? "..." : "") + "'";
@@ -50,8 +50,8 @@ class Collector : public YAML::EventHandler {
                 const std::string& value) override {
     refuse_anchor(mark, anchor);
     if (std::any_of(value.begin(), value.end(), is_control))
-      refuse(mark, fmt::format("{} has a control character", quoted(value)));
-    if (depth_ == 0) refuse(mark, fmt::format("{} is no line of the form 'option: value'", quoted(value)));
+      refuse(mark, fmt::format("{} has a control character", in_quotes(value)));
+    if (depth_ == 0) refuse(mark, fmt::format("{} is no line of the form 'option: value'", in_quotes(value)));
     if (depth_ == 1 && !has_key_) return take_key(mark, value);
     settings_.back().values.push_back(value);
     has_key_ = depth_ > 1;
@@ -71,7 +71,7 @@ class Collector : public YAML::EventHandler {
     refuse_anchor(mark, anchor);
     if (depth_ > 0)
       refuse(mark, fmt::format("{} has options of its own; expected are those of Marian, on one level",
-                               settings_.empty() ? "a key" : quoted(settings_.back().key)));
+                               settings_.empty() ? "a key" : in_quotes(settings_.back().key)));
     depth_ = 1;
     began_ = true;
   }
@@ -88,7 +88,7 @@ class Collector : public YAML::EventHandler {
   }
   void take_key(const YAML::Mark& mark, const std::string& key) {
     const auto [first, is_new] = line_of_.emplace(key, mark.line + 1);
-    if (!is_new) refuse(mark, fmt::format("{} is there already, at line {}", quoted(key), first->second));
+    if (!is_new) refuse(mark, fmt::format("{} is there already, at line {}", in_quotes(key), first->second));
     settings_.push_back({.key = key, .values = {}, .line = mark.line + 1});
     has_key_ = true;
   }

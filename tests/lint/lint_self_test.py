@@ -29,6 +29,7 @@ PRESETS = {
     "buildPresets": [{"name": "release", "configurePreset": "release"}],
 }
 HEADER = "#pragma once\n\n#include <string>\n\nint length_of(const std::string& text);\n"
+PRECOMPILED = "set(VENTRIS_PRECOMPILED_HEADERS <filesystem> <string>)\n"
 SOURCE = '#include "data/sum.h"\n\nint length_of(const std::string& text) {\n  return static_cast<int>(text.size());\n}\n'
 
 # The ruff that tests/lint.sh installed in this tree, if it did.
@@ -234,6 +235,7 @@ class LintTest(unittest.TestCase):
     def write_project(self):
         self.write("CMakeLists.txt", CMAKE)
         self.write("CMakePresets.json", json.dumps(PRESETS))
+        self.write("cmake/precompiled_headers.cmake", PRECOMPILED)
         self.write("data/sum.h", HEADER)
         self.write("data/sum.cc", SOURCE)
         self.write(".gitignore", "/build/\n")
@@ -255,6 +257,13 @@ class LintTest(unittest.TestCase):
         self.write_project()
         self.write("data/sum.h", HEADER + "\nstruct Base {\n  virtual int f();\n  ~Base();\n};\n")
         self.assert_finds("tidy", "data/sum.h:7:", "cppcoreguidelines-virtual-class-destructor")
+
+    def test_tidy_sees_what_precompiled_headers_declare(self):
+        self.write_project()
+        ours = "\nnamespace {\nstd::string quoted(const std::string& text) { return text; }\n}  // namespace\n"
+        called = ours + "std::string use(std::string& text) { return text.empty() ? std::string() : quoted(text); }\n"
+        self.write("data/sum.cc", SOURCE + called)  # std::quoted is the better match, where <filesystem> brings it
+        self.assert_finds("tidy", "data/sum.cc:10:", "clang-diagnostic-error")
 
     def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
         folder = self.tree / "build/cuda"
