@@ -86,6 +86,8 @@ Json json_of(const RunRecord& run) {
                  {"marks_left_out", metrics.marks.size() - std::min(metrics.marks.size(), kReportMarks)},
                  {"series", json_of(metrics, metrics.series)},
                  {"shares", json_of(metrics, metrics.shares)},
+                 {"phases", json_of(metrics, metrics.phases)},
+                 {"phase_seconds", metrics.phase_seconds},
                  {"samples", samples_of(run)}};
   return object;
 }

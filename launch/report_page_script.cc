@@ -304,6 +304,30 @@ function addMarks() {
   }
 }
 
+// The whole time of each run, as a bar and in numbers.
+function addPhases() {
+  const timed = data.runs.filter(run => Object.keys(run.phase_seconds).length);
+  byId("phases-section").hidden = !timed.length;
+  if (!timed.length) return;
+  const named = phaseNames.filter(([key]) => timed.some(run => run.phase_seconds[key] > 0));
+  const rows = headings(byId("phases"), ["run", "", ...named.map(([, label]) => label), "in all"], 2);
+  named.forEach(([key], i) => byId("phases").tHead.rows[0].cells[2 + i].prepend(make("span", byId("phases"), "", {class: "swatch",
+    style: `border-color: ${colour(phaseNames.findIndex(([other]) => other === key))}; border-top-width: 8px; width: 8px`})));
+  for (const run of timed) {
+    const whole = Object.values(run.phase_seconds).reduce((sum, seconds) => sum + seconds, 0);
+    const row = make("tr", rows);
+    make("bdi", make("th", row, "", {scope: "row"}), visible(run.name));
+    const bar = make("div", make("td", row), "", {class: "parts", "aria-hidden": true});
+    for (const [key, label] of named) {
+      const seconds = run.phase_seconds[key] ?? 0;
+      const part = whole > 0 ? 100 * seconds / whole : 0;
+      make("span", bar, "", {title: label, style: `width: ${part}%; background: ${colour(phaseNames.findIndex(([other]) => other === key))}`});
+      make("td", row, `${duration(seconds)}, ${part.toFixed(1)} %`, {class: "number", "data-value": seconds});
+    }
+    make("td", row, duration(whole), {class: "number", "data-value": whole});
+  }
+}
+
 function addOptions() {
   const several = data.runs.length > 1;
   const differing = data.options.filter(option => option.differs).length;
@@ -337,6 +361,7 @@ if (thinned.length) {
     + `columns, and the first and last: of at most ${plain(Math.max(...thinned.map(({points}) => points.of)))} values.`;
 }
 addRuns();
+addPhases();
 addSamples();
 addMarks();
 addOptions();

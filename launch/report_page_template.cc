@@ -60,6 +60,8 @@ svg .zoom { fill: var(--muted); opacity: 0.18; }
 .legend td, .legend th { padding: 1px 10px 1px 0; border: 0; }
 .swatch { display: inline-block; width: 18px; height: 0; border-top: 2.5px solid; vertical-align: middle;
   margin-right: 6px; }
+.parts { display: flex; width: 320px; height: 12px; border-radius: 3px; overflow: hidden; margin-top: 4px;
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .choices { display: flex; flex-wrap: wrap; gap: 6px 14px; align-items: center; margin-bottom: 8px; }
 .sample { border-top: 1px solid var(--grid); padding: 8px 0; break-inside: avoid; display: grid; max-width: 1100px;
   grid-template-columns: 92px 1fr; gap: 2px 10px; }
@@ -111,6 +113,11 @@ curve, arrow keys, Home and End move the reader, + and - enlarge and reduce arou
 <p id="thinned" hidden></p>
 <div id="charts"></div>
 <svg id="space" width="0" height="0" aria-hidden="true"></svg>
+</section>
+<section aria-labelledby="phases-title" id="phases-section" hidden>
+<h2 id="phases-title">Time by phase</h2>
+<p>Wall time of the first rank, of all steps that count, up to the last line of the log with a loss.</p>
+<div class="scroll"><table id="phases"></table></div>
 </section>
 <section aria-labelledby="samples-title" id="samples-section" hidden>
 <h2 id="samples-title">Translations</h2>
@@ -223,6 +230,14 @@ data.runs.forEach((run, r) => {
     dots: false, band: []}));
   const of = data.runs.length > 1 ? " of " + visible(run.name) : "";
   charts.push({title: "Mix of corpora" + of, note: "part of the pairs since the line before", curves, mix: true});
+});
+const phaseNames = [["start", "start"], ["data", "waiting for batches"], ["steps", "steps"], ["validation", "validation"],
+  ["saving", "saving"], ["other", "other"]];
+data.runs.forEach((run, r) => {
+  const curves = phaseNames.map(([key, label], i) => ({
+    run: r, key, label, points: run.phases[key], colour: colour(i), dash: "", dots: false, band: []})).filter(({points}) => points);
+  const of = data.runs.length > 1 ? " of " + visible(run.name) : "";
+  charts.push({title: "Time by phase" + of, note: "part of the time since the line before", curves, mix: true});
 });
 const skips = curve => curve.key === "skipped_steps" && curve.points.value.every(value => value === 0);
 const drawn = charts.filter(chart => chart.curves.length && !chart.curves.every(skips));

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "data/batches.h"
 #include "data/corpus.h"
@@ -66,6 +67,8 @@ class BatchFeed {
   /// This rank's next micro-batch of the step, in the order of the shards: its copy to the device is
   /// enqueued. Valid until the next call.
   Piece next_micro_batch();
+  /// Seconds since the previous call in which these two waited for the thread that packs.
+  double take_waited_seconds() { return std::exchange(waited_seconds_, 0.0); }
 
  private:
   struct Stage {
@@ -91,7 +94,8 @@ class BatchFeed {
   const uint64_t seed_;
   const Share share_;
   std::array<Stage, 2> stages_;
-  int64_t taken_ = 0;         // micro-batches, by the caller alone
+  int64_t taken_ = 0;  // micro-batches, by the caller alone
+  double waited_seconds_ = 0.0;
   data::PackedBatch packed_;  // of the thread
 
   std::mutex mutex_;  // guards the following members

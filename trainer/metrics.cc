@@ -130,6 +130,8 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
     line["stage"] = metrics.stage;
     for (const auto& [corpus, pairs] : metrics.pairs) line["pairs"][corpus] = pairs;
   }
+  for (const auto& [phase, seconds] : metrics.phase_seconds)
+    line["phase_seconds"][phase] = std::round(1e6 * seconds) / 1e6;
   write_line(line);
 }
 

@@ -12,6 +12,7 @@
 #include "data/files/folder_lock.h"
 #include "trainer/files/metric_events.h"
 #include "trainer/files/rollbacks.h"
+#include "trainer/phase_clock.h"
 
 namespace ventris {
 
@@ -38,6 +39,7 @@ struct IntervalMetrics {
   int64_t skipped_steps = 0;
   std::string stage = {};                                   // of the step; "" without a plan of stages
   std::vector<std::pair<std::string, int64_t>> pairs = {};  // drawn of each corpus since the start; likewise
+  PhaseSeconds phase_seconds = {};                          // of the first rank, since the line before
 
   bool has_loss() const { return sums.target_tokens > 0; }
   double loss() const { return sums.loss / static_cast<double>(sums.target_tokens); }

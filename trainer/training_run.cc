@@ -227,7 +227,7 @@ std::string TrainingRun::what_is_done() const {
 data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
-  step_begin_ = Clock::now();
+  phase_clock_.enter(RunPhase::kSteps, step_begin_ = Clock::now());
   state_.rollback_rate *= rate_from(rollbacks_, state_.step);
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
@@ -354,6 +354,7 @@ void TrainingRun::check_surroundings() const {
 }
 
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
+  const PhaseRange range(phase_clock_, RunPhase::kSaving);
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_surroundings();
   check_ranks();  // a checkpoint requires a state on which all ranks agree

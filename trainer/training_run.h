@@ -16,6 +16,7 @@
 #include "trainer/initial_values.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
+#include "trainer/phase_clock.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
@@ -97,9 +98,7 @@ class TrainingRun {
   void wait_for_save();
   bool wait_for_script();
   void record_save();  // in status.json: the last checkpoint is on the disk
-  double seconds_of_run() const;
-  double seconds_left() const;
-  double epochs() const;
+  double seconds_of_run() const, seconds_left() const, epochs() const;
   IntervalMetrics interval_metrics() const;
   bool target_is_reached() const;  // the best model so far is as good as --valid-target
   void sign(ValidationMetrics& metrics);
@@ -137,6 +136,7 @@ class TrainingRun {
 
   IntervalSums interval_, whole_run_;
   Clock::time_point step_begin_ = Clock::now();
+  PhaseClock phase_clock_;
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_, options_.spikes};
   bool nothing_to_do_ = false;             // the checkpoint to resume from is that of the last step

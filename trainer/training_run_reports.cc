@@ -60,7 +60,9 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
     record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
-  const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
+  const Clock::time_point now = Clock::now();
+  phase_clock_.enter(RunPhase::kOther, now);
+  const double seconds = std::chrono::duration<double>(now - step_begin_).count();
   interval_.seconds += seconds;
   whole_run_.seconds += seconds;
   whole_run_.target_tokens += batch.target_tokens;
@@ -83,7 +85,8 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
 }
 
 void TrainingRun::log_interval() {
-  const IntervalMetrics metrics = interval_metrics();
+  IntervalMetrics metrics = interval_metrics();
+  metrics.phase_seconds = phase_clock_.take(feed_->take_waited_seconds());
   if (metrics_) metrics_->write(metrics);
   progress_.line(metrics, seconds_left());
   interval_ = {};

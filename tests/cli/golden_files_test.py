@@ -15,7 +15,7 @@ EXTENSIONS = ("h5", "safetensors")
 CHECKPOINT = "run/checkpoint-00001500.h5"
 
 # Of the lines of metrics.jsonl: how long something took, and when.
-TIMES = {"time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second"}
+TIMES = {"time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second", "phase_seconds"}
 
 
 class GoldenFiles(support.CommandLineTest):

@@ -199,6 +199,16 @@ class Report(Runs):
         self.assertEqual(run["shares"]["clean"]["value"], [0.75, 0.5, 0.375])
         self.assertEqual(run["shares"]["web"]["value"], [0.25, 0.5, 0.625])
 
+    def test_the_time_by_phase_is_that_of_the_lines_that_count(self):
+        def line(step, **seconds):
+            return line_of(step, phase_seconds={**dict.fromkeys(("start", "data", "steps", "validation", "saving", "other"), 0.0), **seconds})
+
+        log = line(10, start=1.0, steps=3.0) + line(20, steps=6.0, validation=2.0) + line(30, steps=4.0) + line(20, steps=5.0, data=5.0)
+        (run,) = self.data(self.folder_with("phases", log))["runs"]
+        self.assertEqual(run["phase_seconds"], {"start": 1.0, "data": 5.0, "steps": 8.0, "validation": 0.0, "saving": 0.0, "other": 0.0})
+        self.assertEqual({key: of["value"] for key, of in run["phases"].items() if any(of["value"])},
+                         {"start": [0.25, 0.0], "steps": [0.75, 0.5], "data": [0.0, 0.5]})  # fmt: skip
+
     def test_text_of_files_is_never_markup(self):
         event = {"step": 5, "type": "event", "event": "stage_end", "ended_stage": ODD, "end": ODD}
         log = line_of(1, **{ODD: 1.0}) + json.dumps(event) + "\n"

@@ -85,6 +85,14 @@ class Train(support.CommandLineTest):
             "skipped_steps",
         ):
             self.assertIsInstance(intervals[0][key], (int, float), key)
+        phases = [line["phase_seconds"] for line in intervals]
+        self.assertGreater(phases[0]["start"], 0)
+        self.assertTrue(all(of["steps"] > 0 and of["start"] == 0 for of in phases[1:]), phases)
+        # The time of a validation, and of saving, is in the line after it.
+        validated = {line["step"] for line in validations}
+        for before, line in zip(intervals, intervals[1:]):
+            self.assertEqual(line["phase_seconds"]["validation"] > 0, before["step"] in validated, line)
+        self.assertTrue(any(of["saving"] > 0 for of in phases), phases)
         for key in ("valid_loss", "valid_perplexity", "valid_bleu"):
             self.assertIsInstance(validations[0][key], (int, float), key)
         self.assertLess(intervals[-1]["loss"], intervals[0]["loss"])

@@ -99,7 +99,7 @@ class WholeRun(support.CommandLineTest):
 
     def interesting(self, name):
         """The lines without times and rates, and without what says of starts and of the script, which runs beside the training."""
-        hidden = ("time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
+        hidden = ("time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second", "phase_seconds")
         lines = [line for line in self.lines(name) if line.get("event") not in ("resumed", "valid_script")]
         return [{key: value for key, value in line.items() if key not in hidden} for line in lines]
 

@@ -105,6 +105,7 @@ class Reader {
 
   MetricsRecord take() {
     add_shares();
+    add_phases();
     return std::move(record_);
   }
 
@@ -140,6 +141,7 @@ class Reader {
     };
     drop(record_.series);
     drop(pairs_);
+    drop(phase_seconds_);
     record_.digests.erase(record_.digests.lower_bound(step), record_.digests.end());
     while (!intervals_.empty() && record_.places[intervals_.back()].step >= step) intervals_.pop_back();
     while (!record_.places.empty() && record_.places.back().step >= step) record_.places.pop_back();
@@ -173,6 +175,9 @@ class Reader {
       if (!kNoSeries.contains(key)) add_value(record_.series, key, value);
     if (line.contains("pairs") && line["pairs"].is_object())
       for (const auto& [corpus, count] : line["pairs"].items()) add_value(pairs_, corpus, count);
+    if (line.contains("phase_seconds") && line["phase_seconds"].is_object())
+      for (const auto& [phase, seconds] : line["phase_seconds"].items())
+        add_value(phase_seconds_, phase, seconds);
     if (const std::string digest = text_in(line, "digest"); !digest.empty()) record_.digests[step] = digest;
   }
 
@@ -232,20 +237,38 @@ class Reader {
         before = value.value;
       }
     }
-    for (auto& [corpus, series] : growth) {
+    add_parts(growth, drawn, record_.shares);
+  }
+
+  /// Divides the values by the sum of all series at their place.
+  static void add_parts(const std::map<std::string, MetricsSeries>& all, std::map<size_t, double>& sums,
+                        std::map<std::string, MetricsSeries>& parts) {
+    for (const auto& [key, series] : all) {
       for (const MetricsValue& value : series) {
-        const double all = drawn[value.place];
-        if (all > 0) record_.shares[corpus].push_back({value.place, value.value / all});
+        const double sum = sums[value.place];
+        if (sum > 0) parts[key].push_back({value.place, value.value / sum});
       }
     }
+  }
+
+  void add_phases() {
+    std::map<size_t, double> sums;
+    for (const auto& [phase, series] : phase_seconds_) {
+      for (const MetricsValue& value : series) {
+        sums[value.place] += value.value;
+        record_.phase_seconds[phase] += value.value;
+      }
+    }
+    add_parts(phase_seconds_, sums, record_.phases);
   }
 
   std::string path_;
   MetricsRecord record_;
   std::vector<size_t> intervals_;               // places of intervals
   std::map<std::string, MetricsSeries> pairs_;  // drawn of each corpus since the start
-  std::vector<int64_t> skipped_;                // steps that events report
-  bool has_resumed_ = false;                    // since then events mark the restarts
+  std::map<std::string, MetricsSeries> phase_seconds_;
+  std::vector<int64_t> skipped_;  // steps that events report
+  bool has_resumed_ = false;      // since then events mark the restarts
 };
 
 }  // namespace

@@ -44,6 +44,9 @@ struct MetricsRecord {
   std::map<std::string, MetricsSeries>
       series;  // by key: "loss", "valid_bleu"; not those of MetricsPlace and events
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
+  std::map<std::string, MetricsSeries>
+      phases;  // by phase of the run: its part of the time since the line before
+  std::map<std::string, double> phase_seconds;  // by phase: of all lines
   std::map<int64_t, std::string> digests;       // by step
   std::vector<MetricsMark> marks;
   int64_t lines = 0;
