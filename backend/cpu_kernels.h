@@ -36,6 +36,7 @@ struct CpuKernels {
   size_t (&packed_bytes)(int64_t rows, int64_t cols, Packing);
   void (&pack)(Context&, const PackArgs&);
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
+  void (&r_drop)(Context&, const RDropArgs&);
   void (&repetition_penalty)(Context&, const RepetitionPenaltyArgs&);
   void (&swish_forward)(Context&, const SwishForwardArgs&);
   void (&swish_backward)(Context&, const SwishBackwardArgs&);

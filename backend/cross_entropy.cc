@@ -6,7 +6,7 @@
 
 namespace ventris {
 
-void cross_entropy(Context& context, const CrossEntropyArgs& args) {
+void check_cross_entropy(const CrossEntropyArgs& args) {
   const int64_t rows = args.logits.rows;
   const DType master = master_dtype(args.logits.dtype);
   check_tensor(args.logits, rows, args.logits.cols, args.logits.dtype, "logits");
@@ -20,6 +20,10 @@ void cross_entropy(Context& context, const CrossEntropyArgs& args) {
   VENTRIS_CHECK(args.smoothing >= 0.0F && args.smoothing <= 1.0F, "smoothing is {}, expected 0 to 1",
                 args.smoothing);
   VENTRIS_CHECK(!args.gradient || args.gradient_scale != nullptr, "the gradient needs gradient_scale");
+}
+
+void cross_entropy(Context& context, const CrossEntropyArgs& args) {
+  check_cross_entropy(args);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return cross_entropy_cuda(context, args);
   }

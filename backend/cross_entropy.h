@@ -28,6 +28,8 @@ struct CrossEntropyArgs {
   Tensor nll;                             // [1, rows] master; zero in rows that do not count
 };
 void cross_entropy(Context& context, const CrossEntropyArgs& args);
+/// Throws Error(kInternal) for arguments that break this contract, for operations that extend it.
+void check_cross_entropy(const CrossEntropyArgs& args);
 
 /// totals[0] += sum of loss, totals[1] += sum of nll, in f64 and in row order.
 struct LossSumArgs {

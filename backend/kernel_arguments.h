@@ -28,6 +28,7 @@ struct LogSoftmaxTopKArgs;
 struct LossSumArgs;
 struct MovingAverageArgs;
 struct PlanUpdateArgs;
+struct RDropArgs;
 struct RepetitionPenaltyArgs;
 struct SquaresOfChunksArgs;
 struct SumOfChunksArgs;

@@ -61,6 +61,7 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .packed_bytes = packed_bytes_cpu,
     .pack = pack_cpu,
     .packed_gemm = packed_gemm_cpu,
+    .r_drop = r_drop_cpu,
     .repetition_penalty = repetition_penalty_cpu,
     .swish_forward = swish_forward_cpu,
     .swish_backward = swish_backward_cpu,

@@ -31,6 +31,7 @@ void chained_gemm_cpu(Context& context, const GemmArgs& args);
 /// The loss of training.
 void cross_entropy_cpu(Context& context, const CrossEntropyArgs& args);
 void loss_sum_cpu(Context& context, const LossSumArgs& args);
+void r_drop_cpu(Context& context, const RDropArgs& args);
 
 /// Scores of tokens in a search.
 void log_softmax_top_k_cpu(Context& context, const LogSoftmaxTopKArgs& args);

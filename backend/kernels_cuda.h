@@ -28,6 +28,7 @@ bool gemm_takes_relu_bits_cuda(Context& context, const GemmArgs& args);
 /// The loss of training.
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args);
 void loss_sum_cuda(Context& context, const LossSumArgs& args);
+void r_drop_cuda(Context& context, const RDropArgs& args);
 
 /// Scores of tokens in a search.
 void log_softmax_top_k_cuda(Context& context, const LogSoftmaxTopKArgs& args);

@@ -32,6 +32,7 @@
 #include "backend/moving_average.h"
 #include "backend/not_finite.h"
 #include "backend/packed_gemm.h"
+#include "backend/r_drop.h"
 #include "backend/repetition_penalty.h"
 #include "backend/swish.h"
 #include "backend/top_k.h"

@@ -54,6 +54,7 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"transformer-dropout", "", "dropout", ""},
     {"transformer-dropout-attention", "", "attention-dropout", ""},
     {"transformer-dropout-ffn relu-dropout", "", "activation-dropout", ""},
+    {"reg-alpha", "train plan", "r-drop", ""},
     {"dropout-src", "", "dropout-source", ""},
     {"dropout-trg", "", "dropout-target", ""},
     {"transformer-preprocess transformer-postprocess encoder-normalize-before decoder-normalize-before", "",

@@ -8,9 +8,9 @@
 
 namespace ventris {
 
-/// Floating-point operations of one training step (forward and backward: three times the forward GEMMs and
-/// attention products; no dropout, norm or softmax) of the layers
-/// that the micro-batch passes, from the offsets of the sentences, in host memory.
+/// Floating-point operations of a forward and a backward pass of training (three times the forward GEMMs and
+/// attention products; no dropout, norm or softmax) through the layers that the micro-batch passes, from the
+/// offsets of the sentences, in host memory. With R-Drop there are two such passes, through other layers.
 struct FlopCount {
   double encoder = 0, decoder = 0, output_projection = 0;
   double encoder_attention = 0, decoder_attention = 0;  // products of queries, keys, weights and values

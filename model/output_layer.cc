@@ -6,6 +6,7 @@
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
+#include "backend/r_drop.h"
 #include "backend/top_k.h"
 
 namespace ventris {
@@ -28,48 +29,86 @@ int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, 
 }  // namespace
 
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
-                                      DType dtype, int64_t capacity) {
+                                      DType dtype, int64_t capacity, bool two_passes) {
   Memory memory;
   memory.logits = arena.allocate(chunk_rows(config, device, dtype, capacity), config.padded_vocab(), dtype);
+  if (two_passes) memory.second_logits = arena.allocate(memory.logits.rows, memory.logits.cols, dtype);
   memory.loss = arena.allocate(1, capacity, master_dtype(dtype));
   memory.nll = arena.allocate(1, capacity, master_dtype(dtype));
   memory.totals = arena.allocate_array<double>(2);
   return memory;
 }
 
-/// With logits Z = h E^T + b and dZ from the cross-entropy: d_h = dZ E;  dE += dZ^T h;  db += column sums of
-/// dZ.
+namespace {
+
+CrossEntropyArgs cross_entropy_args(const Pass& pass, Tensor logits, int64_t begin, bool gradient,
+                                    const OutputLayer::Memory& memory) {
+  const float* const weights = pass.batch.weights;
+  return {.logits = logits,
+          .labels = pass.batch.labels + begin,
+          .weights = weights == nullptr ? nullptr : weights + begin,
+          .first_row = begin,
+          .tokens = pass.batch.target_offsets + pass.batch.sentences,
+          .vocab = pass.config.vocab_size,
+          .smoothing = pass.config.label_smoothing,
+          .gradient = gradient,
+          .gradient_scale = pass.batch.gradient_scale,
+          .loss = memory.loss.col_range(begin, logits.rows),
+          .nll = memory.nll.col_range(begin, logits.rows)};
+}
+
+void add_losses(const Pass& pass, int64_t rows, const OutputLayer::Memory& memory) {
+  loss_sum(pass.context, {.loss = memory.loss.col_range(0, rows),
+                          .nll = memory.nll.col_range(0, rows),
+                          .totals = memory.totals});
+}
+
+}  // namespace
+
 void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
   const int64_t all_rows = hidden.rows;
-  const float* const weights = pass.batch.weights;
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
     const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
     const Tensor z = memory.logits.row_range(0, rows);
     logits(pass, h, z);
-    cross_entropy(pass.context, {.logits = z,
-                                 .labels = pass.batch.labels + begin,
-                                 .weights = weights == nullptr ? nullptr : weights + begin,
-                                 .first_row = begin,
-                                 .tokens = pass.batch.target_offsets + pass.batch.sentences,
-                                 .vocab = pass.config.vocab_size,
-                                 .smoothing = pass.config.label_smoothing,
-                                 .gradient = static_cast<bool>(d_hidden),
-                                 .gradient_scale = pass.batch.gradient_scale,
-                                 .loss = memory.loss.col_range(begin, rows),
-                                 .nll = memory.nll.col_range(begin, rows)});
+    cross_entropy(pass.context, cross_entropy_args(pass, z, begin, static_cast<bool>(d_hidden), memory));
     if (!d_hidden) continue;
-    gemm(pass.context, {.a = z, .b = pass.store.value(table_), .c = d_hidden.row_range(begin, rows)});
-    if (const Tensor d_table = pass.store.gradient(table_)) {
-      gemm(pass.context,
-           {.a = z, .b = h, .c = d_table, .transpose_a = true, .accumulate = !pass.overwrites || begin > 0});
-    }
-    const Tensor d_bias = bias_ >= 0 ? pass.store.gradient(bias_) : Tensor{};
-    if (d_bias) bias_backward(pass.context, {.d_y = z, .d_bias = d_bias});
+    backward(pass, z, h, d_hidden.row_range(begin, rows), /*accumulate=*/!pass.overwrites || begin > 0);
   }
-  loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),
-                          .nll = memory.nll.col_range(0, all_rows),
-                          .totals = memory.totals});
+  add_losses(pass, all_rows, memory);
+}
+
+void OutputLayer::r_drop_loss(Pass& pass, const TrainedPass& first, const TrainedPass& second, float alpha,
+                              const Memory& memory) const {
+  const int64_t all_rows = first.hidden.rows;
+  for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
+    const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
+    const Tensor z = memory.logits.row_range(0, rows);
+    const Tensor second_z = memory.second_logits.row_range(0, rows);
+    logits(pass, first.hidden.row_range(begin, rows), z);
+    logits(pass, second.hidden.row_range(begin, rows), second_z);
+    r_drop(pass.context, {.pass = cross_entropy_args(pass, z, begin, /*gradient=*/true, memory),
+                          .second = second_z,
+                          .alpha = alpha});
+    backward(pass, z, first.hidden.row_range(begin, rows), first.d_hidden.row_range(begin, rows),
+             /*accumulate=*/!pass.overwrites || begin > 0);
+    backward(pass, second_z, second.hidden.row_range(begin, rows), second.d_hidden.row_range(begin, rows),
+             /*accumulate=*/true);
+  }
+  add_losses(pass, all_rows, memory);
+}
+
+/// With logits Z = h E^T + b: d_h = dZ E;  dE += dZ^T h;  db += column sums of dZ.
+void OutputLayer::backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden,
+                           bool accumulate) const {
+  gemm(pass.context, {.a = d_logits, .b = pass.store.value(table_), .c = d_hidden});
+  if (const Tensor d_table = pass.store.gradient(table_)) {
+    gemm(pass.context,
+         {.a = d_logits, .b = hidden, .c = d_table, .transpose_a = true, .accumulate = accumulate});
+  }
+  const Tensor d_bias = bias_ >= 0 ? pass.store.gradient(bias_) : Tensor{};
+  if (d_bias) bias_backward(pass.context, {.d_y = d_logits, .d_bias = d_bias});
 }
 
 void OutputLayer::log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const {

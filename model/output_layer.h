@@ -14,21 +14,30 @@ namespace ventris {
 class OutputLayer {
  public:
   struct Memory {
-    Tensor logits;   // [rows of a chunk, padded_vocab] T
-    Tensor loss;     // [1, capacity] master
-    Tensor nll;      // [1, capacity] master
-    double* totals;  // [2] sums of loss and nll over micro-batches
+    Tensor logits;              // [rows of a chunk, padded_vocab] T
+    Tensor second_logits = {};  // the same, of the second pass of R-Drop
+    Tensor loss;                // [1, capacity] master
+    Tensor nll;                 // [1, capacity] master
+    double* totals;             // [2] sums of loss and nll over micro-batches
+  };
+  /// The decoder output of a pass and the gradient that overwrites d_hidden, [target rows, d_model] T.
+  struct TrainedPass {
+    ConstTensor hidden;
+    Tensor d_hidden;
   };
 
   explicit OutputLayer(const TransformerIds& ids) : table_(ids.output), bias_(ids.output_bias) {}
 
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
-                     int64_t capacity);
+                     int64_t capacity, bool two_passes);
 
   /// hidden: [target rows, d_model] T. Adds the loss, weighted where batch.weights are given, to
   /// memory.totals. With d_hidden, [target rows, d_model] T, it is overwritten by the gradient of
   /// *batch.gradient_scale times the summed loss, and the gradients of table and bias are accumulated.
   void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
+  /// The same for two passes over the batch: the loss of R-Drop (backend/r_drop.h).
+  void r_drop_loss(Pass& pass, const TrainedPass& first, const TrainedPass& second, float alpha,
+                   const Memory& memory) const;
 
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
   void log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const;
@@ -37,6 +46,8 @@ class OutputLayer {
   void logits(Pass& pass, ConstTensor hidden, Tensor logits) const;
 
  private:
+  void backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden, bool accumulate) const;
+
   ParameterId table_;
   ParameterId bias_;  // [padded_vocab], or -1
 };

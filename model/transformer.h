@@ -28,9 +28,11 @@ struct LossSums {
 class Transformer {
  public:
   /// Requires: `store` is allocated after declare_transformer gave `ids`. Both must outlive the model. Throws
-  /// Error(kUnavailable) with the bytes needed if memory does not suffice.
+  /// Error(kUnavailable) with the bytes needed if memory does not suffice. `r_drop`: the alpha of R-Drop
+  /// (backend/r_drop.h), for which forward_backward() makes two passes with different dropout; 0: one pass.
   Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
-              const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept);
+              const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept,
+              float r_drop = 0.0F);
   ~Transformer();
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
@@ -73,7 +75,7 @@ class Transformer {
   size_t activation_bytes() const;
   /// The bytes of activations of a model, by the code that allocates them.
   static size_t planned_bytes(const TransformerConfig& config, Device device, DType dtype,
-                              const MicroBatchCapacity& capacity, KeptActivations kept);
+                              const MicroBatchCapacity& capacity, KeptActivations kept, bool two_passes);
 
  private:
   struct Impl;

@@ -50,10 +50,10 @@ class BatchFeed {
   };
 
   /// The references must outlive the object. `seed` is that of dropout. `capacity` must
-  /// hold every shard.
+  /// hold every shard. `two_passes`: of R-Drop, for the operations of a micro-batch.
   BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
-            const TransformerConfig& config, uint64_t seed, const MicroBatchCapacity& capacity,
-            const Share& share, const Start& start);
+            const TransformerConfig& config, uint64_t seed, bool two_passes,
+            const MicroBatchCapacity& capacity, const Share& share, const Start& start);
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
@@ -92,6 +92,7 @@ class BatchFeed {
   const data::BatchSource& source_;
   const TransformerConfig config_;
   const uint64_t seed_;
+  const bool two_passes_;
   const Share share_;
   std::array<Stage, 2> stages_;
   int64_t taken_ = 0;  // micro-batches, by the caller alone

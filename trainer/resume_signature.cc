@@ -69,9 +69,9 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTie) return name_of(Tie::kAll);
-  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "batch_warmup",   "decoder_layerdrop",
-                                                 "dropout_source",     "dropout_target", "encoder_layerdrop",
-                                                 "weight_decay"};
+  constexpr std::string_view kZeroByDefault[] = {
+      "activation_dropout", "batch_warmup", "decoder_layerdrop", "dropout_source", "dropout_target",
+      "encoder_layerdrop",  "r_drop",       "weight_decay"};
   if (std::find(std::begin(kZeroByDefault), std::end(kZeroByDefault), key) != std::end(kZeroByDefault))
     return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
@@ -92,6 +92,7 @@ std::string resume_signature(const TrainOptions& options) {
                                    std::pair("sample_target", options.sample_target)}) {
     if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
   }
+  if (options.r_drop > 0.0) lines += fmt::format("r_drop: {}\n", options.r_drop);
   if (options.batch_warmup > 0) lines += fmt::format("batch_warmup: {}\n", options.batch_warmup);
   if (options.weight_decay > 0.0) {
     lines += fmt::format("weight_decay: {}\n", options.weight_decay);

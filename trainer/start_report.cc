@@ -128,6 +128,14 @@ std::string validation_row(const TrainOptions& options, const ValidationSets& se
   return row("sets", text);
 }
 
+/// What the loss of the log is, where it is not the cross-entropy alone.
+std::string loss_row(const TrainOptions& options) {
+  if (options.r_drop == 0.0) return "";
+  return row("loss", fmt::format("R-Drop: the mean of the cross-entropies of two passes over each batch, and "
+                                 "{:g} times both divergences",
+                                 0.25 * options.r_drop));
+}
+
 /// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
 void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
@@ -177,7 +185,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                                   ? fmt::format("; they grow up to step {}", thousands(options.batch_warmup))
                                   : "")) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
-      (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
+      (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) + loss_row(options) +
       row("rate", rate_text(options, first_step, next_rate)) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));

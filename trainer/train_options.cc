@@ -25,6 +25,12 @@ void set_shape(TransformerConfig& model, int layers, int d_model, int d_ff, int 
   model.dropout = dropout;
 }
 
+/// Whether two passes over the same batch may differ.
+bool has_random_passes(const TransformerConfig& model) {
+  return std::max({model.dropout, model.attention_dropout, model.activation_dropout, model.dropout_source,
+                   model.dropout_target, model.encoder_layerdrop, model.decoder_layerdrop}) > 0.0F;
+}
+
 }  // namespace
 
 const char* name_of(Reduction reduction) {
@@ -119,6 +125,10 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
           fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
+  require(options.r_drop >= 0.0, "--r-drop", fmt::format("{}", options.r_drop), "0 or more");
+  require(options.r_drop == 0.0 || has_random_passes(options.model), "--r-drop",
+          fmt::format("{:g}", options.r_drop),
+          "0 without dropout: its two passes are then the same. --dropout makes them differ");
   require(!options.weight_decay_vectors || options.weight_decay > 0.0, "--weight-decay", "0",
           "positive with --weight-decay-vectors");
   const SpikeOptions& spikes = options.spikes;

@@ -62,6 +62,7 @@ struct TrainOptions {
   double weight_decay = 0.0;          // decoupled (backend/weight_decay.h)
   bool weight_decay_vectors = false;  // also of LayerNorm and biases
   SpikeOptions spikes;                // trainer/spike_options.h
+  double r_drop = 0.0;                // alpha of R-Drop (backend/r_drop.h); 0: one pass over each micro-batch
   double ema = 0.0;                   // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16

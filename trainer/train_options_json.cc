@@ -76,6 +76,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("batch_source_tokens", options.batch_source_tokens);
   visit("batch_target_tokens", options.batch_target_tokens);
   visit("recompute", options.recompute);
+  visit("r_drop", options.r_drop);
   visit("batch_warmup", options.batch_warmup);
   visit("logical_shards", options.logical_shards);
   visit("micro_batch_tokens", options.micro_batch_tokens);

@@ -149,8 +149,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   elapsed_before_ = state_.elapsed_seconds;
   first_step_ = state_.step;
   first_epoch_ = epochs();
-  feed_.emplace(context_, corpus_, batches_, options_.model, options_.seed, training_capacity(batches_),
-                step_->share(), BatchFeed::Start{state_.position, state_.step + 1});
+  feed_.emplace(context_, corpus_, batches_, options_.model, options_.seed, options_.r_drop > 0.0,
+                training_capacity(batches_), step_->share(),
+                BatchFeed::Start{state_.position, state_.step + 1});
   if (!nothing_to_do_) {
     state_.product_choices = settle_product_choices(
         context_, communicator_, state_.product_choices, [this] { rehearse(); }, progress_);
@@ -178,7 +179,8 @@ void TrainingRun::make_model(InitialValues& initial) {
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   transformer_.emplace(context_, options_.model, store_, ids_,
-                       model_capacity(batches_, corpus_, context_.device()), options_.kept_activations());
+                       model_capacity(batches_, corpus_, context_.device()), options_.kept_activations(),
+                       static_cast<float>(options_.r_drop));
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (!valid_sets_.empty()) {
@@ -189,8 +191,8 @@ void TrainingRun::make_model(InitialValues& initial) {
 
 /// Computes the first micro-batch of the next step, and forgets the result.
 void TrainingRun::rehearse() {
-  BatchFeed feed(context_, corpus_, batches_, options_.model, options_.seed, training_capacity(batches_),
-                 {0, 1},
+  BatchFeed feed(context_, corpus_, batches_, options_.model, options_.seed, options_.r_drop > 0.0,
+                 training_capacity(batches_), {0, 1},
                  // The run may resume only to validate.
                  BatchFeed::Start{batches_.ended(state_.position) ? data::DataPosition{} : state_.position,
                                   state_.step + 1});

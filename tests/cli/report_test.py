@@ -272,7 +272,12 @@ class Report(Runs):
         read = [float(value) for value in re.findall(r'data-value="([^"]+)"', document)]
         self.assertEqual([read[0], read[2]], [losses[0][-1], losses[1][-1]])
         charts = int(re.search(r'data-charts="(\d+)"', document)[1])
-        self.assertEqual((charts, document.count('class="plot"')), (7, 7))
+        self.assertEqual((charts, document.count('class="plot"')), (9, 9))  # two of them of the time by phase
+        table = re.search(r'<table id="phases">(.*?)</table>', document, re.DOTALL)[1]
+        spent = [sum(sum(line["phase_seconds"].values()) for line in self.lines(name) if line["type"] == "interval") for name in "ab"]
+        whole = [float(row.rpartition('data-value="')[2].partition('"')[0]) for row in table.split("</tr>")[1:3]]
+        for got, expected in zip(whole, spent):
+            self.assertAlmostEqual(got, expected, places=6)
         keys = "const svg = document.querySelector('svg.plot');" + "".join(
             f"svg.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home", "ArrowRight", "+"))
         document = self.browse(page, keys)

@@ -184,6 +184,7 @@ constexpr Watched kWatched[] = {
     {"plan",                       1,    0},
     {"probe",                      0,    0},  // is never launched: the driver is asked for its code
     {"query_gradient",             2,  300},
+    {"r_drop_row",                 2,   28},
     {"search",                     2,    0},
     {"sum_columns",                2,    1},
     {"sum_losses",                 1,   14},

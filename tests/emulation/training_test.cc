@@ -103,6 +103,16 @@ TEST_F(CudaTraining, LayerDropTrainsAsOnTheCpu) {
   expect_same_log(on_cpu);
 }
 
+TEST_F(CudaTraining, RDropTrainsAsOnTheCpu) {
+  TrainOptions on_cpu = options("cpu", 5);  // the later ones are replayed
+  on_cpu.r_drop = 5.0;
+  on_cpu.logical_shards = 2;
+  on_cpu.valid_every = 5;
+  on_cpu.valid_bleu = false;
+  on_cpu.valid_metric = "loss";
+  expect_same_log(on_cpu);
+}
+
 TEST_F(CudaTraining, LossAndNormOfWeightedPairsAreThoseOfTheCpu) {
   TrainOptions on_cpu = options("cpu", 2);
   on_cpu.corpus =

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/layer_drop.h"
+#include "model/second_pass.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {
@@ -36,8 +37,8 @@ bool is_dropped(const TransformerConfig& config, const std::string& name, uint64
 /// parameters.
 /// `seed` is that of dropout.
 void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {},
-                         uint64_t seed = 11) {
-  TinyModel tiny(config, DType::kF64);
+                         uint64_t seed = 11, float r_drop = 0.0F) {
+  TinyModel tiny = TinyModel::twice(config, DType::kF64, r_drop);
   PackedBatch batch(
       random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5, config.source_vocab()));
   batch.set_weights(weights);
@@ -79,7 +80,9 @@ void check_all_gradients(const TransformerConfig& config, const std::vector<floa
           << parameter.name << "[" << row << "][" << col << "]";
     }
     const bool key_bias = parameter.name.ends_with("key/bias");  // the softmax does not see it
-    if (is_dropped(config, parameter.name, seed, {keys.step, keys.target_row_base})) {
+    const DropoutPosition position = {keys.step, keys.target_row_base};
+    if (is_dropped(config, parameter.name, seed, position) &&
+        (r_drop == 0.0F || is_dropped(config, parameter.name, second_pass_seed(seed), position))) {
       EXPECT_EQ(largest, 0.0) << parameter.name;
     } else if (!key_bias) {
       EXPECT_GT(largest, 1e-4) << parameter.name << " has no gradient to speak of";
@@ -130,6 +133,38 @@ TEST(TransformerGradients, WithLayerDropMatchFiniteDifferences) {
     }
   }
   EXPECT_GE(dropped[1] + dropped[2] + dropped[3], 6);
+}
+
+TEST(TransformerGradients, WithRDropMatchFiniteDifferences) {
+  for (const bool pre_norm : {false, true}) {
+    for (TransformerConfig config : {testing::tiny_config(pre_norm), testing::marian_config(pre_norm)}) {
+      check_all_gradients(config, {}, 11, 5.0F);
+      check_all_gradients(config, {0.25F, 2.5F, 0.0F, 1.0F}, 11, 0.5F);
+      config.encoder_layerdrop = config.decoder_layerdrop = 0.5F;
+      check_all_gradients(config, {}, 3, 2.0F);
+    }
+    check_all_gradients(testing::two_vocabularies(testing::tiny_config(pre_norm), Tie::kNone), {}, 11, 5.0F);
+  }
+}
+
+/// Without dropout both passes are one, and what is added to the loss is 0.
+TEST(TransformerGradients, WithRDropAndWithoutDropoutAreThoseOfOnePass) {
+  for (const bool pre_norm : {false, true}) {
+    TransformerConfig config = testing::tiny_config(pre_norm);
+    config.dropout = config.attention_dropout = 0.0F;
+    TinyModel once(config, DType::kF64);
+    TinyModel twice = TinyModel::twice(config, DType::kF64, 5.0F);
+    const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, 5));
+    once.zero_gradients();
+    twice.zero_gradients();
+    const LossSums expected = once.step(batch);
+    const LossSums got = twice.step(batch);
+    EXPECT_NEAR(got.loss, expected.loss, 1e-12 * expected.loss);
+    EXPECT_NEAR(got.nll, expected.nll, 1e-12 * expected.nll);
+    const std::vector<double> gradients = once.gradients();
+    for (size_t i = 0; i < gradients.size(); ++i)
+      ASSERT_NEAR(twice.gradients()[i], gradients[i], 1e-12 * (1.0 + std::abs(gradients[i]))) << i;
+  }
 }
 
 TEST(TransformerGradients, OfTablesThatAreApartMatchFiniteDifferences) {

@@ -316,11 +316,49 @@ TEST(Transformer, LayersThatAreComputedAgainGiveTheSameBits) {
   }
 }
 
+/// Each pass has activations of its own, of which those of one are computed again as those of the other.
+TEST(Transformer, PassesOfRDropThatAreComputedAgainGiveTheSameBits) {
+  for (const bool pre_norm : {false, true}) {
+    const TransformerConfig config = testing::tiny_config(pre_norm);
+    for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
+      TinyModel kept = TinyModel::twice(config, dtype, 5.0F);
+      TinyModel again = TinyModel::twice(config, dtype, 5.0F, {.threads = 3}, KeptActivations::kLayerInputs);
+      for (uint32_t step = 1; step <= 3; ++step) {
+        const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, step));
+        kept.zero_gradients();
+        again.zero_gradients();
+        EXPECT_EQ(again.step(batch, {.step = step}).loss, kept.step(batch, {.step = step}).loss);
+        EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " step " << step;
+      }
+    }
+  }
+}
+
+TEST(Transformer, RDropReportsGradientsOnceAndInOrder) {
+  TinyModel tiny = TinyModel::twice(testing::tiny_config(false), DType::kF64, 5.0F);
+  const PackedBatch batch(random_sentences({{2, 4}, {5, 3}}, 19, 5));
+  tiny.zero_gradients();
+  std::vector<int64_t> begins;
+  std::vector<std::vector<double>> seen;
+  tiny.step(batch, {}, [&](int64_t begin) {
+    begins.push_back(begin);
+    seen.push_back(tiny.gradients());
+  });
+  ASSERT_TRUE(std::is_sorted(begins.rbegin(), begins.rend()));
+  ASSERT_EQ(begins.back(), 0);
+  const std::vector<double> complete = tiny.gradients();
+  for (size_t i = 0; i < begins.size(); ++i) {
+    EXPECT_TRUE(std::equal(complete.begin() + begins[i], complete.end(), seen[i].begin() + begins[i]))
+        << "what was complete from " << begins[i] << " on has changed";
+  }
+}
+
 TEST(Transformer, InputsOfLayersTakeAFractionOfTheMemoryOfAllActivations) {
   const TransformerConfig base;
   const MicroBatchCapacity capacity = {.source_rows = 4096, .target_rows = 4096, .sentences = 128};
   const auto bytes = [&](const TransformerConfig& config, Device device, KeptActivations kept) {
-    return static_cast<double>(Transformer::planned_bytes(config, device, DType::kF32, capacity, kept));
+    return static_cast<double>(Transformer::planned_bytes(config, device, DType::kF32, capacity, kept,
+                                                          /*two_passes=*/false));
   };
   for (const Device device : {Device::kCpu, Device::kCuda}) {
     for (const bool pre_norm : {false, true}) {

@@ -37,8 +37,8 @@ class BatchFeedTest : public ::testing::Test {
   /// Of the pair of that number in the weighted corpus.
   static float weight_of(int64_t pair) { return 0.25F * static_cast<float>(pair % 7); }
   std::unique_ptr<BatchFeed> feed(const BatchFeed::Share& share, const BatchFeed::Start& start) {
-    return std::make_unique<BatchFeed>(context_, *corpus_, source_, config_, /*seed=*/7, capacity_, share,
-                                       start);
+    return std::make_unique<BatchFeed>(context_, *corpus_, source_, config_, /*seed=*/7, /*two_passes=*/false,
+                                       capacity_, share, start);
   }
   /// What the feed gives is what packing the shard by hand gives.
   void expect_shard(const BatchFeed::Piece& piece, const data::GlobalBatch& batch, int64_t s, uint32_t step) {
@@ -130,7 +130,8 @@ TEST_F(BatchFeedTest, ARankWithoutShardsGetsTheStepsAlone) {
 TEST_F(BatchFeedTest, EachRowHasTheWeightOfItsPairWhereTheCorpusHasWeights) {
   const data::Corpus weighted(
       testing::write_weighted_corpus(corpus_->path(), *folder_ / "weighted.h5", weight_of));
-  BatchFeed feed(context_, weighted, source_, config_, /*seed=*/7, capacity_, {0, kShards}, {{0, 0}, 1});
+  BatchFeed feed(context_, weighted, source_, config_, /*seed=*/7, /*two_passes=*/false, capacity_,
+                 {0, kShards}, {{0, 0}, 1});
   const auto plain = this->feed({0, kShards}, {{0, 0}, 1});
   const data::GlobalBatch batch = feed.next_step();
   plain->next_step();

@@ -84,7 +84,7 @@ class Planner {
                                      options_));
     exactly("activations", Transformer::planned_bytes(options_.model, machine_.device, dtype_,
                                                       model_capacity(batches, corpus_, machine_.device),
-                                                      options_.kept_activations()));
+                                                      options_.kept_activations(), options_.r_drop > 0.0));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
     if (options_.reduction == Reduction::kReproducible || shares_state())
@@ -156,7 +156,7 @@ class Planner {
     const int64_t packed = machine_.device == Device::kCpu ? store_.flat_size() : 0;
     return static_cast<size_t>((cache + packed) * width) +
            Transformer::planned_bytes(model, machine_.device, dtype_, {rows, 1, static_cast<int>(rows)},
-                                      KeptActivations::kNone);
+                                      KeptActivations::kNone, /*two_passes=*/false);
   }
 
   const TrainOptions& options_;
@@ -291,6 +291,7 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .gradient_dtype = options.gradient_dtype,
                                                      .precision = dtype_of(options.precision),
                                                      .recompute = options.recompute,
+                                                     .two_passes = plan.passes == 2,
                                                      .shard_optimizer = options.shard_optimizer,
                                                      .ranks = plan.machine.ranks,
                                                      .ranks_per_host = plan.machine.ranks_per_host,
@@ -408,6 +409,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.machine = machine;
   if (plan.machine.ranks_per_host == 0) plan.machine.ranks_per_host = machine.ranks;
   plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus));
+  plan.passes = options.r_drop > 0.0 ? 2 : 1;
   plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
   const Planner planner(options, plan.machine, corpus);
   const data::BatchSource batches = planner.batches(plan.shards);

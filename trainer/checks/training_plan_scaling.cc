@@ -156,7 +156,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   for (const ReadyMoment& moment : moments) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
       const auto bytes = static_cast<double>(count * element);
-      take(moment_of(moment.share),
+      take(moment_of(run.two_passes ? (1.0 + moment.share) / 2.0 : moment.share),
            shares ? tree_seconds(link, run, terms, bytes, false) : sum_seconds(link, run, bytes));
     });
   }

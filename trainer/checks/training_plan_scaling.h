@@ -30,6 +30,7 @@ struct ScalingInputs {
   DType gradient_dtype;
   DType precision;  // of the parameters that --shard-optimizer exchanges
   bool recompute;
+  bool two_passes;  // R-Drop
   bool shard_optimizer;
   int ranks;
   int ranks_per_host;
@@ -57,8 +58,9 @@ struct ReadyMoment {
   double share;
 };
 
-/// The calls of GradientsReady in a micro-batch of sentences of that length, in order. What `freeze` saves of
-/// backward is not taken into account.
+/// The calls of GradientsReady in a micro-batch of sentences of that length, in order, with one pass; in the
+/// second of two passes gradients are complete at (1 + share) / 2, and the loss at the same share. What
+/// `freeze` saves of backward is not taken into account.
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
                                        bool recompute, double source_tokens, double target_tokens);
 

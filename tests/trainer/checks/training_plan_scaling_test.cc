@@ -19,6 +19,7 @@ ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction:
           .gradient_dtype = DType::kF32,
           .precision = DType::kBF16,
           .recompute = false,
+          .two_passes = false,
           .shard_optimizer = false,
           .ranks = ranks,
           .ranks_per_host = ranks,
