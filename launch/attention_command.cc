@@ -17,9 +17,6 @@ namespace ventris {
 
 namespace {
 
-// A page of the base model with this many tokens has 38 million weights, 75 MB.
-constexpr size_t kMaxTokens = 512;
-
 struct Options {
   DecodingOptions decoding;
   std::string source;
@@ -27,25 +24,6 @@ struct Options {
   std::string output;
   bool search = false;
 };
-
-std::vector<int32_t> tokens_of(const data::Tokenizer& tokenizer, size_t longest, const std::string& text,
-                               const char* option) {
-  const std::vector<int32_t> tokens = tokenizer.encode(text);
-  const size_t max = std::min(kMaxTokens, longest);
-  if (tokens.size() > max) {
-    fail(ExitCode::kBadData, "{} has {} tokens of the vocabulary; a page of this model holds at most {}",
-         option, tokens.size(), max);
-  }
-  return tokens;
-}
-
-std::string one_line(std::string text, const char* option) {
-  if (text.find_first_of("\r\n") != std::string::npos) {
-    fail(ExitCode::kUsage, "{} has more than one line; expected one sentence", option);
-  }
-  check_line(text, option, 1);
-  return text;
-}
 
 struct SearchInputs {
   Context& context;
@@ -65,7 +43,8 @@ int show_search(const SearchInputs& of, const std::string& source, const std::ve
   const Translation best = translator.translate({source}).front().translations.front();
   const SearchModel model = of.models.search_models().front();
   AttentionMapper mapper(of.context, model.config, model.store, model.ids, marks_of(tokenizers));
-  const std::vector<int32_t> wanted = tokens_of(target, of.models.longest_sentence(), reference, "--target");
+  const std::vector<int32_t> wanted =
+      attention_tokens(target, of.models.longest_sentence(), reference, "--target", /*required=*/false);
   SearchPage page = {.model = of.models.path(),
                      .source = source,
                      .translation = best.text,
@@ -102,8 +81,7 @@ int show_search(const SearchInputs& of, const std::string& source, const std::ve
 
 int run_attention(Options& options, Job& job) {
   const std::string source = one_line(options.source, "--source");
-  std::string target = one_line(options.target, "--target");
-  const bool translates = target.empty();
+  const std::string target = one_line(options.target, "--target");
   check_can_create(options.output);
   const DecodingOptions& decoding = options.decoding;
   if (decoding.models.size() > 1)
@@ -112,42 +90,21 @@ int run_attention(Options& options, Job& job) {
     fail(ExitCode::kUsage, "--search shows a beam search; --sample draws without one. Give one of them");
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
-  const data::TokenizerPair& tokenizers = models.tokenizers();
-  const std::vector<int32_t> source_tokens =
-      tokens_of(tokenizers.source(), models.longest_sentence(), source, "--source");
-  if (source_tokens.empty()) fail(ExitCode::kBadData, "--source has no tokens");
   if (options.search) {
     return show_search({.context = *context, .job = job, .models = models, .options = options}, source,
-                       source_tokens, target);
+                       attention_tokens(models.tokenizers().source(), models.longest_sentence(), source,
+                                        "--source", /*required=*/true),
+                       target);
   }
-  std::vector<int32_t> target_tokens;
-  if (translates) {
-    Translator translator(*context, job.communicator, models, decoding.search);
-    const Translation best = translator.translate({source}).front().translations.front();
-    target = best.text;
-    target_tokens = best.tokens;
-  } else {
-    target_tokens = tokens_of(tokenizers.target(), models.longest_sentence(), target, "--target");
-  }
-  const SearchModel model = models.search_models().front();
-  AttentionMapper mapper(*context, model.config, model.store, model.ids, marks_of(tokenizers));
-  AttentionPage page = {.model = models.path(),
-                        .source = source,
-                        .target = target,
-                        .translated = translates,
-                        .source_tokens = {},
-                        .target_tokens = {tokenizers.target().piece(tokenizers.target().begin_id())},
-                        .heads = model.config.heads,
-                        .maps = mapper.all_maps({source_tokens, target_tokens})};
-  for (const int32_t token : source_tokens) page.source_tokens.push_back(tokenizers.source().piece(token));
-  for (const int32_t token : target_tokens) page.target_tokens.push_back(tokenizers.target().piece(token));
-  page.source_tokens.push_back(tokenizers.source().piece(tokenizers.source().end_id()));
-  page.target_tokens.push_back(tokenizers.target().piece(tokenizers.target().end_id()));
-  write_file_atomically(options.output, attention_page(page));
+  SentenceMapper mapper(*context, job.communicator, models, decoding.search);
+  const SentenceMapper::Sentence sentence = {source, "--source"};
+  const SentenceAttention attention =
+      target.empty() ? mapper.translated(sentence) : mapper.given(sentence, {target, "--target"});
+  write_file_atomically(options.output, attention_page(models.path(), attention));
   size_t maps = 0;
-  for (const auto& of_kind : page.maps) maps += of_kind.size();
+  for (const auto& of_kind : attention.maps) maps += of_kind.size();
   write_output(fmt::format("{}: {} heat maps of {} and {} tokens\n", options.output, maps,
-                           source_tokens.size(), target_tokens.size()));
+                           attention.source_tokens.size() - 1, attention.target_tokens.size() - 2));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/attention_page_template.h"
+#include "launch/attention_view.h"
 #include "launch/page_data.h"
 
 namespace ventris {
@@ -13,11 +14,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Two characters of base 64 a weight: 0 to 4095 stand for 0 to 1.
+constexpr size_t kDigitsOfWeight = 2;  // of base 64
+
+/// 0 to 4095 stand for 0 to 1.
 std::string packed(const std::vector<float>& weights) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
-  text.reserve(2 * weights.size());
+  text.reserve(kDigitsOfWeight * weights.size());
   for (const float weight : weights) {
     const auto level = static_cast<unsigned>(std::lround(4095.0F * std::clamp(weight, 0.0F, 1.0F)));
     text += kDigits[level >> 6];
@@ -26,11 +29,12 @@ std::string packed(const std::vector<float>& weights) {
   return text;
 }
 
-Json group(const AttentionPage& page, AttentionKind kind) {
+Json group(const SentenceAttention& attention, AttentionKind kind) {
   using Tokens = std::vector<std::string>;
-  const Tokens predicted(page.target_tokens.begin() + 1, page.target_tokens.end());
-  const Tokens inputs(page.target_tokens.begin(), page.target_tokens.end() - 1);
-  const std::vector<AttentionMap>& maps = page.maps[static_cast<size_t>(kind)];
+  const Tokens& target = attention.target_tokens;
+  const Tokens predicted(target.begin() + 1, target.end());
+  const Tokens inputs(target.begin(), target.end() - 1);
+  const std::vector<AttentionMap>& maps = attention.maps[static_cast<size_t>(kind)];
   Json weights = Json::array();
   for (const AttentionMap& map : maps) weights.push_back(packed(map.weights));
   Json object;
@@ -38,8 +42,8 @@ Json group(const AttentionPage& page, AttentionKind kind) {
     case AttentionKind::kEncoderSelf:
       object = {{"title", "Encoder self-attention"},
                 {"note", "Each token of the source attends to all tokens of the source."},
-                {"queries", page.source_tokens},
-                {"keys", page.source_tokens}};
+                {"queries", attention.source_tokens},
+                {"keys", attention.source_tokens}};
       break;
     case AttentionKind::kDecoderSelf:
       object = {
@@ -52,26 +56,37 @@ Json group(const AttentionPage& page, AttentionKind kind) {
       object = {{"title", "Cross-attention"},
                 {"note", "The decoder, about to write the token of the row, attends to the source."},
                 {"queries", predicted},
-                {"keys", page.source_tokens}};
+                {"keys", attention.source_tokens}};
       break;
   }
-  object["layers"] = maps.size() / static_cast<size_t>(page.heads);
-  object["heads"] = page.heads;
+  object["layers"] = maps.size() / static_cast<size_t>(attention.heads);
+  object["heads"] = attention.heads;
   object["weights"] = weights;
   return object;
 }
 
 }  // namespace
 
-std::string attention_page(const AttentionPage& page) {
-  const Json data = {{"model", page.model},
-                     {"source", page.source},
-                     {"target", page.target},
-                     {"translated", page.translated},
-                     {"groups",
-                      {group(page, AttentionKind::kCross), group(page, AttentionKind::kEncoderSelf),
-                       group(page, AttentionKind::kDecoderSelf)}}};
-  return std::string(kPageBegin) + kAttentionPageHead + page_data(data) + kAttentionPageTail;
+Json attention_groups(const SentenceAttention& attention) {
+  return {group(attention, AttentionKind::kCross), group(attention, AttentionKind::kEncoderSelf),
+          group(attention, AttentionKind::kDecoderSelf)};
+}
+
+size_t bytes_of_maps(const SentenceAttention& attention) {
+  size_t bytes = 0;
+  for (const std::vector<AttentionMap>& of_kind : attention.maps)
+    for (const AttentionMap& map : of_kind) bytes += kDigitsOfWeight * map.weights.size();
+  return bytes;
+}
+
+std::string attention_page(const std::string& model, const SentenceAttention& attention) {
+  const Json data = {{"model", model},
+                     {"source", attention.source},
+                     {"target", attention.target},
+                     {"translated", attention.translated},
+                     {"groups", attention_groups(attention)}};
+  return std::string(kPageBegin) + kAttentionPageHead + kAttentionViewStyle + kAttentionPageBody +
+         page_data(data) + kPageBasics + kAttentionViewScript + kAttentionPageTail;
 }
 
 }  // namespace ventris

@@ -1,26 +1,22 @@
 #pragma once
 
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
-#include "model/attention_maps.h"
+#include "launch/sentence_attention.h"
 
 namespace ventris {
 
-/// The contents of a page of heat maps.
-struct AttentionPage {
-  std::string model;                       // name of the file
-  std::string source;                      // text
-  std::string target;                      // text
-  bool translated = false;                 // the target is the model's own translation
-  std::vector<std::string> source_tokens;  // pieces of the vocabulary with the end mark: n + 1
-  std::vector<std::string> target_tokens;  // with the begin mark and the end mark: m + 2
-  int heads = 0;
-  AttentionMapper::AllMaps maps;
-};
+/// The maps for the script of launch/attention_view.h: of the cross-attention, the encoder and the decoder
+/// the tokens of rows and columns, and of each layer and head the weights as text of two characters each.
+nlohmann::ordered_json attention_groups(const SentenceAttention& attention);
 
-/// One self-contained HTML file, without libraries or network access. Text is shown literally, never
-/// interpreted as markup.
-std::string attention_page(const AttentionPage& page);
+/// The bytes of the weights in attention_groups().
+size_t bytes_of_maps(const SentenceAttention& attention);
+
+/// One self-contained HTML file with the heat maps, without libraries or network access. Text is shown
+/// literally, never interpreted as markup. `model` is the name of its file.
+std::string attention_page(const std::string& model, const SentenceAttention& attention);
 
 }  // namespace ventris

@@ -177,7 +177,8 @@ std::string zsh_completion(const std::vector<Command>& commands, const std::vect
       spellings.push_back("--" + option.name);
       for (const std::string& spelling : spellings) {
         const bool is_long = spelling.starts_with("--");
-        cases += fmt::format(" \\\n            '{}{}", option.arity == Arity::kMany ? "*" : "", spelling);
+        const bool repeats = option.arity == Arity::kMany || option.arity == Arity::kRepeated;
+        cases += fmt::format(" \\\n            '{}{}", repeats ? "*" : "", spelling);
         if (option.arity != Arity::kSwitch && is_long) cases += "=";
         cases += fmt::format("[{}]", shown(first_sentence(option.help)));
         if (option.arity != Arity::kSwitch) {

@@ -106,7 +106,7 @@ struct PageServer::Connection {
   Connection& operator=(const Connection&) = delete;
 
   const int descriptor;
-  const Clock::time_point deadline;
+  Clock::time_point deadline;
   std::string request = {};
   bool answered = false;
   std::string head = {};  // then the body, if any
@@ -208,6 +208,7 @@ bool PageServer::progress(Connection& connection, const Documents& documents) co
     if (connection.request.find("\r\n\r\n") != std::string::npos ||
         connection.request.size() > kMaxRequestBytes)
       answer(connection, documents);
+    if (connection.answered) connection.deadline = Clock::now() + std::chrono::seconds(kMaxSeconds);
   }
   const size_t all = connection.head.size() + connection.body->size();
   while (connection.sent < all) {

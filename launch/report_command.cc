@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <functional>
 #include <memory>
 
 #include "backend/error.h"
@@ -8,6 +9,7 @@
 #include "launch/output.h"
 #include "launch/page_server.h"
 #include "launch/report_page.h"
+#include "launch/run_attention.h"
 #include "launch/run_record.h"
 #include "trainer/files/model_files.h"
 #include "trainer/text.h"
@@ -21,6 +23,7 @@ struct Options {
   std::string output;
   bool follow = false;
   int port = 0;
+  AttentionRequest attention;
 };
 
 std::vector<RunRecord> read_runs(const std::vector<std::string>& folders) {
@@ -32,8 +35,14 @@ std::vector<RunRecord> read_runs(const std::vector<std::string>& folders) {
   return runs;
 }
 
+ReportAttention read_attention(RunAttentionReader& reader, const std::vector<std::string>& folders) {
+  if (!reader.is_asked()) return {};
+  const AttentionRequest& request = reader.request();
+  return {.sentences = request.sentences, .references = request.references, .runs = reader.read(folders)};
+}
+
 /// Changes when the runs write: of the files and the folder that a page is made from.
-std::string stamp_of(const std::vector<std::string>& folders) {
+std::string stamp_of(const std::vector<std::string>& folders, bool with_checkpoints) {
   std::string stamp;
   for (const std::string& folder : folders) {
     for (const char* name : {"metrics.jsonl", "status.json", "config.json", "valid"}) {
@@ -43,42 +52,56 @@ std::string stamp_of(const std::vector<std::string>& folders) {
                                    status.st_mtim.tv_nsec)
                      : "- ";
     }
+    if (with_checkpoints)
+      stamp += fmt::format("{:x} ", std::hash<std::string>()(stamp_of_checkpoints(folder)));
   }
   return stamp;
 }
 
-[[noreturn]] void serve_report(const Options& options) {
+[[noreturn]] void serve_report(const Options& options, RunAttentionReader& attention) {
   static_cast<void>(read_runs(options.folders));  // an error now, not in the browser
   PageServer server(options.port);
+  const auto stamp_now = [&] { return stamp_of(options.folders, attention.is_asked()); };
   write_output(server.address() + "\n");
   std::string made;
   std::shared_ptr<const std::string> page;
   server.serve({.page =
                     [&] {
-                      const std::string stamp = stamp_of(options.folders);  // before the files are read
+                      const std::string stamp = stamp_now();  // before the files are read
                       if (!page || stamp != made) {
-                        page = std::make_shared<const std::string>(
-                            report_page(read_runs(options.folders), stamp));
+                        page = std::make_shared<const std::string>(report_page(
+                            read_runs(options.folders), read_attention(attention, options.folders), stamp));
                         made = stamp;
                       }
                       return page;
                     },
-                .stamp = [&] { return stamp_of(options.folders); }});
+                .stamp = stamp_now});
 }
 
-int run_report(const Options& options, const Job& job) {
+void check(const Options& options) {
   if (options.follow && !options.output.empty())
     fail(ExitCode::kUsage, "--follow serves the page, and --output writes it: give one of them");
   if (!options.follow && options.output.empty())
     fail(ExitCode::kUsage, "--output is required, the page to be written; or --follow, which serves it");
   if (!options.follow && options.port != 0)
     fail(ExitCode::kUsage, "--port needs --follow, which serves the page");
-  if (options.follow) serve_report(options);
+  if (options.attention.sentences.empty() && !options.attention.references.empty())
+    fail(ExitCode::kUsage, "--reference needs --sentence, of which it is the translation");
+}
+
+int run_report(const Options& options, const Job& job) {
+  check(options);
+  RunAttentionReader reader(job, options.attention);
+  if (options.follow) serve_report(options, reader);
   check_can_create(options.output);
   const std::vector<RunRecord> runs = read_runs(options.folders);
   for (const RunRecord& run : runs)
     if (const std::string warning = warning_of(run); !warning.empty()) say(job, "warning: " + warning);
-  write_file_atomically(options.output, report_page(runs));
+  const ReportAttention attention = read_attention(reader, options.folders);
+  for (size_t i = 0; i < attention.runs.size(); ++i)
+    for (const std::string& warning : attention.runs[i].warnings(options.folders[i]))
+      say(job, "warning: " + warning);
+  write_file_atomically(options.output, report_page(runs, attention));
   int64_t lines = 0;
   for (const RunRecord& run : runs) lines += run.metrics.lines;
   write_output(fmt::format("{}: {}, {} of metrics.jsonl\n", options.output, counted(std::ssize(runs), "run"),
@@ -93,7 +116,7 @@ Command report_command() {
   Command command;
   command.name = "report";
   command.summary = "draws the curves of training runs as a page for a web browser";
-  command.synopsis = "RUN... --output FILE.html|--follow";
+  command.synopsis = "RUN... --output FILE.html|--follow [--sentence TEXT] [options]";
   command.description = {
       "Writes a page with what metrics.jsonl of the run folders says: loss, perplexity, scores of validations, "
       "learning rate, norm of the gradients, tokens per second, skipped steps, the mix of corpora of a plan; "
@@ -103,12 +126,26 @@ Command report_command() {
       "The page is one file and needs neither the network nor other files. Curves can be enlarged and read out, "
       "also with the keyboard. Of a long run each curve has the lowest and the highest value of each of 1,500 "
       "columns.",
+      "With --sentence the runs' checkpoints translate a sentence of yours, and the page shows the attention of every "
+      "layer and head, as 'ventris attention' computes it; one can step through the checkpoints. This loads each of "
+      "them; the options of the group Search are for it, and --device is cpu unless given, as a GPU may be busy "
+      "with the run.",
       "Only the run folders are read, also while a run trains. A last line that was not written to its end is "
       "normal; other lines that cannot be read are left out, with a warning. Of steps that were computed again "
       "after a restart the last values count."};
-  command.examples = {{"report model --output report.html", "One run:"},
-                      {"report model other-model --output report.html", "Two runs over each other:"},
-                      {"report model --follow", "A run that trains, until Ctrl-C:"}};
+  command.examples = {
+      {"report model --output report.html", "One run:"},
+      {"report model other-model --output report.html", "Two runs over each other:"},
+      {"report model --follow", "A run that trains, until Ctrl-C:"},
+      {"report model --output report.html --sentence \"A man rides a bicycle.\" --reference \"Ein "
+       "Mann f\u00e4hrt Fahrrad.\"",
+       "With the attention of its checkpoints:"}};
+  command.common = {{"output", "the page for a browser"},
+                    {"follow", "or serve it while the runs go on"},
+                    {"sentence", "show its translation and attention"},
+                    {"reference", "and those with this translation"},
+                    {"checkpoints", "how many of a run"}};
+  command.exit_codes = {{69, "the port or the device is not available"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("RUN", options->folders, "Run folders, of 'ventris train --model-dir'.").required = true;
@@ -119,6 +156,22 @@ Command report_command() {
       "interrupted; the page is drawn anew while the runs go on. Only who has the whole address, with its "
       "token, gets the page, and nothing else is served.");
   table.integer("port", options->port, {.min = 0, .max = 65535}, "Port of --follow; 0: any that is free.");
+  table.group("Attention");
+  AttentionRequest& attention = options->attention;
+  table.repeated_text(
+      "sentence", "TEXT", attention.sentences, kMaxReportSentences,
+      "Shows how checkpoints of the runs translate it, and their attention. A sentence that a model cannot take is a "
+      "warning.");
+  table.repeated_text(
+      "reference", "TEXT", attention.references, kMaxReportSentences,
+      "The translation of the sentence of the same place in the order: shown beside those of the "
+      "checkpoints, and a target by which their attention can be compared.");
+  table.integer(
+      "checkpoints", attention.checkpoints, {.min = 1, .max = kMaxReportCheckpoints},
+      "Checkpoints of a run that are shown, of those in its folder, spread evenly; among them the best, or the "
+      "newest where none was validated. With 1 only this one.");
+  attention.decoding.device = "cpu";
+  add_search_options(attention.decoding, table);
   command.run = [options](Job& job) { return run_report(*options, job); };
   return command;
 }

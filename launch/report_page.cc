@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "data/files/file_io.h"
+#include "launch/attention_view.h"
 #include "launch/page_data.h"
 #include "launch/report_page_template.h"
 #include "trainer/program_version.h"
@@ -45,16 +47,20 @@ Json json_of(const MetricsRecord& record, const std::map<std::string, MetricsSer
   return object;
 }
 
+Json place_of(const MetricsPlace& place, const std::string& text) {
+  return {{"step", place.step},
+          {"seconds", place.seconds},
+          {"tokens", place.target_tokens},
+          {"time", number_or_null(place.time)},
+          {"text", text}};
+}
+
 Json marks_of(const MetricsRecord& record) {
   Json marks = Json::array();
   for (size_t i = 0; i < std::min(record.marks.size(), kReportMarks); ++i) {
     const MetricsMark& mark = record.marks[i];
-    marks.push_back({{"kind", name_of(mark.kind)},
-                     {"step", mark.place.step},
-                     {"seconds", mark.place.seconds},
-                     {"tokens", mark.place.target_tokens},
-                     {"time", number_or_null(mark.place.time)},
-                     {"text", mark.text}});
+    marks.push_back(place_of(mark.place, mark.text));
+    marks.back()["kind"] = name_of(mark.kind);
   }
   return marks;
 }
@@ -70,6 +76,53 @@ Json samples_of(const RunRecord& run) {
                     {"translations", samples.translations}});
   }
   return list;
+}
+
+/// Curves and failures of --valid-script, by set.
+Json scripts_of(const MetricsRecord& record) {
+  std::set<std::string> sets;
+  for (const auto& [set, series] : record.scripts) sets.insert(set);
+  for (const auto& [set, missing] : record.missing_scores) sets.insert(set);
+  Json list = Json::array();
+  for (const std::string& set : sets) {
+    const auto scores = record.scripts.find(set);
+    const auto missing = record.missing_scores.find(set);
+    Json failures = Json::array();
+    if (missing != record.missing_scores.end()) {
+      const auto& all = missing->second;
+      for (size_t i = all.size() - std::min(all.size(), kReportMarks); i < all.size(); ++i)
+        failures.push_back(place_of(all[i].place, all[i].error));
+    }
+    list.push_back(
+        {{"set", set},
+         {"points", json_of(record, scores == record.scripts.end() ? MetricsSeries() : scores->second)},
+         {"failures", failures},
+         {"failed", missing == record.missing_scores.end() ? 0 : missing->second.size()}});
+  }
+  return list;
+}
+
+Json json_of(const RunAttention& attention) {
+  Json checkpoints = Json::array();
+  for (const auto& checkpoint : attention.checkpoints) {
+    Json sentences = Json::array();
+    for (const SentenceOfCheckpoint& sentence : checkpoint->sentences) {
+      sentences.push_back({{"problem", sentence.problem},
+                           {"translation", sentence.translation},
+                           {"translated", sentence.translated},
+                           {"given_problem", sentence.given_problem},
+                           {"given", sentence.given}});
+    }
+    checkpoints.push_back({{"step", checkpoint->step},
+                           {"file", data::without_folder(checkpoint->path)},
+                           {"problem", checkpoint->problem},
+                           {"sentences", sentences}});
+  }
+  return {{"problem", attention.problem},
+          {"checkpoints", checkpoints},
+          {"model", attention.model},
+          {"model_is_best", attention.model_is_best},
+          {"kept", attention.kept}};
 }
 
 Json json_of(const RunRecord& run) {
@@ -88,6 +141,7 @@ Json json_of(const RunRecord& run) {
                  {"shares", json_of(metrics, metrics.shares)},
                  {"phases", json_of(metrics, metrics.phases)},
                  {"phase_seconds", metrics.phase_seconds},
+                 {"scripts", scripts_of(metrics)},
                  {"samples", samples_of(run)}};
   return object;
 }
@@ -134,13 +188,23 @@ MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, 
   return result;
 }
 
-std::string report_page(const std::vector<RunRecord>& runs, const std::string& stamp) {
+std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention,
+                        const std::string& stamp) {
   Json list = Json::array();
-  for (const RunRecord& run : runs) list.push_back(json_of(run));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    list.push_back(json_of(runs[i]));
+    if (!attention.runs.empty()) list.back()["attention"] = json_of(attention.runs[i]);
+  }
+  Json sentences = Json::array();
+  for (size_t i = 0; i < attention.sentences.size(); ++i) {
+    sentences.push_back({{"source", attention.sentences[i]},
+                         {"reference", attention.references.empty() ? "" : attention.references[i]}});
+  }
   const Json data = {{"program", program_name_and_version()},
                      {"made", now_utc()},
                      {"stamp", stamp},
                      {"columns", kReportColumns},
+                     {"sentences", sentences},
                      {"runs", list},
                      {"options", options_of(runs)}};
   std::string begin = kPageBegin;
@@ -150,7 +214,9 @@ std::string report_page(const std::vector<RunRecord>& runs, const std::string& s
     VENTRIS_CHECK(at != std::string::npos, "the page has another policy");
     begin.insert(at + kLastSource.size(), "; connect-src 'self'");
   }
-  return begin + kReportPageHead + page_data(data) + kReportPageTail + kReportPageSamples + kReportPageScript;
+  return begin + kReportPageHead + kAttentionViewStyle + kReportPageBody + page_data(data) + kPageBasics +
+         kReportPageCharts + kReportPageSamples + kAttentionViewScript + kReportPageAttention +
+         kReportPageScript;
 }
 
 }  // namespace ventris

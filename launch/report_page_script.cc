@@ -25,9 +25,9 @@ function ticks(low, high, log, count) {
 // The range of the horizontal axis of all charts.
 function wholeRange() {
   let low = Infinity, high = -Infinity;
-  for (const {curves} of drawn) for (const {run, points} of curves) {
+  for (const {curves} of drawn) for (const {run, points, failures = []} of curves) {
     if (!shown[run]) continue;
-    for (const x of points[axis]) if (x !== null) { low = Math.min(low, x); high = Math.max(high, x); }
+    for (const x of [...points[axis], ...failures.map(failure => failure[axis])]) if (x !== null) { low = Math.min(low, x); high = Math.max(high, x); }
   }
   if (!(low <= high)) return [0, 1];
   return low < high ? [low, high] : [low - 0.5, high + 0.5];
@@ -107,8 +107,27 @@ function plot(chart) {
       if (x !== null && !(log && y <= 0)) draw("circle", inside, {cx: X(x), cy: Y(y), r: 2.6, style: `fill: ${curve.colour}`});
     });
   }
+  for (const curve of curves) drawFailures(chart, curve, inside);
   chart.overlay = draw("g", svg, {});
   readOut(chart, chart.cursor);
+}
+
+// Crosses above the axis where a validation has no score.
+function drawFailures(chart, {failures = [], label, colour}, parent) {
+  for (const failure of failures) {
+    if (failure[axis] === null) continue;
+    const x = chart.X(failure[axis]), y = height - below - 8;
+    const cross = draw("path", parent, {d: `M${x - 4} ${y - 4}l8 8m0-8l-8 8`, "stroke-width": 1.8, style: `stroke: ${colour}`, class: "failure"});
+    draw("title", cross, {}, visible(`${label}, step ${failure.step}: no score: ${failure.text}`));
+  }
+}
+
+// The failure of a curve at x if none of its values is nearer, otherwise nothing.
+function failureAt({points, failures = []}, x) {
+  const far = place => place === null ? Infinity : Math.abs(place - x);
+  const i = nearest(points, x);
+  const found = failures.reduce((a, b) => a && far(a[axis]) <= far(b[axis]) ? a : b, null);
+  return found && (i < 0 || far(found[axis]) < far(points[axis][i])) ? found : null;
 }
 
 // Lines at the marks of the runs; those at one pixel are drawn once.
@@ -146,10 +165,11 @@ function readOut(chart, x) {
   for (const curve of chart.curves) {
     const {points, row} = curve;
     row.hidden = !shown[curve.run];
-    const i = x === null ? points.value.length - 1 : nearest(points, x);
+    const failure = x === null ? null : failureAt(curve, x);
+    const i = failure ? -1 : x === null ? points.value.length - 1 : nearest(points, x);
     row.cells[1].textContent = i < 0 ? "\u2013" : plain(points.value[i]);
     row.cells[1].dataset.value = i < 0 ? "" : points.value[i];
-    row.cells[2].textContent = i < 0 ? "" : "step " + plain(points.step[i]) + (axis === "step" || points[axis][i] === null
+    row.cells[2].textContent = failure ? visible(`step ${plain(failure.step)}, no score: ${failure.text}`) : i < 0 ? "" : "step " + plain(points.step[i]) + (axis === "step" || points[axis][i] === null
       ? "" : ", " + axes[axis][1](points[axis][i])) + intervalAt(curve.band, points.step[i]);
     if (x !== null && i >= 0 && shown[curve.run] && points[axis][i] >= chart.x0 && points[axis][i] <= chart.x1) {
       const y = chart.Y(points.value[i]);
@@ -174,7 +194,8 @@ function move(chart, how) {
   const curves = chart.curves.filter(curve => shown[curve.run]);
   if (!curves.length) return;
   const longest = curves.reduce((a, b) => b.points.value.length > a.points.value.length ? b : a).points;
-  const places = longest[axis].filter(x => x !== null && x >= chart.x0 && x <= chart.x1);
+  const missing = curves.flatMap(({failures = []}) => failures.map(failure => failure[axis]));
+  const places = [...new Set([...longest[axis], ...missing])].filter(x => x !== null && x >= chart.x0 && x <= chart.x1).sort((a, b) => a - b);
   if (!places.length) return;
   let i = places.findIndex(x => x >= (chart.cursor ?? Infinity));
   if (i < 0) i = places.length - 1;
@@ -259,6 +280,16 @@ function headings(table, titles, numbers) {
   return make("tbody", table);
 }
 
+// What is said of validations without a score of the script; "" if there are none.
+function missingScores(run) {
+  const failed = run.scripts.reduce((sum, of) => sum + of.failed, 0);
+  if (!failed) return "";
+  const newest = run.scripts.flatMap(of => of.failures.map(failure => ({set: of.set, ...failure})))
+    .reduce((a, b) => b.step >= a.step ? b : a);
+  return `--valid-script has no score for ${failed === 1 ? "one validation of a set" : plain(failed) + " validations of sets"}, at last step `
+    + `${newest.step}, ${newest.set}: ${newest.text}`;
+}
+
 function addRuns() {
   const columns = [["training loss", "loss"], ["validation loss", "valid_loss"], ["validation perplexity", "valid_perplexity"],
     ["BLEU", "valid_bleu"], ["chrF", "valid_chrf"], ["learning rate", "learning_rate"], ["gradient norm", "gradient_norm"],
@@ -270,7 +301,7 @@ function addRuns() {
     const label = make("label", make("th", row, "", {scope: "row"}));
     const box = make("input", label, "", {type: "checkbox"});
     box.checked = true;
-    box.onchange = () => { shown[r] = box.checked; reset(); };
+    box.onchange = () => { shown[r] = box.checked; reset(); panels.forEach(showPanel); };
     label.append(" ");
     make("span", label, "", {class: "swatch", style: `border-color: ${colour(r)}`});
     make("bdi", label, visible(run.name));
@@ -282,7 +313,7 @@ function addRuns() {
     make("td", row, end ? duration(last(end.seconds)) : "\u2013", {class: "number"});
     for (const [, key] of columns) make("td", row, plain(last(run.series[key]?.value)), {class: "number"});
     const notes = [run.warning, run.torn && "the last line was not written to its end", !all.length && "has no values yet",
-      run.marks_left_out && `${run.marks_left_out} further events are not on this page`,
+      run.marks_left_out && `${run.marks_left_out} further events are not on this page`, missingScores(run),
       run.failed && run.message].filter(Boolean);
     for (const note of notes) make("p", byId("warnings"), visible(`${run.name}: ${note}`), {class: "warning"});
   });
@@ -363,6 +394,7 @@ if (thinned.length) {
 addRuns();
 addPhases();
 addSamples();
+addAttention();
 addMarks();
 addOptions();
 drawn.forEach(addChart);
@@ -372,15 +404,17 @@ byId("axis").onchange = () => { axis = byId("axis").value; drawn.forEach(chart =
 byId("show-marks").onchange = plotAll;
 byId("reset").onclick = reset;
 let frame = 0;
-onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(plotAll); };
+onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(() => { plotAll(); resizeAttention(); }); };
 document.documentElement.dataset.charts = drawn.length;
 
 // A page of a server loads itself anew when the run has gone on, and keeps what was chosen.
-const choices = ["axis", "show-marks", "only", "sample-set", "sample-other"];
+const choices = ["axis", "show-marks", "only", "sample-set", "sample-other", ...["sentence", "kind", "layer", "head", "target", "other"]
+  .map(name => "attention-" + name)];
 const valueOf = element => element.type === "checkbox" ? element.checked : element.selectedIndex;
 function keepChoices() {
   const kept = {range, shown, logs: drawn.map(chart => [chart.title, chart.log]), step: byId("sample-step").value,
     newest: byId("sample-step").selectedIndex === byId("sample-step").options.length - 1,
+    steps: panels.map(({step, model}) => step.selectedIndex === model ? null : step.value),
     values: choices.map(id => valueOf(byId(id)))};
   sessionStorage.setItem("choices", JSON.stringify(kept));
 }
@@ -407,6 +441,10 @@ function takeChoices() {
     byId("sample-step").value = kept.step;
     byId("sample-step").onchange();
   }
+  panels.forEach(({step}, i) => {
+    const at = [...step.options].findIndex(option => option.value === kept.steps[i]);
+    if (at >= 0) { step.selectedIndex = at; step.onchange(); }
+  });
   if (kept.range) zoom(...kept.range); else plotAll();
 }
 if (data.stamp) {

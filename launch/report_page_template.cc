@@ -62,17 +62,23 @@ svg .zoom { fill: var(--muted); opacity: 0.18; }
   margin-right: 6px; }
 .parts { display: flex; width: 320px; height: 12px; border-radius: 3px; overflow: hidden; margin-top: 4px;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.choices label, .choices select { max-width: 100%; }
 .choices { display: flex; flex-wrap: wrap; gap: 6px 14px; align-items: center; margin-bottom: 8px; }
 .sample { border-top: 1px solid var(--grid); padding: 8px 0; break-inside: avoid; display: grid; max-width: 1100px;
   grid-template-columns: 92px 1fr; gap: 2px 10px; }
 .sample dt { color: var(--muted); }
 .sample dd { margin: 0; overflow-wrap: anywhere; }
 .sample .muted { color: var(--muted); }
+.attention { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 28px; align-items: start; margin: 8px 0 22px; }
+.attention .large { overflow-x: auto; padding-bottom: 4px; break-inside: avoid; }
+.attention h4 { font-size: 13px; font-weight: 500; margin: 0 0 4px; }
+#attention-runs h3 { margin-top: 14px; }
 ins { text-decoration: underline; text-decoration-thickness: 2px; text-underline-offset: 3px; color: var(--c2); }
 del { text-decoration: line-through; color: var(--c1); }
 details { margin-top: 8px; }
 summary { cursor: pointer; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 10px; }
+@media (max-width: 900px) { .attention { grid-template-columns: minmax(0, 1fr); } .attention .large { order: -1; } }
 @media (max-width: 560px) { body { padding: 12px 12px 30px; } .bar { position: static; } }
 @media print {
   :root { color-scheme: light; --page: #fff; --panel: #fff; --line: #999; --grid: #ddd; --text: #000;
@@ -84,9 +90,12 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 4px 0 10px; }
   #charts { grid-template-columns: 1fr 1fr; gap: 12pt; }
   h2 { break-after: avoid; }
   tr { break-inside: avoid; }
-  .scroll { overflow: visible; }
+  .scroll, .maps { overflow: visible; }
+  .attention { display: block; }
 }
-</style>
+)html";
+
+const char* const kReportPageBody = R"html(</style>
 </head>
 <body>
 <h1>Training report</h1>
@@ -133,6 +142,24 @@ that are new are marked.</p>
 </div>
 <div id="samples" aria-live="polite"></div>
 </section>
+<section aria-labelledby="attention-title" id="attention-section" hidden>
+<h2 id="attention-title">Attention</h2>
+<p>Sentences as checkpoints of the runs translate them, and where the models looked: the darker (on a dark page, the brighter) a cell,
+the more the token of its row attends to that of its column. <span class="screen">Point at a map to read it out; choose one of the small ones to see
+it large. With the keyboard: Tab to the large map, arrow keys read out weights.</span></p>
+<div class="choices">
+<label id="attention-sentence-label">Sentence <select id="attention-sentence"></select></label>
+<label>Attention <select id="attention-kind"></select></label>
+<label>layer <select id="attention-layer"></select></label>
+<label>head <select id="attention-head"></select></label>
+<label id="attention-target-label">while it writes <select id="attention-target"><option value="translated">its translation</option>
+<option value="given">the reference</option></select></label>
+<label>beside <select id="attention-other"><option value="before">the checkpoint before</option>
+<option value="reference">the reference</option></select></label>
+</div>
+<dl class="sample" id="attention-texts"></dl>
+<div id="attention-runs"></div>
+</section>
 <section aria-labelledby="marks-title" id="marks-section">
 <h2 id="marks-title">Restarts and other events</h2>
 <div class="scroll"><table id="marks"></table></div>
@@ -147,29 +174,13 @@ that are new are marked.</p>
 </main>
 <script type="application/json" id="data">)html";
 
-const char* const kReportPageTail = R"html(</script>
-<script>
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const byId = id => document.getElementById(id);
-const make = (name, parent, text = "", attributes = {}) => {
-  const element = document.createElement(name);
-  element.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return parent.appendChild(element);
-};
-const space = byId("space").namespaceURI;
+const char* const kReportPageCharts = R"html(const space = byId("space").namespaceURI;
 const draw = (name, parent, attributes, text = "") => {
   const element = document.createElementNS(space, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   if (text) element.textContent = text;
   return parent.appendChild(element);
 };
-
-// Invisible characters, and those that change the direction of the text, are shown as code points.
-const hidden = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
-const visible = text => text.replace(hidden,
-  c => "\u27e8U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");
 
 // Numbers and times as text.
 const plain = value => {
@@ -239,6 +250,11 @@ data.runs.forEach((run, r) => {
   const of = data.runs.length > 1 ? " of " + visible(run.name) : "";
   charts.push({title: "Time by phase" + of, note: "part of the time since the line before", curves, mix: true});
 });
+// Scores of --valid-script: a curve for each set, in the colour of the run or, of one run, in one of its own.
+const scripts = data.runs.flatMap((run, r) => run.scripts.map(({set, points, failures, failed}, i) => ({
+  run: r, key: set, label: visible(set), points, failures, failed, colour: colour(data.runs.length > 1 ? r : i),
+  dash: data.runs.length > 1 ? dashes[i % 4] : "", dots: true, band: []})));
+charts.splice(known.findIndex(([title]) => title === "Learning rate"), 0, {title: "Scores of the script of validations", note: "a cross where it has none", curves: scripts});
 const skips = curve => curve.key === "skipped_steps" && curve.points.value.every(value => value === 0);
 const drawn = charts.filter(chart => chart.curves.length && !chart.curves.every(skips));
 )html";

@@ -67,7 +67,7 @@ std::string search_page(const SearchPage& page) {
                          {"log_probabilities", page.reference_tokens},
                          {"score", page.reference_score}};
   }
-  return std::string(kPageBegin) + kSearchPageHead + page_data(data) + kSearchPageTail;
+  return std::string(kPageBegin) + kSearchPageHead + page_data(data) + kPageBasics + kSearchPageTail;
 }
 
 }  // namespace ventris

@@ -75,23 +75,8 @@ drawn thick. Choose a hypothesis to see its text, its parts and where the decode
 <section id="detail" aria-live="polite"></section>
 <script type="application/json" id="data">)html";
 
-const char* const kSearchPageTail = R"html(</script>
-<script>
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const byId = id => document.getElementById(id);
-const make = (name, parent, text = "", className = "") => {
-  const element = document.createElement(name);
-  element.textContent = text;
-  if (className) element.className = className;
-  return parent.appendChild(element);
-};
-
-// Invisible characters, and those that change the direction of the text, are shown as code points.
-const hidden = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
-const visible = text => text.replace(hidden,
-  c => "\u27e8U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");
-const number = (value, digits = 3) => value.toFixed(digits).replace("-", "\u2212");
+const char* const kSearchPageTail =
+    R"html(const number = (value, digits = 3) => value.toFixed(digits).replace("-", "\u2212");
 
 const boxes = data.steps.map(() => []);
 // The nodes from the first step to this one.
@@ -123,7 +108,7 @@ function choose(step, node) {
   if (row) row.forEach((weight, i) => {
     const line = make("tr", table);
     make("bdi", make("td", line), visible(data.source_tokens[i]));
-    const cell = make("td", line, "", "weight");
+    const cell = make("td", line, "", {class: "weight"});
     make("span", cell).style.width = Math.round(260 * weight) + "px";
     cell.append(" " + weight.toFixed(3));
   });
@@ -131,13 +116,13 @@ function choose(step, node) {
 }
 
 function addStep(nodes, step) {
-  const column = make("div", byId("grid"), "", "step");
+  const column = make("div", byId("grid"), "", {class: "step"});
   make("h3", column, `step ${step + 1}`);
   const after = document.createElement("div");
   after.className = "after";
   nodes.forEach((node, i) => {
-    const box = make("button", node.kept ? column : after, "",
-      [!node.kept && "dropped", node.ended && "ended", node.winner && "winner", node.reference && "reference"].filter(Boolean).join(" "));
+    const kinds = [!node.kept && "dropped", node.ended && "ended", node.winner && "winner", node.reference && "reference"];
+    const box = make("button", node.kept ? column : after, "", {class: kinds.filter(Boolean).join(" ")});
     make("bdi", box, visible(node.piece));
     make("small", box, node.ended ? `score ${number(node.score)}` : number(node.log_probability));
     box.setAttribute("aria-pressed", "false");

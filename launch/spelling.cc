@@ -67,7 +67,8 @@ void require_dashes_before_a_command(const Command& command, const std::vector<s
 bool waits_for_value(const Command& command, const std::string& word) {
   if (word == "--config") return true;
   const Option* option = command.options.find(word.substr(2));
-  return option != nullptr && !option->operand && option->arity == Arity::kOne;
+  return option != nullptr && !option->operand &&
+         (option->arity == Arity::kOne || option->arity == Arity::kRepeated);
 }
 
 std::vector<std::string> spelled_in_full(const Command& command, const std::vector<std::string>& words) {

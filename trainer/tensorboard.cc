@@ -22,6 +22,7 @@
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/lines_from_end.h"
+#include "trainer/files/metric_events.h"
 #include "trainer/files/metrics_reader.h"
 
 namespace ventris {
@@ -65,6 +66,12 @@ void sync_names(const std::string& folder) {
     fail(ExitCode::kIo, "{}: cannot sync the folder: {}", folder, std::strerror(error));
 }
 
+/// The JSON of a line, with the order of its keys; null for none.
+Json parsed(const std::string& line) {
+  if (line.size() > kMaxJsonBytes) return {};
+  return Json::parse(line, nullptr, /*allow_exceptions=*/false);
+}
+
 /// Adds the numbers of an object below `prefix`.
 void add_numbers(const Json& object, const std::string& prefix, std::vector<EventScalar>& scalars) {
   for (const auto& [key, value] : object.items()) {
@@ -76,6 +83,22 @@ void add_numbers(const Json& object, const std::string& prefix, std::vector<Even
       scalars.push_back({prefix + key, static_cast<float>(std::clamp(number, -kMax, kMax))});
     }
   }
+}
+
+/// What is written of a line of the log; without scalars: nothing.
+Event event_of(const Json& line) {
+  Event event{.time = seconds_of_utc(text_in(line, "time"))};
+  if (std::isnan(event.time)) event.time = 0.0;  // of older versions
+  if (!line.contains("step") || !read_number(line["step"], event.step)) return event;
+  if (!line.contains("event")) {
+    Json numbers = line;
+    numbers.erase("step");
+    add_numbers(numbers, "", event.scalars);
+  } else if (text_in(line, "event") == kValidScriptEvent && line.contains("of_step") &&
+             read_number(line["of_step"], event.step) && line.contains("score")) {
+    add_numbers(Json::object({{text_in(line, "set"), line["score"]}}), std::string(kLateTags), event.scalars);
+  }
+  return event;
 }
 
 }  // namespace
@@ -129,31 +152,22 @@ void TensorBoardLog::catch_up(const std::string& log, int64_t after_step) {
     if (!file.valid()) data::fail_opening(log, errno);
     LinesFromEnd lines(file.fd(), log);
     for (FileLine line; begin == 0 && lines.previous(line);) {
-      const nlohmann::json object = parse_json(line.text);
-      int64_t step = 0;
-      const bool has_step =
-          object.is_object() && object.contains("step") && read_number(object["step"], step);
-      if (has_step && step <= after_step) begin = line.end;
+      const Json object = parsed(line.text);
+      if (!object.is_object() || object.contains("event")) continue;
+      const Event event = event_of(object);
+      if (!event.scalars.empty() && event.step <= after_step) begin = line.end;
     }
   }
   std::ifstream in(log, std::ios::binary);
   in.seekg(begin);
   for (std::string line; std::getline(in, line);) {
-    const Json object =
-        line.size() > kMaxJsonBytes ? Json() : Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json object = parsed(line);
     if (object.is_object()) write_line(object);
   }
 }
 
 void TensorBoardLog::write_line(const Json& line) {
-  int64_t step = 0;
-  if (!line.contains("step") || !read_number(line["step"], step) || line.contains("event")) return;
-  Event event{.time = seconds_of_utc(text_in(line, "time")), .step = step};
-  if (std::isnan(event.time)) event.time = 0.0;  // of older versions
-  Json numbers = line;
-  numbers.erase("step");
-  add_numbers(numbers, "", event.scalars);
-  write(event);
+  write(event_of(line));
 }
 
 void TensorBoardLog::write(const Event& event) {

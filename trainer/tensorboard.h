@@ -12,10 +12,10 @@ namespace ventris {
 /// The folder of a run with its event files.
 std::string path_of_events(const std::string& model_dir);
 
-/// Removes from the event files of a run what is of steps after `last_step` (-1: everything), and files
-/// without values. Each file is truncated once or removed, so that a kill leaves no half of an event; those
-/// of other programs are left alone. Returns the last step that is left, or -1. Throws data::DataError and
-/// Error(kIo).
+/// Removes from the event files of a run what is of steps after `last_step` (-1: everything), late values at
+/// the end (EventFilePart), and files without other values. Each file is truncated once or removed, so that a
+/// kill leaves no half of an event; those of other programs are left alone. Returns the last step that is
+/// left, or -1. Throws data::DataError and Error(kIo).
 int64_t cut_event_files(const std::string& model_dir, int64_t last_step);
 
 /// Writes a file of TensorBoard events (trainer/files/event_file.h) beside metrics.jsonl, a new one for each
@@ -26,8 +26,8 @@ class TensorBoardLog {
   /// After the log was cut (MetricsLog): cuts the files of earlier starts at `last_step`, or, if that step
   /// must be validated again, before it, and writes the scalars of the lines that these do not have.
   TensorBoardLog(const std::string& model_dir, int64_t last_step, bool validates_last_step);
-  /// Writes the numbers of a line, but not of an event; those of nested objects with the names of all, joined
-  /// by "/".
+  /// Writes the numbers of a line; those of nested objects with the names of all, joined by "/". Of events
+  /// only the score of one of --valid-script: as "valid_script/SET", at the step of its validation.
   void write_line(const nlohmann::ordered_json& line);
   /// Nothing for an event without values.
   void write(const Event& event);

@@ -31,7 +31,14 @@ void TrainingRun::open_logs() {
         options_, ValidationScript::Start{.step = last_step, .validates_again = validation_is_pending()},
         *metrics_, progress_);
   }
-  if (nothing_to_do_) return;
+  const auto open_events = [&] {
+    tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir, last_step, validation_is_pending());
+    metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
+  };
+  if (nothing_to_do_) {
+    if (options_.tensorboard && script_ && script_->works(std::chrono::milliseconds(0))) open_events();
+    return;
+  }
   if (!script_) remove_later_script_texts(options_.model_dir, last_step);
   const bool went_back = !rollbacks_.empty() && rollbacks_.back().pending;
   if (last_step >= 0 && !went_back) {
@@ -49,8 +56,7 @@ void TrainingRun::open_logs() {
     cut_event_files(options_.model_dir, validation_is_pending() ? last_step - 1 : last_step);
     return;
   }
-  tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir, last_step, validation_is_pending());
-  metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
+  open_events();
 }
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {

@@ -309,10 +309,10 @@ class Attention(support.CommandLineTest):
             )
             page = drawn.stdout.decode()
             elements = Elements(page)
-            self.assertIn('data-maps="10"', page)
-            self.assertEqual(elements.count("canvas", **{"class": "map"}), 10)
+            self.assertIn('data-maps="15"', page)  # of each layer its heads and their mean
+            self.assertEqual(elements.count("canvas", **{"class": "map"}), 15)
             self.assertEqual(elements.count("button", **{"aria-pressed": "true"}), 1)
-            self.assertEqual(elements.count("canvas", id="large"), 1)
+            self.assertEqual(elements.count("canvas", tabindex="0"), 1)
             self.assertEqual(elements.count("script"), 2)
             if source == ODD:
                 self.assertEqual(elements.text["source"], ODD.replace("\u202e", "\u27e8U+202E\u27e9"))

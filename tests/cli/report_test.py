@@ -209,6 +209,63 @@ class Report(Runs):
         self.assertEqual({key: of["value"] for key, of in run["phases"].items() if any(of["value"])},
                          {"start": [0.25, 0.0], "steps": [0.75, 0.5], "data": [0.0, 0.5]})  # fmt: skip
 
+    def script_line(self, step, of_step, name, **result):
+        return json.dumps({"step": step, "type": "event", "event": "valid_script", "of_step": of_step, "set": name, **result}) + "\n"
+
+    def test_scores_of_a_script_stand_at_their_validations(self):
+        def interval(step):
+            return line_of(step, loss=2.0, elapsed_seconds=step / 10, target_tokens=100 * step)
+
+        log = interval(10) + interval(20) + self.script_line(20, 10, "news", score=0.5) + self.script_line(20, 10, "it", error="it was killed")
+        log += interval(30) + self.script_line(35, 30, "it", score=-2.0) + self.script_line(35, 20, "news", score=0.75)
+        log += self.script_line(37, 25, "news", score=1.5) + interval(40) + self.script_line(40, 40, "old", score="x", error="why")
+        (run,) = self.data(self.folder_with("scripts", log))["runs"]
+        it, news, old = run["scripts"]
+        self.assertEqual([of["set"] for of in (it, news, old)], ["it", "news", "old"])
+        self.assertEqual((news["points"]["step"], news["points"]["value"]), ([10, 20, 25], [0.5, 0.75, 1.5]))
+        self.assertEqual((news["points"]["seconds"], news["points"]["tokens"]), ([1, 2, 2], [1000, 2000, 2000]))
+        self.assertEqual((it["points"]["step"], it["points"]["value"], it["failed"]), ([30], [-2.0], 1))
+        self.assertEqual([(of["step"], of["seconds"], of["text"]) for of in it["failures"]], [(10, 1, "it was killed")])
+        self.assertEqual((old["points"]["step"], [of["step"] for of in old["failures"]]), ([], [40]))
+        self.assertEqual(set(run["series"]), {"loss"})
+        with self.subTest("those that were computed again count once"):
+            again = interval(20) + self.script_line(30, 20, "news", score=3.5) + interval(50)
+            (run,) = self.data(self.folder_with("scripts_again", log + again))["runs"]
+            (news,) = [of for of in run["scripts"] if of["set"] == "news"]
+            self.assertEqual((news["points"]["step"], news["points"]["value"]), ([20], [3.5]))
+
+    def test_scores_of_the_script_of_a_run(self):
+        at = support.TINY_MODEL.index("--valid-every")
+        script = "[ $VENTRIS_STEP = 20 ] && exit 3; echo $VENTRIS_STEP.5"
+        self.succeed("train", "--corpus", self.corpus, "--model-dir", self.path("scripted"), *support.TINY_MODEL[:at], *support.TINY_MODEL[at + 2 :],
+                     "--max-steps", 30, "--valid-every", 10, "--valid-max-sentences", 4, "--valid-script", script)  # fmt: skip
+        ((found,),) = [run["scripts"] for run in self.data("scripted")["runs"]]
+        logged = {line["of_step"]: line for line in self.lines("scripted") if line.get("event") == "valid_script"}
+        points = dict(zip(found["points"]["step"], found["points"]["value"]))
+        self.assertEqual(points, {step: line["score"] for step, line in logged.items() if "score" in line})
+        self.assertEqual({of["step"]: of["text"] for of in found["failures"]}, {step: line["error"] for step, line in logged.items() if "error" in line})
+        self.assertEqual(set(logged), {10, 20, 30})
+        valid = {line["step"]: line["time"] for line in self.lines("scripted") if line["type"] == "validation"}
+        for step, seconds in zip(found["points"]["step"], found["points"]["time"]):
+            self.assertEqual(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)), valid[step][:19])
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_draws_the_scores_of_a_script(self):
+        log = line_of(10, loss=2.0) + self.script_line(10, 10, "news", score=0.5) + self.script_line(10, 10, ODD, error=ODD)
+        log += line_of(20, loss=1.0) + self.script_line(20, 20, "news", score=0.75) + self.script_line(20, 20, ODD, score=3.0)
+        name = self.folder_with("drawn", log)
+        page = self.page(name)
+        keys = "".join(f"document.querySelectorAll('svg.plot')[1].dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home",))
+        document = self.browse(page, keys)
+        self.assertIn("Scores of the script of validations", document)
+        self.assertEqual(document.count('class="failure"'), 1)
+        rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", document.partition("Scores of the script")[2])
+        odd = ODD.replace("<", "&lt;").replace(">", "&gt;")
+        self.assertIn(f"step 10, no score: {odd}", "".join(rows))
+        self.assertIn('data-value="0.5"', "".join(rows))
+        self.assertIn("--valid-script has no score for one validation of a set, at last step 10", document)
+        self.assertIn('data-charts="2"', document)
+
     def test_text_of_files_is_never_markup(self):
         event = {"step": 5, "type": "event", "event": "stage_end", "ended_stage": ODD, "end": ODD}
         log = line_of(1, **{ODD: 1.0}) + json.dumps(event) + "\n"

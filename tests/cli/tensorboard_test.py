@@ -37,10 +37,10 @@ class TensorBoard(support.CommandLineTest):
         super().setUpClass()
         cls.corpus = cls.prepare_demo()
 
-    def train(self, name, steps, *options, log_every=5):
+    def train(self, name, steps, *options, log_every=5, valid_every=10):
         model = support.TINY_MODEL[: support.TINY_MODEL.index("--valid-every")]
         return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *model, "--max-steps", steps, "--threads", 1,
-                "--log-every", log_every, "--valid-every", 10, "--save-every", 10, "--valid-beam-size", 1,
+                "--log-every", log_every, "--valid-every", valid_every, "--save-every", 10, "--valid-beam-size", 1,
                 "--valid-max-sentences", 4, *options]  # fmt: skip
 
     def lines(self, name):
@@ -50,9 +50,12 @@ class TensorBoard(support.CommandLineTest):
         return list(event_files.events(self.path(name, "tensorboard")))
 
     def logged(self, name):
-        """The numbers of the log, by (tag, step), with the time of their line."""
+        """The numbers of the log, by (tag, step), with the time of their line: the scores of a script at the steps of
+        their validations."""
         found = {}
         for line in self.lines(name):
+            if line.get("event") == "valid_script" and "score" in line:
+                line = {"type": "", "time": line["time"], "step": line["of_step"], "valid_script/" + line["set"]: line["score"]}
             if line["type"] != "event":
                 when = datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
                 step = line.pop("step")
@@ -65,7 +68,8 @@ class TensorBoard(support.CommandLineTest):
         """The events are the log, and none is there twice. Returns the others."""
         scalars, others, steps = {}, {}, []
         for step, when, tag, value in self.events(name):
-            steps.append(step)
+            if not tag.startswith("valid_script/"):
+                steps.append(step)
             found = scalars if isinstance(value, float) else others
             self.assertNotIn((tag, step), found)
             found[tag, step] = (value, round(when, 3)) if isinstance(value, float) else value
@@ -117,6 +121,59 @@ class TensorBoard(support.CommandLineTest):
         self.check_equal("killed")
         resumed = [line for line in self.lines("killed") if line.get("event") == "resumed"]
         self.assertIn("killed", {line["previous_state"] for line in resumed})
+
+    def test_scores_of_a_script(self):
+        """They arrive in other steps than their own; a run that is killed while they do has each once."""
+        moment = random.Random(3)
+        other = self.path("news")
+        for side in ("en", "de"):
+            with open(f"{other}.{side}", "wb") as file:
+                file.writelines(self.read(self.demo_path("test." + side)).splitlines(keepends=True)[:4])
+        sets = ("--valid-set", "news", other + ".en", other + ".de")
+        script = 'sleep .0$(($VENTRIS_STEP % 7 + 1)); [ $VENTRIS_STEP-$VENTRIS_SET = 40-news ] && exit 3; echo $VENTRIS_STEP.375'
+        options = (*sets, "--valid-script", script)
+        for kill in range(8):
+            tensorboard = ("--tensorboard",) if kill != 4 else ()
+            words = self.train("scripts", 100000, *options, *tensorboard, log_every=3 + kill % 3)
+            process = support.start(support.command(*words))
+            scores = self.scores("scripts")
+            support.wait_for(lambda: self.scores("scripts") > scores + 2, process)  # noqa: B023
+            time.sleep(moment.random() * 0.3)
+            process.kill()
+            process.communicate()
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+        step = max(line["step"] for line in self.lines("scripts"))
+        self.succeed(*self.train("scripts", step + 5, *options, "--tensorboard"))
+        self.check_equal("scripts")
+        scored = {key: value for key, value in self.logged("scripts").items() if key[0].startswith("valid_script/")}
+        self.assertGreater(len(scored), 20)
+        for (_, of_step), (value, _) in scored.items():
+            self.assertEqual(value, f32(of_step + 0.375))
+        late = [line for line in self.lines("scripts") if line.get("event") == "valid_script" and line["step"] > line["of_step"]]
+        self.assertTrue(late, "none came late: the test tells nothing")
+        self.assertNotIn(("valid_script/news", 40), scored)
+
+    def test_scores_that_a_start_without_steps_computes(self):
+        script = f"while [ ! -e {self.path('go')} ]; do sleep .05; done; echo 4.5"
+        options = ("--valid-script", script, "--tensorboard")
+        process = support.start(support.command(*self.train("waits", 10, *options)))
+        self.addCleanup(process.stderr.close)
+        self.assertTrue(support.wait_for(lambda: self.status("waits").get("last_checkpoint") and "valid" in self.waiting("waits"), process))
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        self.assertEqual(process.returncode, 75)
+        self.write("go", "")
+        self.succeed(*self.train("waits", 10, *options))
+        self.assertEqual(self.logged("waits")["valid_script/valid", 10][0], 4.5)
+        self.check_equal("waits")
+
+    def waiting(self, name):
+        folder = self.path(name, "valid-script")
+        return " ".join(os.listdir(folder)) if os.path.exists(folder) else ""
+
+    def scores(self, name):
+        path = self.path(name, "metrics.jsonl")
+        return self.read(path).count(b'"valid_script"') if os.path.exists(path) else 0
 
     def has_lines(self, name, count):
         path = self.path(name, "metrics.jsonl")

@@ -9,6 +9,7 @@
 
 #include "tests/support/tiny_run.h"
 #include "trainer/metrics.h"
+#include "trainer/script_runner.h"
 
 namespace ventris {
 namespace {
@@ -90,6 +91,66 @@ TEST(TensorBoard, AValidationThatIsRepeatedIsThereOnce) {
   const auto files = files_of(folder / "");
   EXPECT_EQ(files.back().first, 20);
   EXPECT_LT(files.back().second, one);
+}
+
+/// A validation at each step, and results of the script at that step and three steps later.
+void start_with_scripts(const std::string& folder, int64_t last_step, const std::vector<int64_t>& steps,
+                        bool with_events) {
+  MetricsLog metrics(folder, last_step);
+  std::optional<TensorBoardLog> events;
+  if (with_events) {
+    events.emplace(folder, last_step, false);
+    metrics.set_listener([&](const nlohmann::ordered_json& line) { events->write_line(line); });
+  } else {
+    cut_event_files(folder, last_step);
+  }
+  for (const int64_t step : steps) {
+    metrics.write(ValidationMetrics{.step = step, .loss = 2.0, .nll = 1.0});
+    metrics.write_script(step, {.of = {step, "failed"}, .score = std::nullopt, .error = "why"});
+    metrics.write_script(step, {.of = {step - 10, "old"}, .score = 0.5, .error = ""});
+    metrics.write_script(step + 3, {.of = {step, "news"}, .score = 0.5, .error = ""});
+    metrics.write_digest(step + 4, "0123");
+  }
+}
+
+int64_t count_of(const std::string& bytes, const std::string& part) {
+  int64_t count = 0;
+  for (size_t at = 0; (at = bytes.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+/// How often the bytes of a tag are in all event files.
+int64_t count_of_tag(const std::string& folder, const std::string& tag) {
+  int64_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder + "/tensorboard")) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    count += count_of(std::string(std::istreambuf_iterator<char>(file), {}), tag);
+  }
+  return count;
+}
+
+TEST(TensorBoard, ScoresThatComeLaterAreThereOnceWhereverTheRunIsCut) {
+  for (const bool first : {true, false}) {
+    for (const bool second : {true, false}) {
+      // Before and after the lines of the scores of step 20, which are at step 23, and behind everything.
+      for (const int64_t cut : {12, 13, 20, 22, 23, 24, 34, 99}) {
+        const TemporaryFolder folder;
+        start_with_scripts(folder / "", -1, {10, 20, 30}, first);
+        start_with_scripts(folder / "", cut, {}, second);
+        start_with_scripts(folder / "", cut, {}, /*with_events=*/true);
+        std::ifstream file(folder / "metrics.jsonl");
+        const std::string log(std::istreambuf_iterator<char>(file), {});
+        const int64_t news = cut < 13 ? 0 : cut < 23 ? 1 : cut < 33 ? 2 : 3;
+        const int64_t old = cut < 20 ? 1 : cut < 30 ? 2 : 3;
+        EXPECT_EQ(count_of(log, "\"news\""), news);
+        EXPECT_EQ(count_of(log, "\"old\""), old);
+        EXPECT_EQ(count_of_tag(folder / "", "valid_script/news"), news) << first << second << cut;
+        EXPECT_EQ(count_of_tag(folder / "", "valid_script/old"), old) << first << second << cut;
+        EXPECT_EQ(count_of_tag(folder / "", "valid_script/failed"), 0);
+        EXPECT_EQ(count_of_tag(folder / "", "valid_loss"), cut < 20 ? 1 : cut < 30 ? 2 : 3);
+      }
+    }
+  }
 }
 
 TEST(TensorBoard, FilesOfOthersStayAsTheyAre) {

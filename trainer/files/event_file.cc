@@ -131,6 +131,7 @@ uint64_t number_at(std::string_view bytes, size_t at, size_t size) {
 struct EventHead {
   int64_t step = 0;
   bool has_values = false;
+  bool is_late = false;
 };
 
 /// Reads a number from the front of the bytes; false if it does not end there.
@@ -143,6 +144,14 @@ bool take_varint(std::string_view& bytes, uint64_t& value) {
     if (byte < 0x80) return true;
   }
   return false;
+}
+
+/// The first field of a message with that key; "" if the message does not begin with it.
+std::string_view first_field(std::string_view bytes, uint32_t field) {
+  uint64_t key = 0;
+  uint64_t size = 0;
+  const bool has = take_varint(bytes, key) && key == ((field << 3) | kBytes) && take_varint(bytes, size);
+  return has ? bytes.substr(0, size) : std::string_view();
 }
 
 /// False for bytes that are no message.
@@ -160,9 +169,12 @@ bool read_head(std::string_view bytes, EventHead& head) {
       return false;
     }
     if (skipped > bytes.size()) return false;
-    bytes.remove_prefix(skipped);
     if (key == ((kStep << 3) | kVarint)) head.step = static_cast<int64_t>(number);
-    if (key == ((kSummary << 3) | kBytes)) head.has_values = true;
+    if (key == ((kSummary << 3) | kBytes)) {
+      head.has_values = true;
+      head.is_late = first_field(first_field(bytes.substr(0, skipped), kValue), kTag).starts_with(kLateTags);
+    }
+    bytes.remove_prefix(skipped);
   }
   return true;
 }
@@ -243,9 +255,10 @@ EventFilePart find_events_up_to(const std::string& path, int64_t last_step) {
     const std::string_view data = std::string_view(bytes).substr(0, size);
     EventHead head;
     if (number_at(bytes, size, kTailBytes) != masked_crc32c(data) || !read_head(data, head)) return part;
-    if (head.has_values && head.step > last_step) return part;
+    const bool has_values = head.has_values && !head.is_late;
+    if (has_values && head.step > last_step) return part;
     at += static_cast<int64_t>(kHeadBytes + size + kTailBytes);
-    if (!head.has_values) continue;
+    if (!has_values) continue;
     part.bytes = at;
     part.last_step = head.step;
   }

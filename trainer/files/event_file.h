@@ -41,6 +41,9 @@ struct Event {
   std::vector<EventImage> images = {};
 };
 
+/// What the tags of late values begin with: those that are written after values of later steps.
+inline constexpr std::string_view kLateTags = "valid_script/";
+
 /// CRC-32C (Castagnoli) rotated right by 15 bits plus a constant.
 uint32_t masked_crc32c(std::string_view bytes);
 
@@ -50,15 +53,18 @@ std::string event_frame(const Event& event);
 /// begins and everything from `first_step` on is no longer valid.
 std::string event_file_begin(double time, int64_t first_step);
 
-/// The part of an event file with the values of steps up to a given one.
+/// The part of an event file with the values of steps up to a given one. It ends with values that are not
+/// late.
 struct EventFilePart {
   int64_t bytes = 0;       // 0 if there are none
-  int64_t last_step = -1;  // with values; -1 if there are none
+  int64_t last_step = -1;  // with values that are not late; -1 if there are none
   int64_t file_bytes = 0;  // of the whole file
 };
 
 /// The part before the first values of a step after `last_step`, and before the first damaged frame. Steps in
-/// a file do not decrease. Reads the file in pieces. Throws data::DataError.
+/// a file do not decrease, but for those of late values, which stay where values that are not late follow
+/// them: their own step does not tell when they were written. Reads the file in pieces. Throws
+/// data::DataError.
 EventFilePart find_events_up_to(const std::string& path, int64_t last_step);
 
 }  // namespace ventris

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -81,6 +82,13 @@ std::string rollback_text(const Json& line, int64_t step) {
                      step, rate, text_in(line, "what"));
 }
 
+/// A line of --valid-script.
+struct ScriptScore {
+  int64_t logged_at = 0;  // the step of the line
+  std::optional<double> score;
+  std::string error;
+};
+
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -106,6 +114,7 @@ class Reader {
   MetricsRecord take() {
     add_shares();
     add_phases();
+    add_scripts();
     return std::move(record_);
   }
 
@@ -142,6 +151,8 @@ class Reader {
     drop(record_.series);
     drop(pairs_);
     drop(phase_seconds_);
+    for (auto& [set, results] : scripts_)
+      std::erase_if(results, [&](const auto& result) { return result.second.logged_at >= step; });
     record_.digests.erase(record_.digests.lower_bound(step), record_.digests.end());
     while (!intervals_.empty() && record_.places[intervals_.back()].step >= step) intervals_.pop_back();
     while (!record_.places.empty() && record_.places.back().step >= step) record_.places.pop_back();
@@ -218,11 +229,53 @@ class Reader {
     } else if (event == "repair") {
       const std::string ranks = line.contains("ranks") ? json_text(line["ranks"]) : "";
       mark(Kind::kRepair, place, fmt::format("{} of ranks {} repaired", text_in(line, "part"), ranks));
+    } else if (event == kValidScriptEvent) {
+      add_script(line, place.step);
     } else if (event == "removed") {
       mark(Kind::kRemoved, place, "metrics.jsonl was removed; earlier lines are missing");
     } else if (event == "stage_end") {
       mark(Kind::kStageEnd, place,
            fmt::format("stage {} ended: {}", text_in(line, "ended_stage"), text_in(line, "end")));
+    }
+  }
+
+  void add_script(const Json& line, int64_t logged_at) {
+    int64_t of_step = -1;
+    if (!line.contains("of_step") || !read_number(line["of_step"], of_step) || of_step < 0) return;
+    ScriptScore result{.logged_at = logged_at, .score = {}, .error = text_in(line, "error")};
+    double score = 0.0;
+    if (line.contains("score") && read_number(line["score"], score)) result.score = score;
+    const std::string set = text_in(line, "set");
+    if (scripts_.size() < kMaxMetricsKeys || scripts_.contains(set))
+      scripts_[set][of_step] = std::move(result);
+    else
+      ++record_.keys_left_out;
+  }
+
+  /// The place of the last line up to a step, or of the one after it if there is none; with that step.
+  MetricsPlace place_at(int64_t step, size_t lines) const {
+    const auto end = record_.places.begin() + static_cast<std::ptrdiff_t>(lines);
+    auto after = std::upper_bound(record_.places.begin(), end, step,
+                                  [](int64_t a, const MetricsPlace& place) { return a < place.step; });
+    if (after != record_.places.begin()) --after;
+    MetricsPlace place = *after;
+    if (place.step != step) place.time = std::numeric_limits<double>::quiet_NaN();
+    place.step = step;
+    return place;
+  }
+
+  void add_scripts() {
+    const size_t lines = record_.places.size();
+    for (const auto& [set, results] : scripts_) {
+      for (const auto& [step, result] : results) {
+        const MetricsPlace place = place_at(step, lines);
+        if (!result.score) {
+          record_.missing_scores[set].push_back({place, result.error});
+          continue;
+        }
+        record_.places.push_back(place);
+        record_.scripts[set].push_back({record_.places.size() - 1, *result.score});
+      }
     }
   }
 
@@ -267,8 +320,9 @@ class Reader {
   std::vector<size_t> intervals_;               // places of intervals
   std::map<std::string, MetricsSeries> pairs_;  // drawn of each corpus since the start
   std::map<std::string, MetricsSeries> phase_seconds_;
-  std::vector<int64_t> skipped_;  // steps that events report
-  bool has_resumed_ = false;      // since then events mark the restarts
+  std::vector<int64_t> skipped_;                                   // steps that events report
+  std::map<std::string, std::map<int64_t, ScriptScore>> scripts_;  // by set, then by step of the validation
+  bool has_resumed_ = false;                                       // since then events mark the restarts
 };
 
 }  // namespace

@@ -38,16 +38,25 @@ struct MetricsMark {
 /// "rollback".
 const char* name_of(MetricsMark::Kind kind);
 
+/// A validation without a score of --valid-script.
+struct MissingScore {
+  MetricsPlace place;  // of the validation
+  std::string error;   // why
+};
+
 /// metrics.jsonl of a run folder (docs/formats.md), as columns.
 struct MetricsRecord {
-  std::vector<MetricsPlace> places;  // one for each line that counts, in the order of the file
+  std::vector<MetricsPlace>
+      places;  // one for each line that counts, in the order of the file; then of scripts
   std::map<std::string, MetricsSeries>
       series;  // by key: "loss", "valid_bleu"; not those of MetricsPlace and events
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
   std::map<std::string, MetricsSeries>
       phases;  // by phase of the run: its part of the time since the line before
-  std::map<std::string, double> phase_seconds;  // by phase: of all lines
-  std::map<int64_t, std::string> digests;       // by step
+  std::map<std::string, double> phase_seconds;   // by phase: of all lines
+  std::map<std::string, MetricsSeries> scripts;  // by set: scores of --valid-script, at their validations
+  std::map<std::string, std::vector<MissingScore>> missing_scores;  // by set, those that failed
+  std::map<int64_t, std::string> digests;                           // by step
   std::vector<MetricsMark> marks;
   int64_t lines = 0;
   int64_t bad_lines = 0;       // without a step, or no JSON; they are left out

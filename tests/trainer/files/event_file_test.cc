@@ -5,6 +5,8 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "data/error.h"
 #include "tests/support/tiny_run.h"
@@ -62,6 +64,28 @@ TEST(EventFile, IsCutBeforeTheFirstValuesOfALaterStep) {
   EXPECT_EQ(part_of(whole, 9).bytes, 0);
   EXPECT_EQ(part_of(begin, 9).bytes, 0);
   EXPECT_EQ(part_of("", 9).bytes, 0);
+}
+
+std::string late_frame_at(int64_t step) {
+  return event_frame(
+      {.time = 1.5, .step = step, .scalars = {{std::string(kLateTags) + "news", 2.5F}, {"loss", 1.0F}}});
+}
+
+TEST(EventFile, LateValuesStayOnlyBeforeOthers) {
+  // Of 10 after the values of 20, of 20 after those of 30, and of 30 at the end.
+  const std::string parts[] = {event_file_begin(1.0, 1), frame_at(10), frame_at(20),
+                               late_frame_at(10),        frame_at(30), late_frame_at(20),
+                               late_frame_at(30)};
+  std::string whole;
+  std::vector<int64_t> ends;
+  for (const std::string& part : parts) ends.push_back(static_cast<int64_t>((whole += part).size()));
+  EXPECT_EQ(part_of(whole, 10).bytes, ends[1]);
+  EXPECT_EQ(part_of(whole, 20).bytes, ends[2]) << "the value of 10 may have come at step 21";
+  EXPECT_EQ(part_of(whole, 29).bytes, ends[2]);
+  EXPECT_EQ(part_of(whole, 30).bytes, ends[4]);
+  EXPECT_EQ(part_of(whole, 99).bytes, ends[4]);
+  EXPECT_EQ(part_of(whole, 99).last_step, 30);
+  EXPECT_EQ(part_of(parts[0] + late_frame_at(10), 99).bytes, 0);
 }
 
 TEST(EventFile, IsCutBeforeDamageAtAnyByte) {
