@@ -37,6 +37,11 @@ int64_t cuda_device_memory(int index) {
   fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);
 }
 
+DeviceMemory cuda_memory() {
+  if constexpr (kHasCuda) return memory_cuda();
+  fail(ExitCode::kUnavailable, "there is no CUDA device: {}", kNotBuilt);
+}
+
 std::string cuda_driver() {
   if constexpr (kHasCuda) return driver_cuda();
   return "";

@@ -20,6 +20,13 @@ std::string cuda_build();
 std::string cuda_device_name(int index);
 /// The total memory of a device in bytes. Requires that it is available.
 int64_t cuda_device_memory(int index);
+/// The memory of the calling thread's device in bytes: what all programs use of it, and its total. Requires
+/// that it is available.
+struct DeviceMemory {
+  int64_t used;
+  int64_t total;
+};
+DeviceMemory cuda_memory();
 /// The CUDA version that the driver supports, e.g. "13.0"; "" without a driver or in a program without CUDA.
 std::string cuda_driver();
 /// An identity of the device that is unique among all hosts of a job (host and bus address or UUID).

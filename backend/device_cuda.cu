@@ -103,6 +103,13 @@ int64_t device_memory_cuda(int index) {
   return static_cast<int64_t>(properties(index).totalGlobalMem);
 }
 
+DeviceMemory memory_cuda() {
+  size_t free = 0;
+  size_t total = 0;
+  VENTRIS_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return {.used = static_cast<int64_t>(total - free), .total = static_cast<int64_t>(total)};
+}
+
 std::string driver_cuda() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess) {

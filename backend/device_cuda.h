@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backend/context.h"
+#include "backend/device.h"
 
 /// The CUDA side of contexts, arenas and queries, without CUDA's headers.
 namespace ventris {
@@ -26,6 +27,7 @@ std::string build_cuda();
 std::string device_name_cuda(int index);
 std::string device_identity_cuda(int index);
 int64_t device_memory_cuda(int index);
+DeviceMemory memory_cuda();
 std::string driver_cuda();
 
 }  // namespace ventris

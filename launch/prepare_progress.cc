@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "launch/output.h"
-#include "trainer/live_line.h"
+#include "trainer/live_block.h"
 #include "trainer/message_terminal.h"
-#include "trainer/progress.h"
+#include "trainer/progress_text.h"
 
 namespace ventris {
 
@@ -31,7 +31,7 @@ struct PrepareProgressLine::Impl {
   const bool live;
   const bool lines;
   const double period;
-  LiveLine line{terminal.reflows()};
+  LiveBlock line{terminal.reflows()};
   std::string phase;
   Clock::time_point phase_begin = Clock::now();
   Clock::time_point last_shown = Clock::now();
@@ -46,7 +46,7 @@ PrepareProgressLine::PrepareProgressLine(bool speaks, const std::string& form, d
     : impl_(std::make_unique<Impl>(speaks, form, log_seconds)) {}
 
 PrepareProgressLine::~PrepareProgressLine() {
-  if (impl_->line.is_open()) std::fputs(impl_->line.remove(impl_->terminal.columns()).c_str(), stderr);
+  if (impl_->line.is_open()) std::fputs(impl_->line.remove(impl_->terminal.size()).c_str(), stderr);
 }
 
 void PrepareProgressLine::show(const data::PrepareProgress& progress) {
@@ -59,7 +59,7 @@ void PrepareProgressLine::show(const data::PrepareProgress& progress) {
   shown.last_shown = Clock::now();
   const std::string text = prepare_progress_text(progress, seconds_since(shown.phase_begin));
   if (shown.live) {
-    std::fputs(shown.line.replace(text, shown.terminal.columns()).c_str(), stderr);
+    std::fputs(shown.line.replace({text}, shown.terminal.size()).c_str(), stderr);
     std::fflush(stderr);
   } else {
     tell(text);

@@ -289,8 +289,10 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
                "Maximum seconds between lines of the log, also during a long step or validation; "
                "not for metrics.jsonl. 0: no limit.");
   table.choice(
-      "progress", train.progress, {"auto", "live", "lines", "none"},
+      "progress", train.progress, {"auto", "live", "full", "lines", "none"},
       "How progress is shown. live: one line of a terminal, which is updated. "
+      "full: rows at the end of a terminal, which are updated, with the curve of the loss and the last validations; "
+      "where messages go to no terminal, as lines. "
       "lines: one after the other. none: only messages and validations. "
       "auto: live if messages go to a terminal, also through an mpirun on this host, otherwise lines.");
   table.integer(

@@ -36,16 +36,23 @@ bool is_mpirun(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-std::string given_command(const std::string& command) {
-  std::string given = command;
+std::vector<pid_t> launchers() {
+  std::vector<pid_t> found;
   for (pid_t pid = ::getppid(); pid > 1;) {
-    const std::vector<std::string> words = words_of(pid);
     const std::optional<Process> process = process_of(pid);
-    if (!process || !starts_trainings(words)) break;
+    if (!process || !starts_trainings(words_of(pid))) break;
+    found.push_back(pid);
     pid = process->parent;
-    given.clear();
-    for (const std::string& word : words) given += (given.empty() ? "" : " ") + shell_word(word);
   }
+  return found;
+}
+
+std::string given_command(const std::string& command) {
+  const std::vector<pid_t> pids = launchers();
+  if (pids.empty()) return command;
+  std::string given;
+  for (const std::string& word : words_of(pids.back()))
+    given += (given.empty() ? "" : " ") + shell_word(word);
   return given;
 }
 

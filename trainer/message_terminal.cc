@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "comm/process.h"
 #include "trainer/launcher.h"
@@ -25,9 +27,16 @@ bool parent_passes_messages_on() {
   return parent && is_mpirun(parent->name);
 }
 
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 MessageTerminal::MessageTerminal() {
+  job_.push_back(getpgrp());
+  for (const pid_t launcher : launchers()) job_.push_back(getpgid(launcher));
   if (isatty(STDERR_FILENO) == 1) {
     descriptor_ = STDERR_FILENO;
   } else if (parent_passes_messages_on()) {
@@ -43,14 +52,25 @@ MessageTerminal::~MessageTerminal() {
   if (owns_) close(descriptor_);
 }
 
-size_t MessageTerminal::columns() const {
+bool MessageTerminal::has_cursor() const {
+  return exists() && variable("TERM") != "dumb";
+}
+
+TerminalSize MessageTerminal::size() const {
   winsize size{};
-  return exists() && ioctl(descriptor_, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  if (!exists() || ioctl(descriptor_, TIOCGWINSZ, &size) != 0) return {};
+  return {.columns = size.ws_col, .rows = size.ws_row};
+}
+
+bool MessageTerminal::is_of_another_job() const {
+  const pid_t group = exists() ? tcgetpgrp(descriptor_) : -1;  // -1 also if this session has another terminal
+  return group > 0 && std::ranges::find(job_, group) == job_.end();
 }
 
 bool MessageTerminal::reflows() const {
-  const char* kind = std::getenv("TERM");
-  return std::getenv("XTERM_VERSION") == nullptr && (kind == nullptr || std::string(kind) != "linux");
+  // A tmux that was started in an xterm has its variables.
+  const bool is_tmux = !variable("TMUX").empty();
+  return is_tmux || (variable("XTERM_VERSION").empty() && variable("TERM") != "linux");
 }
 
 }  // namespace ventris

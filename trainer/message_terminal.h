@@ -1,6 +1,10 @@
 #pragma once
 
-#include <cstddef>
+#include <sys/types.h>
+
+#include <vector>
+
+#include "trainer/terminal_text.h"
 
 namespace ventris {
 
@@ -14,13 +18,21 @@ class MessageTerminal {
   MessageTerminal& operator=(const MessageTerminal&) = delete;
 
   bool exists() const { return descriptor_ >= 0; }
-  size_t columns() const;  // 0 if unknown
+  /// Whether it exists and has a cursor that moves: TERM is not "dumb".
+  bool has_cursor() const;
+  /// Whether it is that of a launcher, which forwards the stream.
+  bool is_forwarded() const { return owns_; }
+  TerminalSize size() const;
+  /// Whether another job of a shell has the terminal now, because this one is in the background or stopped:
+  /// what is written there is between the lines of others. False if it cannot be found out.
+  bool is_of_another_job() const;
   /// Whether it rewraps lines when it becomes narrower.
   bool reflows() const;
 
  private:
   int descriptor_ = -1;
   bool owns_ = false;
+  std::vector<pid_t> job_ = {};  // process groups of this process and of the launchers that started it
 };
 
 }  // namespace ventris

@@ -1,18 +1,22 @@
 #include "trainer/progress.h"
 
 #include <fmt/core.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <mutex>
+#include <optional>
+#include <sstream>
+#include <utility>
 
-#include "trainer/live_line.h"
+#include "trainer/live_block.h"
 #include "trainer/message_colour.h"
 #include "trainer/message_terminal.h"
+#include "trainer/progress_text.h"
 #include "trainer/signals.h"
 #include "trainer/train_options.h"
 
@@ -28,132 +32,170 @@ double seconds_left(const TrainOptions& options, const RunProgress& run) {
   return left;
 }
 
-std::string duration_text(double seconds) {
-  const int64_t total = std::llround(std::max(0.0, seconds));
-  if (total >= 3600) return fmt::format("{} h {:02} min", total / 3600, total / 60 % 60);
-  if (total >= 60) return fmt::format("{} min {:02} s", total / 60, total % 60);
-  return fmt::format("{} s", total);
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLivePeriod{500};
 
-// The perplexity of a diverging model has hundreds of digits.
-std::string perplexity_text(double perplexity) {
-  return perplexity < 1e7 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
-}
+enum class Form { kNone, kLines, kLive, kPicture };
 
-// The training loss has smoothed labels, so its exponential is not a perplexity.
-std::string loss_text(double loss, double perplexity, bool smooths) {
-  return fmt::format("{}loss {:.4f}  perplexity {}", smooths ? "smoothed " : "", loss,
-                     perplexity_text(perplexity));
-}
-
-std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
-  if (metrics.has_loss()) return loss_text(metrics.loss(), metrics.perplexity(), smooths);
-  return metrics.skipped_steps > 0 ? "loss not finite" : "loss not yet read";
-}
-
-std::string scores_text(const ValidationMetrics& metrics, bool smooths) {
-  std::string text = loss_text(metrics.loss, metrics.perplexity(), smooths);
-  if (metrics.has_bleu) text += fmt::format("  BLEU {:.2f}", metrics.bleu);
-  if (metrics.bleu_interval)
-    text += fmt::format(" ({:.2f} to {:.2f})", metrics.bleu_interval->low, metrics.bleu_interval->high);
-  if (metrics.has_chrf) text += fmt::format("  chrF {:.2f}", metrics.chrf);
-  return text;
-}
-
-// The most important numbers come first: a narrow terminal truncates the line.
-std::string short_progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {
-  return fmt::format("step {}/{}  {}  {} left  {:.0f} tokens/s", metrics.step, max_steps,
-                     loss_text(metrics, false), duration_text(seconds_left),
-                     metrics.target_tokens_per_second());
+Form form_of(const std::string& option, const MessageTerminal& terminal) {
+  if (option == "none") return Form::kNone;
+  if (option == "live") return Form::kLive;
+  if (option == "lines" || !terminal.has_cursor()) return Form::kLines;
+  return option == "full" ? Form::kPicture : Form::kLive;
 }
 
 }  // namespace
 
-std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left,
-                          bool smooths) {
-  const std::string skipped =
-      metrics.skipped_steps > 0 ? fmt::format("  {} skipped", metrics.skipped_steps) : "";
-  return fmt::format("step {}/{}  epoch {:.2f}  {}  lr {:.3e}  {:.0f} target tokens/s{}  {} left",
-                     metrics.step, max_steps, metrics.epoch, loss_text(metrics, smooths),
-                     metrics.learning_rate, metrics.target_tokens_per_second(), skipped,
-                     duration_text(seconds_left));
-}
-
 struct Progress::Impl {
   const MessageTerminal terminal;
-  const bool live;
-  const bool lines;
+  const Form form;
+  const bool speaks;
   const int64_t max_steps;
   const bool smooths;
   const double log_seconds;
   mutable std::mutex mutex;  // of the other members: a thread reports a stop while another trains
-  LiveLine live_line{terminal.reflows()};
+  LiveBlock block{terminal.reflows()};
+  std::optional<ProgressView> view;            // of a picture
   Clock::time_point last_word = Clock::now();  // time of the last message
-  spdlog::logger log{"ventris", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+  Clock::time_point last_frame = {};           // of the picture
+  TerminalSize last_size = {};                 // likewise
+  std::ostringstream written;                  // by the next, which puts the time before messages
+  spdlog::logger log{"ventris", std::make_shared<spdlog::sinks::ostream_sink_st>(written)};
 
-  Impl(bool speaks, const TrainOptions& options)
-      : live(speaks && (options.progress == "live" || (options.progress == "auto" && terminal.exists()))),
-        lines(speaks && !live && options.progress != "none"),
+  Impl(bool is_first, const TrainOptions& options)
+      : form(is_first ? form_of(options.progress, terminal) : Form::kNone),
+        speaks(is_first),
         max_steps(options.max_steps),
         smooths(options.model.label_smoothing > 0.0F),
         log_seconds(options.log_seconds) {
+    if (form == Form::kPicture) view.emplace(options);
     log.set_pattern("%Y-%m-%d %H:%M:%S  %v");
-    log.set_level(speaks ? spdlog::level::info : spdlog::level::off);
-    log.flush_on(spdlog::level::info);
   }
-  bool is_silent_for(std::chrono::duration<double> time) const {
-    const std::lock_guard lock(mutex);
-    return Clock::now() - last_word >= time;
+  static bool has_passed(Clock::time_point since, std::chrono::duration<double> time) {
+    return Clock::now() - since >= time;
   }
   bool is_silent_for_long() const {
-    return (live || lines) && log_seconds > 0.0 && is_silent_for(std::chrono::duration<double>(log_seconds));
-  }
-  void say(spdlog::level::level_enum level, const std::string& text) {
     const std::lock_guard lock(mutex);
-    std::fputs(live_line.remove(terminal.columns()).c_str(), stderr);
+    return form != Form::kNone && log_seconds > 0.0 &&
+           has_passed(last_word, std::chrono::duration<double>(log_seconds));
+  }
+  bool frame_is_due() const {
+    const std::lock_guard lock(mutex);
+    return has_passed(form == Form::kPicture ? last_frame : last_word, kLivePeriod);
+  }
+  // The form for now: among the lines of another job of the shell there is no place that stays.
+  Form present_form() const {
+    const bool is_live = form == Form::kLive || form == Form::kPicture;
+    if (!is_live || !terminal.is_of_another_job()) return form;
+    return Form::kLines;
+  }
+  static void write(const std::string& bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stderr); }
+
+  void say(spdlog::level::level_enum level, const std::string& text) {
+    if (!speaks) return;
+    const std::lock_guard lock(mutex);
     log.log(level, "{}", with_coloured_warning(text));
+    const std::string line = written.str();
+    written.str("");
+    find_place();
+    const TerminalSize size = terminal.size();
+    if (view) view->set_activity("");
+    write(view && block.is_open() ? block.replace(view->rows(size), size, line) : block.remove(size) + line);
     last_word = Clock::now();
+  }
+  // The cursor is no longer behind the block if others wrote since.
+  void find_place() {
+    if (was_continued() || terminal.is_of_another_job()) block.forget();
   }
   void show(const std::string& text, const std::string& short_text) {
     const std::lock_guard lock(mutex);
-    const size_t columns = terminal.columns();
-    const bool fits = columns == 0 || text.size() < columns;
-    std::fputs(live_line.replace(fits ? text : short_text, columns).c_str(), stderr);
-    std::fflush(stderr);
+    find_place();
+    const TerminalSize size = terminal.size();
+    const bool fits = size.columns == 0 || text.size() < size.columns;
+    write(block.replace({fits ? text : short_text}, size));
     last_word = Clock::now();
   }
+  // After what is done to the picture, if a frame is due. While the terminal is resized there is none: until
+  // tmux tells of further sizes, a quarter of a second later, rows are elsewhere than they seem.
+  template <typename Change>
+  void draw(const Change& change) {
+    const std::lock_guard lock(mutex);
+    change(*view);
+    if (present_form() != Form::kPicture || !has_passed(last_frame, kLivePeriod)) return;
+    find_place();
+    const TerminalSize size = terminal.size();
+    if (block.is_open() && std::exchange(last_size, size) != size) {
+      last_frame = Clock::now();
+      return;
+    }
+    write(block.replace(view->rows(size), size));
+    last_frame = last_word = Clock::now();
+  }
+  void line(const IntervalMetrics& metrics, double seconds_left, bool ends_interval) {
+    if (view) draw([&](ProgressView& picture) { picture.reach(metrics, seconds_left); });
+    const Form present = present_form();
+    const std::string text = progress_text(metrics, max_steps, seconds_left, smooths);
+    if (present == Form::kLive) show(text, short_progress_text(metrics, max_steps, seconds_left));
+    if (present == Form::kLines && (form == Form::kLines || ends_interval || is_silent_for_long()))
+      say(spdlog::level::info, text);
+  }
+  void report_stop(int signal) {
+    // That of a launcher ends the job: what it or another rank wrote of the reason stays.
+    if (signal == SIGTERM && terminal.is_forwarded()) {
+      const std::lock_guard lock(mutex);
+      write(block.leave());
+    }
+    say(spdlog::level::info, stop_text(signal));
+  }
   // The last: it uses the others.
-  const StopNotice stop_notice{[this](int signal) { say(spdlog::level::info, stop_text(signal)); }};
+  const StopNotice stop_notice{[this](int signal) { report_stop(signal); }};
 };
 
 Progress::Progress(bool speaks, const TrainOptions& options)
     : impl_(std::make_unique<Impl>(speaks, options)) {}
 
+// The picture stays, as the live line does: who comes back to the terminal finds the curve and the last
+// scores.
 Progress::~Progress() {
-  if (impl_->live_line.is_open()) std::fputc('\n', stderr);
+  const std::lock_guard lock(impl_->mutex);
+  Impl::write(impl_->block.leave());
+}
+
+void Progress::begin(const ProgressStart& start) {
+  if (!impl_->view) return;
+  std::string problem;
+  impl_->draw([&](ProgressView& picture) { problem = picture.begin(start); });
+  if (!problem.empty()) warning("the picture begins without what the log has of the run: " + problem);
 }
 
 bool Progress::wants_line() const {
-  return impl_->live ? impl_->is_silent_for(kLivePeriod) : impl_->is_silent_for_long();
+  const Form form = impl_->form;
+  return form == Form::kLive || form == Form::kPicture ? impl_->frame_is_due() : impl_->is_silent_for_long();
 }
 
 void Progress::line(const IntervalMetrics& metrics, double seconds_left) {
-  const std::string text = progress_text(metrics, impl_->max_steps, seconds_left, impl_->smooths);
-  if (impl_->live) impl_->show(text, short_progress_text(metrics, impl_->max_steps, seconds_left));
-  if (impl_->lines) message(text);
+  impl_->line(metrics, seconds_left, /*ends_interval=*/false);
+}
+
+void Progress::interval(const IntervalMetrics& metrics, double seconds_left) {
+  if (impl_->view) {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->view->end_interval(metrics);
+  }
+  impl_->line(metrics, seconds_left, /*ends_interval=*/true);
 }
 
 void Progress::goes_on(int64_t step, const std::string& what) {
+  if (impl_->view && impl_->view->has_begun())
+    impl_->draw([&](ProgressView& picture) { picture.set_activity(what); });
   if (!impl_->is_silent_for_long()) return;
+  const Form form = impl_->present_form();
   const std::string text = fmt::format("step {}/{}  {}", step, impl_->max_steps, what);
-  if (impl_->live) impl_->show(text, text);
-  if (impl_->lines) message(text);
+  if (form == Form::kLive) impl_->show(text, text);
+  if (form == Form::kLines) message(text);
 }
 
 void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
@@ -161,8 +203,18 @@ void Progress::validation(const ValidationMetrics& metrics, bool best, double se
   for (const ValidationMetrics& set : metrics.sets)
     text += fmt::format("; {}: {}", set.name, scores_text(set, impl_->smooths));
   if (metrics.p_value) text += fmt::format("  p = {:.3f}", *metrics.p_value);
+  if (impl_->view) {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->view->validated(metrics, best);
+  }
   message(fmt::format("step {}  validation: {}{}  ({})", metrics.step, text, best ? "  best so far" : "",
                       duration_text(seconds)));
+}
+
+void Progress::saved(int64_t step) {
+  if (!impl_->view) return;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->view->saved(step);
 }
 
 void Progress::message(const std::string& text) {

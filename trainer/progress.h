@@ -5,14 +5,15 @@
 #include <string>
 
 #include "trainer/metrics.h"
+#include "trainer/progress_view.h"
 
 namespace ventris {
 
 struct TrainOptions;
 
 /// Messages to the user on the standard error stream: on a terminal, also on that of a launcher that forwards
-/// the stream, one live line; in a log one line for each interval, and one after --log-seconds without a
-/// message; stop requests are reported immediately. Only the first rank writes.
+/// the stream, one live line or a picture; in a log one line for each interval, and one after --log-seconds
+/// without a message; stop requests are reported immediately. Only the first rank writes.
 class Progress {
  public:
   /// In the form set by --progress.
@@ -21,14 +22,18 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Before the first step: the picture is there from here on.
+  void begin(const ProgressStart& start);
   /// True if a line is due after a step that does not end an interval: twice a second on a terminal,
   /// otherwise after --log-seconds without a message.
   bool wants_line() const;
-  /// Called then, and at the end of an interval.
+  /// Called then.
   void line(const IntervalMetrics& metrics, double seconds_left);
-  /// After --log-seconds without a message, reports the state of the step.
+  void interval(const IntervalMetrics& metrics, double seconds_left);  // at its end
+  /// After --log-seconds without a message, or twice a second in the picture, reports the state of the step.
   void goes_on(int64_t step, const std::string& what);
   void validation(const ValidationMetrics& metrics, bool best, double seconds);
+  void saved(int64_t step);               // that checkpoint is on the disk
   void message(const std::string& text);  // from any thread
   void warning(const std::string& text);
 
@@ -47,11 +52,5 @@ struct RunProgress {
 };
 /// Seconds to the nearest end set by the options, at the rate so far.
 double seconds_left(const TrainOptions& options, const RunProgress& run);
-
-/// "1 h 05 min", "3 min 20 s", "12 s".
-std::string duration_text(double seconds);
-/// One line of numbers for a person. The loss is labelled smoothed if `smooths`; perplexity is not smoothed.
-std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left,
-                          bool smooths);
 
 }  // namespace ventris

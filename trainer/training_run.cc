@@ -22,6 +22,7 @@
 #include "trainer/hold_run_folder.h"
 #include "trainer/launcher.h"
 #include "trainer/product_choices.h"
+#include "trainer/progress_text.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
@@ -163,6 +164,16 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                  valid_sets_, store_, state_.step,
                  state_.rollback_rate * rate_from(rollbacks_, state_.step) *
                      schedule_.learning_rate(state_.step + 1, state_.plateau_factor));
+    progress_.begin({.metric = options_.valid_metric,
+                     .validates = validation_ && options_.valid_every > 0,
+                     .best_step = state_.best_step,
+                     .best = state_.best_metric,
+                     .resumes = !last_checkpoint_.empty(),
+                     .step = state_.step,
+                     .epoch = first_epoch_,
+                     .elapsed_seconds = state_.elapsed_seconds,
+                     .ranks = communicator_.size(),
+                     .has_device_memory = context_.device() == Device::kCuda});
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -396,6 +407,7 @@ bool TrainingRun::settle() {
 
 void TrainingRun::record_save() {
   if (status_ != nullptr) status_->saved(saved_step_, last_checkpoint_);
+  progress_.saved(saved_step_);
   if (script_) script_->saved();
 }
 

@@ -4,6 +4,7 @@
 #include "backend/transfer.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/progress_text.h"
 #include "trainer/resumed_start.h"
 #include "trainer/stages.h"
 #include "trainer/tensorboard.h"
@@ -94,7 +95,7 @@ void TrainingRun::log_interval() {
   IntervalMetrics metrics = interval_metrics();
   metrics.phase_seconds = phase_clock_.take(feed_->take_waited_seconds());
   if (metrics_) metrics_->write(metrics);
-  progress_.line(metrics, seconds_left());
+  progress_.interval(metrics, seconds_left());
   interval_ = {};
 }
 

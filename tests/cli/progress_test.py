@@ -85,7 +85,7 @@ class Progress(support.CommandLineTest):
         self.assertTrue(terminal.read_until(LIVE), terminal.text)
         terminal.resize(30)
         # A line of more than two rows is removed with the rows above.
-        self.assertTrue(terminal.read_until(rb"\r\x1b\[[2-9]A\x1b\[J" + rb"step \d"), terminal.text)
+        self.assertTrue(terminal.read_until(rb"\r\x1b\[[2-9]A\x1b\[K\r\n\x1b\[J\x1b\[A" + rb"step \d"), terminal.text)
         begin = len(terminal.text)
         self.assertTrue(terminal.read_until(LIVE.pattern + rb"[^\r]*\r", begin), terminal.text)
         for line in re.findall(LIVE.pattern + rb"[^\r]*(?=\r)", terminal.text[begin:]):

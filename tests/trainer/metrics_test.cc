@@ -14,7 +14,7 @@
 #include "data/files/folder_lock.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/files/metrics_reader.h"
-#include "trainer/progress.h"
+#include "trainer/progress_text.h"
 #include "trainer/script_runner.h"
 
 namespace ventris {
