@@ -1,5 +1,6 @@
 """ventris report: the page of training runs and how a browser draws it; ventris diff: where two runs differ."""
 
+import datetime
 import html.parser
 import json
 import os
@@ -236,7 +237,7 @@ class Report(Runs):
 
     def test_scores_of_the_script_of_a_run(self):
         at = support.TINY_MODEL.index("--valid-every")
-        script = "[ $VENTRIS_STEP = 20 ] && exit 3; echo $VENTRIS_STEP.5"
+        script = "sleep .1; [ $VENTRIS_STEP = 20 ] && exit 3; echo $VENTRIS_STEP.5"
         self.succeed("train", "--corpus", self.corpus, "--model-dir", self.path("scripted"), *support.TINY_MODEL[:at], *support.TINY_MODEL[at + 2 :],
                      "--max-steps", 30, "--valid-every", 10, "--valid-max-sentences", 4, "--valid-script", script)  # fmt: skip
         ((found,),) = [run["scripts"] for run in self.data("scripted")["runs"]]
@@ -247,7 +248,7 @@ class Report(Runs):
         self.assertEqual(set(logged), {10, 20, 30})
         valid = {line["step"]: line["time"] for line in self.lines("scripted") if line["type"] == "validation"}
         for step, seconds in zip(found["points"]["step"], found["points"]["time"]):
-            self.assertEqual(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)), valid[step][:19])
+            self.assertAlmostEqual(seconds, datetime.datetime.strptime(valid[step], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp(), delta=1e-3)
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_a_browser_draws_the_scores_of_a_script(self):

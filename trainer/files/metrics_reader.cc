@@ -154,6 +154,7 @@ class Reader {
     for (auto& [set, results] : scripts_)
       std::erase_if(results, [&](const auto& result) { return result.second.logged_at >= step; });
     record_.digests.erase(record_.digests.lower_bound(step), record_.digests.end());
+    validations_.erase(validations_.lower_bound(step), validations_.end());
     while (!intervals_.empty() && record_.places[intervals_.back()].step >= step) intervals_.pop_back();
     while (!record_.places.empty() && record_.places.back().step >= step) record_.places.pop_back();
     std::erase_if(skipped_, [&](int64_t skipped) { return skipped >= step; });
@@ -180,6 +181,7 @@ class Reader {
       mark_pause(record_.places[intervals_.back()], place);
     record_.places.push_back(place);
     if (is_interval) intervals_.push_back(record_.places.size() - 1);
+    if (text_in(line, "type") == kValidationType) validations_[step] = record_.places.size() - 1;
     mark_skipped(line, place);
     if (!event.empty()) return add_event(line, event, place);
     for (const auto& [key, value] : line.items())
@@ -252,8 +254,11 @@ class Reader {
       ++record_.keys_left_out;
   }
 
-  /// The place of the last line up to a step, or of the one after it if there is none; with that step.
+  /// The place of the validation of a step, or of the last line up to it, or of the one after it if there is
+  /// none; with that step.
   MetricsPlace place_at(int64_t step, size_t lines) const {
+    if (const auto found = validations_.find(step); found != validations_.end())
+      return record_.places[found->second];
     const auto end = record_.places.begin() + static_cast<std::ptrdiff_t>(lines);
     auto after = std::upper_bound(record_.places.begin(), end, step,
                                   [](int64_t a, const MetricsPlace& place) { return a < place.step; });
@@ -317,6 +322,7 @@ class Reader {
 
   std::string path_;
   MetricsRecord record_;
+  std::map<int64_t, size_t> validations_;       // their places, by step
   std::vector<size_t> intervals_;               // places of intervals
   std::map<std::string, MetricsSeries> pairs_;  // drawn of each corpus since the start
   std::map<std::string, MetricsSeries> phase_seconds_;
