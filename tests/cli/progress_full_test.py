@@ -171,7 +171,7 @@ class FullProgress(FullProgressTest):
         self.assertTrue(picture[8].startswith(f"best BLEU {best['value']:.2f} at step {step} "), picture[8])
         self.assertRegex(picture[8], r"  loss 5 +60$")
         self.assertRegex(picture[9], r"  checkpoint of step 60 \d+ s ago$")
-        self.assertRegex(picture[10], r"^memory [\d.]+ MiB, host [\d.]+ GiB of [\d.]+ GiB  model$")
+        self.assertRegex(picture[10], r"^memory [\d.]+ MiB, host [\d.]+ [MG]iB of [\d.]+ GiB  model$")
         # Nothing hides the cursor or changes a mode.
         self.assertEqual(set(re.findall(r"\x1b(?!\[[0-9]*[AJKm])....", text)), set())
 
