@@ -29,10 +29,12 @@ struct LossSumArgs;
 struct MovingAverageArgs;
 struct PlanUpdateArgs;
 struct RepetitionPenaltyArgs;
+struct SoftTargetsArgs;
 struct SquaresOfChunksArgs;
 struct SumOfChunksArgs;
 struct SwishBackwardArgs;
 struct SwishForwardArgs;
+struct TemperedSoftmaxArgs;
 struct WeightDecayArgs;
 
 }  // namespace ventris
