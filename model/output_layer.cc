@@ -7,6 +7,7 @@
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
 #include "backend/top_k.h"
+#include "model/teachers.h"
 
 namespace ventris {
 namespace {
@@ -15,8 +16,11 @@ constexpr int64_t kCpuChunkRows = 512;
 /// Maximum bytes of logits on CUDA, where small products leave most of the chip idle.
 constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
 
-/// Rows of logits held at a time: on CUDA as few chunks of equal size as the bytes allow.
-int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity) {
+}  // namespace
+
+/// On CUDA as few chunks of equal size as the bytes allow.
+int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype,
+                                int64_t capacity) {
   if (device == Device::kCpu) return std::min(kCpuChunkRows, capacity);
   const int64_t row_bytes = config.padded_vocab() * static_cast<int64_t>(size_of(dtype));
   const int64_t chunks = std::max<int64_t>(1, (capacity * row_bytes + kCudaChunkBytes - 1) / kCudaChunkBytes);
@@ -24,8 +28,6 @@ int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, 
   const int64_t rows = ((capacity + chunks - 1) / chunks + kTileRows - 1) / kTileRows * kTileRows;
   return std::min(rows, capacity);
 }
-
-}  // namespace
 
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
                                       DType dtype, int64_t capacity) {
@@ -39,13 +41,16 @@ OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& con
 
 /// With logits Z = h E^T + b and dZ from the cross-entropy: d_h = dZ E;  dE += dZ^T h;  db += column sums of
 /// dZ.
-void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
+void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory,
+                       Teachers* teachers) const {
   const int64_t all_rows = hidden.rows;
   const float* const weights = pass.batch.weights;
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
     const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
     const Tensor z = memory.logits.row_range(0, rows);
+    SoftTargets soft = {};
+    if (teachers != nullptr) soft = teachers->targets(begin, z);
     logits(pass, h, z);
     cross_entropy(pass.context, {.logits = z,
                                  .labels = pass.batch.labels + begin,
@@ -54,6 +59,7 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                                  .tokens = pass.batch.target_offsets + pass.batch.sentences,
                                  .vocab = pass.config.vocab_size,
                                  .smoothing = pass.config.label_smoothing,
+                                 .soft = soft,
                                  .gradient = static_cast<bool>(d_hidden),
                                  .gradient_scale = pass.batch.gradient_scale,
                                  .loss = memory.loss.col_range(begin, rows),

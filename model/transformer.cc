@@ -13,6 +13,7 @@
 #include "model/pass.h"
 #include "model/phases.h"
 #include "model/search_attention.h"
+#include "model/teachers.h"
 
 namespace ventris {
 namespace {
@@ -135,6 +136,7 @@ struct Transformer::Impl {
   Decoder decoder;
   const TransformerIds ids;
   OutputLayer output;
+  Teachers* teachers = nullptr;
 };
 
 Transformer::Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
@@ -162,13 +164,14 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     pass.overwrites = first && impl_->context.device() == Device::kCuda;
     pass.seed = dropout_seed;
     Activations& activations = impl_->activations;
+    if (impl_->teachers != nullptr) impl_->teachers->forward(batch);
     const ConstTensor hidden = impl_->decode(pass);
     const bool pre_norm = impl_->config.pre_norm;
     GradientStream target = activations.gradients.top(batch.target_rows);
     GradientStream source = activations.gradients.top(batch.source_rows);
     {
       const ProfileRange range(impl_->context, kOutputAndLoss);
-      impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output);
+      impl_->output.loss(pass, hidden, target.input_gradient(pre_norm), activations.output, impl_->teachers);
     }
     if (loss_ready) loss_ready();
     {
@@ -187,6 +190,10 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   if (impl_->config.tie == Tie::kAll)
     clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
   if (ready) ready(0);
+}
+
+void Transformer::set_teachers(Teachers* teachers) {
+  impl_->teachers = teachers;
 }
 
 void Transformer::evaluate(const MicroBatch& batch) {
