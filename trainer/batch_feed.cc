@@ -26,10 +26,11 @@ HostBatch host_batch_of(const data::PackedBatch& packed) {
 
 BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
                      const TransformerConfig& config, uint64_t seed, const MicroBatchCapacity& capacity,
-                     const Share& share, const Start& start)
+                     const Share& share, const Start& start, std::vector<TransformerConfig> teachers)
     : corpus_(corpus),
       source_(source),
       config_(config),
+      teachers_(std::move(teachers)),
       seed_(seed),
       share_(share),
       stages_{Stage{BatchStage(context, capacity, training_orders(context.device(), config),
@@ -143,6 +144,8 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   to.stage.fill(host);
   to.flops = training_flops(config_, passed_layers(config_, seed_, host.target_dropout),
                             packed_.source_offsets, packed_.target_offsets);
+  for (const TransformerConfig& teacher : teachers_)
+    add_teacher_flops(to.flops, teacher, packed_.source_offsets, packed_.target_offsets);
   {
     const std::lock_guard lock(mutex_);
     ++filled_;

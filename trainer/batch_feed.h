@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "data/batches.h"
 #include "data/corpus.h"
@@ -49,10 +50,10 @@ class BatchFeed {
   };
 
   /// The references must outlive the object. `seed` is that of dropout. `capacity` must
-  /// hold every shard.
+  /// hold every shard. `teachers` count among the operations of a micro-batch.
   BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
             const TransformerConfig& config, uint64_t seed, const MicroBatchCapacity& capacity,
-            const Share& share, const Start& start);
+            const Share& share, const Start& start, std::vector<TransformerConfig> teachers = {});
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
@@ -88,6 +89,7 @@ class BatchFeed {
   const data::Corpus& corpus_;
   const data::BatchSource& source_;
   const TransformerConfig config_;
+  const std::vector<TransformerConfig> teachers_;
   const uint64_t seed_;
   const Share share_;
   std::array<Stage, 2> stages_;

@@ -20,6 +20,7 @@
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
+#include "trainer/teacher_models.h"
 #include "trainer/trainer.h"
 #include "trainer/training_step.h"
 #include "trainer/validation.h"
@@ -115,7 +116,7 @@ class TrainingRun {
   data::Corpus corpus_;
   ParameterStore store_;
   TransformerIds ids_;
-
+  std::unique_ptr<TeacherModels> teachers_;              // null without --teacher
   const std::unique_ptr<data::FolderLock> folder_lock_;  // of rank 0
   ResumePoint resume_point_;
   const int shards_;
@@ -134,7 +135,6 @@ class TrainingRun {
   std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
-
   IntervalSums interval_, whole_run_;
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
