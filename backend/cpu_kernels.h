@@ -38,8 +38,10 @@ struct CpuKernels {
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
   void (&r_drop)(Context&, const RDropArgs&);
   void (&repetition_penalty)(Context&, const RepetitionPenaltyArgs&);
+  void (&soft_targets)(Context&, const SoftTargetsArgs&);
   void (&swish_forward)(Context&, const SwishForwardArgs&);
   void (&swish_backward)(Context&, const SwishBackwardArgs&);
+  void (&tempered_softmax)(Context&, const TemperedSoftmaxArgs&);
   void (&log_softmax_top_k)(Context&, const LogSoftmaxTopKArgs&);
   void (&log_probability)(Context&, const LogProbabilityArgs&);
   void (&plan_update)(const PlanUpdateArgs&);

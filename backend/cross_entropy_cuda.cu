@@ -54,25 +54,88 @@ __device__ __forceinline__ void add(const float (&x)[kCount], Part& part) {
     part.plain += x[i];
   }
 }
-/// The whole of the lanes' parts, as a fixed tree; every lane gets it.
-__device__ __forceinline__ Part warp_total(const Part& part) {
-  const float max = warp_max(part.max);
-  return {max, warp_sum(part.sum * fast_exp2(part.max - max)), warp_sum(part.plain)};
-}
 
 /// d_logits = normal * 2^(kLog2E x - max) - uniform, but d_label at the label.
 struct Gradient {
   float max, normal, uniform, d_label;
 };
 
+/// A row without soft targets.
+struct NoTargets {
+  using RowPart = Part;
+  using RowGradient = Gradient;
+  static constexpr bool kAny = false, kDense = false;
+};
+
+/// The soft targets r of rows: of all tokens, or of `count` at most kThreads that are listed.
+template <bool kOfAll>
+struct Targets {
+  struct RowPart : Part {
+    float tempered;  // 2^((kLog2E x - max) / temperature) summed
+    float expected;  // sum of r x
+  };
+  /// And + tempered * 2^((kLog2E x - max) / temperature) - target * r, also at the label.
+  struct RowGradient : Gradient {
+    float tempered, target;
+  };
+  static constexpr bool kAny = true, kDense = kOfAll;
+
+  Rows<const float> probabilities;
+  const int32_t* indices;
+  int count;
+  float weight, temperature;
+  float inverse;  // 1 / temperature
+  bool vectors;   // whether packs of probabilities can be moved as vectors
+
+  /// Those of the pack, of a row with all.
+  __device__ __forceinline__ void load_pack(const float* row, int pack, float (&r)[kPack]) const {
+    if (vectors) return unpack(reinterpret_cast<const Packed<float>*>(row)[pack], r);
+    for (int i = 0; i < kPack; ++i) r[i] = row[pack * kPack + i];
+  }
+};
+static_assert(kMostSoftTargets <= kThreads);
+
+/// Also adds, of dense targets, those at r.
+template <typename Soft, int kCount>
+__device__ __forceinline__ void add(const float (&x)[kCount], const float* r, const Soft& soft,
+                                    typename Soft::RowPart& part) {
+  const float before = part.max;
+  add(x, static_cast<Part&>(part));
+  if constexpr (Soft::kAny) {
+    part.tempered *= fast_exp2(soft.inverse * (before - part.max));
+    for (int i = 0; i < kCount; ++i) {
+      part.tempered += fast_exp2(soft.inverse * fmaf(kLog2E, x[i], -part.max));
+      if constexpr (Soft::kDense) part.expected = fmaf(r[i], x[i], part.expected);
+    }
+  }
+}
+
+/// The whole of the lanes' parts, as a fixed tree; every lane gets it.
+template <typename Soft>
+__device__ __forceinline__ typename Soft::RowPart warp_total(const typename Soft::RowPart& part,
+                                                             const Soft& soft) {
+  const float max = warp_max(part.max);
+  typename Soft::RowPart total;
+  total.max = max;
+  total.sum = warp_sum(part.sum * fast_exp2(part.max - max));
+  total.plain = warp_sum(part.plain);
+  if constexpr (Soft::kAny) {
+    total.tempered = warp_sum(part.tempered * fast_exp2(soft.inverse * (part.max - max)));
+    total.expected = warp_sum(part.expected);
+  }
+  return total;
+}
+
 /// One block: one row; only it writes the row's gradient, loss and nll. A thread has every kThreads-th pack
-/// and loose column in both passes. With kKept the packs are copied to shared memory once (f.packs of them),
-/// otherwise they are read again. Without kWeighted all weights are 1. A label outside of the vocabulary
-/// gives a loss of NaN. Grid: rows; block: kThreads.
-template <typename T, bool kKept, bool kWeighted>
-__global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_entropy_row(Problem<T> f) {
-  __shared__ Part parts[kWarps];
-  __shared__ Gradient shared;
+/// and loose column in both passes, and one of the listed targets. With kKept the packs are copied to shared
+/// memory once (f.packs of them), otherwise they are read again. Without kWeighted all weights are 1, but
+/// with soft targets, where f.weights says it. A label or target outside of the vocabulary gives a loss of
+/// NaN.
+template <typename T, bool kKept, bool kWeighted, typename Soft>
+__device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& soft) {
+  using RowPart = typename Soft::RowPart;
+  __shared__ RowPart parts[kWarps];
+  __shared__ typename Soft::RowGradient shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
   const int64_t t = blockIdx.x;
@@ -100,55 +163,120 @@ __global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_e
   const int label = f.labels[t];
   const bool known = label >= 0 && label < f.vocab;
   const float at_label = known && thread == 0 ? load(row[label]) : nanf("");
-  if constexpr (kKept) async_wait<0>();  // for the thread's own packs
-  Part part = {kLowest, 0.0F, 0.0F};
-  for (int p = thread; p < f.packs; p += kThreads) {
-    float x[kPack];
-    unpack(read[p], x);
-    add(x, part);
+  const float* targets = nullptr;  // of the row
+  int token = -1;                  // that of this thread, with its logit
+  float at_token = 0.0F;
+  if constexpr (Soft::kAny) targets = soft.probabilities.row(t);
+  if constexpr (Soft::kAny && !Soft::kDense) {
+    if (thread < soft.count) {
+      token = soft.indices[t * soft.count + thread];
+      at_token = token >= 0 && token < f.vocab ? load(row[token]) : nanf("");
+    }
   }
-  for (int c = loose; c < f.vocab; c += kThreads) add({load(row[c])}, part);
-  part = warp_total(part);
+  if constexpr (kKept) async_wait<0>();  // for the thread's own packs
+  RowPart none = {};
+  none.max = kLowest;
+  RowPart part = none;
+  for (int p = thread; p < f.packs; p += kThreads) {
+    float x[kPack], r[kPack] = {};
+    unpack(read[p], x);
+    if constexpr (Soft::kDense) soft.load_pack(targets, p, r);
+    add(x, r, soft, part);
+  }
+  for (int c = loose; c < f.vocab; c += kThreads)
+    add({load(row[c])}, Soft::kDense ? targets + c : nullptr, soft, part);
+  if constexpr (Soft::kAny && !Soft::kDense) {
+    if (thread < soft.count) part.expected = targets[thread] * at_token;
+  }
+  part = warp_total(part, soft);
   if (lane == 0) parts[thread / kWarp] = part;
   sync_threads();
   if (thread < kWarp) {
-    part = warp_total(lane < kWarps ? parts[lane] : Part{kLowest, 0.0F, 0.0F});
+    part = none;
+    if (lane < kWarps) part = parts[lane];
+    part = warp_total(part, soft);
     if (lane == 0) {
       const float vocab = static_cast<float>(f.vocab);
       const float log2_sum = log2f(part.sum);
       const float exponent = fmaf(kLog2E, at_label, -part.max);  // of the label's term of the sum
       const float nll = kLn2 * (log2_sum - exponent);
-      const float weight = kWeighted ? f.weights[t] : 1.0F;
+      const bool weighted = Soft::kAny ? f.weights != nullptr : kWeighted;
+      const float weight = weighted ? f.weights[t] : 1.0F;
       f.nll[t] = weight * nll;
       // -sum_w q(w) log p(w), as the q(w) sum to 1
-      f.loss[t] = weight * ((1.0F - f.smoothing) * nll +
-                            f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab));
-      const float scale = gradient ? weight * *f.gradient_scale : 0.0F;
+      float loss =
+          (1.0F - f.smoothing) * nll + f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab);
+      float scale = gradient ? weight * *f.gradient_scale : 0.0F;
+      if constexpr (Soft::kAny) {
+        // -sum_w r(w) log s(w), as the r(w) sum to 1
+        const float soft_loss =
+            kLn2 * (log2f(part.tempered) + soft.inverse * part.max) - soft.inverse * part.expected;
+        loss = (1.0F - soft.weight) * loss + soft.weight * soft.temperature * soft.temperature * soft_loss;
+        shared.target = scale * soft.weight * soft.temperature;
+        shared.tempered = shared.target / part.tempered;
+        scale *= 1.0F - soft.weight;
+      }
+      f.loss[t] = weight * loss;
       const float uniform = f.smoothing / vocab;
-      shared = {.max = part.max,
-                .normal = scale / part.sum,
-                .uniform = scale * uniform,
-                .d_label = scale * (fast_exp2(exponent) / part.sum - (1.0F - f.smoothing) - uniform)};
+      shared.max = part.max;
+      shared.normal = scale / part.sum;
+      shared.uniform = scale * uniform;
+      shared.d_label = scale * (fast_exp2(exponent) / part.sum - (1.0F - f.smoothing) - uniform);
+      if constexpr (Soft::kAny) shared.d_label += shared.tempered * fast_exp2(soft.inverse * exponent);
     }
   }
   if (!gradient) return;
   sync_threads();  // also between the read of the label's logit and the writes below
-  const Gradient g = shared;
-  const auto d_logit = [&g](float x) {
-    return fmaf(g.normal, fast_exp2(fmaf(kLog2E, x, -g.max)), -g.uniform);
+  const typename Soft::RowGradient g = shared;
+  const auto d_logit = [&](float x) {
+    const float exponent = fmaf(kLog2E, x, -g.max);
+    float rest = -g.uniform;
+    if constexpr (Soft::kAny) rest = fmaf(g.tempered, fast_exp2(soft.inverse * exponent), rest);
+    return fmaf(g.normal, fast_exp2(exponent), rest);
+  };
+  const auto less_target = [&](float d, float r) {
+    if constexpr (Soft::kAny) return fmaf(-g.target, r, d);
+    return d;
   };
   for (int p = thread; p < f.packs; p += kThreads) {
-    float x[kPack];
+    float x[kPack], r[kPack] = {};
     unpack(read[p], x);
-    for (float& v : x) v = d_logit(v);
+    if constexpr (Soft::kDense) soft.load_pack(targets, p, r);
+    for (int i = 0; i < kPack; ++i) {
+      x[i] = d_logit(x[i]);
+      if constexpr (Soft::kDense) x[i] = less_target(x[i], r[i]);
+    }
     packs[p] = pack<T>(x);
   }
   for (int c = loose; c < f.cols; c += kThreads) {
-    store(row[c], c < f.vocab ? d_logit(load(row[c])) : 0.0F);
+    float d = c < f.vocab ? d_logit(load(row[c])) : 0.0F;
+    if constexpr (Soft::kDense) d = c < f.vocab ? less_target(d, targets[c]) : d;
+    store(row[c], d);
   }
   const int place = label - f.packs * kPack;
   const int owner = (place < 0 ? label / kPack : place) % kThreads;
-  if (known && thread == owner) store(row[label], g.d_label);
+  if (known && thread == owner) {
+    float d = g.d_label;
+    if constexpr (Soft::kDense) d = less_target(d, targets[label]);
+    store(row[label], d);
+  }
+  if constexpr (Soft::kAny && !Soft::kDense) {
+    sync_threads();  // the columns of the listed tokens are written
+    if (token < 0 || token >= f.vocab) return;
+    store(row[token], less_target(token == label ? g.d_label : d_logit(at_token), targets[thread]));
+  }
+}
+
+/// Grid: rows; block: kThreads.
+template <typename T, bool kKept, bool kWeighted>
+__global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_entropy_row(Problem<T> f) {
+  loss_of_row<T, kKept, kWeighted>(f, NoTargets());
+}
+
+/// The same with soft targets. Grid: rows; block: kThreads.
+template <typename T, bool kKept, bool kDense>
+__global__ void __launch_bounds__(kThreads, 2) soft_cross_entropy_row(Problem<T> f, Targets<kDense> soft) {
+  loss_of_row<T, kKept, /*kWeighted=*/false>(f, soft);
 }
 
 constexpr int kSumThreads = 1024;
@@ -171,6 +299,8 @@ __global__ void __launch_bounds__(kSumThreads)
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
   dispatch_device_dtype(args.logits.dtype, "cross_entropy", [&](auto tag) {
     using T = decltype(tag);
+    const SoftTargets& soft = args.soft;
+    const bool dense = soft && soft.indices == nullptr;
     const int64_t packs = vectors_fit(args.logits) ? args.vocab / kPack : 0;
     const Problem<T> f{.logits = rows_of<T>(args.logits),
                        .labels = args.labels,
@@ -186,17 +316,34 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
                        .nll = args.nll.as<float>()};
     // What the kernel declares, with room for its alignment.
     constexpr size_t kOwnBytes = 1024;
-    static_assert(sizeof(Part) * kWarps + sizeof(Gradient) <= kOwnBytes / 2);
+    static_assert(sizeof(Targets<true>::RowPart) * kWarps + sizeof(Targets<true>::RowGradient) <=
+                  kOwnBytes / 2);
     const size_t row_bytes = static_cast<size_t>(packs) * sizeof(Packed<T>);
     const bool kept = args.gradient && row_bytes + kOwnBytes <= context.cuda().block_shared_bytes;
+    const auto launch_rows = [&](const char* name, auto kernel, const auto&... arguments) {
+      launch({.name = name,
+              .grid = static_cast<unsigned>(args.logits.rows),
+              .block = kThreads,
+              .shared_bytes = kept ? row_bytes : 0},
+             stream_of(context), kernel, f, arguments...);
+    };
     dispatch_flag(kept, [&](auto flag) {
       constexpr bool kKept = decltype(flag)::value;
-      dispatch_flag(args.weights != nullptr, [&](auto weighted) {
-        launch({.name = "cross_entropy_row",
-                .grid = static_cast<unsigned>(args.logits.rows),
-                .block = kThreads,
-                .shared_bytes = kKept ? row_bytes : 0},
-               stream_of(context), cross_entropy_row<T, kKept, decltype(weighted)::value>, f);
+      if (!soft) {
+        return dispatch_flag(args.weights != nullptr, [&](auto weighted) {
+          launch_rows("cross_entropy_row", cross_entropy_row<T, kKept, decltype(weighted)::value>);
+        });
+      }
+      dispatch_flag(dense, [&](auto of_all) {
+        constexpr bool kDense = decltype(of_all)::value;
+        launch_rows("soft_cross_entropy_row", soft_cross_entropy_row<T, kKept, kDense>,
+                    Targets<kDense>{.probabilities = rows_of<float>(soft.probabilities),
+                                    .indices = soft.indices,
+                                    .count = static_cast<int>(soft.probabilities.cols),
+                                    .weight = soft.weight,
+                                    .temperature = soft.temperature,
+                                    .inverse = 1.0F / soft.temperature,
+                                    .vectors = vectors_fit(soft.probabilities)});
       });
     });
   });

@@ -30,10 +30,12 @@ struct MovingAverageArgs;
 struct PlanUpdateArgs;
 struct RDropArgs;
 struct RepetitionPenaltyArgs;
+struct SoftTargetsArgs;
 struct SquaresOfChunksArgs;
 struct SumOfChunksArgs;
 struct SwishBackwardArgs;
 struct SwishForwardArgs;
+struct TemperedSoftmaxArgs;
 struct WeightDecayArgs;
 
 }  // namespace ventris

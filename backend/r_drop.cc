@@ -10,6 +10,7 @@ void r_drop(Context& context, const RDropArgs& args) {
   check_cross_entropy(args.pass);
   const Tensor& first = args.pass.logits;
   check_tensor(args.second, first.rows, first.cols, first.dtype, "second");
+  VENTRIS_CHECK(!args.pass.soft, "R-Drop has no soft targets");
   VENTRIS_CHECK(args.pass.gradient, "R-Drop is of training, which needs the gradient");
   VENTRIS_CHECK(args.alpha >= 0.0F, "alpha is {}, expected 0 or more", args.alpha);
   if constexpr (kHasCuda) {

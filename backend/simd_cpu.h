@@ -96,16 +96,16 @@ Master<T> row_max(const T* x, int64_t n) {
   return largest;
 }
 
-/// Sum of e^(x[i] - shift) over [0, n): blocks in Master<T>, their sums in f64.
+/// Sum of e^((x[i] - shift) * factor) over [0, n): blocks in Master<T>, their sums in f64.
 template <typename T>
-double row_exp_sum(const T* x, int64_t n, Master<T> shift) {
+double row_exp_sum(const T* x, int64_t n, Master<T> shift, Master<T> factor = 1) {
   using M = Master<T>;
   constexpr int64_t kBlock = 1024;
   double total = 0.0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t length = std::min(n - begin, kBlock);
     total += static_cast<double>(
-        lane_sum<M>(length, [&](int64_t i) { return exp_approx(load(x[begin + i]) - shift); }));
+        lane_sum<M>(length, [&](int64_t i) { return exp_approx((load(x[begin + i]) - shift) * factor); }));
   }
   return total;
 }

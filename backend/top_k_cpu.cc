@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "backend/kernels_cpu.h"
+#include "backend/largest_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/simd_cpu.h"
 #include "backend/top_k.h"
@@ -11,7 +12,6 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kRows = 4;  // rows of one piece of work
-constexpr int kBlock = 32;    // columns compared with the k-th best at a time
 
 /// log of the sum of e^x over the row.
 template <typename T>
@@ -38,55 +38,6 @@ struct Banned {
   const int32_t* end = nullptr;
 };
 
-/// The k largest so far, descending; equal ones in order of insertion.
-template <typename T>
-class Best {
- public:
-  using M = Master<T>;
-  Best(M* values, int32_t* indices, int k) : values_(values), indices_(indices), k_(k) {}
-
-  bool full() const { return count_ == k_; }
-  int count() const { return count_; }
-  M smallest() const { return values_[count_ - 1]; }
-  bool takes(M value) const { return !full() || value > smallest(); }
-
-  void insert(M value, int32_t index) {
-    int at = full() ? k_ - 1 : count_++;
-    for (; at > 0 && value > values_[at - 1]; --at) {
-      values_[at] = values_[at - 1];
-      indices_[at] = indices_[at - 1];
-    }
-    values_[at] = value;
-    indices_[at] = index;
-  }
-
- private:
-  M* values_;         // [k]
-  int32_t* indices_;  // [k]
-  int k_;
-  int count_ = 0;
-};
-
-template <typename T>
-void select(const T* x, int64_t n, const Banned& banned, Best<T>& best) {
-  using M = Master<T>;
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    if (best.full() && end - begin == kBlock) {
-      const M smallest = best.smallest();
-      int larger = 0;
-#pragma omp simd reduction(| : larger)
-      for (int l = 0; l < kBlock; ++l) larger |= load(x[begin + l]) > smallest ? 1 : 0;
-      if (larger == 0) continue;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const M value = load(x[i]);
-      const auto index = static_cast<int32_t>(i);
-      if (best.takes(value) && !banned.has(index)) best.insert(value, index);
-    }
-  }
-}
-
 template <typename T>
 void top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   using M = Master<T>;
@@ -99,8 +50,11 @@ void top_k(Context& context, const LogSoftmaxTopKArgs& args) {
     M* values = all_values + int64_t{thread} * k;
     for (int64_t r = begin; r < end; ++r) {
       const T* x = args.logits.row<T>(r);
-      Best<T> best(values, args.indices + r * k, k);
-      select<T>(x, args.vocab, Banned(args, r), best);
+      const Banned banned(args, r);
+      Largest<M> best(values, args.indices + r * k, k);
+      find_largest(
+          x, args.vocab, best, [](M value) { return value; },
+          [&](int32_t token) { return !banned.has(token); });
       const double normal = log_sum_exp(x, args.vocab);
       for (int i = 0; i < best.count(); ++i)
         args.values[r * k + i] = static_cast<float>(static_cast<double>(values[i]) - normal);

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "backend/cuda/best_tokens.cuh"
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/softmax_row.cuh"
@@ -10,17 +11,6 @@ namespace ventris {
 namespace {
 
 using namespace cuda;
-
-/// A token and its logit; the larger logit is better, and for equal ones the smaller index.
-struct Token {
-  float value;
-  int32_t index;
-};
-__device__ __forceinline__ bool better(const Token& a, const Token& b) {
-  return a.value > b.value || (a.value == b.value && a.index < b.index);
-}
-
-constexpr Token kNoToken = {-INFINITY, INT32_MAX};
 
 /// The tokens that rows must not have.
 struct Banned {
@@ -40,21 +30,7 @@ struct Banned {
   }
 };
 
-/// The best of the tokens of this thread in the block's row that is worse than `last`. NaN counts as
-/// -infinity.
-template <typename T>
-__device__ Token best_after(const T* row, int64_t vocab, const Banned& banned, const Token& last) {
-  Token best = kNoToken;
-  for (int64_t i = threadIdx.x; i < vocab; i += kRowThreads) {
-    const float value = load(row[i]);
-    const Token token{value == value ? value : -INFINITY, static_cast<int32_t>(i)};
-    if (better(token, best) && better(last, token) && !banned.has(blockIdx.x, token.index)) best = token;
-  }
-  return best;
-}
-
-/// One block: one row; thread 0 writes its k values and indices. Every thread keeps the best of its tokens;
-/// the best of all is taken k times, and only its thread searches for its next. Grid: rows; block:
+/// One block: one row; thread 0 writes its k values and indices. NaN comes last. Grid: rows; block:
 /// kRowThreads.
 template <typename T, bool kVectors>
 __global__ void __launch_bounds__(kRowThreads)
@@ -65,25 +41,13 @@ __global__ void __launch_bounds__(kRowThreads)
   const T* row = logits.row(r);
   const RowSums sums = row_sums<kVectors>(row, vocab, room);
   const double normal = static_cast<double>(sums.max) + log(sums.exp);
-  Token mine = best_after(row, vocab, banned, {INFINITY, -1});
-  for (int i = 0; i < k; ++i) {
-    Token best = mine;
-    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
-      const Token other{shuffle_xor(best.value, mask), shuffle_xor(best.index, mask)};
-      if (better(other, best)) best = other;
-    }
-    sync_threads();
-    if (threadIdx.x % kWarp == 0) bests[threadIdx.x / kWarp] = best;
-    sync_threads();
-    for (int w = 0; w < kRowThreads / kWarp; ++w) {
-      if (better(bests[w], best)) best = bests[w];
-    }
-    if (threadIdx.x == 0) {
-      values[r * k + i] = static_cast<float>(static_cast<double>(best.value) - normal);
-      indices[r * k + i] = best.index == kNoToken.index ? -1 : best.index;
-    }
-    if (best.index == mine.index && best.index != kNoToken.index) mine = best_after(row, vocab, banned, best);
-  }
+  for_best_tokens(
+      row, vocab, k, -INFINITY, bests, [&](int32_t token) { return !banned.has(r, token); },
+      [&](int i, const Token& best) {
+        if (threadIdx.x != 0) return;
+        values[r * k + i] = static_cast<float>(static_cast<double>(best.value) - normal);
+        indices[r * k + i] = best.index == kNoToken.index ? -1 : best.index;
+      });
 }
 
 /// One block: one row; thread 0 writes its result, NaN for a label outside of the vocabulary. Grid: rows.

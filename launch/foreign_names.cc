@@ -27,8 +27,9 @@ constexpr std::string_view kSteps = "It counts steps";
 
 // The options of Marian 1.12.42 (`marian --help`), of fairseq 0.12.2 (fairseq/dataclass/configs.py,
 // fairseq/models/transformer/transformer_config.py, fairseq/optim/lr_scheduler) and of sacreBLEU 2.6
-// (`sacrebleu --help`) that have counterparts; those of Marian that have none are in
-// launch/foreign/marian_options.cc.
+// (`sacrebleu --help`) that have counterparts, and those of distillation in PyTorch Translate, which extends
+// fairseq (research/knowledge_distillation), in DeiT (main.py) and in scripts of many; those of Marian that
+// have none are in launch/foreign/marian_options.cc.
 constexpr auto kForeignNames = std::to_array<ForeignName>({
     // Training
     {"lr learn-rate -l", "train plan", "peak-learning-rate",
@@ -102,6 +103,12 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"embedding-fix-src embedding-fix-trg", "train plan", "freeze",
      "The one embedding of source, target and output is called embedding"},
     {"transformer-ffn-activation activation-fn", "", "activation", "Its values are relu and swish"},
+    {"teacher-path teacher-model teacher_name_or_path", "train plan", "teacher",
+     "It takes weights files, checkpoints or run folders"},
+    {"kd-weight kd-alpha distillation-alpha distill-alpha", "train plan", "teacher-weight",
+     "The label has the rest"},
+    {"distillation-tau distill-temperature kd-temperature", "train plan", "teacher-temperature", ""},
+    {"top-k-teacher-tokens", "train plan", "teacher-top-k", ""},
     {"criterion", "train plan", "label-smoothing", "The loss is cross-entropy; 0 leaves it unsmoothed"},
     {"optimizer", "train plan", "",
      "No option is needed: the optimizer is Adam (--beta1, --beta2, --adam-epsilon)"},

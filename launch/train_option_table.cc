@@ -6,6 +6,7 @@
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
 #include "launch/score_protocol.h"
+#include "launch/teacher_options.h"
 
 namespace ventris {
 
@@ -447,6 +448,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   add_batch_options(options, table);
   add_model_options(train, table);
   add_optimizer_options(train, table);
+  add_teacher_options(train, table);
   add_validation_options(train, table);
   add_run_options(train, table);
   table.group("Machine");

@@ -8,6 +8,8 @@ FlopCount& FlopCount::operator+=(const FlopCount& other) {
   output_projection += other.output_projection;
   encoder_attention += other.encoder_attention;
   decoder_attention += other.decoder_attention;
+  teachers += other.teachers;
+  teachers_output += other.teachers_output;
   return *this;
 }
 
@@ -36,6 +38,13 @@ FlopCount training_flops(const TransformerConfig& config, const PassedLayers& la
   count.encoder_attention = each * 2 * d * layers.encoder * encoder_pairs;
   count.decoder_attention = each * 2 * d * layers.decoder * decoder_pairs;
   return count;
+}
+
+void add_teacher_flops(FlopCount& count, const TransformerConfig& teacher,
+                       std::span<const int32_t> source_offsets, std::span<const int32_t> target_offsets) {
+  const FlopCount training = training_flops(teacher, all_layers(teacher), source_offsets, target_offsets);
+  count.teachers += (training.total() - training.output_projection) / 3;
+  count.teachers_output += training.output_projection / 3;
 }
 
 }  // namespace ventris

@@ -8,6 +8,7 @@
 #include "backend/packed_gemm.h"
 #include "backend/r_drop.h"
 #include "backend/top_k.h"
+#include "model/teachers.h"
 
 namespace ventris {
 namespace {
@@ -16,8 +17,11 @@ constexpr int64_t kCpuChunkRows = 512;
 /// Maximum bytes of logits on CUDA, where small products leave most of the chip idle.
 constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
 
-/// Rows of logits held at a time: on CUDA as few chunks of equal size as the bytes allow.
-int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity) {
+}  // namespace
+
+/// On CUDA as few chunks of equal size as the bytes allow.
+int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype,
+                                int64_t capacity) {
   if (device == Device::kCpu) return std::min(kCpuChunkRows, capacity);
   const int64_t row_bytes = config.padded_vocab() * static_cast<int64_t>(size_of(dtype));
   const int64_t chunks = std::max<int64_t>(1, (capacity * row_bytes + kCudaChunkBytes - 1) / kCudaChunkBytes);
@@ -25,8 +29,6 @@ int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, 
   const int64_t rows = ((capacity + chunks - 1) / chunks + kTileRows - 1) / kTileRows * kTileRows;
   return std::min(rows, capacity);
 }
-
-}  // namespace
 
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
                                       DType dtype, int64_t capacity, bool two_passes) {
@@ -41,8 +43,8 @@ OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& con
 
 namespace {
 
-CrossEntropyArgs cross_entropy_args(const Pass& pass, Tensor logits, int64_t begin, bool gradient,
-                                    const OutputLayer::Memory& memory) {
+CrossEntropyArgs cross_entropy_args(const Pass& pass, Tensor logits, int64_t begin, const SoftTargets& soft,
+                                    bool gradient, const OutputLayer::Memory& memory) {
   const float* const weights = pass.batch.weights;
   return {.logits = logits,
           .labels = pass.batch.labels + begin,
@@ -51,6 +53,7 @@ CrossEntropyArgs cross_entropy_args(const Pass& pass, Tensor logits, int64_t beg
           .tokens = pass.batch.target_offsets + pass.batch.sentences,
           .vocab = pass.config.vocab_size,
           .smoothing = pass.config.label_smoothing,
+          .soft = soft,
           .gradient = gradient,
           .gradient_scale = pass.batch.gradient_scale,
           .loss = memory.loss.col_range(begin, logits.rows),
@@ -65,14 +68,18 @@ void add_losses(const Pass& pass, int64_t rows, const OutputLayer::Memory& memor
 
 }  // namespace
 
-void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
+void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory,
+                       Teachers* teachers) const {
   const int64_t all_rows = hidden.rows;
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
     const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
     const Tensor z = memory.logits.row_range(0, rows);
+    SoftTargets soft = {};
+    if (teachers != nullptr) soft = teachers->targets(begin, z);
     logits(pass, h, z);
-    cross_entropy(pass.context, cross_entropy_args(pass, z, begin, static_cast<bool>(d_hidden), memory));
+    cross_entropy(pass.context,
+                  cross_entropy_args(pass, z, begin, soft, static_cast<bool>(d_hidden), memory));
     if (!d_hidden) continue;
     backward(pass, z, h, d_hidden.row_range(begin, rows), /*accumulate=*/!pass.overwrites || begin > 0);
   }
@@ -88,7 +95,7 @@ void OutputLayer::r_drop_loss(Pass& pass, const TrainedPass& first, const Traine
     const Tensor second_z = memory.second_logits.row_range(0, rows);
     logits(pass, first.hidden.row_range(begin, rows), z);
     logits(pass, second.hidden.row_range(begin, rows), second_z);
-    r_drop(pass.context, {.pass = cross_entropy_args(pass, z, begin, /*gradient=*/true, memory),
+    r_drop(pass.context, {.pass = cross_entropy_args(pass, z, begin, /*soft=*/{}, /*gradient=*/true, memory),
                           .second = second_z,
                           .alpha = alpha});
     backward(pass, z, first.hidden.row_range(begin, rows), first.d_hidden.row_range(begin, rows),

@@ -8,6 +8,8 @@
 
 namespace ventris {
 
+class Teachers;
+
 /// Output projection with the table E of ids.output and label-smoothed cross-entropy: logits = h E^T + b, b
 /// only with config.output_bias. Processes a fixed number of rows at a time, forward and backward at once, so
 /// that the memory of logits and their gradient is bounded.
@@ -28,13 +30,17 @@ class OutputLayer {
 
   explicit OutputLayer(const TransformerIds& ids) : table_(ids.output), bias_(ids.output_bias) {}
 
+  /// Rows of logits that a model of that capacity of target rows holds at a time.
+  static int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity);
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
                      int64_t capacity, bool two_passes);
 
   /// hidden: [target rows, d_model] T. Adds the loss, weighted where batch.weights are given, to
   /// memory.totals. With d_hidden, [target rows, d_model] T, it is overwritten by the gradient of
-  /// *batch.gradient_scale times the summed loss, and the gradients of table and bias are accumulated.
-  void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
+  /// *batch.gradient_scale times the summed loss, and the gradients of table and bias are accumulated. With
+  /// `teachers`, whose forward() had this batch, their targets are in the loss.
+  void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory,
+            Teachers* teachers = nullptr) const;
   /// The same for two passes over the batch: the loss of R-Drop (backend/r_drop.h).
   void r_drop_loss(Pass& pass, const TrainedPass& first, const TrainedPass& second, float alpha,
                    const Memory& memory) const;

@@ -14,6 +14,7 @@
 #include "model/phases.h"
 #include "model/search_attention.h"
 #include "model/second_pass.h"
+#include "model/teachers.h"
 
 namespace ventris {
 namespace {
@@ -152,11 +153,12 @@ struct Transformer::Impl {
   }
 
   void train_once(Pass& pass, const GradientsReady& ready, const LossReady& loss_ready) {
+    if (teachers != nullptr) teachers->forward(pass.batch);
     const ConstTensor hidden = decode(pass);
     const GradientStream target = activations.gradients.top(pass.batch.target_rows);
     {
       const ProfileRange range(context, kOutputAndLoss);
-      output.loss(pass, hidden, target.input_gradient(config.pre_norm), activations.output);
+      output.loss(pass, hidden, target.input_gradient(config.pre_norm), activations.output, teachers);
     }
     if (loss_ready) loss_ready();
     backward(pass, target, ready, 0);
@@ -197,6 +199,7 @@ struct Transformer::Impl {
   Decoder decoder;
   const TransformerIds ids;
   OutputLayer output;
+  Teachers* teachers = nullptr;
 };
 
 Transformer::Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
@@ -237,6 +240,10 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   if (impl_->config.tie == Tie::kAll)
     clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
   if (ready) ready(0);
+}
+
+void Transformer::set_teachers(Teachers* teachers) {
+  impl_->teachers = teachers;
 }
 
 void Transformer::evaluate(const MicroBatch& batch) {

@@ -16,9 +16,11 @@
 
 namespace ventris {
 
+class Teachers;
+
 /// Sums over the target tokens of a micro-batch.
 struct LossSums {
-  double loss = 0.0;  // label-smoothed cross-entropy
+  double loss = 0.0;  // label-smoothed cross-entropy, of training with that of the teachers' targets
   double nll = 0.0;   // -log p(label)
 };
 
@@ -46,6 +48,11 @@ class Transformer {
   /// The gradients to which the first micro-batch of a step adds: on CPUs all, so that their bits stay those
   /// of earlier versions; on CUDA those of vectors and positions.
   std::vector<FlatRange> gradients_to_clear() const;
+
+  /// From now on forward_backward() learns from them too (backend/cross_entropy.h); null: from the labels
+  /// alone, as at first. They must outlive the calls, and are planned for a capacity that holds their
+  /// batches.
+  void set_teachers(Teachers* teachers);
 
   /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);

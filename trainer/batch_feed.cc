@@ -28,10 +28,12 @@ HostBatch host_batch_of(const data::PackedBatch& packed) {
 
 BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
                      const TransformerConfig& config, uint64_t seed, bool two_passes,
-                     const MicroBatchCapacity& capacity, const Share& share, const Start& start)
+                     const MicroBatchCapacity& capacity, const Share& share, const Start& start,
+                     std::vector<TransformerConfig> teachers)
     : corpus_(corpus),
       source_(source),
       config_(config),
+      teachers_(std::move(teachers)),
       seed_(seed),
       two_passes_(two_passes),
       share_(share),
@@ -152,6 +154,8 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   };
   to.flops = flops_of_pass(seed_);
   if (two_passes_) to.flops += flops_of_pass(second_pass_seed(seed_));
+  for (const TransformerConfig& teacher : teachers_)
+    add_teacher_flops(to.flops, teacher, packed_.source_offsets, packed_.target_offsets);
   {
     const std::lock_guard lock(mutex_);
     ++filled_;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "data/batches.h"
 #include "data/corpus.h"
@@ -50,10 +51,11 @@ class BatchFeed {
   };
 
   /// The references must outlive the object. `seed` is that of dropout. `capacity` must
-  /// hold every shard. `two_passes`: of R-Drop, for the operations of a micro-batch.
+  /// hold every shard. `two_passes`: of R-Drop, and `teachers`: for the operations of a micro-batch.
   BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
             const TransformerConfig& config, uint64_t seed, bool two_passes,
-            const MicroBatchCapacity& capacity, const Share& share, const Start& start);
+            const MicroBatchCapacity& capacity, const Share& share, const Start& start,
+            std::vector<TransformerConfig> teachers = {});
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
@@ -91,6 +93,7 @@ class BatchFeed {
   const data::Corpus& corpus_;
   const data::BatchSource& source_;
   const TransformerConfig config_;
+  const std::vector<TransformerConfig> teachers_;
   const uint64_t seed_;
   const bool two_passes_;
   const Share share_;

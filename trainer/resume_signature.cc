@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kPrecision = "precision";
 constexpr std::string_view kTie = "tie";  // no line: all
+constexpr std::string_view kTeacher = "teacher";
 // For 0.2.0, which knows no number of initial updates and would continue with other bits.
 constexpr std::string_view kInitialOptimizer = "init_optimizer";
 
@@ -66,6 +67,8 @@ std::string told_value(const Signature& lines, const std::string& key) {
     const ToldOption* told = told_option(name);
     if (option != nullptr && told != nullptr && told->option == option->option)
       return std::string(told->value);
+    if (option == nullptr && name == key && key == kTeacher)
+      return fmt::format("{} (the digest of its parameters)", value);
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTie) return name_of(Tie::kAll);
@@ -79,7 +82,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
 
 }  // namespace
 
-std::string resume_signature(const TrainOptions& options) {
+std::string resume_signature(const TrainOptions& options, const std::string& teachers) {
   std::string lines = lines_of(options.model);
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
                        options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
@@ -103,6 +106,11 @@ std::string resume_signature(const TrainOptions& options) {
   if (options.initial_optimizer != "fresh")
     lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
   if (!options.freeze.empty()) lines += fmt::format("freeze: {}\n", fmt::join(options.freeze, " "));
+  if (!teachers.empty()) {
+    lines +=
+        fmt::format("{}: {}\nteacher_weight: {}\nteacher_temperature: {}\nteacher_top_k: {}\n", kTeacher,
+                    teachers, options.teacher_weight, options.teacher_temperature, options.teacher_top_k);
+  }
   return lines;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "backend/soft_targets.h"
 #include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"
 #include "trainer/validation_sets.h"
@@ -142,6 +143,19 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "positive with --on-spike rollback, which goes back to a checkpoint");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
+  const TrainOptions usual;
+  require(!options.teachers.empty() || (options.teacher_weight == usual.teacher_weight &&
+                                        options.teacher_temperature == usual.teacher_temperature &&
+                                        options.teacher_top_k == usual.teacher_top_k),
+          "--teacher", "absent", "given with --teacher-weight, --teacher-temperature and --teacher-top-k");
+  require(options.r_drop == 0.0 || options.teachers.empty(), "--r-drop", fmt::format("{:g}", options.r_drop),
+          "0 with --teacher: a loss of both is not implemented");
+  require(options.teacher_weight >= 0.0 && options.teacher_weight <= 1.0, "--teacher-weight",
+          fmt::format("{}", options.teacher_weight), "from 0 to 1");
+  require(options.teacher_temperature > 0.0, "--teacher-temperature",
+          fmt::format("{}", options.teacher_temperature), "above 0");
+  require(options.teacher_top_k >= 0 && options.teacher_top_k <= kMostSoftTargets, "--teacher-top-k",
+          std::to_string(options.teacher_top_k), "from 0, for all, to 256");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));
   return options;
 }

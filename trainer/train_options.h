@@ -111,7 +111,11 @@ struct TrainOptions {
   std::string initial_embeddings;            // file of vectors for the embeddings of a new run; empty: none
   std::string initial_source_embeddings;     // the same for those of a side
   std::string initial_target_embeddings;
-  std::vector<std::string> freeze;  // globs of parameters that keep their values
+  std::vector<std::string> freeze;    // globs of parameters that keep their values
+  std::vector<std::string> teachers;  // models that the run learns from (trainer/teacher_models.h)
+  double teacher_weight = 0.5;        // of what they teach in the loss; the labels have the rest
+  double teacher_temperature = 1.0;
+  int teacher_top_k = 8;  // most probable tokens of each row that they teach; 0: all
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda

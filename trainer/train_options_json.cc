@@ -63,6 +63,10 @@ constexpr const char* kLaterKeys[] = {"shard_optimizer",
                                       "valid_script",
                                       "valid_script_limit",
                                       "best",
+                                      "teacher",
+                                      "teacher_weight",
+                                      "teacher_temperature",
+                                      "teacher_top_k",
                                       kTie};
 
 // All except the model. Older files may lack an option, which then has its default.
@@ -156,6 +160,10 @@ void visit_options(Options& options, Visit&& visit) {
   visit("initial_source_embeddings", options.initial_source_embeddings);
   visit("initial_target_embeddings", options.initial_target_embeddings);
   visit("freeze", options.freeze);
+  visit("teacher", options.teachers);
+  visit("teacher_weight", options.teacher_weight);
+  visit("teacher_temperature", options.teacher_temperature);
+  visit("teacher_top_k", options.teacher_top_k);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
   visit("nccl_max_blocks", options.nccl_max_blocks);

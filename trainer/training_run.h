@@ -21,6 +21,7 @@
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
+#include "trainer/teacher_models.h"
 #include "trainer/trainer.h"
 #include "trainer/training_step.h"
 #include "trainer/validation.h"
@@ -114,7 +115,7 @@ class TrainingRun {
   data::Corpus corpus_;
   ParameterStore store_;
   TransformerIds ids_;
-
+  std::unique_ptr<TeacherModels> teachers_;              // null without --teacher
   const std::unique_ptr<data::FolderLock> folder_lock_;  // of rank 0
   ResumePoint resume_point_;
   const int shards_;
@@ -133,7 +134,6 @@ class TrainingRun {
   std::optional<StepReports> reports_;
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
-
   IntervalSums interval_, whole_run_;
   Clock::time_point step_begin_ = Clock::now();
   PhaseClock phase_clock_;

@@ -16,16 +16,17 @@ struct RowSums {
   double exp;  // sum of e^(x - max)
 };
 
-/// The sums of the first n columns, in one pass: every thread rescales its sum when its maximum grows. All
-/// threads of a block of kRowThreads must call, and get the result. `room`: shared memory for one double per
-/// warp.
+/// The sums of x = factor * row over the first n columns, in one pass: every thread rescales its sum when its
+/// maximum grows. All threads of a block of kRowThreads must call, and get the result. `room`: shared memory
+/// for one double per warp.
 template <bool kVectors, typename T>
-__device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* room) {
+__device__ __forceinline__ RowSums row_sums(const T* row, int64_t n, double* room, float factor = 1.0F) {
   float max = -INFINITY;
   float exp_sum = 0.0F;
   for (int64_t begin = int64_t{threadIdx.x} * kPack; begin < n; begin += kRowPack) {
     float v[kPack];
     load_pack<kVectors>(row, begin, n, v);
+    for (float& x : v) x *= factor;
     float pack_max = v[0];
     for (int i = 0; i < kPack; ++i) {
       if (begin + i >= n) v[i] = -INFINITY;

@@ -29,6 +29,7 @@ CHANGED = {
 PEAK = ["--peak-learning-rate", "0.001"]
 RESTARTS = ["--schedule", "cosine", "--restart-steps", "9000"]
 PLATEAU = ["--schedule", "plateau", "--valid-every", "1"]
+TEACHER = ["--teacher", "{run}/checkpoint-00000001.h5"]
 MODEL = os.path.join(support.SOURCE_DIR, "tests", "golden", "line_tokenizers.model")
 TOGETHER = {
     "init-optimizer": ["--init-optimizer", "keep", "--init", "none.h5"],
@@ -47,6 +48,10 @@ TOGETHER = {
     "plateau-factor": PEAK + PLATEAU + ["--plateau-factor", "0.5"],
     "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
     "spike-factor": ["--spike-factor", "2"],
+    "teacher": TEACHER,
+    "teacher-weight": TEACHER + ["--teacher-weight", "0.25"],
+    "teacher-temperature": TEACHER + ["--teacher-temperature", "2"],
+    "teacher-top-k": TEACHER + ["--teacher-top-k", "4"],
     "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
     "valid-set": ["--valid-set", "more", "none.en", "none.de"],  # not read without validations
@@ -64,6 +69,9 @@ NAMES = {
     "activation": "--activation its default, but this run has",
     "weight-decay-vectors": "--weight-decay 0, but this run has",
     "output-bias": "--output-bias its default, but this run has",
+    "teacher-weight": "--teacher none, but this run has",
+    "teacher-temperature": "--teacher none, but this run has",
+    "teacher-top-k": "--teacher none, but this run has",
 }
 
 
@@ -107,7 +115,7 @@ class ResumeOptions(support.CommandLineTest):
     def another_value(self, name, takes, value, run):
         """The words of the option with a value that is not the one it has."""
         if name in TOGETHER:
-            return TOGETHER[name]
+            return [word.format(run=run) for word in TOGETHER[name]]
         if name in CHANGED:
             return [f"--{name}", CHANGED[name].format(run=run, later=self.later)]
         if name == "isa":

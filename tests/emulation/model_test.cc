@@ -12,6 +12,7 @@
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/tiny_model.h"
+#include "tests/support/tiny_teachers.h"
 #include "tests/support/tolerance.h"
 
 namespace ventris {
@@ -120,6 +121,36 @@ TEST(CudaModel, GradientsWithRDropAreThoseOfTheCpu) {
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
           << "element " << i << " is " << got[i] << ", not " << expected[i];
+    }
+  }
+}
+
+/// Of all tokens and of a few, of one teacher and of two, over gradients that were anything.
+TEST(CudaModel, GradientsWithTeachersAreThoseOfTheCpu) {
+  for (const TransformerConfig& config : kinds()) {
+    for (const Distillation& how : {Distillation{.weight = 0.5F, .temperature = 1.0F, .top_k = 8},
+                                    Distillation{.weight = 0.8F, .temperature = 2.0F, .top_k = 0}}) {
+      const std::vector<TransformerConfig> shapes = {testing::other_shape(config), config};
+      TinyModel cpu(config, DType::kF32);
+      TinyModel device(config, DType::kF32, cuda());
+      cpu.zero_gradients();
+      spoil_gradients(device);
+      const auto count = static_cast<std::ptrdiff_t>(how.top_k == 0 ? 1 : 2);
+      const testing::TinyTeachers of_cpu(cpu, {shapes.begin(), shapes.begin() + count}, how);
+      const testing::TinyTeachers of_device(device, {shapes.begin(), shapes.begin() + count}, how);
+      const PackedBatch batch(
+          random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, 1, config.source_vocab()));
+      const LossSums expected = cpu.step(batch, {.gradient_scale = 0.25F});
+      const LossSums got = device.step(batch, {.gradient_scale = 0.25F}, {}, 11, /*first=*/true);
+      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
+      EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
+      const std::vector<double> expected_gradients = cpu.gradients();
+      const std::vector<double> gradients = device.gradients();
+      const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        ASSERT_TRUE(testing::close(gradients[i], expected_gradients[i], tolerance))
+            << "element " << i << " is " << gradients[i] << ", not " << expected_gradients[i];
+      }
     }
   }
 }

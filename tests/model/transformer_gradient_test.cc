@@ -10,6 +10,7 @@
 #include "model/layer_drop.h"
 #include "model/second_pass.h"
 #include "tests/support/tiny_model.h"
+#include "tests/support/tiny_teachers.h"
 
 namespace ventris {
 namespace {
@@ -37,8 +38,11 @@ bool is_dropped(const TransformerConfig& config, const std::string& name, uint64
 /// parameters.
 /// `seed` is that of dropout.
 void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {},
-                         uint64_t seed = 11, float r_drop = 0.0F) {
+                         uint64_t seed = 11, float r_drop = 0.0F,
+                         const std::vector<TransformerConfig>& teacher_configs = {},
+                         const Distillation& how = {}) {
   TinyModel tiny = TinyModel::twice(config, DType::kF64, r_drop);
+  const testing::TinyTeachers teachers(tiny, teacher_configs, how);
   PackedBatch batch(
       random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5, config.source_vocab()));
   batch.set_weights(weights);
@@ -165,6 +169,18 @@ TEST(TransformerGradients, WithRDropAndWithoutDropoutAreThoseOfOnePass) {
     for (size_t i = 0; i < gradients.size(); ++i)
       ASSERT_NEAR(twice.gradients()[i], gradients[i], 1e-12 * (1.0 + std::abs(gradients[i]))) << i;
   }
+}
+
+TEST(TransformerGradients, WithTeachersMatchFiniteDifferences) {
+  const TransformerConfig config = testing::tiny_config(false);
+  const TransformerConfig marian = testing::marian_config(true);
+  const TransformerConfig other = testing::other_shape(config);
+  check_all_gradients(config, {}, 11, 0.0F, {other}, {.weight = 0.5F, .temperature = 1.0F, .top_k = 8});
+  check_all_gradients(config, {0.5F, 2.0F, 1.0F, 0.0F}, 11, 0.0F, {other, config},
+                      {.weight = 0.7F, .temperature = 2.0F, .top_k = 3});
+  check_all_gradients(marian, {}, 11, 0.0F, {other}, {.weight = 1.0F, .temperature = 0.5F, .top_k = 0});
+  check_all_gradients(marian, {}, 11, 0.0F, {marian, other, config},
+                      {.weight = 0.3F, .temperature = 1.5F, .top_k = 0});
 }
 
 TEST(TransformerGradients, OfTablesThatAreApartMatchFiniteDifferences) {

@@ -127,6 +127,16 @@ TEST_F(BatchFeedTest, ARankWithoutShardsGetsTheStepsAlone) {
   }
 }
 
+TEST_F(BatchFeedTest, TheOperationsOfTeachersCount) {
+  BatchFeed taught(context_, *corpus_, source_, config_, /*seed=*/7, /*two_passes=*/false, capacity_,
+                   {0, kShards}, {{0, 0}, 1}, {config_, config_});
+  const auto plain = feed({0, kShards}, {{0, 0}, 1});
+  taught.next_step();
+  plain->next_step();
+  const FlopCount expected = plain->next_micro_batch().flops;
+  EXPECT_DOUBLE_EQ(taught.next_micro_batch().flops.total(), expected.total() * 5 / 3);
+}
+
 TEST_F(BatchFeedTest, EachRowHasTheWeightOfItsPairWhereTheCorpusHasWeights) {
   const data::Corpus weighted(
       testing::write_weighted_corpus(corpus_->path(), *folder_ / "weighted.h5", weight_of));

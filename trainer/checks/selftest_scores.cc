@@ -99,6 +99,7 @@ void try_r_drop(SelftestRun& run) {
                               .tokens = device_tokens.data(),
                               .vocab = vocab,
                               .smoothing = run.model.label_smoothing,
+                              .soft = {},
                               .gradient_scale = device_scale.data(),
                               .loss = loss.view(),
                               .nll = nll.view()},

@@ -21,6 +21,7 @@
 #include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
 #include "trainer/stages.h"
+#include "trainer/teacher_models.h"
 #include "trainer/text.h"
 #include "trainer/validation.h"
 
@@ -43,8 +44,14 @@ constexpr int kMinKept = 2;  // CheckpointSaver always keeps at least this many
 /// The parts of a plan that depend on the number of shards.
 class Planner {
  public:
-  Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus)
-      : options_(options), dtype_(dtype_of(options.precision)), machine_(machine), corpus_(corpus) {
+  /// `teachers` is null if there are none.
+  Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus,
+          const TeacherModels* teachers)
+      : options_(options),
+        dtype_(dtype_of(options.precision)),
+        machine_(machine),
+        corpus_(corpus),
+        teachers_(teachers) {
     declare_transformer(options_.model, store_);
     freeze_parameters(options_.freeze, store_);
   }
@@ -85,6 +92,12 @@ class Planner {
     exactly("activations", Transformer::planned_bytes(options_.model, machine_.device, dtype_,
                                                       model_capacity(batches, corpus_, machine_.device),
                                                       options_.kept_activations(), options_.r_drop > 0.0));
+    if (teachers_ != nullptr) {
+      exactly("parameters of teachers", static_cast<size_t>(teachers_->parameter_bytes()));
+      exactly("activations of teachers",
+              static_cast<size_t>(teachers_->activation_bytes(
+                  machine_.device, model_capacity(batches, corpus_, machine_.device))));
+    }
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
     if (options_.reduction == Reduction::kReproducible || shares_state())
@@ -163,6 +176,7 @@ class Planner {
   const DType dtype_;
   const PlannedMachine& machine_;
   const data::Corpus& corpus_;
+  const TeacherModels* const teachers_;
   ParameterStore store_;
 };
 
@@ -275,14 +289,15 @@ int64_t steps_of_stages(const TrainingPlan& plan) {
   return steps;
 }
 
-void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
+void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus,
+             const std::vector<TransformerConfig>& teachers) {
   const auto pairs = static_cast<double>(corpus.train().size());
   const auto of_a_pair = [&](const data::SentenceArray& side) {
     return static_cast<double>(side.total_tokens()) / pairs;
   };
   if (options.recompute) {
-    plan.recomputed =
-        recomputed_share(options.model, of_a_pair(corpus.train().source), of_a_pair(corpus.train().target));
+    plan.recomputed = recomputed_share(options.model, of_a_pair(corpus.train().source),
+                                       of_a_pair(corpus.train().target), teachers);
   }
   if (!plan.machine.link) return;
   plan.predicted = predict_step(*plan.machine.link, {.model = options.model,
@@ -298,7 +313,8 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .shards = plan.shards,
                                                      .freeze = options.freeze,
                                                      .source_tokens = of_a_pair(corpus.train().source),
-                                                     .target_tokens = of_a_pair(corpus.train().target)});
+                                                     .target_tokens = of_a_pair(corpus.train().target),
+                                                     .teachers = teachers});
 }
 
 /// Throws as embedding_files() and read_embeddings().
@@ -411,7 +427,10 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus));
   plan.passes = options.r_drop > 0.0 ? 2 : 1;
   plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
-  const Planner planner(options, plan.machine, corpus);
+  Context host(ContextOptions{.threads = 1});
+  std::optional<TeacherModels> teachers;
+  if (!options.teachers.empty()) teachers.emplace(host, options, corpus);
+  const Planner planner(options, plan.machine, corpus, teachers ? &*teachers : nullptr);
   const data::BatchSource batches = planner.batches(plan.shards);
   plan.parameters = planner.parameters();
   plan.frozen_parameters = planner.frozen_parameters();
@@ -419,7 +438,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();
   count_steps(plan, planner, options, corpus.train());
-  predict(plan, options, corpus);
+  predict(plan, options, corpus, teachers ? teachers->configs() : std::vector<TransformerConfig>());
   plan.steps = options.max_steps;
   plan.schedule = describe_schedule(options);
   check_schedule_is_validated(options, has_validation_pairs(options, corpus));

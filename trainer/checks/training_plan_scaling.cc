@@ -49,6 +49,14 @@ double all_operations(const TransformerConfig& model, bool recompute, const Laye
   return 3 * forward_operations(model, of) + (recompute ? repeated_operations(model, of) : 0.0);
 }
 
+/// The forward operations of all teachers.
+double teachers_operations(const std::vector<TransformerConfig>& teachers, double source, double target) {
+  double sum = 0.0;
+  for (const TransformerConfig& teacher : teachers)
+    sum += forward_operations(teacher, operations_of(teacher, source, target));
+  return sum;
+}
+
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -59,13 +67,15 @@ int most_partial_sums(int shards, int ranks) {
 }  // namespace
 
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
-                                       bool recompute, double source_tokens, double target_tokens) {
+                                       bool recompute, double source_tokens, double target_tokens,
+                                       const std::vector<TransformerConfig>& teachers) {
   ParameterStore store;
   const TransformerIds ids = declare_transformer(model, store);
   freeze_parameters(freeze, store);
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double all = all_operations(model, recompute, of);
-  double done = forward_operations(model, of) + 2 * of.output;
+  const double of_teachers = teachers_operations(teachers, source_tokens, target_tokens);
+  const double all = all_operations(model, recompute, of) + of_teachers;
+  double done = of_teachers + forward_operations(model, of) + 2 * of.output;
   std::vector<ReadyMoment> moments;
   const auto reach = [&](ParameterId first, double operations, bool repeated = false) {
     done += (repeated ? 3 : 2) * operations;
@@ -84,15 +94,19 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std
   return moments;
 }
 
-double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens,
-                   double target_tokens) {
+double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens, double target_tokens,
+                   const std::vector<TransformerConfig>& teachers) {
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  return (forward_operations(model, of) + 2 * of.output) / all_operations(model, recompute, of);
+  const double of_teachers = teachers_operations(teachers, source_tokens, target_tokens);
+  return (of_teachers + forward_operations(model, of) + 2 * of.output) /
+         (of_teachers + all_operations(model, recompute, of));
 }
 
-double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens) {
+double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens,
+                        const std::vector<TransformerConfig>& teachers) {
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  return repeated_operations(model, of) / all_operations(model, false, of);
+  return repeated_operations(model, of) /
+         (all_operations(model, false, of) + teachers_operations(teachers, source_tokens, target_tokens));
 }
 
 double exchange_seconds(const PlannedLink& link, int ranks, double bytes) {
@@ -137,7 +151,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   declare_transformer(run.model, store);
   freeze_parameters(run.freeze, store);
   const std::vector<ReadyMoment> moments =
-      ready_moments(run.model, run.freeze, run.recompute, run.source_tokens, run.target_tokens);
+      ready_moments(run.model, run.freeze, run.recompute, run.source_tokens, run.target_tokens, run.teachers);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
   const bool shares = run.shard_optimizer && run.ranks > 1;
   GradientBuckets buckets = shares
@@ -151,7 +165,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
     step.sums += seconds;
   };
   const auto moment_of = [&](double share) { return step.compute - (1.0 - share) * micro_batch; };
-  take(moment_of(loss_moment(run.model, run.recompute, run.source_tokens, run.target_tokens)),
+  take(moment_of(loss_moment(run.model, run.recompute, run.source_tokens, run.target_tokens, run.teachers)),
        sum_seconds(link, run, kBytesOfLoss));
   for (const ReadyMoment& moment : moments) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {

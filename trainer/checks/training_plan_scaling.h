@@ -38,6 +38,7 @@ struct ScalingInputs {
   std::vector<std::string> freeze;  // TrainOptions::freeze
   double source_tokens;             // of a sentence pair, on average
   double target_tokens;
+  std::vector<TransformerConfig> teachers = {};  // of --teacher
 };
 
 /// A step of several ranks: a prediction.
@@ -59,17 +60,19 @@ struct ReadyMoment {
 };
 
 /// The calls of GradientsReady in a micro-batch of sentences of that length, in order, with one pass; in the
-/// second of two passes gradients are complete at (1 + share) / 2, and the loss at the same share. What
-/// `freeze` saves of backward is not taken into account.
+/// second of two passes gradients are complete at (1 + share) / 2, and the loss at the same share. Teachers
+/// compute before the first. What `freeze` saves of backward is not taken into account.
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
-                                       bool recompute, double source_tokens, double target_tokens);
+                                       bool recompute, double source_tokens, double target_tokens,
+                                       const std::vector<TransformerConfig>& teachers = {});
 
 /// The moment, as that of ReadyMoment, at which the loss is complete.
-double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens,
-                   double target_tokens);
+double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens, double target_tokens,
+                   const std::vector<TransformerConfig>& teachers = {});
 
 /// Operations of --recompute, as a share of those of a step without it.
-double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens);
+double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens,
+                        const std::vector<TransformerConfig>& teachers = {});
 
 /// Seconds of a sum of `bytes` over the ranks that all get, with n bytes, p ranks, latency a and b = 1 /
 /// bytes_per_second. Fast, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication

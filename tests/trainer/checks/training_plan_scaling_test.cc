@@ -57,6 +57,21 @@ TEST(ReadyMoments, AreTheCallsOfBackward) {
   }
 }
 
+TEST(ReadyMoments, ComeAfterTheTeachers) {
+  const TransformerConfig config = testing::tiny_config(false);
+  // Forward and backward are three times a forward pass, with the teacher it is four.
+  EXPECT_DOUBLE_EQ(loss_moment(config, false, 3.0, 2.0, {config}),
+                   (3 * loss_moment(config, false, 3.0, 2.0) + 1) / 4);
+  const std::vector<ReadyMoment> alone = ready_moments(config, {}, false, 3.0, 2.0);
+  const std::vector<ReadyMoment> taught = ready_moments(config, {}, false, 3.0, 2.0, {config, config});
+  ASSERT_EQ(taught.size(), alone.size());
+  for (size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(taught[i].begin, alone[i].begin);
+    EXPECT_DOUBLE_EQ(taught[i].share, (3 * alone[i].share + 2) / 5);
+  }
+  EXPECT_DOUBLE_EQ(recomputed_share(config, 3.0, 2.0, {config}), recomputed_share(config, 3.0, 2.0) * 3 / 4);
+}
+
 TEST(SumSeconds, FollowTheirFormulas) {
   const double bytes = 8e6;  // 8 ms over the link
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(1, Device::kCpu), bytes), 0.0);
