@@ -217,6 +217,12 @@ void Progress::saved(int64_t step) {
   impl_->view->saved(step);
 }
 
+void Progress::end(const std::string& how) {
+  if (!impl_->view) return;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->view->end(how);
+}
+
 void Progress::message(const std::string& text) {
   impl_->say(spdlog::level::info, text);
 }

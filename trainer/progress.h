@@ -34,6 +34,7 @@ class Progress {
   void goes_on(int64_t step, const std::string& what);
   void validation(const ValidationMetrics& metrics, bool best, double seconds);
   void saved(int64_t step);               // that checkpoint is on the disk
+  void end(const std::string& how);       // "done": before the last messages
   void message(const std::string& text);  // from any thread
   void warning(const std::string& text);
 

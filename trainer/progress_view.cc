@@ -129,6 +129,16 @@ void ProgressView::saved(int64_t step) {
   saved_ = Clock::now();
 }
 
+void ProgressView::set_activity(const std::string& what) {
+  if (!has_ended_) run_.activity = what;
+}
+
+void ProgressView::end(const std::string& how) {
+  has_ended_ = true;
+  run_.activity = how;
+  run_.seconds_left.reset();
+}
+
 std::vector<std::string> ProgressView::rows(const TerminalSize& size) {
   PicturedRun shown = run_;
   const double since = seconds_since(reached_);

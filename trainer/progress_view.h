@@ -44,7 +44,9 @@ class ProgressView {
   void end_interval(const IntervalMetrics& metrics);
   void validated(const ValidationMetrics& metrics, bool best);
   void saved(int64_t step);
-  void set_activity(const std::string& what) { run_.activity = what; }
+  void set_activity(const std::string& what);
+  /// The last picture says how the run ended: "done".
+  void end(const std::string& how);
 
   /// The rows of a LiveBlock: the picture between blank rows. The cursor waits in the last: what is typed,
   /// the prompt of a shell after a kill, and the message of an error begin there. A row that a typed line end
@@ -63,6 +65,7 @@ class ProgressView {
   PicturedRun run_;
   bool has_begun_ = false;
   bool has_device_memory_ = false;
+  bool has_ended_ = false;
   Clock::time_point reached_ = Clock::now();  // when the times of the run were taken
   Clock::time_point saved_ = Clock::now();
   Clock::time_point measured_ = Clock::now();  // the memory

@@ -447,8 +447,9 @@ TrainResult TrainingRun::finish() {
   const bool scored = wait_for_script();
   const bool stopped = stop_ && (early || state_.validation_pending != 0 || !scored);
   if (!nothing_to_do_) {
-    progress_.message(fmt::format("{} at step {} after {}, saved in {}",
-                                  stopped ? "stopped on request" : "done", state_.step,
+    const char* how = stopped ? "stopped on request" : "done";
+    progress_.end(how);
+    progress_.message(fmt::format("{} at step {} after {}, saved in {}", how, state_.step,
                                   duration_text(state_.elapsed_seconds), last_checkpoint_));
   }
   TrainResult result = {.end = stopped ? TrainEnd::kStoppedOnRequest : TrainEnd::kDone,

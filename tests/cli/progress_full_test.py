@@ -21,7 +21,7 @@ import support
 OPTIONS = [*support.TINY_MODEL[: support.TINY_MODEL.index("--valid-every")], "--threads", "1"]
 SCORES = ["--valid-beam-size", "1", "--valid-max-sentences", "4"]
 ENDLESS = ["--max-steps", "1000000"]
-LOG = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  \S|  [a-z]+ +\S")  # a message, or a row of the table at the start
+LOG = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  \S|  [a-z]+ +\S|Computing on ")  # a message, or a row of the table at the start
 # Rows of the picture, by how they begin.
 PICTURE = re.compile(
     r"step \d+/|(smoothed )?loss \d|no loss yet|lr \d|\d+ (target )?tokens|\d+: |\d+ ranks?( |$)|validation  |validated at|no validation|no best|best "
@@ -163,7 +163,7 @@ class FullProgress(FullProgressTest):
         self.check_validations(log, 10, 6)
         self.assertIn("  done at step 60 ", "\n".join(log))
         # The last one has the last state.
-        self.assertRegex(picture[0], r"step 60/60  epoch \d+\.\d+  ⣿+  100.0 %$")
+        self.assertRegex(picture[0], r"step 60/60, done  epoch \d+\.\d+  ⣿+  100.0 %$")
         self.assertEqual([int(line.split()[0]) for line in picture[5:8]], [60, 50, 40])
         with open(self.path("model", "best.json"), encoding="utf-8") as file:
             best = json.load(file)
@@ -171,7 +171,7 @@ class FullProgress(FullProgressTest):
         self.assertTrue(picture[8].startswith(f"best BLEU {best['value']:.2f} at step {step} "), picture[8])
         self.assertRegex(picture[8], r"  loss 5 +60$")
         self.assertRegex(picture[9], r"  checkpoint of step 60 \d+ s ago$")
-        self.assertRegex(picture[10], r"^memory [\d.]+ MiB, host [\d.]+ [MG]iB of [\d.]+ GiB  model$")
+        self.assertRegex(picture[10], r"^memory [\d.]+ MiB, host [\d.]+ [MG]iB of [\d.]+ [MGT]iB  model$")
         # Nothing hides the cursor or changes a mode.
         self.assertEqual(set(re.findall(r"\x1b(?!\[[0-9]*[AJKm])....", text)), set())
 
@@ -211,6 +211,13 @@ class FullProgress(FullProgressTest):
         self.assertTrue(ascii_text.isascii())
         self.assertRegex(ascii_text, r"\[#+\]\x1b\[0m  100.0 %")
 
+    @unittest.skipUnless(support.EMULATED, "built without the emulated device")
+    def test_it_shows_the_memory_of_the_device(self):
+        words = self.train("device", "--device", "cuda", "--max-steps", 4, "--log-every", 2)
+        text = Terminal([support.EMULATED, *words[1:]]).end()
+        picture, _ = self.check_log_and_picture(Screen().feed(text).text())
+        self.assertRegex(picture[10], r", device (?!0 )[\d.]+ [KMG]iB of [\d.]+ [MG]iB  device$")
+
     def test_it_changes_no_bit(self):
         words = ("--max-steps", 30, "--log-every", 5, "--valid-every", 10, "--save-every", 10)
         Terminal(self.train("watched", *words)).end()
@@ -226,7 +233,9 @@ class FullProgress(FullProgressTest):
             os.kill(terminal.process.pid, number)
             text = terminal.end()
             self.assertEqual(terminal.code, 75, text)
-            _, log = self.check_log_and_picture(Screen().feed(text).text())
+            picture, log = self.check_log_and_picture(Screen().feed(text).text())
+            self.assertRegex(picture[0], r"^step \d+/1000000, stopped on request  ")
+            self.assertNotIn(" left", picture[9])
             self.assertRegex("\n".join(log), r"stopping after this step")
             self.assertRegex("\n".join(log), r"stopped on request at step \d+")
 
