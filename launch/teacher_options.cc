@@ -18,7 +18,7 @@ void add_teacher_options(TrainOptions& train, OptionTable& table) {
                "Weight of what the teachers say in the loss; the smoothed label has the rest.");
   table.number(
       "teacher-temperature", train.teacher_temperature,
-      {.min = 0, .max = kMostTemperature, .above_min = true},
+      {.min = kMinTeacherTemperature, .max = kMostTemperature},
       "By what the logits of the teachers and of the run are divided for it. Above 1 the proportions "
       "among improbable tokens count for more. That part of the loss is multiplied by the square.");
   table.integer(

@@ -374,7 +374,7 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   table.number("r-drop", train.r_drop, {.min = 0, .max = 1000},
                "R-Drop: each micro-batch passes the model twice with different dropout, and this many times "
                "the divergence of the two distributions is added to the loss; 5 in its paper. A step takes "
-               "about twice the time and memory. 0: one pass.");
+               "about twice the time and memory. Needs dropout, and not with --teacher. 0: one pass.");
   table.toggle("recompute", train.recompute,
                "Keeps of each layer only its input, and computes it again in the backward pass: less memory "
                "for a micro-batch, more time, the same bits.");

@@ -135,10 +135,16 @@ std::string tie_of_signature(const std::string& signature) {
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
                          const std::string& ours) {
+  const std::string same =
+      key.ends_with("vocab_size") ? "corpus"
+      : key == "--teacher"
+          ? "teachers, by their files, which config.json of the run names (a run folder stands for "
+            "the checkpoint that is its best at the moment)"
+          : "option";
   fail(ExitCode::kBadConfiguration,
        "{} was written with {} {}, but this run has {}. "
        "Give the same {}, or another --model-dir to start from the beginning",
-       path, key, theirs, ours, key.ends_with("vocab_size") ? "corpus" : "option");
+       path, key, theirs, ours, same);
 }
 
 void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {

@@ -4,6 +4,7 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/files/file_io.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/text.h"
 
@@ -52,6 +53,7 @@ TeacherModels::TeacherModels(Context& context, const TrainOptions& options, cons
       dtype_(dtype_of(options.precision)),
       student_(options.model) {
   for (const std::string& file : options.teachers) {
+    if (!data::is_there(file)) fail(ExitCode::kMissingInput, "--teacher {}: there is no such file", file);
     LoadedModel& model = *models_.emplace_back(load_model(context, file, dtype_));
     check_vocabulary(model, corpus);
     fit_positions(model, options, corpus);

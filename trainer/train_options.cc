@@ -147,13 +147,13 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   require(!options.teachers.empty() || (options.teacher_weight == usual.teacher_weight &&
                                         options.teacher_temperature == usual.teacher_temperature &&
                                         options.teacher_top_k == usual.teacher_top_k),
-          "--teacher", "absent", "given with --teacher-weight, --teacher-temperature and --teacher-top-k");
+          "--teacher", "absent", "given where --teacher-weight, --teacher-temperature or --teacher-top-k is");
   require(options.r_drop == 0.0 || options.teachers.empty(), "--r-drop", fmt::format("{:g}", options.r_drop),
           "0 with --teacher: a loss of both is not implemented");
   require(options.teacher_weight >= 0.0 && options.teacher_weight <= 1.0, "--teacher-weight",
           fmt::format("{}", options.teacher_weight), "from 0 to 1");
-  require(options.teacher_temperature > 0.0, "--teacher-temperature",
-          fmt::format("{}", options.teacher_temperature), "above 0");
+  require(options.teacher_temperature >= kMinTeacherTemperature, "--teacher-temperature",
+          fmt::format("{}", options.teacher_temperature), "0.01 or more");
   require(options.teacher_top_k >= 0 && options.teacher_top_k <= kMostSoftTargets, "--teacher-top-k",
           std::to_string(options.teacher_top_k), "from 0, for all, to 256");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));

@@ -21,6 +21,9 @@ enum class Reduction { kFast, kReproducible };
 const char* name_of(Reduction reduction);
 
 /// The options of `ventris train`. Defaults are the base preset of the paper.
+/// Of --teacher-temperature: with less the quotients of logits are too large for f32.
+inline constexpr double kMinTeacherTemperature = 0.01;
+
 struct TrainOptions {
   std::string corpus;
   std::string model_dir;

@@ -212,7 +212,7 @@ class Teacher(support.CommandLineTest):
         with h5py.File(self.teacher, "r") as file:
             digest = file.attrs["parameter_digest"].decode()
         self.refuse(78, *self.words("kept"), says=[f"--teacher {digest} (the digest of its parameters)", "has none"])
-        self.refuse(78, *self.words("kept", "--teacher", self.other), says=["--teacher", digest])
+        self.refuse(78, *self.words("kept", "--teacher", self.other), says=["--teacher", digest, "config.json of the run names"])
         self.refuse(78, *self.words("kept", *options, self.other), says=["--teacher", digest])
         for option, value, kept in (("weight", 0.25, 0.5), ("temperature", 2, 1), ("top-k", 0, 8)):
             option = f"--teacher-{option}"
@@ -274,7 +274,10 @@ class Teacher(support.CommandLineTest):
         self.succeed(*self.words("long-enough", "--teacher", short, "--max-steps", 1))
         for words in (("--teacher-weight", 1.5), ("--teacher-temperature", 0), ("--teacher-top-k", 257)):
             self.refuse(64, *self.words("refused", "--teacher", self.teacher, *words), says=words[0])
-        self.refuse(78, *self.words("refused", "--teacher-weight", 0.25), says="--teacher is absent")
+        self.refuse(78, *self.words("refused", "--teacher-weight", 0.25), says="--teacher is absent; it must be given where --teacher-weight")
+        self.refuse(66, *self.words("refused", "--teacher", self.path("nope.h5")), says=f"--teacher {self.path('nope.h5')}: there is no such file")
+        for value in ("1e-46", "1e-40", 0):  # as f32 the first is 0, and quotients by the second are not finite
+            self.refuse(64, *self.words("refused", "--teacher", self.teacher, "--teacher-temperature", value), says="0.01")
         self.assertFalse(os.path.exists(self.path("refused", "metrics.jsonl")))
         for words in (("--teacher-model", self.teacher), ("--kd-alpha", 0.5)):
             self.refuse(64, *self.words("refused", *words), says="--teacher")

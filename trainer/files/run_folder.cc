@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -55,6 +56,8 @@ std::vector<std::string> list_checkpoints(const std::string& model_dir) {
     if (step >= 0) found.emplace_back(step, entry->path().string());
   }
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory) {
+    if (error == std::errc::not_enough_memory)
+      throw std::bad_alloc();  // a limit on the memory of the process
     fail(ExitCode::kIo, "{}: cannot list the folder: {}", model_dir, error.message());
   }
   std::sort(found.begin(), found.end());
