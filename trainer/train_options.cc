@@ -149,7 +149,7 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
                                         options.teacher_top_k == usual.teacher_top_k),
           "--teacher", "absent", "given where --teacher-weight, --teacher-temperature or --teacher-top-k is");
   require(options.r_drop == 0.0 || options.teachers.empty(), "--r-drop", fmt::format("{:g}", options.r_drop),
-          "0 with --teacher: a loss of both is not implemented");
+          "0 with --teacher: a run has one of the two losses");
   require(options.teacher_weight >= 0.0 && options.teacher_weight <= 1.0, "--teacher-weight",
           fmt::format("{}", options.teacher_weight), "from 0 to 1");
   require(options.teacher_temperature >= kMinTeacherTemperature, "--teacher-temperature",
