@@ -1,6 +1,5 @@
 """ventris report --sentence: translations and attention by the checkpoints of runs, and how a browser shows them."""
 
-import html.parser
 import json
 import os
 import re
@@ -12,31 +11,11 @@ import urllib.error
 import urllib.request
 
 import support
+from pages import BROWSER, Page
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 ODD = "<b>&amp; \"half\" 'past' \u202eseven</b> </script><script>alert(1)</script> \u05e9\u05dc\u05d5\u05dd"
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 SOURCE, REFERENCE = "half past seven", "halb acht"
-
-
-class Page(html.parser.HTMLParser):
-    """The number of scripts and the embedded data of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.scripts, self.text, self.inside = 0, "", False
-        self.feed(page)
-        self.data = json.loads(self.text)
-
-    def handle_starttag(self, tag, attributes):
-        self.scripts += tag == "script"
-        self.inside = dict(attributes).get("id") == "data"
-
-    def handle_endtag(self, tag):
-        self.inside = False
-
-    def handle_data(self, data):
-        self.text += data if self.inside else ""
 
 
 def weights_of(text):

@@ -1,39 +1,17 @@
 """ventris report: the page of training runs and how a browser draws it; ventris diff: where two runs differ."""
 
 import datetime
-import html.parser
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 import unittest
 
 import support
+from pages import BROWSER, Page
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 ODD = "</script><script>alert(1)</script>"
-
-
-class Page(html.parser.HTMLParser):
-    """The scripts and the embedded data of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.scripts, self.text, self.inside = 0, "", False
-        self.feed(page)
-        self.data = json.loads(self.text)
-
-    def handle_starttag(self, tag, attributes):
-        self.scripts += tag == "script"
-        self.inside = dict(attributes).get("id") == "data"
-
-    def handle_endtag(self, tag):
-        self.inside = False
-
-    def handle_data(self, data):
-        self.text += data if self.inside else ""
 
 
 def line_of(step, **values):

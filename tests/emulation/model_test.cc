@@ -75,28 +75,33 @@ std::vector<TransformerConfig> kinds() {
 
 /// Dropout on, two micro-batches, the second with weights, padding of rows and sentences on the device alone;
 /// there the first of them writes over what the gradients of weights were.
+void expect_steps_of_the_cpu(TinyModel& cpu, TinyModel& device) {
+  cpu.zero_gradients();
+  spoil_gradients(device);
+  for (const uint32_t seed : {1U, 2U}) {
+    PackedBatch batch(
+        random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, cpu.config().source_vocab()));
+    if (seed == 2) batch.set_weights({0.5F, 2.5F, 1.0F, 0.0F});
+    const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
+    const LossSums expected = cpu.step(batch, keys);
+    const LossSums got = device.step(batch, keys, {}, 11, /*first=*/seed == 1);
+    EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
+    EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
+  }
+  const std::vector<double> expected = cpu.gradients();
+  const std::vector<double> got = device.gradients();
+  const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
+        << "element " << i << " is " << got[i] << ", not " << expected[i];
+  }
+}
+
 TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
   for (const TransformerConfig& config : kinds()) {
     TinyModel cpu(config, DType::kF32);
     TinyModel device(config, DType::kF32, cuda());
-    cpu.zero_gradients();
-    spoil_gradients(device);
-    for (const uint32_t seed : {1U, 2U}) {
-      PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, config.source_vocab()));
-      if (seed == 2) batch.set_weights({0.5F, 2.5F, 1.0F, 0.0F});
-      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
-      const LossSums expected = cpu.step(batch, keys);
-      const LossSums got = device.step(batch, keys, {}, 11, /*first=*/seed == 1);
-      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
-      EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
-    }
-    const std::vector<double> expected = cpu.gradients();
-    const std::vector<double> got = device.gradients();
-    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
-    for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
-          << "element " << i << " is " << got[i] << ", not " << expected[i];
-    }
+    expect_steps_of_the_cpu(cpu, device);
   }
 }
 
@@ -104,24 +109,7 @@ TEST(CudaModel, GradientsWithRDropAreThoseOfTheCpu) {
   for (const TransformerConfig& config : kinds()) {
     TinyModel cpu = TinyModel::twice(config, DType::kF32, 5.0F);
     TinyModel device = TinyModel::twice(config, DType::kF32, 5.0F, cuda());
-    cpu.zero_gradients();
-    spoil_gradients(device);
-    for (const uint32_t seed : {1U, 2U}) {
-      PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, config.source_vocab()));
-      if (seed == 2) batch.set_weights({0.5F, 2.5F, 1.0F, 0.0F});
-      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
-      const LossSums expected = cpu.step(batch, keys);
-      const LossSums got = device.step(batch, keys, {}, 11, /*first=*/seed == 1);
-      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
-      EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
-    }
-    const std::vector<double> expected = cpu.gradients();
-    const std::vector<double> got = device.gradients();
-    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
-    for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
-          << "element " << i << " is " << got[i] << ", not " << expected[i];
-    }
+    expect_steps_of_the_cpu(cpu, device);
   }
 }
 

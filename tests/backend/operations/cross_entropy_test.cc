@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/log_sum_exp.h"
+#include "tests/support/logits_case.h"
 #include "tests/support/operands.h"
 #include "tests/support/operation_case.h"
 
@@ -17,32 +18,20 @@ namespace {
 constexpr int64_t kFirstRow = 3;
 constexpr float kGradientScale = 0.25F;
 
-/// Logits of the size, of which `vocab` columns and `tokens` rows count.
-struct CrossEntropyCase : Case {
-  int64_t vocab = 0;
-  int64_t tokens = 0;
-};
-std::string name_of(const CrossEntropyCase& c) {
-  return name_of(static_cast<const Case&>(c)) + "_vocab" + std::to_string(c.vocab) + "_tokens" +
-         std::to_string(c.tokens);
+std::vector<LogitsCase> cross_entropy_cases() {
+  return logits_cases({{{1, 1}, 1, 1},
+                       {{5, 32}, 7, 3},
+                       {{19, 101}, 101, 19},
+                       {{7, 128, 3}, 126, 6},
+                       {{5, 2600}, 2579, 4},
+                       {{4, 16}, 11, 0},
+                       {{3, 8208}, 8195, 2},
+                       {{2, 60000}, 59997, 2},
+                       {{2, 12288}, 12288, 2},
+                       {{2, 24576}, 24576, 2}});
 }
 
-std::vector<CrossEntropyCase> cross_entropy_cases() {
-  struct Shape {
-    Size size;
-    int64_t vocab, tokens;
-  };
-  std::vector<CrossEntropyCase> all;
-  for (const Shape& shape :
-       {Shape{{1, 1}, 1, 1}, Shape{{5, 32}, 7, 3}, Shape{{19, 101}, 101, 19}, Shape{{7, 128, 3}, 126, 6},
-        Shape{{5, 2600}, 2579, 4}, Shape{{4, 16}, 11, 0}, Shape{{3, 8208}, 8195, 2},
-        Shape{{2, 60000}, 59997, 2}, Shape{{2, 12288}, 12288, 2}, Shape{{2, 24576}, 24576, 2}}) {
-    for (const Case& c : cases(test_dtypes(), {shape.size})) all.push_back({c, shape.vocab, shape.tokens});
-  }
-  return all;
-}
-
-class CrossEntropy : public ::testing::TestWithParam<CrossEntropyCase> {
+class CrossEntropy : public ::testing::TestWithParam<LogitsCase> {
  protected:
   struct Results {
     Buffer gradient, loss, nll;
@@ -87,15 +76,7 @@ class CrossEntropy : public ::testing::TestWithParam<CrossEntropyCase> {
   }
 
   const Buffer logits_ = Buffer::random(GetParam().size.rows, GetParam().size.cols, GetParam().dtype, 1, 3.0);
-  const std::vector<int32_t> labels_ = [] {
-    std::mt19937 generator(7);
-    std::vector<int32_t> labels;
-    for (int64_t t = 0; t < GetParam().size.rows; ++t) {
-      const auto label = static_cast<int32_t>(generator() % static_cast<uint64_t>(GetParam().vocab));
-      labels.push_back(t < GetParam().tokens ? label : -1);
-    }
-    return labels;
-  }();
+  const std::vector<int32_t> labels_ = labels_of(GetParam());
 };
 VENTRIS_FOR_CASES(CrossEntropy, cross_entropy_cases());
 

@@ -1,10 +1,10 @@
 #include "backend/r_drop.h"
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "tests/support/log_sum_exp.h"
+#include "tests/support/logits_case.h"
 #include "tests/support/operands.h"
 #include "tests/support/operation_case.h"
 
@@ -14,28 +14,14 @@ namespace {
 constexpr int64_t kFirstRow = 3;
 constexpr float kGradientScale = 0.25F;
 
-/// Logits of the size, of which `vocab` columns and `tokens` rows count.
-struct RDropCase : Case {
-  int64_t vocab = 0;
-  int64_t tokens = 0;
-};
-std::string name_of(const RDropCase& c) {
-  return name_of(static_cast<const Case&>(c)) + "_vocab" + std::to_string(c.vocab) + "_tokens" +
-         std::to_string(c.tokens);
-}
-
-std::vector<RDropCase> r_drop_cases() {
-  struct Shape {
-    Size size;
-    int64_t vocab, tokens;
-  };
-  std::vector<RDropCase> all;
-  for (const Shape& shape :
-       {Shape{{1, 1}, 1, 1}, Shape{{5, 32}, 7, 3}, Shape{{19, 101}, 101, 19}, Shape{{7, 128, 3}, 126, 6},
-        Shape{{5, 2600}, 2579, 4}, Shape{{4, 16}, 11, 0}, Shape{{2, 12288}, 12288, 2}}) {
-    for (const Case& c : cases(test_dtypes(), {shape.size})) all.push_back({c, shape.vocab, shape.tokens});
-  }
-  return all;
+std::vector<LogitsCase> r_drop_cases() {
+  return logits_cases({{{1, 1}, 1, 1},
+                       {{5, 32}, 7, 3},
+                       {{19, 101}, 101, 19},
+                       {{7, 128, 3}, 126, 6},
+                       {{5, 2600}, 2579, 4},
+                       {{4, 16}, 11, 0},
+                       {{2, 12288}, 12288, 2}});
 }
 
 struct Setting {
@@ -44,7 +30,7 @@ struct Setting {
   std::vector<float> weights;  // empty: none
 };
 
-class RDrop : public ::testing::TestWithParam<RDropCase> {
+class RDrop : public ::testing::TestWithParam<LogitsCase> {
  protected:
   struct Results {
     Buffer first, second, loss, nll;
@@ -118,15 +104,7 @@ class RDrop : public ::testing::TestWithParam<RDropCase> {
 
   const Buffer first_ = Buffer::random(GetParam().size.rows, GetParam().size.cols, GetParam().dtype, 1, 3.0);
   const Buffer second_ = Buffer::random(GetParam().size.rows, GetParam().size.cols, GetParam().dtype, 2, 3.0);
-  const std::vector<int32_t> labels_ = [] {
-    std::mt19937 generator(7);
-    std::vector<int32_t> labels;
-    for (int64_t t = 0; t < GetParam().size.rows; ++t) {
-      const auto label = static_cast<int32_t>(generator() % static_cast<uint64_t>(GetParam().vocab));
-      labels.push_back(t < GetParam().tokens ? label : -1);
-    }
-    return labels;
-  }();
+  const std::vector<int32_t> labels_ = labels_of(GetParam());
 };
 VENTRIS_FOR_CASES(RDrop, r_drop_cases());
 
