@@ -5,7 +5,6 @@
 #include "backend/device.h"
 #include "backend/error.h"
 #include "launch/command.h"
-#include "launch/host_memory.h"
 #include "launch/job.h"
 #include "launch/marian_reader.h"
 #include "launch/mix_option.h"
@@ -15,6 +14,7 @@
 #include "trainer/checks/training_plan.h"
 #include "trainer/checks/training_plan_table.h"
 #include "trainer/files/json_text.h"
+#include "trainer/host_memory.h"
 
 namespace ventris {
 

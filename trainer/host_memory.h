@@ -14,4 +14,7 @@ struct HostMemory {
 /// Takes tens of microseconds.
 HostMemory host_memory();
 
+/// Bytes of memory that processes here may use: that of the machine, or the limit of the control group.
+int64_t memory_of_this_host();
+
 }  // namespace ventris
