@@ -371,10 +371,11 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
-  table.number("r-drop", train.r_drop, {.min = 0, .max = 1000},
-               "R-Drop: each micro-batch passes the model twice with different dropout, and this many times "
-               "the divergence of the two distributions is added to the loss; 5 in its paper. A step takes "
-               "about twice the time and memory. Needs dropout, and not with --teacher. 0: one pass.");
+  table.number(
+      "r-drop", train.r_drop, {.min = 0, .max = 1000},
+      "R-Drop: each micro-batch passes the model twice with different dropout, and a quarter of this "
+      "times the two divergences of their distributions is added to the mean loss; 5 in its paper. A "
+      "step takes about twice the time and memory. It needs dropout, and excludes --teacher. 0: one pass.");
   table.toggle("recompute", train.recompute,
                "Keeps of each layer only its input, and computes it again in the backward pass: less memory "
                "for a micro-batch, more time, the same bits.");
