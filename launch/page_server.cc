@@ -155,8 +155,13 @@ void PageServer::accept_all() {
     const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (descriptor < 0) return;  // none left, or no descriptor: then one is free when another connection ends
     if (connections_.size() >= kMaxConnections) {
-      ::close(descriptor);
-      continue;
+      const auto idle = std::find_if(connections_.begin(), connections_.end(),
+                                     [](const auto& connection) { return !connection->answered; });
+      if (idle == connections_.end()) {
+        ::close(descriptor);
+        continue;
+      }
+      connections_.erase(idle);
     }
     connections_.push_back(std::make_unique<Connection>(descriptor));
   }

@@ -11,8 +11,9 @@ namespace ventris {
 /// A server of one page for web browsers of this machine: it listens on 127.0.0.1, answers GET and HEAD with
 /// HTTP/1.1 and nothing but two documents, "/" and "/stamp", and these only to who has the token of its
 /// address. A request has at most kMaxRequestBytes and kMaxSeconds, and its answer, once it is made, as many;
-/// there are at most kMaxConnections at a time, of which each has one request. Requests wait while an answer
-/// is made. It reads and writes no file itself.
+/// there are at most kMaxConnections at a time, of which each has one request; a further one takes the place
+/// of that which has waited longest without a whole request. Requests wait while an answer is made. It reads
+/// and writes no file itself.
 class PageServer {
  public:
   static constexpr size_t kMaxRequestBytes = 8192;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The peer for fine-tuning: a PyTorch loop that continues from weights of ours, with the batches of `ventris train` (data/permutation.h,
-data/batches.h, one micro-batch a step), its loss, schedule and Adam. Writes a safetensors file that `ventris translate` reads, and prints one
-JSON object: the loss of each step, that of label smoothing, as the mean over the target tokens.
+"""The peer for training with equal updates: a PyTorch loop that goes on from weights of ours, with the batches of `ventris train`
+(data/permutation.h, data/batches.h, one micro-batch a step), its loss, schedule and Adam. Writes safetensors files that `ventris translate`
+reads, one for each of --save-at, and prints one JSON object: the loss of each step, that of label smoothing, as the mean over the target
+tokens.
 
-    python peer_finetune.py --corpus domain.h5 --weights general.safetensors --output tuned.safetensors --steps 200
+    python peer_equal_updates.py --corpus corpus.h5 --weights initial.safetensors --output folder --save-at 200 400
 """
 import argparse
 import json
+import os
 
 import numpy as np
 import torch
@@ -64,6 +66,18 @@ def batches(source, target, tokens, seed):
                 epoch, index = epoch + 1, 0
                 order = Permutation(len(source), seed, epoch)
         yield pairs
+
+
+def groups_of(pairs, source, target, tokens):
+    """The pairs of a step by length, as several padded batches, whose gradients are summed: less is computed for padding."""
+    group = []
+    for pair in sorted(pairs, key=lambda i: max(len(source[i]), len(target[i]))):
+        longer = max(len(source[pair]), len(target[pair])) + 1
+        if group and longer * (len(group) + 1) > tokens:
+            yield group
+            group = []
+        group.append(pair)
+    yield group
 
 
 def padded(rows):
@@ -134,9 +148,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--weights", required=True)
-    parser.add_argument("--output", required=True)
-    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--output", required=True, help="folder; the files are STEP.safetensors")
+    parser.add_argument("--save-at", type=int, nargs="+", required=True, metavar="STEP", help="the last is the end")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="rows of a batch on each side")
+    parser.add_argument("--padded-tokens", type=int, default=1024, help="of the longer side, computed at once")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--warmup-steps", type=int, default=100)
@@ -157,23 +172,32 @@ def main():
             to.copy_(values.T if transposed else values)
     source, target, _ = peer_pytorch.load(arguments.corpus)
     optimizer = torch.optim.Adam(model.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9)
-    loss_of = nn.CrossEntropyLoss(label_smoothing=config["label_smoothing"], ignore_index=peer_pytorch.PAD)
+    loss_of = nn.CrossEntropyLoss(label_smoothing=config["label_smoothing"], ignore_index=peer_pytorch.PAD, reduction="sum")
+
+    def save(step):
+        with torch.no_grad():
+            trained = {name: (values.T if transposed else values).contiguous().numpy() for name, values, transposed in places(model)}
+        # Without digests, which only files of ours have.
+        write_safetensors(os.path.join(arguments.output, f"{step}.safetensors"), {key: metadata[key] for key in ("format", "config")},
+                          {name: trained.get(name, values) for name, values in arrays.items()})
+
     losses = []
-    for step, pairs in zip(range(1, arguments.steps + 1), batches(source, target, arguments.batch_tokens, arguments.seed)):
+    for step, pairs in zip(range(1, max(arguments.save_at) + 1), batches(source, target, arguments.batch_tokens, arguments.seed)):
         rate = arguments.learning_rate_scale * width**-0.5 * min(step**-0.5, step * arguments.warmup_steps**-1.5)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        logits = model(padded([np.append(source[i], 2) for i in pairs]), padded([np.insert(target[i], 0, 1) for i in pairs]))
-        loss = loss_of(logits.flatten(0, 1), padded([np.append(target[i], 2) for i in pairs]).flatten())
+        tokens = sum(len(target[i]) + 1 for i in pairs)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        total = 0.0
+        for group in groups_of(pairs, source, target, arguments.padded_tokens):
+            logits = model(padded([np.append(source[i], 2) for i in group]), padded([np.insert(target[i], 0, 1) for i in group]))
+            loss = loss_of(logits.flatten(0, 1), padded([np.append(target[i], 2) for i in group]).flatten()) / tokens
+            loss.backward()
+            total += loss.item()
         optimizer.step()
-        losses.append(loss.item())
-    with torch.no_grad():
-        tuned = {name: (values.T if transposed else values).contiguous().numpy() for name, values, transposed in places(model)}
-    # Without digests, which only files of ours have.
-    write_safetensors(arguments.output, {key: metadata[key] for key in ("format", "config")},
-                      {name: tuned.get(name, values) for name, values in arrays.items()})
+        losses.append(total)
+        if step in arguments.save_at:
+            save(step)
     print(json.dumps({"version": torch.__version__, "losses": losses}))
 
 
