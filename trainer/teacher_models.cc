@@ -6,6 +6,7 @@
 #include "comm/communicator.h"
 #include "data/files/file_io.h"
 #include "trainer/files/parameter_digest.h"
+#include "trainer/run_shape.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -29,7 +30,8 @@ void fit_positions(LoadedModel& teacher, const TrainOptions& options, const data
     return;
   }
   const bool samples = options.sample_source > 0.0 || options.sample_target > 0.0;
-  const int64_t needed = samples ? options.model.max_positions : corpus.max_length() + int64_t{1};
+  const LongestRows rows = longest_rows(corpus);
+  const int64_t needed = samples ? options.model.max_positions : std::max(rows.source, rows.target);
   if (positions >= needed) return;
   fail(
       ExitCode::kBadConfiguration,
@@ -106,11 +108,12 @@ void TeacherModels::teach(Transformer& student, const MicroBatchCapacity& capaci
 }
 
 std::unique_ptr<TeacherModels> load_teachers(Context& context, Communicator& communicator,
-                                             TrainOptions& options, const data::Corpus& corpus) {
+                                             const TrainOptions& options, const data::Corpus& corpus) {
+  check_equal_on_all_ranks(communicator, "the number of teachers (--teacher)",
+                           std::to_string(options.teachers.size()));
   if (options.teachers.empty()) return nullptr;
   auto models = std::make_unique<TeacherModels>(context, options, corpus);
   check_equal_on_all_ranks(communicator, "the digests of the teachers' parameters", models->digests());
-  options.teachers = models->paths();
   return models;
 }
 

@@ -48,9 +48,9 @@ class TeacherModels {
   std::optional<Teachers> teachers_;  // after teach()
 };
 
-/// Those of options.teachers, which become the files that were read; null without. Throws as above, and
-/// Error(kRanksDisagree) if their parameters differ. All ranks must call it.
+/// Those of options.teachers; null without. Throws as above, and Error(kRanksDisagree) if their number or
+/// parameters differ. All ranks must call it.
 std::unique_ptr<TeacherModels> load_teachers(Context& context, Communicator& communicator,
-                                             TrainOptions& options, const data::Corpus& corpus);
+                                             const TrainOptions& options, const data::Corpus& corpus);
 
 }  // namespace ventris

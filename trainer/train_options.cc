@@ -126,7 +126,8 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
           fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
-  require(options.r_drop >= 0.0, "--r-drop", fmt::format("{}", options.r_drop), "0 or more");
+  require(options.r_drop == 0.0 || options.r_drop >= kMinRDrop, "--r-drop",
+          fmt::format("{:g}", options.r_drop), "0, or 1e-06 or more");
   require(options.r_drop == 0.0 || has_random_passes(options.model), "--r-drop",
           fmt::format("{:g}", options.r_drop),
           "0 without dropout: its two passes are then the same. --dropout makes them differ");

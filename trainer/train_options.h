@@ -20,10 +20,11 @@ namespace ventris {
 enum class Reduction { kFast, kReproducible };
 const char* name_of(Reduction reduction);
 
-/// The options of `ventris train`. Defaults are the base preset of the paper.
 /// Of --teacher-temperature: with less the quotients of logits are too large for f32.
 inline constexpr double kMinTeacherTemperature = 0.01;
+inline constexpr double kMinRDrop = 1e-6;  // or 0, for one pass
 
+/// The options of `ventris train`. Defaults are the base preset of the paper.
 struct TrainOptions {
   std::string corpus;
   std::string model_dir;

@@ -2,9 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -25,49 +27,62 @@ constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
 constexpr const char* kTie = "tie";
-// 0.2.0 refuses a file with them.
-constexpr const char* kLaterKeys[] = {"shard_optimizer",
-                                      "initial_optimizer",
-                                      "initial_vocabulary",
-                                      "initial_embeddings",
-                                      "initial_source_embeddings",
-                                      "initial_target_embeddings",
-                                      "freeze",
-                                      "mix",
-                                      "sample_source",
-                                      "sample_target",
-                                      "nccl_max_blocks",
-                                      "schedule",
-                                      "peak_learning_rate",
-                                      "warmup_from",
-                                      "decay_start",
-                                      "decay_steps",
-                                      "decay_power",
-                                      "min_learning_rate",
-                                      "restart_steps",
-                                      "restart_factor",
-                                      "restart_shrink",
-                                      "plateau_patience",
-                                      "plateau_factor",
-                                      "plateau_threshold",
-                                      "clip_value",
-                                      "weight_decay",
-                                      "weight_decay_vectors",
-                                      "valid_lowercase",
-                                      "valid_protocol",
-                                      "valid_language",
-                                      "valid_tokenized",
-                                      "valid_sets",
-                                      "valid_best",
-                                      "keep_valid_outputs",
-                                      "valid_script",
-                                      "valid_script_limit",
-                                      "best",
-                                      "teacher",
-                                      "teacher_weight",
-                                      "teacher_temperature",
-                                      "teacher_top_k",
-                                      kTie};
+// Those that 0.2.0 knows. It refuses a file with others, so they are written only where they are not the
+// default.
+constexpr std::string_view kKeysOf020[] = {kModel,
+                                           "adam_epsilon",
+                                           "batch_source_tokens",
+                                           "batch_target_tokens",
+                                           "begin_embedding",
+                                           "beta1",
+                                           "beta2",
+                                           "check_ranks_every",
+                                           "clip_norm",
+                                           "comm_timeout",
+                                           "corpus",
+                                           "device",
+                                           "digest_every",
+                                           "ema",
+                                           "gradient_dtype",
+                                           "initial_model",
+                                           "keep_checkpoints",
+                                           "learning_rate_scale",
+                                           "log_every",
+                                           "log_seconds",
+                                           "logical_shards",
+                                           "max_epochs",
+                                           "max_minutes",
+                                           "max_steps",
+                                           "micro_batch_tokens",
+                                           "model_dir",
+                                           "no_cuda_graph",
+                                           "on_divergence",
+                                           "patience",
+                                           "precision",
+                                           "preset",
+                                           "profile",
+                                           "progress",
+                                           "reduction",
+                                           "resume",
+                                           "save_every",
+                                           "save_timeout",
+                                           "seed",
+                                           "threads",
+                                           "valid_beam_size",
+                                           "valid_bleu",
+                                           "valid_chrf",
+                                           "valid_every",
+                                           "valid_length_penalty",
+                                           "valid_max_sentences",
+                                           "valid_metric",
+                                           "valid_target",
+                                           "valid_tokenize",
+                                           "valid_tokenize_with",
+                                           "warmup_steps"};
+
+bool is_known_to_020(std::string_view key) {
+  return key == kFormat || std::ranges::find(kKeysOf020, key) != std::end(kKeysOf020);
+}
 
 // All except the model. Older files may lack an option, which then has its default.
 template <typename Options, typename Visit>
@@ -258,8 +273,8 @@ std::string config_json(const TrainOptions& options, const std::string& environm
   // Without it the same corpus gives the same.
   if (object[kTie] == name_of(Tie::kAll)) object.erase(kTie);
   const json defaults = json_of({});
-  for (const char* key : kLaterKeys) {
-    if (object.contains(key) && object[key] == defaults[key]) object.erase(key);
+  for (const auto& [key, value] : defaults.items()) {
+    if (!is_known_to_020(key) && object.value(key, json()) == value) object.erase(key);
   }
   return json_text(object, 2);
 }

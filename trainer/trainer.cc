@@ -31,10 +31,10 @@ std::optional<TrainResult> train(TrainingRun& run) {
 
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
                   const std::string& command, RunStatus* status) {
-  const auto begin = TrainingRun::Clock::now();
+  TrainingProcess process;
   TrainOptions present = options;
   while (true) {
-    auto run = std::make_unique<TrainingRun>(context, communicator, present, command, status, begin);
+    auto run = std::make_unique<TrainingRun>(context, communicator, present, command, status, process);
     try {
       if (const std::optional<TrainResult> result = train(*run)) return *result;
     } catch (...) {

@@ -58,13 +58,13 @@ int64_t peak_memory_bytes() {
 }  // namespace
 
 TrainingRun::TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-                         const std::string& command, RunStatus* status, Clock::time_point begin)
+                         const std::string& command, RunStatus* status, TrainingProcess& process)
     : context_(context),
       communicator_(communicator),
       options_(checked_options(options, context.device())),
       command_(command),
       status_(status),
-      begin_(begin),
+      process_(process),
       progress_(communicator.rank() == 0, options_),
       corpus_watch_(options.corpus),
       corpus_(options.corpus),
@@ -83,6 +83,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                 .sampled = sampled_text(options, corpus_)}),
       schedule_(schedule_of(options)),
       valid_sets_(options_, corpus_, communicator_) {
+  process_.phases.enter(RunPhase::kStart);
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
@@ -101,7 +102,9 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   check_schedule_is_validated(options_, !valid_sets_.empty());
   check_valid_script(options_, !valid_sets_.empty());
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
-  teachers_ = load_teachers(context_, communicator_, options_, corpus_);
+  if (!process_.teachers) process_.teachers = load_teachers(context_, communicator_, options_, corpus_);
+  teachers_ = process_.teachers;
+  if (teachers_) options_.teachers = teachers_->paths();
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_, teachers_ ? teachers_->digests() : "");
   state_.valid_metric = recorded_metric(options_, valid_sets_.label());
@@ -148,7 +151,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
                    last_checkpoint_);
   }
-  elapsed_before_ = state_.elapsed_seconds;
+  elapsed_before_ = state_.elapsed_seconds - lost_seconds_;
   first_step_ = state_.step;
   first_epoch_ = epochs();
   feed_.emplace(context_, corpus_, batches_, options_.model, options_.seed, options_.r_drop > 0.0,
@@ -243,7 +246,7 @@ std::string TrainingRun::what_is_done() const {
 data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
-  phase_clock_.enter(RunPhase::kSteps, step_begin_ = Clock::now());
+  process_.phases.enter(RunPhase::kSteps, step_begin_ = Clock::now());
   state_.rollback_rate *= rate_from(rollbacks_, state_.step);
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
@@ -370,7 +373,7 @@ void TrainingRun::check_surroundings() const {
 }
 
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
-  const PhaseRange range(phase_clock_, RunPhase::kSaving);
+  const PhaseRange range(process_.phases, RunPhase::kSaving);
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_surroundings();
   check_ranks();  // a checkpoint requires a state on which all ranks agree

@@ -16,13 +16,13 @@
 #include "trainer/initial_values.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
-#include "trainer/phase_clock.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
 #include "trainer/teacher_models.h"
 #include "trainer/trainer.h"
+#include "trainer/training_process.h"
 #include "trainer/training_step.h"
 #include "trainer/validation.h"
 
@@ -36,10 +36,9 @@ class TrainingRun {
  public:
   using Clock = std::chrono::steady_clock;
   /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
-  /// `begin`: of the training of this process.
+  /// `process` must outlive it.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-              const std::string& command, RunStatus* status = nullptr,
-              Clock::time_point begin = Clock::now());
+              const std::string& command, RunStatus* status, TrainingProcess& process);
 
   /// False at the end of training: by steps, epochs, minutes, patience, target or request.
   bool goes_on() const;
@@ -109,13 +108,14 @@ class TrainingRun {
   TrainOptions options_;  // resolved
   const std::string command_;
   RunStatus* const status_;  // or null
-  const Clock::time_point begin_;
+  TrainingProcess& process_;
+  const double lost_seconds_ = seconds_of_run();  // of this process, until a rollback
   Progress progress_;
   const CorpusWatch corpus_watch_;
   data::Corpus corpus_;
   ParameterStore store_;
   TransformerIds ids_;
-  std::unique_ptr<TeacherModels> teachers_;              // null without --teacher
+  std::shared_ptr<TeacherModels> teachers_;              // null without --teacher
   const std::unique_ptr<data::FolderLock> folder_lock_;  // of rank 0
   ResumePoint resume_point_;
   const int shards_;
@@ -136,7 +136,6 @@ class TrainingRun {
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
   IntervalSums interval_, whole_run_;
   Clock::time_point step_begin_ = Clock::now();
-  PhaseClock phase_clock_;
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_, options_.spikes};
   bool nothing_to_do_ = false;             // the checkpoint to resume from is that of the last step

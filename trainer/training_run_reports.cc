@@ -68,7 +68,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
   const Clock::time_point now = Clock::now();
-  phase_clock_.enter(RunPhase::kOther, now);
+  process_.phases.enter(RunPhase::kOther, now);
   const double seconds = std::chrono::duration<double>(now - step_begin_).count();
   interval_.seconds += seconds;
   whole_run_.seconds += seconds;
@@ -93,7 +93,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
 
 void TrainingRun::log_interval() {
   IntervalMetrics metrics = interval_metrics();
-  metrics.phase_seconds = phase_clock_.take(feed_->take_waited_seconds());
+  metrics.phase_seconds = process_.phases.take(feed_->take_waited_seconds());
   if (metrics_) metrics_->write(metrics);
   progress_.interval(metrics, seconds_left());
   interval_ = {};
@@ -219,7 +219,7 @@ IntervalMetrics TrainingRun::interval_metrics() const {
 }
 
 double TrainingRun::seconds_of_run() const {
-  return std::chrono::duration<double>(Clock::now() - begin_).count();
+  return std::chrono::duration<double>(Clock::now() - process_.begin).count();
 }
 
 double TrainingRun::epochs() const {

@@ -57,6 +57,7 @@ class RDrop(support.CommandLineTest):
         self.digests("kept", *R_DROP, steps=3)
         self.refuse(78, *self.words("kept"), says="--r-drop 5, but this run has 0")
         self.refuse(64, *self.words("new", "--r-drop", -1), says="--r-drop")
+        self.refuse(78, *self.words("new", "--r-drop", "1e-46"), says="0, or 1e-06 or more")  # 0 as f32
         self.refuse(78, *self.words("new", *R_DROP, "--teacher", self.path("kept")), says="it must be 0 with --teacher")
         without = ("--dropout", 0, "--attention-dropout", 0)
         self.refuse(78, *self.words("new", *R_DROP, *without), says="--dropout makes them differ")

@@ -72,11 +72,33 @@ class Rollbacks(support.CommandLineTest):
             self.assertAlmostEqual(rate, factor * 2 * step / 150)
         losses = [line["loss"] for line in self.metrics("undisturbed") if "loss" in line]
         self.assertLess(max(losses), 3 * losses[0])
+        intervals = [line for line in self.metrics("undisturbed") if line["type"] == "interval"]
+        elapsed = [line["elapsed_seconds"] for line in intervals]
+        self.assertEqual(elapsed, sorted(elapsed))
+        # All of the process is in one phase, and what was lost by going back is not in the time of the run.
+        spent = sum(sum(line["phase_seconds"].values()) for line in intervals)
+        self.assertLess(elapsed[-1], spent + 0.01)
         for rollback in rollbacks[:2]:  # the rates of the steps after it are those of the run
             checkpoint = self.path("undisturbed", f"checkpoint-{rollback['to_step']:08}.h5")
             self.succeed("replay", "--checkpoint", checkpoint, "--steps", 20)
         self.succeed("report", self.path("undisturbed"), "--output", self.path("report.html"))
         self.assertIn(b'"rollback"', self.read(self.path("report.html")))
+
+    def test_a_run_folder_that_goes_on_teaches_the_same_after_going_back(self):
+        """A checkpoint of a teacher that trains on, better than that which was read, is for later runs."""
+        self.succeed(*self.words("teacher", "--valid-every", 0, steps=10))
+        teacher = self.path("teacher")
+        words = self.words("taught", *BACK, "--teacher", teacher, "--spike-factor", 1.05)
+        job = support.start(support.command(*words))
+        first = os.path.join(teacher, "checkpoint-00000010.h5")
+        self.assertTrue(support.wait_for(lambda: os.path.exists(self.path("taught", "metrics.jsonl")), job))
+        self.succeed(*self.words("teacher", "--valid-every", 0, steps=20))
+        os.remove(first)
+        said = job.communicate(timeout=120)[1]
+        self.assertEqual(job.returncode, 0, said)
+        self.assertGreaterEqual(len(self.rollbacks("taught")), 1)
+        config = json.loads(self.read(self.path("taught", "config.json")))
+        self.assertEqual(config["teacher"], [first])
 
     def test_spikes_are_ignored_by_default(self):
         self.succeed(*self.words("ignored"))

@@ -282,6 +282,27 @@ class Teacher(support.CommandLineTest):
         for words in (("--teacher-model", self.teacher), ("--kd-alpha", 0.5)):
             self.refuse(64, *self.words("refused", *words), says="--teacher")
 
+    def test_ranks_with_and_without_teachers_disagree(self):
+        for with_teacher in (0, 1):
+            ranks = [self.words("some"), self.words("some")]
+            ranks[with_teacher] += ["--teacher", self.teacher]
+            words = support.command(*ranks[0], ranks=2)
+            words[words.index("-np") + 1] = "1"
+            process = support.start([*words, ":", "-np", "1", *support.command(*ranks[1])])
+            said = process.communicate(timeout=60)[1].decode()
+            self.assertEqual(process.returncode, 76, said)
+            self.assertIn("the ranks disagree on the number of teachers (--teacher): rank 1 has", said)
+
+    def test_only_sentences_to_train_on_need_positions_of_the_teacher(self):
+        self.succeed(*self.words("short", "--learned-positions", "--max-positions", 128, "--max-steps", 1))
+        self.write("long.en", b"a " * 200 + b"\n")
+        self.write("long.de", b"b " * 200 + b"\n")
+        corpus = self.path("long.h5")
+        text = ("--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--valid-sets", self.path("long.en"), self.path("long.de"))
+        self.succeed("prepare", *text, "--tokenizer-from", self.teacher, "--output", corpus)
+        teacher = ("--teacher", self.path("short", "checkpoint-00000001.h5"))
+        self.succeed(*self.words("long", *teacher, "--corpus", corpus, "--valid-every", 0, "--max-steps", 1))
+
     def test_plan_and_profile_know_of_them(self):
         def plan(*options):
             words = self.words("planned", *options, "--precision", "f32")

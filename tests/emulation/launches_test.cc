@@ -102,7 +102,8 @@ class CudaLaunches : public ::testing::Test {
       taught.max_steps = 1;
       options.teachers = {train(context, *self, taught, "test").last_checkpoint};
     }
-    TrainingRun run(context, *self, options, "test");
+    TrainingProcess process;
+    TrainingRun run(context, *self, options, "test", nullptr, process);
     const auto step = [&] {
       const data::GlobalBatch batch = run.begin_step();
       EXPECT_TRUE(run.compute_step(batch));

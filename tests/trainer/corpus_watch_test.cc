@@ -79,7 +79,8 @@ TEST(CorpusWatch, EndsARunBeforeASaveAndTheCheckpointOfBeforeGoesOn) {
     {
       Context context({.threads = 1});
       const auto self = make_self_communicator();
-      TrainingRun run(context, *self, options, "ventris train (test)");
+      TrainingProcess process;
+      TrainingRun run(context, *self, options, "ventris train (test)", nullptr, process);
       const auto step = [&] {
         const data::GlobalBatch batch = run.begin_step();
         run.compute_step(batch);

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "backend/error.h"
+#include "tests/support/source_dir.h"
 #include "trainer/resume_signature.h"
 
 namespace ventris {
@@ -45,6 +48,13 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   EXPECT_EQ(read.teachers, options.teachers);
   EXPECT_EQ(read.model, options.model);
   EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
+}
+
+TEST(TrainOptionsJson, WritesOfTheDefaultsNoMoreThanVersion020Knows) {
+  std::ifstream golden(testing::source_dir() + "/tests/golden/files/0.2.0/run/config.json");
+  const nlohmann::json known = nlohmann::json::parse(golden);
+  const nlohmann::json written = nlohmann::json::parse(config_json({}, "{}"));
+  for (const auto& item : written.items()) EXPECT_TRUE(known.contains(item.key())) << item.key();
 }
 
 TEST(TrainOptionsJson, LeavesOutOfAFileWhatEarlierVersionsDoNotKnowAndNobodyAskedFor) {

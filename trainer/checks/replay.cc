@@ -239,7 +239,8 @@ void replay(Context& context, Communicator& communicator, const TrainOptions& ru
     };
     options.mix = communicator.broadcast(first ? stages() : "", 0);
   }
-  TrainingRun again(context, communicator, options, command);
+  TrainingProcess process;
+  TrainingRun again(context, communicator, options, command, nullptr, process);
   const auto take_plateau_factor = [&] {
     const auto found = record.plateau_factors.find(again.step());
     if (found != record.plateau_factors.end()) again.set_plateau_factor(found->second);
