@@ -18,6 +18,7 @@ namespace ventris {
 namespace {
 
 struct Options {
+  std::string model;
   DecodingOptions decoding;
   std::string source;
   std::string target;
@@ -79,15 +80,27 @@ int show_search(const SearchInputs& of, const std::string& source, const std::ve
   return 0;
 }
 
+/// Whether an option of the groups Search and Sampling has another value than its default.
+bool configures_search(BeamSearchOptions search) {
+  const BeamSearchOptions defaults;
+  search.batch_rows = defaults.batch_rows;  // of the group Machine, as the next
+  search.batch_sentences = defaults.batch_sentences;
+  return search != defaults;
+}
+
 int run_attention(Options& options, Job& job) {
   const std::string source = one_line(options.source, "--source");
   const std::string target = one_line(options.target, "--target");
   check_can_create(options.output);
+  options.decoding.models = {options.model};
   const DecodingOptions& decoding = options.decoding;
-  if (decoding.models.size() > 1)
-    fail(ExitCode::kUsage, "--model takes one model here: each has its own attention");
   if (options.search && decoding.search.sample)
     fail(ExitCode::kUsage, "--search shows a beam search; --sample draws without one. Give one of them");
+  if (!options.search && !target.empty() && configures_search(decoding.search)) {
+    fail(ExitCode::kUsage,
+         "--target is the translation, so none is searched or drawn: --beam-size, --sample, --seed and the "
+         "other options of the groups Search and Sampling need --search, or no --target");
+  }
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   const ModelSet models(*context, decoding.models, decoding.precision);
   if (options.search) {
@@ -139,10 +152,16 @@ Command attention_command() {
   command.exit_codes = {{69, "the device is not available"}};
   OptionTable& table = command.options;
   table.group("Model, text and output");
-  add_models_option(options->decoding, table);
+  table
+      .text("model", "FILE|DIR", options->model,
+            "A weights file, a checkpoint, or a run folder (its best checkpoint, or the newest if none was "
+            "validated). One model: each has its own attention.")
+      .required = true;
   table.text("source", "TEXT", options->source, "The sentence to translate.").required = true;
-  table.text("target", "TEXT", options->target,
-             "Its translation. Default: the model translates, with the options of the group Search.");
+  table.text(
+      "target", "TEXT", options->target,
+      "Its translation. Default: the model translates, with the options of the groups Search and Sampling, "
+      "which need --search beside --target.");
   table.text("output", "FILE", options->output, "The page (HTML).").required = true;
   table.toggle(
       "search", options->search,

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include <iterator>
 #include <memory>
 
 #include "backend/error.h"
@@ -9,6 +10,7 @@
 #include "trainer/files/average.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -32,9 +34,8 @@ std::vector<std::string> chosen(const Options& options) {
   const auto wanted = static_cast<size_t>(options.last);
   if (paths.size() < wanted) {
     fail(ExitCode::kMissingInput,
-         "--last {}: too many, {} holds {} checkpoints; give a smaller --last, "
-         "or train with a larger --keep-checkpoints",
-         options.last, options.model_dir, paths.size());
+         "--last {}: too many, {} holds {}; give a smaller --last, or train with a larger --keep-checkpoints",
+         options.last, options.model_dir, counted(std::ssize(paths), "checkpoint"));
   }
   paths.erase(paths.begin(), paths.end() - static_cast<ptrdiff_t>(wanted));
   return paths;
@@ -47,7 +48,8 @@ int run_average(const Options& options, const Job& job) {
     write_output(json_text(nlohmann::json{{"output", options.output}, {"checkpoints", paths}}) + "\n");
     return 0;
   }
-  std::string text = fmt::format("{}: average of {} checkpoints\n", options.output, paths.size());
+  std::string text =
+      fmt::format("{}: average of {}\n", options.output, counted(std::ssize(paths), "checkpoint"));
   for (const std::string& path : paths) text += "  " + path + "\n";
   write_output(text);
   return 0;
@@ -74,8 +76,8 @@ Command average_command() {
   table.text("model-dir", "DIR", options->model_dir, "Run folder of 'ventris train'.");
   table.integer("last", options->last, {.min = 1, .max = 100000},
                 "Number of its newest checkpoints to average.");
-  table.texts("checkpoints", "FILE...", options->checkpoints,
-              "The files to average, instead of --model-dir.");
+  table.texts("checkpoints", "FILE...", options->checkpoints, "The files to average, instead of --model-dir.")
+      .excludes = {"last"};
   table.text("output", "FILE", options->output, "The weights file.").required = true;
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options](Job& job) { return run_average(*options, job); };

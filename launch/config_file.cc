@@ -19,7 +19,7 @@ constexpr size_t kMaxConfigBytes = size_t{64} << 10;
 std::string read_or_wait(const std::string& what, const std::string& path, size_t max) {
   constexpr int kListenEveryMs = 100;
   const auto failed = [&](int error) {
-    fail(ExitCode::kMissingInput, "{}: cannot read {}: {}", what, path,
+    fail(ExitCode::kMissingInput, "{}cannot read {}: {}", what.empty() ? "" : what + ": ", path,
          error == EISDIR ? "it is a folder" : data::system_reason(error));
   };
   const data::FileHandle file = data::open_to_read(path);
@@ -28,8 +28,8 @@ std::string read_or_wait(const std::string& what, const std::string& path, size_
   size_t length = 0;
   while (length < max) {
     if (const int signal = stop_signal(); signal != 0) {
-      fail(ExitCode::kStopped, "stopped by signal {} before {}, the file of {}, was read", signal, path,
-           what);
+      fail(ExitCode::kStopped, "stopped by signal {} before {}{} was read", signal, path,
+           what.empty() ? "" : ", the file of " + what + ",");
     }
     pollfd waiting = {.fd = file.fd(), .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, kListenEveryMs) <= 0) continue;

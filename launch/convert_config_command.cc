@@ -23,7 +23,7 @@ struct Options {
 int run_convert_config(const Options& options, Job& job) {
   if (options.files.size() != 1) fail(ExitCode::kUsage, "expected is one FILE, not {}", options.files.size());
   const std::string& path = options.files.front();
-  const std::string yaml = read_config("convert-config", path);
+  const std::string yaml = read_config("", path);
   if (!is_yaml(yaml)) {
     fail(ExitCode::kBadConfiguration,
          "{}: is no YAML; expected are lines of the form 'option: value', as in the YAML files of Marian",

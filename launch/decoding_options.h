@@ -20,6 +20,8 @@ struct DecodingOptions {
   std::string device = "auto";
   int threads = 0;
   std::string isa = "auto";
+
+  bool operator==(const DecodingOptions&) const = default;
 };
 
 /// --model

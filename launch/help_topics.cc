@@ -67,13 +67,18 @@ std::string help_text_of(const HelpTopic& topic) {
   std::string paragraph;
   std::vector<std::string> columns;  // of the table that is open
   bool is_example = false;
+  const auto blank_line = [&] {  // at most one after another, also where a picture was
+    if (!text.ends_with("\n\n")) text += "\n";
+  };
   const auto end_paragraph = [&] {
     const bool is_item = paragraph.starts_with("- ");
     if (!paragraph.empty()) text += wrapped(plain(paragraph), 0, is_item ? 2 : 0);
     paragraph.clear();
   };
   for (const std::string& line : split_lines(std::string(topic.text) + "\n")) {
-    if (line.starts_with("```")) {
+    if (!is_example && line.starts_with("![")) {
+      end_paragraph();  // a picture, which a terminal does not show
+    } else if (line.starts_with("```")) {
       end_paragraph();
       is_example = !is_example;
     } else if (is_example || line.starts_with("    ")) {
@@ -91,7 +96,7 @@ std::string help_text_of(const HelpTopic& topic) {
       columns.clear();
       if (line.empty() || line.starts_with("- ") || line.starts_with("#")) end_paragraph();
       if (line.empty()) {
-        text += "\n";
+        blank_line();
       } else if (line.starts_with("#")) {
         text += plain(line.substr(line.find(' ') + 1)) + "\n";
       } else {
@@ -100,6 +105,7 @@ std::string help_text_of(const HelpTopic& topic) {
     }
   }
   end_paragraph();
+  if (text.ends_with("\n\n")) text.pop_back();
   return text;
 }
 

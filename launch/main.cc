@@ -35,7 +35,6 @@
 #include "launch/version.h"
 #include "launch/want_of_memory.h"
 #include "trainer/files/run_status.h"
-#include "trainer/message_colour.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
 
@@ -199,8 +198,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
   if (!failure.message.empty()) {
     const std::string place =
         many ? fmt::format("[rank {} on {}] ", environment.rank(), environment.host()) : std::string();
-    tell(fmt::format("{}ventris{}: {} {}", place, command.empty() ? "" : " " + command, error_word(),
-                     failure.message));
+    tell_error(fmt::format("{}ventris{}", place, command.empty() ? "" : " " + command), failure.message);
     std::fflush(stderr);
   }
   {
@@ -301,7 +299,7 @@ int main(int argc, char** argv) {
     }
   } catch (...) {
     const Failure failure = describe_current_exception();
-    tell(fmt::format("ventris: {} {}", error_word(), failure.message));
+    tell_error("ventris", failure.message);
     return failure.code;
   }
 }

@@ -8,6 +8,7 @@
 #include "backend/error.h"
 #include "data/batches.h"
 #include "data/corpus.h"
+#include "data/files/file_io.h"
 #include "data/pair_lengths.h"
 #include "launch/command.h"
 #include "launch/job.h"
@@ -76,7 +77,14 @@ void take_run(Options& options) {
   }
   const std::string corpus = train.corpus;
   train = recorded_options(options.run);
-  if (!corpus.empty()) train.corpus = corpus;
+  if (!corpus.empty()) {
+    train.corpus = corpus;
+  } else if (!data::is_there(train.corpus)) {
+    fail(ExitCode::kMissingInput,
+         "there is no corpus {}, on which the run in {} was trained; if it was moved, give its new path with "
+         "--corpus",
+         train.corpus, options.run);
+  }
 }
 
 /// Writes a line for each pair of the steps.

@@ -18,9 +18,12 @@ class ClosedOutput : public Error {
 /// system's reason.
 void write_output(std::string_view text);
 
-/// Writes a message to the standard error, a warning with its colour (trainer/message_colour.h). A message
-/// that cannot be written is dropped, without an error.
+/// Writes a message to the standard error, a warning with its colour (trainer/message_colour.h). Control
+/// characters, as of a path, become spaces: a terminal would obey them. A message that cannot be written is
+/// dropped, without an error.
 void tell(const std::string& message);
+/// The same for an error: "WHERE: error: MESSAGE".
+void tell_error(const std::string& where, const std::string& message);
 
 /// The lines of a text file, plain or gzipped; "-" is the standard input. A carriage return before a line end
 /// is removed and NUL bytes become spaces, as `prepare` does. Throws DataError kMissingInput or kBadData

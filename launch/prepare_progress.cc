@@ -37,7 +37,7 @@ struct PrepareProgressLine::Impl {
   Clock::time_point last_shown = Clock::now();
 
   Impl(bool speaks, const std::string& form, double log_seconds)
-      : live(speaks && (form == "live" || (form == "auto" && terminal.exists()))),
+      : live(speaks && (form == "live" || (form == "auto" && terminal.has_cursor()))),
         lines(speaks && !live && form != "none" && log_seconds > 0.0),
         period(live ? kLiveSeconds : log_seconds) {}
 };

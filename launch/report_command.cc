@@ -78,6 +78,12 @@ std::string stamp_of(const std::vector<std::string>& folders, bool with_checkpoi
                 .stamp = stamp_now});
 }
 
+DecodingOptions default_decoding() {
+  DecodingOptions decoding;
+  decoding.device = "cpu";
+  return decoding;
+}
+
 void check(const Options& options) {
   if (options.follow && !options.output.empty())
     fail(ExitCode::kUsage, "--follow serves the page, and --output writes it: give one of them");
@@ -87,6 +93,12 @@ void check(const Options& options) {
     fail(ExitCode::kUsage, "--port needs --follow, which serves the page");
   if (options.attention.sentences.empty() && !options.attention.references.empty())
     fail(ExitCode::kUsage, "--reference needs --sentence, of which it is the translation");
+  const AttentionRequest none{.sentences = {}, .references = {}, .decoding = default_decoding()};
+  const AttentionRequest& asked = options.attention;
+  if (asked.sentences.empty() && (asked.checkpoints != none.checkpoints || asked.decoding != none.decoding))
+    fail(ExitCode::kUsage,
+         "--checkpoints and the options of the search and of the machine need --sentence: without it no "
+         "checkpoint is read");
 }
 
 int run_report(const Options& options, const Job& job) {
@@ -170,7 +182,7 @@ Command report_command() {
       "checkpoints", attention.checkpoints, {.min = 1, .max = kMaxReportCheckpoints},
       "Checkpoints of a run that are shown, of those in its folder, spread evenly; among them the best, or the "
       "newest where none was validated. With 1 only this one.");
-  attention.decoding.device = "cpu";
+  attention.decoding = default_decoding();
   add_search_options(attention.decoding, table);
   command.run = [options](Job& job) { return run_report(*options, job); };
   return command;

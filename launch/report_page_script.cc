@@ -17,9 +17,10 @@ function ticks(low, high, log, count) {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * ([1, 2, 5].find(digit => digit * power >= raw) ?? 10);
-  const inside = [];
-  for (let i = Math.ceil(low / step); i * step <= high; ++i) inside.push(Number((i * step).toPrecision(12)));
-  return inside;
+  // A range may be so narrow that neighbouring multiples are one number.
+  const first = Math.ceil(low / step), inside = new Set();
+  for (let k = 0; k <= 2 * count && (first + k) * step <= high; ++k) inside.add(Number(((first + k) * step).toPrecision(12)));
+  return [...inside];
 }
 
 // The range of the horizontal axis of all charts.
@@ -59,7 +60,8 @@ function plot(chart) {
   });
   const log = chart.log && low > 0 && low < high;
   if (!(low <= high)) { low = 0; high = 1; }
-  const pad = log ? 0 : low < high ? 0.05 * (high - low) : Math.abs(low) * 0.1 || 1;
+  const flat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high));
+  const pad = log ? 0 : flat ? Math.abs(low) * 0.1 || 1 : 0.05 * (high - low);
   [low, high] = [low >= 0 && low - pad < 0 ? 0 : low - pad, high + pad];
   if (log) { low /= 1.05; high *= 1.05; }
   const X = x => left + (x - x0) / (x1 - x0) * (width - left - right);
@@ -181,7 +183,7 @@ function readOut(chart, x) {
 function zoom(low, high) {
   const [first, end] = wholeRange();
   [low, high] = [Math.max(first, low), Math.min(end, high)];
-  if (!(high > low)) return;
+  if (!(high - low >= 1e-6 * (end - first))) return;
   range = low <= first && high >= end ? null : [low, high];
   byId("reset").disabled = range === null;
   plotAll();
@@ -425,7 +427,7 @@ function takeChoices() {
   choices.forEach((id, i) => {
     const element = byId(id);
     if (element.type === "checkbox") element.checked = kept.values[i];
-    else if (kept.values[i] < element.options.length) element.selectedIndex = kept.values[i];
+    else if (kept.values[i] >= 0 && kept.values[i] < element.options.length) element.selectedIndex = kept.values[i];
     element.onchange?.();
   });
   kept.shown.slice(0, shown.length).forEach((on, r) => {
@@ -448,7 +450,6 @@ function takeChoices() {
   if (kept.range) zoom(...kept.range); else plotAll();
 }
 if (data.stamp) {
-  takeChoices();
   const made = byId("made").textContent;
   setInterval(async () => {
     try {
@@ -460,6 +461,7 @@ if (data.stamp) {
       byId("made").textContent = made + "; the server does not answer";
     }
   }, 5000);
+  takeChoices();
 }
 </script>
 </body>

@@ -202,11 +202,15 @@ const axes = {step: ["step", plain], seconds: ["time of training", duration], ti
 
 const names = {loss: "training", nll: "training", perplexity: "training", valid_loss: "validation",
   valid_perplexity: "validation"};
+// Values of further validation sets are SET/NAME; those of the set that decides, or a mean, valid_NAME.
+const allKeys = [...new Set(data.runs.flatMap(run => Object.keys(run.series)))];
+const ofSets = name => allKeys.filter(key => key.endsWith("/" + name));
+const setOf = key => key.slice(0, key.lastIndexOf("/"));
 const known = [
-  ["Loss", ["loss", "valid_loss"], "label-smoothed, per token"],
-  ["Perplexity", ["perplexity", "valid_perplexity"], "", true],
-  ["BLEU of validations", ["valid_bleu"], "with its 95% confidence interval where it was logged"],
-  ["chrF of validations", ["valid_chrf"]],
+  ["Loss", ["loss", "valid_loss", ...ofSets("loss")], "per token: of training the whole loss, of validations that of the labels"],
+  ["Perplexity", ["perplexity", "valid_perplexity", ...ofSets("perplexity")], "", true],
+  ["BLEU of validations", ["valid_bleu", ...ofSets("bleu")], "with its 95% confidence interval where it was logged"],
+  ["chrF of validations", ["valid_chrf", ...ofSets("chrf")]],
   ["Learning rate", ["learning_rate"]],
   ["Norm of the gradients", ["gradient_norm"], "", true],
   ["Target tokens per second", ["target_tokens_per_second"]],
@@ -222,15 +226,20 @@ const last = values => values ? values[values.length - 1] : undefined;
 
 // The edges of confidence intervals.
 const bands = {valid_bleu: ["bleu_low", "bleu_high"]};
+for (const key of ofSets("bleu")) bands[key] = ["bleu_low", "bleu_high"].map(edge => `${setOf(key)}/${edge}`);
+
+const labelOf = key => names[key] ?? (key.includes("/") ? visible(setOf(key))
+  : key.startsWith("valid_") && allKeys.some(other => other.endsWith(key.replace("valid_", "/"))) ? "decides" : "");
 
 // The curves of a chart: of a run, with the name of what is drawn.
 const curvesOf = keys => data.runs.flatMap((run, r) => keys.filter(key => run.series[key]).map(key => ({
-  run: r, key, label: names[key] ?? "", points: run.series[key], colour: colour(r),
-  dash: key.startsWith("valid_") && keys.length > 1 ? "5 3" : dashes[Math.floor(r / 8) % 4],
-  dots: key.startsWith("valid_"), band: bands[key]?.map(edge => run.series[edge]).filter(Boolean) ?? []})));
+  run: r, key, label: labelOf(key), points: run.series[key], colour: colour(r),
+  dash: key.includes("/") ? dashes[1 + ofSets(key.slice(key.lastIndexOf("/") + 1)).indexOf(key) % 3]
+    : key.startsWith("valid_") && names[key] ? "5 3" : dashes[Math.floor(r / 8) % 4],
+  dots: key.startsWith("valid_") || key.includes("/"), band: bands[key]?.map(edge => run.series[edge]).filter(Boolean) ?? []})));
 const charts = [];
 for (const [title, keys, note, log] of known) charts.push({title, note, log, curves: curvesOf(keys)});
-const others = new Set(data.runs.flatMap(run => Object.keys(run.series)));
+const others = new Set(allKeys);
 for (const [, keys] of known) keys.forEach(key => others.delete(key));
 Object.values(bands).flat().forEach(key => others.delete(key));
 others.delete("nll");  // its exponential is the perplexity

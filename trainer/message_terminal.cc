@@ -53,7 +53,7 @@ MessageTerminal::~MessageTerminal() {
 }
 
 bool MessageTerminal::has_cursor() const {
-  return exists() && variable("TERM") != "dumb";
+  return exists() && !variable("TERM").empty() && variable("TERM") != "dumb";
 }
 
 TerminalSize MessageTerminal::size() const {

@@ -18,7 +18,7 @@ class MessageTerminal {
   MessageTerminal& operator=(const MessageTerminal&) = delete;
 
   bool exists() const { return descriptor_ >= 0; }
-  /// Whether it exists and has a cursor that moves: TERM is not "dumb".
+  /// Whether it exists and has a cursor that moves: TERM is given, and is not "dumb".
   bool has_cursor() const;
   /// Whether it is that of a launcher, which forwards the stream.
   bool is_forwarded() const { return owns_; }

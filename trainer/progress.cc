@@ -18,6 +18,7 @@
 #include "trainer/message_terminal.h"
 #include "trainer/progress_text.h"
 #include "trainer/signals.h"
+#include "trainer/text.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
@@ -97,7 +98,7 @@ struct Progress::Impl {
   void say(spdlog::level::level_enum level, const std::string& text) {
     if (!speaks) return;
     const std::lock_guard lock(mutex);
-    log.log(level, "{}", with_coloured_warning(text));
+    log.log(level, "{}", with_coloured_warning(readable_lines(text)));
     const std::string line = written.str();
     written.str("");
     find_place();

@@ -35,6 +35,7 @@ double seconds_since(std::chrono::steady_clock::time_point time) {
 ProgressView::ProgressView(const TrainOptions& options)
     : model_dir_(options.model_dir),
       max_epochs_(options.max_epochs),
+      max_seconds_(60.0 * options.max_minutes),
       style_{.charset = message_charset(), .colours = has_message_colours()} {
   run_.name = name_of_folder(options.model_dir);
   run_.max_steps = options.max_steps;
@@ -53,6 +54,7 @@ std::string ProgressView::begin(const ProgressStart& start) {
   run_.epoch = start.epoch;
   run_.elapsed_seconds = start.elapsed_seconds;
   run_.ranks = start.ranks;
+  begun_ = start.begun;
   reached_ = Clock::now();
   measure_memory();
   if (!start.resumes) return "";
@@ -139,15 +141,20 @@ void ProgressView::end(const std::string& how) {
   run_.seconds_left.reset();
 }
 
+double ProgressView::fraction() const {
+  double part = static_cast<double>(run_.step) / static_cast<double>(std::max<int64_t>(1, run_.max_steps));
+  if (max_epochs_ > 0) part = std::max(part, run_.epoch / static_cast<double>(max_epochs_));
+  if (max_seconds_ > 0.0) part = std::max(part, seconds_since(begun_) / max_seconds_);
+  return std::min(part, 1.0);
+}
+
 std::vector<std::string> ProgressView::rows(const TerminalSize& size) {
   PicturedRun shown = run_;
   const double since = seconds_since(reached_);
   shown.elapsed_seconds += since;
   if (shown.seconds_left) *shown.seconds_left -= since;  // shown as at least 0
   shown.saved_seconds = seconds_since(saved_);
-  shown.fraction = static_cast<double>(run_.step) / static_cast<double>(std::max<int64_t>(1, run_.max_steps));
-  if (max_epochs_ > 0)
-    shown.fraction = std::max(shown.fraction, run_.epoch / static_cast<double>(max_epochs_));
+  shown.fraction = fraction();
   std::vector<std::string> rows = progress_picture(shown, size, style_);
   if (rows.size() == 1) return rows;
   rows.insert(rows.begin(), "");

@@ -25,6 +25,7 @@ struct ProgressStart {
   int64_t step;
   double epoch;
   double elapsed_seconds;
+  std::chrono::steady_clock::time_point begun;  // this start, as --max-minutes counts
   int ranks;
   /// Whether the memory of the device of this rank is to be asked for (cuda_memory()).
   bool has_device_memory;
@@ -58,14 +59,18 @@ class ProgressView {
 
   void take_log(const std::string& path);
   void measure_memory();
+  /// Of the way to the nearest end set by the options.
+  double fraction() const;
 
   const std::string model_dir_;
   const int64_t max_epochs_;
+  const double max_seconds_;  // of this start; 0: no limit
   const PictureStyle style_;
   PicturedRun run_;
   bool has_begun_ = false;
   bool has_device_memory_ = false;
   bool has_ended_ = false;
+  Clock::time_point begun_ = Clock::now();    // this start
   Clock::time_point reached_ = Clock::now();  // when the times of the run were taken
   Clock::time_point saved_ = Clock::now();
   Clock::time_point measured_ = Clock::now();  // the memory

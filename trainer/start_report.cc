@@ -180,7 +180,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
   const int shards = options.logical_shards;
   const int ranks = communicator.size();
   progress.message(
-      fmt::format("training in {} on {}", options.model_dir, options.corpus) +
+      fmt::format("training in {} on {}", readable(options.model_dir), readable(options.corpus)) +
       row("ranks", ranks_text(hosts)) + row("computing", device_text(context, options)) +
       row("precision", precision) +
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads{}",

@@ -52,10 +52,16 @@ std::string shell_word(const std::string& word) {
 }
 
 std::string readable(std::string_view text) {
+  std::string shown = readable_lines(text);
+  std::ranges::replace(shown, '\n', ' ');
+  return shown;
+}
+
+std::string readable_lines(std::string_view text) {
   std::string shown(text);
   for (int64_t at = 0; (at = data::find_invalid_utf8(shown)) >= 0;) shown[static_cast<size_t>(at)] = '?';
   std::ranges::replace_if(
-      shown, [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
+      shown, [](unsigned char c) { return (c < ' ' && c != '\n') || c == 0x7F; }, ' ');
   return shown;
 }
 

@@ -27,4 +27,7 @@ std::string shell_word(const std::string& word);
 /// question marks.
 std::string readable(std::string_view text);
 
+/// The same for a message of several lines: its line ends stay.
+std::string readable_lines(std::string_view text);
+
 }  // namespace ventris

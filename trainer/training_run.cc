@@ -177,6 +177,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                      .step = state_.step,
                      .epoch = first_epoch_,
                      .elapsed_seconds = state_.elapsed_seconds,
+                     .begun = process_.begin,
                      .ranks = communicator_.size(),
                      .has_device_memory = context_.device() == Device::kCuda});
   }
@@ -453,7 +454,7 @@ TrainResult TrainingRun::finish() {
     const char* how = stopped ? "stopped on request" : "done";
     progress_.end(how);
     progress_.message(fmt::format("{} at step {} after {}, saved in {}", how, state_.step,
-                                  duration_text(state_.elapsed_seconds), last_checkpoint_));
+                                  duration_text(state_.elapsed_seconds), readable(last_checkpoint_)));
   }
   TrainResult result = {.end = stopped ? TrainEnd::kStoppedOnRequest : TrainEnd::kDone,
                         .step = state_.step,

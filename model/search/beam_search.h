@@ -35,6 +35,8 @@ struct BeamSearchOptions {
   int32_t begin_id = 1;  // of targets, as are the next two
   int32_t end_id = 2;
   int32_t unknown_id = 0;  // never produced, except in a prefix
+
+  bool operator==(const BeamSearchOptions&) const = default;
 };
 
 /// The default number of rows that are computed together.

@@ -16,6 +16,8 @@ struct SamplingOptions {
   int top_k = 0;             // 0: all
   float top_p = 1.0F;        // in (0, 1]; 1: all
   uint64_t seed = 1;
+
+  bool operator==(const SamplingOptions&) const = default;
 };
 
 /// The key of a random number, which makes it independent of batch and rank.

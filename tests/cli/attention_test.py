@@ -63,7 +63,7 @@ class Attention(support.CommandLineTest):
         return json.loads(Elements(self.page(source, *options)).text["data"])
 
     def test_holds_the_weights_of_every_layer_and_head(self):
-        data = self.data("half past seven", "--target", "halb acht")
+        data = self.data("half past seven", "--target", "halb acht", "--batch-rows", 40)
         self.assertEqual((data["source"], data["target"]), ("half past seven", "halb acht"))
         cross, encoder, decoder = data["groups"]
         self.assertEqual([g["layers"] for g in (encoder, decoder, cross)], [1, 2, 2])
@@ -189,9 +189,11 @@ class Attention(support.CommandLineTest):
     def test_refuses_what_it_cannot_draw(self):
         common = ("attention", "--model", self.model, "--output", self.path("none.html"))
         self.refuse(64, *common, says="--source")
-        self.refuse(
-            64, *common, "--source", "x", "--model", self.model, self.model, says="one model"
-        )
+        self.refuse(64, *common, self.model, "--source", "x", says="unexpected argument")
+        self.refuse(64, *common, "--source", "x", "--model", self.model, says="--model is given more than once")
+        self.assertNotIn("ensemble", self.succeed("attention", "--help", "all").decode())
+        for unused in (("--sample",), ("--seed", 3), ("--beam-size", 2), ("--max-length", 9)):
+            self.refuse(64, *common, "--source", "x", "--target", "y", *unused, says=["--target", "need --search"])
         self.refuse(64, *common, "--source", "one\ntwo", says="one sentence")
         self.refuse(65, *common, "--source", " ", says="no tokens")
         self.refuse(65, *common, "--source", "seven " * 2000, says="--source has")

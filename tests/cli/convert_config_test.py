@@ -94,6 +94,11 @@ class ConvertConfig(support.CommandLineTest):
             "a: &x [1]\nb: *x\n": ["marian.yml:1", "anchors"],
             "beam-size: 6\nbeam-size: 7\n": ["marian.yml:2", "there already, at line 1"],
             "beam-size: {a: 1}\n": ["marian.yml:1", "'beam-size' has options of its own"],
+            "beam-size: 6\nvocabs: [v: 1]\nnormalize: 1\n": ["marian.yml:2", "'vocabs' has options of its own"],
+            "a: {b: " + "{b: " * 400 + "1\n": ["marian.yml:1", "'a' has options of its own"],
+            "a: [1": ["marian.yml:1", "it is not YAML: end of sequence"],
+            "beam-size: 6\nvocabs: [v, w\n": ["marian.yml:3", "it is not YAML: end of sequence"],
+            "a: {b: 1\n": ["marian.yml:2", "it is not YAML: end of map"],
             TRAINING + "learn-rate: fast\n": ["marian.yml:10", "learn-rate"],
             TRAINING + "no-such-option: 3\n": ["marian.yml:10", "no-such-option"],
             "[" * 100000: ["longer than 65536 bytes"],
@@ -105,7 +110,7 @@ class ConvertConfig(support.CommandLineTest):
         }.items():
             with self.subTest(text=text[:40]):
                 self.refuse(78, "convert-config", self.write("marian.yml", text), says=says)
-        self.refuse(66, "convert-config", self.path("gone.yml"), says="gone.yml")
+        self.refuse(66, "convert-config", self.path("gone.yml"), says=f"ventris convert-config: error: cannot read {self.path('gone.yml')}: ")
         self.refuse(64, "convert-config", says="FILE")
         self.assertEqual(support.run("convert-config", self.folder).returncode, 66)
 

@@ -31,10 +31,12 @@ class Topics(support.CommandLineTest):
     def test_each_has_a_page_that_fits_a_terminal(self):
         topics = self.topics()
         self.assertGreater(len(topics), 12)
+        self.assertEqual({"curves", "distillation", "spikes", "watching"} - set(topics), set())
         for topic in topics:
             text = self.succeed("help", topic).decode()
             self.assertGreater(len(text.splitlines()), 5, topic)
             self.assertNotIn("](", text)
+            self.assertNotRegex(text, r"(?m)^!")  # pictures
             self.assertNotIn("\n|", text)
             for line in text.splitlines():  # examples are as they are
                 long_word = max(map(len, line.split()), default=0) > 70

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import unittest
 
@@ -182,6 +183,14 @@ class Mix(MixTest):
         short = ["--mix", plan, "--max-steps", 5, "--valid-every", 100]
         self.succeed(*self.words("short", *short))
         self.refuse(64, "order", "--model-dir", self.path("short"), "--steps", 9, says="step 6 is not decided")
+
+    def test_order_says_how_to_name_a_corpus_that_was_moved(self):
+        corpus = shutil.copyfile(self.path("corpus.h5"), self.path("moves.h5"))
+        self.succeed("train", "--corpus", corpus, "--model-dir", self.path("moves"), *support.TINY_MODEL, "--max-steps", 1)
+        os.rename(corpus, self.path("moved.h5"))
+        order = ("order", "--model-dir", self.path("moves"), "--steps", 1)
+        self.refuse(66, *order, says=[corpus, "give its new path with --corpus"])
+        self.succeed(*order, "--corpus", self.path("moved.h5"))
 
     def test_other_corpora_of_a_file_do_not_change_the_order_of_one(self):
         more = self.mixed_corpus("more.h5", ("first", 200, 240), ("clean", 0, 100), ("last", 240, 300), ("bt", 100, 300))

@@ -45,7 +45,7 @@ class MovingAverage(support.CommandLineTest):
         self.assertFalse(numpy.array_equal(ema["embedding"], model["embedding"]))
         self.succeed("export", "--model", last, "--output", self.path("weights.h5"))
         self.assert_equal(support.parameters(self.path("weights.h5")), ema)
-        self.succeed("average", "--checkpoints", last, "--output", self.path("averaged.h5"))
+        self.assertIn(b": average of 1 checkpoint\n", self.succeed("average", "--checkpoints", last, "--output", self.path("averaged.h5")))
         self.assert_equal(support.parameters(self.path("averaged.h5")), model)
         self.train("run", "--ema", 0.9, "--max-steps", 30)
         self.train("whole", "--ema", 0.9, "--max-steps", 30)

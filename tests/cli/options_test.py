@@ -236,6 +236,7 @@ class WrongOptions(support.CommandLineTest):
         self.refuse(64, "train", "--model-dir", "x", says="--corpus is required")
         self.refuse(64, "inspect", says="FILE_OR_DIR is required")
         self.refuse(64, "average", "--output", "x", says=["--model-dir", "--checkpoints"])
+        self.refuse(64, "average", "--checkpoints", "a", "--last", 2, "--output", "x", says=["--checkpoints", "--last"])
 
     def test_options_are_given_once(self):
         self.refuse(64, "train", "--seed", "1", "--seed", "2", says="--seed is given more than once")

@@ -198,7 +198,8 @@ class FullProgress(FullProgressTest):
         result = support.run(*self.train("pipe", *words)[1:])
         is_as_lines(result.stderr.decode())
         self.assertNotIn(b"\r", result.stderr)
-        is_as_lines(Terminal(self.train("dumb", *words), TERM="dumb").end())
+        for name, term in (("dumb", "dumb"), ("unknown", "")):
+            is_as_lines(Terminal(self.train(name, *words), TERM=term).end())
 
     def test_characters_and_colours_are_those_of_the_terminal(self):
         words = ("--max-steps", 20, "--log-every", 5)

@@ -171,7 +171,8 @@ class Follow(support.CommandLineTest):
         self.refuse(66, "report", self.path("nowhere"), "--follow", says="does not exist")
 
     def counting_proxy(self, paths):
-        """The port of a proxy before the server, which lists the paths that it was asked for; each page changes the log."""
+        """The port of a proxy before the server, which lists the paths that it was asked for; each page changes the run."""
+        os.makedirs(self.path("run", "valid", "00000004"))
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         port = listener.getsockname()[1]
@@ -192,8 +193,10 @@ class Follow(support.CommandLineTest):
                     with socket.create_connection(("127.0.0.1", self.port), timeout=30) as server:
                         server.sendall(request.replace(f"127.0.0.1:{port}".encode(), f"127.0.0.1:{self.port}".encode()))
                         client.sendall(self.all_of(server))
-                    if paths.count("/") == 1 and paths[-1] == "/":
-                        self.log("a", line_of(4, loss=1.125))
+                    if paths[-1] == "/" and paths.count("/") < 3:
+                        self.log("a", line_of(3 + paths.count("/"), loss=1.125))
+                        # After the first page there are translations to choose from.
+                        self.write("run/valid/00000004/news.txt", "one\ntwo\n")
 
         threading.Thread(target=relay, daemon=True).start()
         return port
@@ -206,7 +209,7 @@ class Follow(support.CommandLineTest):
                  "--virtual-time-budget=18000", "--dump-dom", f"http://127.0.0.1:{port}/?token={self.token}"]  # fmt: skip
         result = subprocess.run(words, capture_output=True, timeout=120, check=True)
         self.assertNotIn("CONSOLE", result.stderr.decode(errors="replace").replace("favicon", ""))
-        self.assertEqual((paths[0], paths.count("/")), ("/", 2), paths)
+        self.assertEqual((paths[0], paths.count("/")), ("/", 3), paths)
         self.assertIn('data-value="1.125"', result.stdout.decode())
 
 

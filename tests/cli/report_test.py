@@ -245,6 +245,38 @@ class Report(Runs):
         self.assertIn("--valid-script has no score for one validation of a set, at last step 10", document)
         self.assertIn('data-charts="2"', document)
 
+    def log_of_sets(self, **scores):
+        """Two validations on a set that decides and one named "it"."""
+        of_it = {"loss": 3.0, "bleu": 20.0, "bleu_low": 18.0, "bleu_high": 22.0} | scores
+        lines = [{"step": step, "type": "validation", "valid_loss": 2.0, "valid_bleu": 30.0, "sets": {"it": of_it}} for step in (10, 20)]
+        return line_of(10, loss=2.5) + "".join(json.dumps(line) + "\n" for line in lines)
+
+    def test_scores_of_further_sets_are_drawn(self):
+        self.values(self.folder_with("damaged", line_of(10, loss=2.5, sets=7) + line_of(20, loss=2.5, sets={"it": 7})))
+        values, _ = self.values(self.folder_with("sets", self.log_of_sets()))
+        self.assertEqual((values["it/bleu"], values["valid_bleu"]), ({10: 20.0, 20: 20.0}, {10: 30.0, 20: 30.0}))
+        if not BROWSER:
+            return
+        document = self.browse(self.page("sets"))
+        self.assertIn('data-charts="2"', document)
+        legend = document.partition("BLEU of validations")[2].partition("</figure>")[0]
+        rows = re.findall(r"<bdi>(.*?)</bdi></th><td class=\"number\" data-value=\"(.*?)\">", legend)
+        self.assertEqual(rows, [(f"{self.path('sets')}: {name}", score) for name, score in (("decides", "30"), ("it", "20"))])
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_narrow_ranges_are_drawn(self):
+        """Values that differ in the last bit, and a step axis that is enlarged as far as it goes."""
+        log = line_of(10, loss=0.30000000000000004, perplexity=99.99999999999999) + line_of(20, loss=0.3, perplexity=100.0)
+        enlarge = "const svg = document.querySelector('svg.plot'); for (let i = 0; i < 80; ++i) "
+        document = self.browse(self.page(self.folder_with("narrow", log)), enlarge + "svg.dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));")
+        self.assertIn('data-charts="2"', document)
+        self.assertNotIn('id="reset" disabled', document)
+
+    def test_options_that_would_do_nothing_are_refused(self):
+        output = ("--output", self.path("unasked.html"))
+        for options in (("--checkpoints", 3), ("--beam-size", 9), ("--threads", 1), ("--reference", "x")):
+            self.refuse(64, "report", self.path("a"), *output, *options, says="--sentence")
+
     def test_text_of_files_is_never_markup(self):
         event = {"step": 5, "type": "event", "event": "stage_end", "ended_stage": ODD, "end": ODD}
         log = line_of(1, **{ODD: 1.0}) + json.dumps(event) + "\n"
@@ -363,6 +395,13 @@ class Diff(Runs):
         self.assertEqual((loss["first_step"], loss["by"], loss["differing"], loss["compared"]), (10, 0.25, 1, 2))
         self.folder_with("right", log + line_of(15, loss=1.0))
         self.assertIn("up to step 15", self.diff(1, "left", "right")["notes"][0])
+
+    def test_a_score_of_a_further_set_that_differs_is_found(self):
+        for name, bleu in (("left", 20.0), ("right", 20.5)):
+            line = {"step": 10, "type": "validation", "valid_bleu": 30.0, "sets": {"it": {"bleu": bleu}}}
+            self.folder_with(name, line_of(10, loss=2.5) + json.dumps(line) + "\n")
+        score = self.diff(1, "left", "right")["values"]["it/bleu"]
+        self.assertEqual((score["first_step"], score["by"]), (10, 0.5))
 
     def test_two_runs_are_expected(self):
         self.refuse(64, "diff", self.path("a"), says="two run folders")

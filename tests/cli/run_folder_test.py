@@ -61,6 +61,19 @@ class RunFolder(support.CommandLineTest):
         for path in (weights, corpus, self.path(name)):
             json.loads(self.succeed("inspect", path, "--json"))
 
+    def test_no_name_sends_a_terminal_a_command(self):
+        odd = "odd \x1b]0;title\x07 \x1b[2Jname\x7f"
+        plain = "odd  ]0;title   [2Jname "
+        result = support.run("train", "--corpus", self.corpus, "--model-dir", self.path(odd), *support.TINY_MODEL, "--max-steps", 1)
+        failed = support.run("train", "--corpus", self.path("gone " + odd), "--model-dir", self.path("none"))
+        self.assertEqual((result.returncode, failed.returncode), (0, 66), result.stderr + failed.stderr)
+        said = result.stderr.decode()
+        self.assertNotRegex(said + failed.stderr.decode(), r"[\x00-\x09\x0b-\x1f\x7f]")
+        shown = self.path(plain)
+        for words in (f"training in {shown} on ", f"saved in {shown}/checkpoint-", f"Next: ventris translate --model '{shown}'"):
+            self.assertIn(words, said)
+        self.assertIn(f"error: {self.path('gone ' + plain)}: ", failed.stderr.decode())
+
     def test_a_pipe_in_place_of_a_file_of_ours_is_not_waited_for(self):
         pipe = self.path("pipe")
         os.mkfifo(pipe)

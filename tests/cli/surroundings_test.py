@@ -139,7 +139,7 @@ class Surroundings(support.CommandLineTest):
         fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         words = support.command(*self.train("narrow", "--max-steps", 20))
         process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=writer, env=support.environment()
+            words, stdout=subprocess.DEVNULL, stderr=writer, env=support.environment(TERM="xterm-256color")
         )
         os.close(writer)
         text = b""

@@ -131,7 +131,8 @@ class Tie(support.CommandLineTest):
                 self.succeed("translate", "--model", path, "--precision", precision, stdin=text)
             average = self.path(name + "-average.h5")
             checkpoints = [os.path.join(model, f"checkpoint-{step:08}.h5") for step in (STEPS // 2, STEPS)]
-            self.succeed("average", "--checkpoints", *checkpoints, "--output", average)
+            told = self.succeed("average", "--checkpoints", *checkpoints, "--output", average).decode()
+            self.assertIn("average of 2 checkpoints\n", told)
             parameters = [support.parameters(path) for path in (*checkpoints, average)]
             for parameter, mean in parameters[2].items():
                 wanted = (parameters[0][parameter].astype(float) + parameters[1][parameter]) / 2

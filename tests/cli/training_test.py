@@ -129,7 +129,7 @@ class Train(support.CommandLineTest):
                 support.command(*self.train(name, "--max-steps", 20)),
                 stdout=subprocess.DEVNULL,
                 stderr=writer,
-                env=support.environment(),
+                env=support.environment(TERM="xterm-256color"),
             )
             os.close(writer)
             text = b""

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/tiny_run.h"
@@ -32,6 +34,7 @@ class ProgressViewTest : public ::testing::Test {
             .step = resumes ? 40 : 0,
             .epoch = 0.5,
             .elapsed_seconds = 10.0,
+            .begun = std::chrono::steady_clock::now(),
             .ranks = 1,
             .has_device_memory = false};
   }
@@ -109,6 +112,24 @@ TEST_F(ProgressViewTest, ShowsTheNearestEnd) {
   metrics.epoch = 1.5;
   view.reach(metrics, 10.0);
   EXPECT_NE(text_of(view).find("75.0 %"), std::string::npos) << text_of(view);
+}
+
+TEST_F(ProgressViewTest, ShowsTheTimeLimitIfItIsTheNearestEnd) {
+  for (const auto& [minutes, expected] :
+       {std::pair{100.0, " 50.0 %"}, std::pair{40.0, "100.0 %"}, std::pair{1000.0, " 10.0 %"}}) {
+    options_.max_minutes = minutes;
+    ProgressView view(options_);
+    // A start that goes on a run of many hours: the limit is that of the start.
+    ProgressStart begin = start(false);
+    begin.elapsed_seconds = 1e6;
+    begin.begun -= std::chrono::minutes(50);
+    view.begin(begin);
+    IntervalMetrics metrics;
+    metrics.step = 100;
+    metrics.elapsed_seconds = 1e6 + 3000.0;
+    view.reach(metrics, 10.0);
+    EXPECT_NE(text_of(view).find(expected), std::string::npos) << text_of(view);
+  }
 }
 
 }  // namespace

@@ -191,6 +191,12 @@ class Reader {
     if (line.contains("phase_seconds") && line["phase_seconds"].is_object())
       for (const auto& [phase, seconds] : line["phase_seconds"].items())
         add_value(phase_seconds_, phase, seconds);
+    if (line.contains("sets") && line["sets"].is_object()) {
+      for (const auto& [set, scores] : line["sets"].items()) {
+        if (!scores.is_object()) continue;
+        for (const auto& [key, score] : scores.items()) add_value(record_.series, set + "/" + key, score);
+      }
+    }
     if (const std::string digest = text_in(line, "digest"); !digest.empty()) record_.digests[step] = digest;
   }
 

@@ -49,7 +49,7 @@ struct MetricsRecord {
   std::vector<MetricsPlace>
       places;  // one for each line that counts, in the order of the file; then of scripts
   std::map<std::string, MetricsSeries>
-      series;  // by key: "loss", "valid_bleu"; not those of MetricsPlace and events
+      series;  // by key: "loss", "valid_bleu", of a set "NAME/bleu"; not those of MetricsPlace and events
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
   std::map<std::string, MetricsSeries>
       phases;  // by phase of the run: its part of the time since the line before
@@ -70,7 +70,7 @@ struct MetricsRecord {
 };
 
 /// More keys than any version writes. A file with others is damaged.
-inline constexpr size_t kMaxMetricsKeys = 64;
+inline constexpr size_t kMaxMetricsKeys = 256;
 
 /// Of the clock between two intervals beyond the time that their elapsed_seconds count, from which on the run
 /// stood still between them: a start takes longer, writing a line does not.
