@@ -447,7 +447,8 @@ function takeChoices() {
     const at = [...step.options].findIndex(option => option.value === kept.steps[i]);
     if (at >= 0) { step.selectedIndex = at; step.onchange(); }
   });
-  if (kept.range) zoom(...kept.range); else plotAll();
+  if (kept.range) zoom(...kept.range);
+  if (!range) plotAll();
 }
 if (data.stamp) {
   const made = byId("made").textContent;

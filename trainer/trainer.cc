@@ -42,6 +42,7 @@ TrainResult train(Context& context, Communicator& communicator, const TrainOptio
       if (!run->settle()) static_cast<void>(run.release());
       throw;
     }
+    process.phases.enter(RunPhase::kStart);
     if (present.resume == "never") present.resume = "auto";
   }
 }

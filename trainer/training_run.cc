@@ -83,7 +83,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                 .sampled = sampled_text(options, corpus_)}),
       schedule_(schedule_of(options)),
       valid_sets_(options_, corpus_, communicator_) {
-  process_.phases.enter(RunPhase::kStart);
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());

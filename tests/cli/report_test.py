@@ -255,9 +255,10 @@ class Report(Runs):
         self.values(self.folder_with("damaged", line_of(10, loss=2.5, sets=7) + line_of(20, loss=2.5, sets={"it": 7})))
         values, _ = self.values(self.folder_with("sets", self.log_of_sets()))
         self.assertEqual((values["it/bleu"], values["valid_bleu"]), ({10: 20.0, 20: 20.0}, {10: 30.0, 20: 30.0}))
-        if not BROWSER:
-            return
-        document = self.browse(self.page("sets"))
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_a_browser_names_the_sets(self):
+        document = self.browse(self.page(self.folder_with("sets", self.log_of_sets())))
         self.assertIn('data-charts="2"', document)
         legend = document.partition("BLEU of validations")[2].partition("</figure>")[0]
         rows = re.findall(r"<bdi>(.*?)</bdi></th><td class=\"number\" data-value=\"(.*?)\">", legend)
