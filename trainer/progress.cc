@@ -29,7 +29,7 @@ double seconds_left(const TrainOptions& options, const RunProgress& run) {
   const double epochs = run.epoch - run.first_epoch;
   if (options.max_epochs > 0 && epochs > 0.0)
     left = std::min(left, run.seconds / epochs * (static_cast<double>(options.max_epochs) - run.epoch));
-  if (options.max_minutes > 0.0) left = std::min(left, 60.0 * options.max_minutes - run.seconds);
+  if (options.max_minutes > 0.0) left = std::min(left, 60.0 * options.max_minutes - run.seconds_of_process);
   return left;
 }
 

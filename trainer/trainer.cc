@@ -42,7 +42,7 @@ TrainResult train(Context& context, Communicator& communicator, const TrainOptio
       if (!run->settle()) static_cast<void>(run.release());
       throw;
     }
-    process.phases.enter(RunPhase::kStart);
+    process.phases = PhaseClock();
     if (present.resume == "never") present.resume = "auto";
   }
 }

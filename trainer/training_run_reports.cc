@@ -78,8 +78,8 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
     const bool may_end_before =
         options_.valid_target > 0.0 || options_.patience > 0 || has_last_end(batches_.mix());
     progress_.message(fmt::format("{} steps in {}: at this rate the rest takes {} {}", kStepsToKnowTheRate,
-                                  duration_text(seconds_of_run()), may_end_before ? "at most" : "about",
-                                  duration_text(seconds_left())));
+                                  duration_text(seconds_of_run() - lost_seconds_),
+                                  may_end_before ? "at most" : "about", duration_text(seconds_left())));
   }
   if (log_is_due()) {
     check_surroundings();
@@ -177,14 +177,16 @@ void TrainingRun::go_back() {
   Rollback rollback = divergence_.rollback();
   std::string refusal;
   if (communicator_.rank() == 0) {
-    const std::string checkpoint = checkpoint_before_spike(options_.model_dir, rollback.begin);
+    const std::string checkpoint =
+        checkpoint_before_spike(options_.model_dir, rollback.begin, options_.save_every);
     if (std::ssize(rollbacks_) >= options_.spikes.max_rollbacks) {
       refusal = fmt::format("The run has gone back {} already, as --max-rollbacks allows",
                             counted(std::ssize(rollbacks_), "time"));
     } else if (checkpoint.empty()) {
       refusal = fmt::format(
-          "There is no checkpoint of at least {} steps before it to go back to: a smaller "
-          "--save-every, or a larger --keep-checkpoints, helps",
+          "There is no checkpoint of --save-every of at least {} steps before it to go back to. "
+          "--keep-checkpoints times --save-every should be 30 steps or more, and --save-every not larger than "
+          "the steps without spikes",
           kSoundSteps);
     } else {
       rollback.to_step = step_of_checkpoint(checkpoint);
@@ -232,7 +234,8 @@ double TrainingRun::seconds_left() const {
                                           .step = state_.step,
                                           .first_epoch = first_epoch_,
                                           .epoch = epochs(),
-                                          .seconds = seconds_of_run()});
+                                          .seconds = seconds_of_run() - lost_seconds_,
+                                          .seconds_of_process = seconds_of_run()});
 }
 
 }  // namespace ventris

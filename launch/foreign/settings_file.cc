@@ -151,7 +151,8 @@ bool is_yaml(std::string_view text) {
 std::vector<ForeignSetting> read_settings(std::string_view text, const std::string& origin) {
   Collector collector(origin);
   try {
-    std::istringstream stream{std::string(text)};
+    // yaml-cpp takes a quoted text that the file does not end for one that its last line ends.
+    std::istringstream stream{std::string(text.substr(0, text.find_last_not_of("\r\n") + 1))};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(collector);
     collector.refuse_inner_map();

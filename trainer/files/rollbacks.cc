@@ -100,10 +100,11 @@ void remove_undone_checkpoints(const std::string& model_dir) {
   forget_best_that_is_gone(model_dir);
 }
 
-std::string checkpoint_before_spike(const std::string& model_dir, int64_t begin) {
+std::string checkpoint_before_spike(const std::string& model_dir, int64_t begin, int64_t save_every) {
   std::string found;
   for (const std::string& path : list_checkpoints(model_dir)) {
-    if (step_of_checkpoint(path) + kSoundSteps <= begin) found = path;
+    const int64_t step = step_of_checkpoint(path);
+    if (step > 0 && step % save_every == 0 && step + kSoundSteps <= begin) found = path;
   }
   return found;
 }

@@ -33,9 +33,10 @@ std::vector<Rollback> rollbacks_from_json(const std::string& text, const std::st
 /// Removes the checkpoints after that to which a pending rollback goes, if there is one.
 void remove_undone_checkpoints(const std::string& model_dir);
 
-/// The newest checkpoint of the folder that is at least kSoundSteps older than the begin of a spike; "" if
-/// there is none.
+/// The newest checkpoint of the folder that is at least kSoundSteps older than the begin of a spike, and is
+/// of a multiple of `save_every` steps: others are there only if the run was stopped, which must not change
+/// its bits. "" if there is none.
 inline constexpr int64_t kSoundSteps = 10;
-std::string checkpoint_before_spike(const std::string& model_dir, int64_t begin);
+std::string checkpoint_before_spike(const std::string& model_dir, int64_t begin, int64_t save_every);
 
 }  // namespace ventris
