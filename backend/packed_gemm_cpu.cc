@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "backend/packed_layout_cpu.h"
@@ -19,7 +20,8 @@ namespace {
 using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
-constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers at a time
+// Rows whose sums are in registers at a time: with AVX2 they leave three of 16 for the factors.
+constexpr int kRows = 6;
 // Maximum rows of a task, and rows of a panel that it multiplies at a time: both stay in the L1 cache.
 constexpr int64_t kTaskRows = 8 * kRows;
 constexpr int64_t kDepth = kVectorBytes == 64 ? 128 : 256;
@@ -29,6 +31,8 @@ template <int kCount>
 [[gnu::always_inline]] inline void multiply(int64_t depth, const float* a, int64_t row_step,
                                             int64_t depth_step, const float* b,
                                             Sum (&sum)[kCount][kVectors]) {
+  // Where two threads share a core its instructions are the limit, not its multipliers.
+#pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     Sum row[kVectors];
 #pragma GCC unroll 4
@@ -112,12 +116,13 @@ class Task {
         row_(row),
         rows_(rows),
         column_(panel * kPackedPanel),
+        columns_(std::min(kPackedPanel, args.c.cols - column_)),
         b_(static_cast<const T*>(args.b.data) + panel * packed_panel_size<T>(depth_)) {}
 
   void run() {
     const int64_t blocks = (rows_ + kRows - 1) / kRows;
     const int64_t step = blocks == 1 ? depth_ : kDepth;
-    if (args_.accumulate) begin_with_c();
+    if (args_.accumulate && !in_registers()) begin_with_c();
     int64_t begin = 0;
     do {  // at least once: without depth the sums are zero
       const int64_t end = std::min(depth_, begin + step);
@@ -130,11 +135,13 @@ class Task {
   }
 
  private:
+  /// Whether sums are read from c and written to it in whole vectors, not by way of `partial_`.
+  bool in_registers() const { return std::is_same_v<C, float> && columns_ == kPackedPanel; }
+
   void begin_with_c() {
-    const int64_t count = std::min(kPackedPanel, args_.c.cols - column_);
     for (int64_t i = 0; i < rows_; ++i) {
       const C* c = args_.c.row<C>(row_ + i) + column_;
-      for (int64_t j = 0; j < count; ++j) partial_[i * kPackedPanel + j] = load(c[j]);
+      for (int64_t j = 0; j < columns_; ++j) partial_[i * kPackedPanel + j] = load(c[j]);
     }
   }
 
@@ -148,40 +155,61 @@ class Task {
   template <int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
     Sum sum[kCount][kVectors];
-    float* partial = partial_ + first * kPackedPanel;
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        sum[i][v] = begin == 0 && !args_.accumulate
-                        ? Sum{}
-                        : load_vector(partial + i * kPackedPanel + v * kLanes<float>);
-      }
+    float* const partial = partial_ + first * kPackedPanel;
+    if (begin == 0 && !args_.accumulate) {
+      each(sum, [](int, int, Sum& value) { value = Sum{}; });
+    } else if (begin == 0 && in_registers()) {
+      each(sum, [&](int i, int v, Sum& value) { value = load_vector(c_at(first + i, v)); });
+    } else {
+      each(sum, [&](int i, int v, Sum& value) {
+        value = load_vector(partial + i * kPackedPanel + v * kLanes<float>);
+      });
     }
     multiply(end - begin, a_.data + first * a_.row_step() + begin * a_.depth_step(), a_.row_step(),
              a_.depth_step(), b_ + begin * kPackedPanel, sum);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v)
-        store_vector(partial + i * kPackedPanel + v * kLanes<float>, sum[i][v]);
-    }
+    if (end == depth_ && in_registers()) return finish(sum, first);
+    each(sum, [&](int i, int v, Sum& value) {
+      store_vector(partial + i * kPackedPanel + v * kLanes<float>, value);
+    });
     if (end < depth_) return;
     for (int i = 0; i < kCount; ++i) finish(partial + i * kPackedPanel, row_ + first + i);
   }
 
+  /// Calls body(row, vector, sum).
+  template <int kCount, typename Body>
+  [[gnu::always_inline]] static inline void each(Sum (&sum)[kCount][kVectors], Body&& body) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) body(i, v, sum[i][v]);
+    }
+  }
+
+  float* c_at(int64_t row, int vector) const {
+    return reinterpret_cast<float*>(args_.c.row<C>(row_ + row)) + column_ + vector * kLanes<float>;
+  }
+
+  template <int kCount>
+  [[gnu::always_inline]] inline void finish(Sum (&sum)[kCount][kVectors], int64_t first) const {
+    if (args_.bias) {
+      const float* bias = args_.bias.template as<float>() + column_;
+      each(sum, [&](int, int v, Sum& value) { value += load_vector(bias + v * kLanes<float>); });
+    }
+    if (args_.relu) each(sum, [](int, int, Sum& value) { value = value < 0.0F ? Sum{} : value; });
+    each(sum, [&](int i, int v, Sum& value) { store_vector(c_at(first + i, v), value); });
+  }
+
   void finish(const float* sums, int64_t row) const {
-    const int64_t count = std::min(kPackedPanel, args_.c.cols - column_);
     const float* bias = args_.bias ? args_.bias.as<float>() + column_ : nullptr;
     C* c = args_.c.row<C>(row) + column_;
     if (bias != nullptr && args_.relu) {
-      write(count, c, [&](int64_t j) { return std::max(sums[j] + bias[j], 0.0F); });
+      write(columns_, c, [&](int64_t j) { return std::max(sums[j] + bias[j], 0.0F); });
     } else if (args_.relu) {
-      write(count, c, [&](int64_t j) { return std::max(sums[j], 0.0F); });
+      write(columns_, c, [&](int64_t j) { return std::max(sums[j], 0.0F); });
     } else if (bias != nullptr) {
-      write(count, c, [&](int64_t j) { return sums[j] + bias[j]; });
+      write(columns_, c, [&](int64_t j) { return sums[j] + bias[j]; });
     } else {
-      write(count, c, [&](int64_t j) { return sums[j]; });
+      write(columns_, c, [&](int64_t j) { return sums[j]; });
     }
   }
 
@@ -202,6 +230,7 @@ class Task {
   int64_t row_;
   int64_t rows_;
   int64_t column_;
+  int64_t columns_;
   const T* b_;
   alignas(64) float partial_[kTaskRows * kPackedPanel];
 };
