@@ -20,9 +20,9 @@ namespace {
 using Numbers = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
-constexpr int kRows = block_rows(kVectors);  // rows whose sums are in registers at a time
-constexpr int64_t kTaskRows = 16 * kRows;    // maximum rows of a task
-constexpr int64_t kDepth = 128;              // groups of a panel that a task multiplies at a time
+constexpr int kRows = 6;                   // whose sums are in registers at a time
+constexpr int64_t kTaskRows = 16 * kRows;  // maximum rows of a task
+constexpr int64_t kDepth = 128;            // groups of a panel that a task multiplies at a time
 constexpr int64_t kAlignment = 64;
 
 /// The rows of a as integers.
