@@ -20,7 +20,7 @@ namespace {
 using Sum = Vector<float>;
 
 constexpr int kVectors = kMaxVectors;
-// Rows whose sums are in registers at a time: with AVX2 they leave three of 16 for the factors.
+// Rows whose sums are in registers at a time: with AVX2 twelve of 16.
 constexpr int kRows = 6;
 // Maximum rows of a task, and rows of a panel that it multiplies at a time: both stay in the L1 cache.
 constexpr int64_t kTaskRows = 8 * kRows;
