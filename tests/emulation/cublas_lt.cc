@@ -114,24 +114,36 @@ void sum_operand(const Product& p, const std::vector<float>& operand) {
   }
 }
 
+/// column[r] = the sum over i of a[i, r] * b[i], as `parts` sums that are added at the end; a is [k, m].
+void multiply_column(float* column, const float* a, const float* b, int64_t m, int64_t k, int64_t parts) {
+  constexpr int64_t kTile = 64;  // stays in registers
+  for (int64_t first = 0; first < m; first += kTile) {
+    const int64_t count = std::min(kTile, m - first);
+    float total[kTile] = {};
+    for (int64_t piece = 0; piece < parts; ++piece) {
+      float part[kTile] = {};
+      for (int64_t i = k * piece / parts; i < k * (piece + 1) / parts; ++i) {
+        const float* row = a + i * m + first;
+        if (count == kTile) {
+          for (int64_t r = 0; r < kTile; ++r) part[r] += b[i] * row[r];
+        } else {
+          for (int64_t r = 0; r < count; ++r) part[r] += b[i] * row[r];
+        }
+      }
+      for (int64_t r = 0; r < kTile; ++r) total[r] += part[r];
+    }
+    std::copy_n(total, count, column + first);
+  }
+}
+
 void multiply(const Product& p) {
   const std::vector<float> a =
       packed(p.a, p.a_data, p.operation.compute, p.operation.transpose_a == CUBLAS_OP_N, p.k, p.m);  // [k, m]
   const std::vector<float> b =
       packed(p.b, p.b_data, p.operation.compute, p.operation.transpose_b == CUBLAS_OP_N, p.n, p.k);  // [n, k]
   std::vector<float> column(static_cast<size_t>(p.m));
-  std::vector<float> part(static_cast<size_t>(p.m));
   for (int64_t j = 0; j < p.n; ++j) {
-    std::fill(column.begin(), column.end(), 0.0F);
-    for (int64_t piece = 0; piece < p.parts; ++piece) {
-      std::fill(part.begin(), part.end(), 0.0F);
-      for (int64_t i = p.k * piece / p.parts; i < p.k * (piece + 1) / p.parts; ++i) {
-        const float factor = b[static_cast<size_t>(j * p.k + i)];
-        const float* row = a.data() + i * p.m;
-        for (int64_t r = 0; r < p.m; ++r) part[static_cast<size_t>(r)] += factor * row[r];
-      }
-      for (int64_t r = 0; r < p.m; ++r) column[static_cast<size_t>(r)] += part[static_cast<size_t>(r)];
-    }
+    multiply_column(column.data(), a.data(), b.data() + j * p.k, p.m, p.k, p.parts);
     for (int64_t r = 0; r < p.m; ++r) {
       const int64_t index = j * p.c.stride + r;
       float sum = p.alpha * column[static_cast<size_t>(r)];
