@@ -1,212 +1,28 @@
 #include "tests/emulation/block.h"
 
 #include <fmt/core.h>
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <boost/context/detail/fcontext.hpp>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <numeric>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "tests/emulation/race_detector.h"
-#include "tests/emulation/symbols.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
+#include "tests/emulation/place.h"
 
 namespace ventris::emulation {
 namespace {
 
-namespace context = boost::context::detail;
-
-constexpr unsigned kLanes = 32;
-constexpr unsigned kMostThreads = 1024;
-constexpr size_t kStackBytes = 128 << 10;
+constexpr size_t kCacheLine = 64;
 constexpr size_t kRedZone = 1024;  // behind dynamic shared memory
 constexpr char kRedByte = '\xA5';
-// Blocks that run in turns. ThreadSanitizer knows at most 8,128 threads, and is slow with many.
-constexpr unsigned kFewestBlocks = kRaceDetector ? 3 : 4;
-constexpr unsigned kMostBlocks = kRaceDetector ? 3 : 8;
-// Over the threads of blocks before another block has its turn: 1, 2, 4, ... 64.
-constexpr uint64_t kTurns = 7;
-constexpr uint64_t kBlocksOfTurn = 8;  // on average, at most
-static_assert(kMostPlaces == 8 * kMostThreads);
-
-// The standard library's waits of atomics yield the processor first, which takes long where it has other
-// work.
-void wait_while(const std::atomic<int>& word, int value) {
-  while (word == value) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
-}
-void wake(const std::atomic<int>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
-/// A meeting of threads: over when `arrived` has reached the number of those that must come.
-struct Barrier {
-  unsigned arrived = 0;
-  uint64_t passed = 0;  // of one block
-  char order[2] = {};   // for the race detector, of even and odd meetings
-};
-
-struct Warp {
-  Barrier barrier;
-  unsigned size = 0;
-  unsigned alive = 0;
-  const char* what = nullptr;
-  alignas(64) char slots[2][kLanes * kSlotBytes];
-};
-
-struct Thread {
-  context::fcontext_t stopped = nullptr;  // where it goes on; null: at its beginning
-  Timeline timeline = nullptr;
-  uint3 index{};
-  bool done = true;
-  const Barrier* waits_for = nullptr;  // runs on when this barrier has passed `waits_until` times
-  uint64_t waits_until = 0;
-};
-
-/// Stacks for the threads of a block. Their tops lie in different lines of the caches.
-class Stacks {
- public:
-  Stacks() {
-    memory_ = static_cast<char*>(mmap(nullptr, kMostThreads * kStackBytes, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    if (memory_ == MAP_FAILED) throw std::bad_alloc();
-    madvise(memory_, kMostThreads * kStackBytes, MADV_NOHUGEPAGE);
-  }
-  ~Stacks() { munmap(memory_, kMostThreads * kStackBytes); }
-  Stacks(const Stacks&) = delete;
-  Stacks& operator=(const Stacks&) = delete;
-
-  context::fcontext_t start(unsigned thread, void (*body)(context::transfer_t)) const {
-    char* stack = memory_ + thread * kStackBytes;
-#ifdef __SANITIZE_ADDRESS__
-    ASAN_UNPOISON_MEMORY_REGION(stack, kStackBytes);  // nothing unwound what stood there
-#endif
-    const size_t bytes = kStackBytes - thread % 61 * 64;
-    return context::make_fcontext(stack + bytes, bytes, body);
-  }
-
- private:
-  char* memory_;
-};
-
-/// What the blocks of a launch have in common.
-struct Launch {
-  const Grid& grid;
-  const std::function<void()>& body;
-  std::vector<uint64_t> order;  // of the blocks
-  size_t begun = 0;
-  uint64_t meetings = 0;  // the most of the blocks that have ended
-
-  bool all_begun() const { return begun == order.size(); }
-};
 uint64_t blocks_begun = 0;  // of all launches
 
-/// A place for one block after another. It has a thread of the system, whose variables with the storage
-/// duration of a thread are the static shared memory of the block (types.h); only one place runs at a time.
-class Place {
- public:
-  explicit Place(unsigned number) : number_(number), server_([this] { serve(); }) { server_.detach(); }
-
-  /// With the next block of the launch.
-  void begin(Launch& launch);
-  /// Runs the threads of the block at most so many times until each waits or has ended, and perhaps blocks
-  /// after it; true if the last one has ended.
-  bool run(uint64_t passes, Random& random);
-  /// What the threads of all its blocks did comes before what the caller does.
-  void close() { acquire(&ended_); }
-  /// After a fault: threads stand in the midst of a kernel.
-  void forget_threads() {
-    for (Thread& thread : threads_) thread.stopped = nullptr;
-  }
-
-  // For the threads of the block.
-  void barrier();
-  const char* exchange(const char* what, const void* give, size_t bytes, bool orders_memory);
-  void pass_time() {
-    if (!random_->one_in(4)) return;
-    progress_ = true;
-    leave();
-  }
-  [[noreturn]] void fail(const std::string& text);
-  unsigned current() const { return current_; }
-  unsigned thread_place() const { return number_ * kMostThreads + current_; }
-  char* shared() { return shared_; }
-  uint64_t number() const { return block_number_; }
-
- private:
-  void serve();
-  void serve_turn();
-  void run_block();
-  std::string name_of_block() const;
-  void poison();
-  void pass();
-  bool can_run(const Thread& thread) const {
-    return !thread.done && (thread.waits_for == nullptr || thread.waits_for->passed >= thread.waits_until);
-  }
-  void resume(Thread& thread);
-  static void live(context::transfer_t from);
-  void end_thread();
-  void leave() {
-    go_to(timeline_);
-    scheduler_ = context::jump_fcontext(scheduler_, nullptr).fctx;
-  }
-  void meet(Barrier& barrier, unsigned all, bool orders_memory);
-  void release_all(Barrier& barrier) {
-    barrier.arrived = 0;
-    ++barrier.passed;
-    progress_ = true;
-  }
-  void check_red_zone() const;
-  [[noreturn]] void fail_waiting() const;
-
-  const unsigned number_;
-  Launch* launch_ = nullptr;
-  uint3 block_{};
-  uint64_t block_number_ = 0;
-  Stacks stacks_;
-  std::vector<Thread> threads_{kMostThreads};
-  unsigned count_ = 0;  // of threads of the block
-  std::vector<Warp> warps_{kMostThreads / kLanes};
-  std::vector<std::pair<char*, size_t>> static_memory_;
-  std::vector<char> shared_memory_;
-  char* shared_ = nullptr;
-  context::fcontext_t scheduler_ = nullptr;
-  Timeline timeline_ = nullptr;  // of the server
-  Barrier block_barrier_;
-  unsigned alive_ = 0;
-  unsigned current_ = 0;
-  bool progress_ = false;
-  char begun_ = 0;  // for the race detector
-  char ended_ = 0;  // likewise
-  std::optional<std::string> fault_;
-
-  // Between the caller of run() and the server. The race detector does not see it: it is no order of blocks.
-  enum Turn { kCaller, kServer };
-  std::atomic<int> turn_ = kCaller;
-  uint64_t passes_ = 0;
-  Random* random_ = nullptr;
-  std::thread server_;  // last: it uses all of the above
-};
-
-Place* running = nullptr;  // whose threads run
+}  // namespace
 
 /// A fiber lives as long as its place: it runs the body for one block after another.
-void Place::live(context::transfer_t from) {
+void Place::live() {
   Place& place = *running;
-  place.scheduler_ = from.fctx;
   while (true) {
     acquire(place.launch_);
     acquire(&place.begun_);
@@ -221,15 +37,41 @@ void Place::live(context::transfer_t from) {
   }
 }
 
-void Place::resume(Thread& thread) {
-  if (thread.stopped == nullptr) {
-    thread.stopped = stacks_.start(current_, live);
-    if (thread.timeline == nullptr) thread.timeline = new_timeline();
+bool Place::find_next() {
+  while (left_ != 0) {
+    --left_;
+    current_ = next_;
+    next_ += step_;
+    if (next_ >= count_) next_ -= count_;
+    if (can_run(threads_[current_])) return true;
   }
+  return false;
+}
+
+StackPosition Place::enter() {
+  Thread& thread = threads_[current_];
+  if (thread.stopped == nullptr) thread.stopped = stacks_.start(current_, live);
   thread.waits_for = nullptr;
   threadIdx = thread.index;
+  if (left_ != 0) {  // what the one after it will pop, and who comes after that
+    const char* soon = static_cast<const char*>(threads_[next_].stopped);
+    __builtin_prefetch(soon);
+    __builtin_prefetch(soon + kCacheLine);
+    const unsigned after = next_ + step_;
+    __builtin_prefetch(&threads_[after >= count_ ? after - count_ : after]);
+  }
   go_to(thread.timeline);
-  thread.stopped = context::jump_fcontext(thread.stopped, nullptr).fctx;
+  return thread.stopped;
+}
+
+void Place::leave() {
+  StackPosition& stopped = threads_[current_].stopped;
+  if (!fault_ && find_next()) {
+    ventris_switch_stacks(stopped, enter());
+  } else {
+    go_to(timeline_);
+    ventris_switch_stacks(stopped, server_stopped_);
+  }
 }
 
 void Place::end_thread() {
@@ -268,18 +110,32 @@ void Place::barrier() {
 
 const char* Place::exchange(const char* what, const void* give, size_t bytes, bool orders_memory) {
   Warp& warp = warps_[current_ / kLanes];
-  if (warp.size != kLanes || warp.alive != kLanes) {
-    throw KernelFault(fmt::format("{} in a warp of which {} threads run: it takes all 32", what, warp.alive));
-  }
+  if (warp.size != kLanes || warp.alive != kLanes) fail_partial(what, warp.alive);
   if (warp.barrier.arrived == 0) {
     warp.what = what;
-  } else if (std::strcmp(warp.what, what) != 0) {
-    throw KernelFault(fmt::format("lanes of one warp are in {} and in {}", warp.what, what));
+    warp.bytes = bytes;
+  } else if (bytes != warp.bytes || (warp.what != what && std::strcmp(warp.what, what) != 0)) {
+    fail_different(what, bytes, warp);
   }
   char* slots = warp.slots[warp.barrier.passed % 2];
-  if (bytes != 0) std::memcpy(slots + current_ % kLanes * kSlotBytes, give, bytes);
+  char* slot = slots + current_ % kLanes * bytes;
+  if (bytes == sizeof(uint32_t)) {
+    std::memcpy(slot, give, sizeof(uint32_t));
+  } else if (bytes != 0) {
+    std::memcpy(slot, give, bytes);
+  }
   meet(warp.barrier, kLanes, orders_memory);
   return slots;
+}
+
+void Place::fail_partial(const char* what, unsigned alive) {
+  throw KernelFault(fmt::format("{} in a warp of which {} threads run: it takes all 32", what, alive));
+}
+void Place::fail_different(const char* what, size_t bytes, const Warp& warp) {
+  if (std::strcmp(warp.what, what) != 0)
+    throw KernelFault(fmt::format("lanes of one warp are in {} and in {}", warp.what, what));
+  throw KernelFault(
+      fmt::format("lanes of one warp are in {} with {} and with {} bytes", what, warp.bytes, bytes));
 }
 
 /// Static shared memory, of all kernels, and the dynamic one.
@@ -309,11 +165,17 @@ void Place::begin(Launch& launch) {
   }
   block_barrier_.passed = block_barrier_.arrived = 0;
   fault_.reset();
+  uint3 at{};
   for (unsigned t = 0; t < count_; ++t) {
     Thread& thread = threads_[t];
-    thread.index = {t % shape.x, t / shape.x % shape.y, t / shape.x / shape.y};
+    thread.index = at;
     thread.done = false;
     thread.waits_for = nullptr;
+    if (++at.x != shape.x) continue;
+    at.x = 0;
+    if (++at.y != shape.y) continue;
+    at.y = 0;
+    ++at.z;
   }
   shared_ = nullptr;
 }
@@ -337,31 +199,37 @@ void Place::fail_waiting() const {
 void Place::pass() {
   progress_ = false;
   const auto count = uint64_t{count_};
-  uint64_t step = 1 + random_->below(count);
-  while (std::gcd(step, count) != 1) ++step;
-  step %= count;
-  uint64_t at = random_->below(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    if (can_run(threads_[at])) {
-      current_ = static_cast<unsigned>(at);
-      resume(threads_[at]);
-      if (fault_) {
-        acquire(&ended_);
-        throw KernelFault(std::string(*fault_));
-      }
-    }
-    at += step;
-    if (at >= count) at -= count;
+  uint64_t step = 1 + launch_->random.below(count);
+  if (std::has_single_bit(count)) {
+    step |= 1;
+  } else {
+    while (std::gcd(step, count) != 1) ++step;
+  }
+  step_ = static_cast<unsigned>(step % count);
+  next_ = static_cast<unsigned>(launch_->random.below(count));
+  left_ = count_;
+  if (find_next()) ventris_switch_stacks(server_stopped_, enter());
+  if (fault_) {
+    acquire(&ended_);
+    throw KernelFault(std::string(*fault_));
   }
   if (!progress_) fail_waiting();
 }
 
 void Place::check_red_zone() const {
   const size_t bytes = launch_->grid.shared_bytes;
-  for (size_t i = 0; i < kRedZone; ++i) {
-    if (shared_[bytes + i] != kRedByte) {
-      throw KernelFault(fmt::format("a write {} bytes past the {} bytes of dynamic shared memory", i, bytes));
-    }
+  const char* zone = shared_ + bytes;
+  // Each byte is like the first.
+  if (*zone == kRedByte && std::memcmp(zone, zone + 1, kRedZone - 1) == 0) return;
+  const char* written = std::find_if(zone, zone + kRedZone, [](char c) { return c != kRedByte; });
+  throw KernelFault(
+      fmt::format("a write {} bytes past the {} bytes of dynamic shared memory", written - zone, bytes));
+}
+
+/// On the server, for a new one is ordered after what its maker did.
+void Place::make_timelines() {
+  for (unsigned t = 0; t < count_; ++t) {
+    if (threads_[t].timeline == nullptr) threads_[t].timeline = new_timeline();
   }
 }
 
@@ -372,99 +240,13 @@ void Place::run_block() {
     acquire(&ended_);
     poison();
     release(&begun_);
+    if (kRaceDetector) make_timelines();
   }
   for (; passes_ != 0 && alive_ != 0; --passes_) pass();
   if (alive_ != 0) return;
   acquire(&ended_);
   check_red_zone();
   launch_->meetings = std::max(launch_->meetings, block_barrier_.passed + warps_[0].barrier.passed);
-}
-
-void Place::serve_turn() {
-  gridDim = launch_->grid.blocks;
-  blockDim = launch_->grid.threads;
-  try {
-    run_block();
-    while (passes_ != 0 && !launch_->all_begun() && !random_->one_in(kBlocksOfTurn)) {
-      begin(*launch_);
-      run_block();
-    }
-  } catch (const KernelFault& fault) {
-    fault_ = fault.what();
-    release(&ended_);
-  }
-}
-
-void Place::serve() {
-  timeline_ = this_timeline();
-  static_memory_ = thread_locals_of_functions();
-  while (true) {
-    wait_while(turn_, kCaller);
-    serve_turn();
-    turn_ = kCaller;
-    wake(turn_);
-  }
-}
-
-bool Place::run(uint64_t passes, Random& random) {
-  running = this;
-  passes_ = passes;
-  random_ = &random;
-  turn_ = kServer;
-  wake(turn_);
-  wait_while(turn_, kServer);
-  if (!fault_) return alive_ == 0;
-  close();
-  throw KernelFault(name_of_block() + ": " + *fault_);
-}
-
-/// They are never given back: their servers use them.
-std::vector<Place*>& places() {
-  static auto* all = new std::vector<Place*>;
-  return *all;
-}
-Place& place(size_t i) {
-  while (places().size() <= i) places().push_back(new Place(static_cast<unsigned>(places().size())));
-  return *places()[i];
-}
-
-}  // namespace
-
-uint64_t run_grid(const Grid& grid, Random random, const std::function<void()>& thread) {
-  Launch launch{grid, thread, std::vector<uint64_t>(uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z)};
-  std::iota(launch.order.begin(), launch.order.end(), 0);
-  for (uint64_t left = launch.order.size(); left > 1; --left)
-    std::swap(launch.order[left - 1], launch.order[random.below(left)]);
-  std::vector<Place*> busy(
-      std::min(launch.order.size(), kFewestBlocks + random.below(kMostBlocks - kFewestBlocks + 1)));
-  for (size_t i = 0; i < busy.size(); ++i) {
-    busy[i] = &place(i);
-    busy[i]->begin(launch);
-  }
-  release(&launch);
-  const uint64_t races = races_found();
-  while (!busy.empty()) {
-    Place*& one = busy[random.below(busy.size())];
-    const uint64_t passes = busy.size() == 1 ? UINT64_MAX : uint64_t{1} << random.below(kTurns);
-    try {
-      if (!one->run(passes, random)) continue;
-    } catch (const KernelFault&) {
-      for (Place* place : places()) {
-        place->close();
-        place->forget_threads();
-      }
-      throw;
-    }
-    if (!launch.all_begun()) {
-      one->begin(launch);
-    } else {
-      one = busy.back();
-      busy.pop_back();
-    }
-  }
-  for (Place* place : places()) place->close();
-  if (races_found() != races) throw KernelFault("threads race: the report of ThreadSanitizer stands above");
-  return launch.meetings;
 }
 
 void block_barrier() {

@@ -33,8 +33,8 @@ uint64_t run_grid(const Grid& grid, Random random, const std::function<void()>& 
 /// The calling thread waits for all threads of its block that have not ended.
 void block_barrier();
 /// The calling lane gives `bytes` (at most kSlotBytes) and gets what all lanes of its warp gave: that of lane
-/// l at l * kSlotBytes, until its next exchange but one. `what` names the operation, which must be the same
-/// in all lanes.
+/// l at l * bytes, until its next exchange but one. `what` names the operation, which must be the same in all
+/// lanes, as `bytes` must.
 inline constexpr size_t kSlotBytes = 64;
 const char* warp_exchange(const char* what, const void* give, size_t bytes);
 /// An exchange of nothing. For the race detector it alone orders the memory accesses of a warp: shuffles and

@@ -38,7 +38,7 @@ class Given {
   }
   __attribute__((no_sanitize("thread"))) T operator[](int lane) const {
     T value;
-    std::memcpy(&value, slots_ + static_cast<size_t>(lane) * emulation::kSlotBytes, sizeof(T));
+    std::memcpy(&value, slots_ + static_cast<size_t>(lane) * sizeof(T), sizeof(T));
     return value;
   }
 
