@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace ventris {
 
@@ -36,21 +35,24 @@ class Error : public std::runtime_error {
 };
 
 /// Throws Error with a formatted message.
+[[noreturn]] void fail_formatted(ExitCode code, fmt::string_view format, fmt::format_args args);
 template <typename... Args>
 [[noreturn]] void fail(ExitCode code, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+  fail_formatted(code, format, fmt::make_format_args(args...));
 }
+
+/// What VENTRIS_CHECK throws.
+[[noreturn]] void fail_check(const char* file, int line, const char* condition, const std::string& message);
 
 }  // namespace ventris
 
 /// CHECK is for a caller's mistake or the environment and is always on; it throws Error(kInternal) with place
 /// and values. DCHECK is for our own bugs and is compiled out of release builds.
-#define VENTRIS_CHECK(condition, ...)                                                                    \
-  do {                                                                                                   \
-    if (!(condition)) [[unlikely]] {                                                                     \
-      ::ventris::fail(::ventris::ExitCode::kInternal, "{}:{}: {} does not hold: {}", __FILE__, __LINE__, \
-                      #condition, ::fmt::format(__VA_ARGS__));                                           \
-    }                                                                                                    \
+#define VENTRIS_CHECK(condition, ...)                                                    \
+  do {                                                                                   \
+    if (!(condition)) [[unlikely]] {                                                     \
+      ::ventris::fail_check(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
+    }                                                                                    \
   } while (false)
 
 #ifdef NDEBUG

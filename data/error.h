@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace ventris::data {
 
@@ -30,9 +29,11 @@ class DataError : public std::runtime_error {
   ErrorKind kind_;
 };
 
+/// Throws DataError with a formatted message.
+[[noreturn]] void fail_formatted(ErrorKind kind, fmt::string_view format, fmt::format_args args);
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  throw DataError(kind, fmt::format(format, std::forward<Args>(args)...));
+  fail_formatted(kind, format, fmt::make_format_args(args...));
 }
 
 }  // namespace ventris::data
